@@ -1,0 +1,1 @@
+//! Finds profiles below a path.

@@ -1,0 +1,73 @@
+//! Bytes in, trace out. One folder a format, all of the same shape; [`READERS`] lists them.
+//!
+//! A reader recognises its format by content, never by name, and turns it into a [`Trace`]. Damage does not
+//! stop it: what was read before stays, and a note says where it broke. [`discover`] finds the files below a
+//! path; [`open`] reads one of them.
+//!
+//! This crate knows nothing of what an event means for performance.
+
+mod chrome;
+pub mod discover;
+mod error;
+mod input;
+mod progress;
+mod xplane;
+
+use std::path::Path;
+
+use stepscope_trace::Trace;
+
+pub use chrome::ChromeReader;
+pub use error::ReadError;
+pub use input::{Bytes, Input};
+pub use progress::Progress;
+pub use xplane::XPlaneReader;
+
+/// A profile format.
+pub trait Reader: Sync {
+    /// The format's name, as `info` and the JSON report say it: `xplane`, `chrome`, …
+    fn format(&self) -> &'static str;
+
+    /// Could a file that begins like this be of the format? `head` is the first [`Input::HEAD`] bytes, inflated.
+    fn recognises(&self, head: &[u8]) -> bool;
+
+    /// Reads the whole file. Fails only where nothing at all could be read.
+    fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError>;
+}
+
+/// Every format that can be read, in the order in which they are tried.
+pub const READERS: &[&dyn Reader] = &[&ChromeReader, &XPlaneReader];
+
+/// The reader that recognises the file's content.
+pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
+    let head = input.head();
+    READERS.iter().copied().find(|reader| reader.recognises(&head))
+}
+
+/// A profile that was read.
+#[derive(Debug)]
+pub struct Opened {
+    /// In which format it was.
+    pub format: &'static str,
+    /// The size of the file on disk in bytes.
+    pub bytes: u64,
+    /// What was in it.
+    pub trace: Trace,
+}
+
+/// Reads one file of any known format.
+pub fn open(path: &Path, progress: &Progress) -> Result<Opened, ReadError> {
+    let input = Input::open(path)?;
+    open_input(&input, progress)
+}
+
+/// Reads one file, or bytes that were never in a file, of any known format.
+pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadError> {
+    if input.raw().is_empty() {
+        return Err(ReadError::Empty { path: input.path().to_owned() });
+    }
+    let reader =
+        reader_for(input).ok_or_else(|| ReadError::NotRecognised { path: input.path().to_owned() })?;
+    let trace = reader.read(input, progress)?;
+    Ok(Opened { format: reader.format(), bytes: input.raw().len() as u64, trace })
+}

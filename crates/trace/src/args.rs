@@ -1,0 +1,434 @@
+//! Arguments: typed key/value pairs of an event, without a heap object per event.
+//!
+//! An event holds only *where* its arguments are: a position in an [`ArgSource`]. A reader whose file can be
+//! mapped implements the trait over its own bytes, and an argument costs nothing until it is asked for. A
+//! reader that cannot keep its bytes (compressed text, a database) writes into an [`ArgArena`].
+//!
+//! The arena stays small by two habits. The *shape* of a record (its keys and types) is interned, so a record
+//! is a shape number followed by bare values. And what repeats from event to event — the launch
+//! configuration of a kernel, the dimensions of an op's inputs — is interned as a *shared* record that any
+//! number of events point to.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use crate::ids::{ArgSourceId, StrId};
+use crate::strings::StringTable;
+
+/// A decoded argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A floating-point number; may be NaN or infinite where the file says so.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Str(Cow<'a, str>),
+    /// Bytes that are not text, e.g. a nested message.
+    Bytes(&'a [u8]),
+    /// A list or an object, as JSON text.
+    Json(Cow<'a, str>),
+    /// Present, without a value.
+    Null,
+}
+
+impl Value<'_> {
+    /// The value as a signed integer, also where it was recorded unsigned, as a boolean or as decimal text.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Value::Int(v) => Some(*v),
+            Value::UInt(v) => i64::try_from(*v).ok(),
+            Value::Bool(v) => Some(i64::from(*v)),
+            Value::Float(v) if v.fract() == 0.0 && v.abs() < 9e15 => Some(*v as i64),
+            Value::Str(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The value as an unsigned integer. A negative integer is taken by its bits: ids are often recorded so.
+    pub fn as_u64(&self) -> Option<u64> {
+        match self {
+            Value::Int(v) => Some(*v as u64),
+            Value::UInt(v) => Some(*v),
+            Value::Str(text) => text.trim().parse().ok(),
+            other => other.as_i64().and_then(|v| u64::try_from(v).ok()),
+        }
+    }
+
+    /// The value as a finite number.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(v) => Some(*v as f64),
+            Value::UInt(v) => Some(*v as f64),
+            Value::Float(v) => v.is_finite().then_some(*v),
+            Value::Str(text) => text.trim().parse().ok().filter(|v: &f64| v.is_finite()),
+            _ => None,
+        }
+    }
+
+    /// The text of a string or of a JSON value.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(text) | Value::Json(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A value that owns nothing: what the arena and the property lists store.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Datum {
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A floating-point number.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// Interned text.
+    Str(StrId),
+    /// Interned JSON text of a list or an object.
+    Json(StrId),
+    /// Present, without a value.
+    Null,
+}
+
+impl Datum {
+    /// The same value with its text looked up.
+    pub fn resolve(self, strings: &StringTable) -> Value<'_> {
+        match self {
+            Datum::Int(v) => Value::Int(v),
+            Datum::UInt(v) => Value::UInt(v),
+            Datum::Float(v) => Value::Float(v),
+            Datum::Bool(v) => Value::Bool(v),
+            Datum::Str(id) => Value::Str(Cow::Borrowed(strings.get(id))),
+            Datum::Json(id) => Value::Json(Cow::Borrowed(strings.get(id))),
+            Datum::Null => Value::Null,
+        }
+    }
+}
+
+/// Where an argument record is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ArgRef {
+    /// In which source.
+    pub source: ArgSourceId,
+    /// At which position, in the source's own terms.
+    pub at: u64,
+}
+
+/// Decodes argument records. Implemented by [`ArgArena`] and by readers over their mapped files.
+pub trait ArgSource: Send + Sync + Debug {
+    /// Calls `visit` for each argument of the record at `at`, in recorded order. Damage ends the record.
+    fn visit<'a>(&'a self, at: u64, strings: &'a StringTable, visit: &mut dyn FnMut(StrId, Value<'a>));
+
+    /// Heap memory in bytes; mapped files do not count.
+    fn heap_bytes(&self) -> usize;
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+enum Tag {
+    Int,
+    UInt,
+    Float,
+    False,
+    True,
+    Str,
+    Json,
+    Null,
+    /// A whole shared record, by number.
+    Shared,
+}
+
+/// A field of a record's shape.
+type Field = (StrId, Tag);
+
+/// A compact store of argument records.
+#[derive(Debug, Default)]
+pub struct ArgArena {
+    bytes: Vec<u8>,
+    /// All shapes' fields, one after the other.
+    fields: Vec<Field>,
+    /// Where each shape ends in `fields`.
+    shapes: Vec<u32>,
+    shape_lookup: HashTable<u32>,
+    /// Where each shared record begins and ends in `bytes`.
+    shared: Vec<(u64, u64)>,
+    shared_lookup: HashTable<u32>,
+    scratch: Vec<Field>,
+}
+
+impl ArgArena {
+    /// An empty arena.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores a record and returns its position; `None` for a record without arguments.
+    ///
+    /// `own` belongs to this event alone (ids, addresses); `shared` is interned, so put there what many
+    /// events have in common.
+    pub fn push(&mut self, own: &[(StrId, Datum)], shared: &[(StrId, Datum)]) -> Option<u64> {
+        if own.is_empty() && shared.is_empty() {
+            return None;
+        }
+        let shared = if shared.is_empty() { None } else { Some(self.intern_shared(shared)) };
+        Some(self.write(own, shared))
+    }
+
+    fn write(&mut self, fields: &[(StrId, Datum)], shared: Option<u32>) -> u64 {
+        let mut shape = std::mem::take(&mut self.scratch);
+        shape.clear();
+        shape.extend(fields.iter().map(|(key, value)| (*key, tag_of(*value))));
+        if shared.is_some() {
+            shape.push((StrId::default(), Tag::Shared));
+        }
+        let number = self.intern_shape(&shape);
+        self.scratch = shape;
+
+        let at = self.bytes.len() as u64;
+        write_varint(&mut self.bytes, u64::from(number));
+        for (_, value) in fields {
+            match *value {
+                Datum::Int(v) => write_varint(&mut self.bytes, zigzag(v)),
+                Datum::UInt(v) => write_varint(&mut self.bytes, v),
+                Datum::Float(v) => self.bytes.extend_from_slice(&v.to_le_bytes()),
+                Datum::Str(id) | Datum::Json(id) => write_varint(&mut self.bytes, u64::from(id.0)),
+                Datum::Bool(_) | Datum::Null => {}
+            }
+        }
+        if let Some(number) = shared {
+            write_varint(&mut self.bytes, u64::from(number));
+        }
+        at
+    }
+
+    /// The number of the shared record with these fields, new or known.
+    fn intern_shared(&mut self, fields: &[(StrId, Datum)]) -> u32 {
+        let start = self.write(fields, None);
+        let end = self.bytes.len() as u64;
+        let slice = |bytes: &[u8], (start, end): (u64, u64)| bytes[start as usize..end as usize].to_owned();
+        let new = slice(&self.bytes, (start, end));
+        let hash = FxBuildHasher.hash_one(&new);
+        let (bytes, shared) = (&self.bytes, &self.shared);
+        let same = |&n: &u32| {
+            let (start, end) = shared[n as usize];
+            bytes[start as usize..end as usize] == new[..]
+        };
+        if let Some(&number) = self.shared_lookup.find(hash, same) {
+            self.bytes.truncate(start as usize);
+            return number;
+        }
+        let number = u32::try_from(self.shared.len()).unwrap_or(u32::MAX);
+        self.shared.push((start, end));
+        let (bytes, shared) = (&self.bytes, &self.shared);
+        self.shared_lookup
+            .insert_unique(hash, number, |&n| FxBuildHasher.hash_one(slice(bytes, shared[n as usize])));
+        number
+    }
+
+    fn intern_shape(&mut self, shape: &[Field]) -> u32 {
+        let hash = FxBuildHasher.hash_one(shape);
+        let (fields, shapes) = (&self.fields, &self.shapes);
+        if let Some(&number) = self.shape_lookup.find(hash, |&n| shape_of(fields, shapes, n) == shape) {
+            return number;
+        }
+        let number = u32::try_from(self.shapes.len()).unwrap_or(u32::MAX);
+        self.fields.extend_from_slice(shape);
+        self.shapes.push(u32::try_from(self.fields.len()).unwrap_or(u32::MAX));
+        let (fields, shapes) = (&self.fields, &self.shapes);
+        self.shape_lookup
+            .insert_unique(hash, number, |&n| FxBuildHasher.hash_one(shape_of(fields, shapes, n)));
+        number
+    }
+
+    /// Gives back what was reserved and is only needed while the arena grows.
+    pub(crate) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.shape_lookup = HashTable::new();
+        self.shared_lookup = HashTable::new();
+        self.scratch = Vec::new();
+    }
+
+    /// Is nothing stored?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl ArgSource for ArgArena {
+    fn visit<'a>(&'a self, at: u64, strings: &'a StringTable, visit: &mut dyn FnMut(StrId, Value<'a>)) {
+        let Some(mut bytes) = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)) else { return };
+        let Some(number) = read_varint(&mut bytes).and_then(|n| u32::try_from(n).ok()) else { return };
+        if number as usize >= self.shapes.len() {
+            return;
+        }
+        for &(key, tag) in shape_of(&self.fields, &self.shapes, number) {
+            let value = match tag {
+                Tag::Int => read_varint(&mut bytes).map(|v| Value::Int(unzigzag(v))),
+                Tag::UInt => read_varint(&mut bytes).map(Value::UInt),
+                Tag::Float => bytes.split_first_chunk::<8>().map(|(head, rest)| {
+                    bytes = rest;
+                    Value::Float(f64::from_le_bytes(*head))
+                }),
+                Tag::False => Some(Value::Bool(false)),
+                Tag::True => Some(Value::Bool(true)),
+                Tag::Str => read_str(&mut bytes, strings).map(Value::Str),
+                Tag::Json => read_str(&mut bytes, strings).map(Value::Json),
+                Tag::Null => Some(Value::Null),
+                Tag::Shared => {
+                    let record = read_varint(&mut bytes).and_then(|n| self.shared.get(n as usize));
+                    if let Some(&(at, _)) = record {
+                        self.visit(at, strings, visit);
+                    }
+                    continue;
+                }
+            };
+            match value {
+                Some(value) => visit(key, value),
+                None => return,
+            }
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.bytes.capacity()
+            + self.fields.capacity() * size_of::<Field>()
+            + self.shapes.capacity() * 4
+            + self.shared.capacity() * 16
+            + (self.shape_lookup.capacity() + self.shared_lookup.capacity()) * 5
+    }
+}
+
+fn shape_of<'a>(fields: &'a [Field], shapes: &[u32], number: u32) -> &'a [Field] {
+    let start = if number == 0 { 0 } else { shapes[number as usize - 1] };
+    &fields[start as usize..shapes[number as usize] as usize]
+}
+
+fn tag_of(value: Datum) -> Tag {
+    match value {
+        Datum::Int(_) => Tag::Int,
+        Datum::UInt(_) => Tag::UInt,
+        Datum::Float(_) => Tag::Float,
+        Datum::Bool(false) => Tag::False,
+        Datum::Bool(true) => Tag::True,
+        Datum::Str(_) => Tag::Str,
+        Datum::Json(_) => Tag::Json,
+        Datum::Null => Tag::Null,
+    }
+}
+
+fn zigzag(v: i64) -> u64 {
+    ((v << 1) ^ (v >> 63)) as u64
+}
+
+fn unzigzag(v: u64) -> i64 {
+    ((v >> 1) as i64) ^ -((v & 1) as i64)
+}
+
+fn write_varint(out: &mut Vec<u8>, mut v: u64) {
+    while v >= 0x80 {
+        out.push(v as u8 | 0x80);
+        v >>= 7;
+    }
+    out.push(v as u8);
+}
+
+fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut v = 0;
+    for (i, &byte) in bytes.iter().enumerate().take(10) {
+        v |= u64::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            *bytes = &bytes[i + 1..];
+            return Some(v);
+        }
+    }
+    None
+}
+
+fn read_str<'a>(bytes: &mut &[u8], strings: &'a StringTable) -> Option<Cow<'a, str>> {
+    let id = u32::try_from(read_varint(bytes)?).ok()?;
+    Some(Cow::Borrowed(strings.get(StrId(id))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strings::StringTableBuilder;
+    use proptest::prelude::*;
+
+    fn read_back(arena: &ArgArena, at: u64, strings: &StringTable) -> Vec<(StrId, String)> {
+        let mut out = Vec::new();
+        arena.visit(at, strings, &mut |key, value| out.push((key, format!("{value:?}"))));
+        out
+    }
+
+    #[test]
+    fn a_shared_record_is_stored_once() {
+        let mut strings = StringTableBuilder::new();
+        let (grid, regs, id) = (strings.intern("grid"), strings.intern("registers"), strings.intern("id"));
+        let dims = Datum::Json(strings.intern("[1,2,3]"));
+        let mut arena = ArgArena::new();
+        let shared = [(grid, dims), (regs, Datum::Int(32))];
+        let first = arena.push(&[(id, Datum::UInt(7))], &shared).unwrap();
+        let size = arena.bytes.len();
+        let second = arena.push(&[(id, Datum::UInt(8))], &shared).unwrap();
+        assert!(arena.bytes.len() - size <= 3, "shape, id and the number of the shared record");
+        let strings = strings.finish();
+        let a = read_back(&arena, first, &strings);
+        let b = read_back(&arena, second, &strings);
+        assert_eq!(a[1..], b[1..]);
+        assert_eq!((a[0].1.as_str(), b[0].1.as_str()), ("UInt(7)", "UInt(8)"));
+        assert_eq!(a.len(), 3);
+    }
+
+    #[test]
+    fn positions_outside_the_arena_have_no_arguments() {
+        let mut arena = ArgArena::new();
+        arena.push(&[(StrId(1), Datum::Float(0.5))], &[]);
+        let strings = StringTableBuilder::new().finish();
+        assert!(read_back(&arena, 1_000, &strings).is_empty());
+        assert!(read_back(&arena, u64::MAX, &strings).is_empty());
+    }
+
+    fn datum() -> impl Strategy<Value = Datum> {
+        prop_oneof![
+            any::<i64>().prop_map(Datum::Int),
+            any::<u64>().prop_map(Datum::UInt),
+            any::<f64>().prop_filter("NaN is not equal to itself", |v| !v.is_nan()).prop_map(Datum::Float),
+            any::<bool>().prop_map(Datum::Bool),
+            Just(Datum::Null),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn records_come_back_as_written(
+            records in prop::collection::vec(
+                (prop::collection::vec((1u32..9, datum()), 0..6), prop::collection::vec((1u32..9, datum()), 0..3)),
+                0..40,
+            )
+        ) {
+            let strings = StringTableBuilder::new().finish();
+            let mut arena = ArgArena::new();
+            let keyed = |fields: &[(u32, Datum)]| -> Vec<_> { fields.iter().map(|&(k, v)| (StrId(k), v)).collect() };
+            let at: Vec<_> = records.iter().map(|(own, shared)| arena.push(&keyed(own), &keyed(shared))).collect();
+            arena.shrink();
+            for ((own, shared), at) in records.iter().zip(at) {
+                let want: Vec<_> = keyed(own).into_iter().chain(keyed(shared))
+                    .map(|(k, v)| (k, format!("{:?}", v.resolve(&strings)))).collect();
+                prop_assert_eq!(at.map_or(Vec::new(), |at| read_back(&arena, at, &strings)), want);
+            }
+        }
+    }
+}

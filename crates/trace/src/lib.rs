@@ -1,0 +1,39 @@
+//! The trace: what happened, when, on which track, in columns of integers.
+//!
+//! A profile of nine million events must fit into about the size of its file, and every analysis wants to
+//! walk it in time order. So a [`Trace`] holds no object per event: each [`Track`] is a handful of parallel
+//! columns sorted by start time, names are interned as [`Kind`]s (name, category and form, a few thousand per
+//! trace), and arguments stay where they are cheapest — in the reader's own bytes or in a compact arena — and
+//! are decoded only when somebody asks.
+//!
+//! A trace is filled through [`TraceBuilder`] and never changes afterwards. Nothing that a file says happened
+//! is dropped: events that overlap on one track are kept, and [`Track::nesting`] spreads them over lanes.
+//!
+//! This crate knows nothing of files, frameworks, or what an event means for performance.
+
+mod args;
+mod builder;
+mod device;
+mod durations;
+mod flow;
+mod ids;
+mod kind;
+mod nesting;
+mod note;
+mod strings;
+mod time;
+mod trace;
+mod track;
+
+pub use args::{ArgArena, ArgRef, ArgSource, Datum, Value};
+pub use builder::{ColumnsChunk, EventColumns, TraceBuilder};
+pub use device::{Device, DeviceKind, Environment, Property};
+pub use flow::{FlowDirection, FlowPoint};
+pub use ids::{ArgSourceId, DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
+pub use kind::{Form, Kind};
+pub use nesting::Nesting;
+pub use note::{Note, NoteKind};
+pub use strings::{StringTable, StringTableBuilder};
+pub use time::{Clock, Dur, Span, Time};
+pub use trace::{Args, Process, ProcessKind, Trace};
+pub use track::{CounterSamples, Track, TrackKind};

@@ -1,0 +1,96 @@
+//! How a track's events nest, and what to do with those that do not.
+//!
+//! Events of one thread normally form a tree. Real files break that: clock jitter, graph launches and
+//! asynchronous work leave events that partly overlap. Viewers that insist on a tree drop them. Here each
+//! event goes to the first *lane* in which it nests, so that all are kept and each lane is a tree again.
+
+use crate::time::{Dur, Time};
+use crate::track::Track;
+
+/// Lanes tried for an event before it goes to the last one, where events may overlap. Keeps the pass linear
+/// even where a million events overlap each other.
+const MAX_LANES: usize = 64;
+
+/// The place of each event of a track in its tree.
+#[derive(Debug, Default)]
+pub struct Nesting {
+    depth: Vec<u16>,
+    /// Empty where every event lies in lane 0.
+    lane: Vec<u8>,
+    lanes: u8,
+}
+
+impl Nesting {
+    /// How many events enclose the `index`th in its lane; saturates at 65,535.
+    #[inline]
+    pub fn depth(&self, index: usize) -> usize {
+        usize::from(self.depth[index])
+    }
+
+    /// The lane of the `index`th event.
+    #[inline]
+    pub fn lane(&self, index: usize) -> usize {
+        self.lane.get(index).map_or(0, |&lane| usize::from(lane))
+    }
+
+    /// How many lanes there are: 1 for a track whose events nest, 0 for an empty one.
+    pub fn lanes(&self) -> usize {
+        usize::from(self.lanes)
+    }
+
+    /// How many events do not nest with those before them.
+    pub fn overlapping(&self) -> usize {
+        self.lane.iter().filter(|&&lane| lane > 0).count()
+    }
+
+    /// The deepest depth.
+    pub fn max_depth(&self) -> usize {
+        self.depth.iter().copied().max().map_or(0, usize::from)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.depth.capacity() * 2 + self.lane.capacity()
+    }
+
+    /// One pass with a stack of open ends a lane. Linear: an event is pushed once and popped once, and at most
+    /// [`MAX_LANES`] lanes are looked at.
+    pub(crate) fn of(track: &Track) -> Nesting {
+        let events = track.len();
+        let mut nesting = Nesting { depth: Vec::with_capacity(events), lane: Vec::new(), lanes: 0 };
+        let mut lanes: Vec<Vec<Time>> = Vec::new();
+        for index in 0..events {
+            let (start, end) = (track.start(index), track.end(index));
+            let number = lane_for(&mut lanes, start, end, track.resolution);
+            let open = &mut lanes[number];
+            nesting.depth.push(u16::try_from(open.len()).unwrap_or(u16::MAX));
+            if number > 0 && nesting.lane.is_empty() {
+                nesting.lane.resize(index, 0);
+            }
+            if number > 0 || !nesting.lane.is_empty() {
+                nesting.lane.push(number as u8);
+            }
+            // What is forgiven as jitter must not stretch the parent: children end with it at the latest.
+            let within = open.last().map_or(end, |&outer| end.min(outer));
+            open.push(within);
+        }
+        nesting.lanes = lanes.len() as u8;
+        nesting
+    }
+}
+
+/// The first lane in which an event from `start` to `end` nests, opened if need be.
+fn lane_for(lanes: &mut Vec<Vec<Time>>, start: Time, end: Time, resolution: Dur) -> usize {
+    for (number, open) in lanes.iter_mut().enumerate() {
+        // A slice that ends within the clock's step of this start has ended, unless this one ends inside it.
+        while open.last().is_some_and(|&outer| outer <= start || (outer <= start + resolution && end > outer))
+        {
+            open.pop();
+        }
+        let nests = open.last().is_none_or(|&outer| end <= outer + resolution);
+        if nests || number == MAX_LANES - 1 {
+            return number;
+        }
+    }
+    lanes.push(Vec::new());
+    lanes.len() - 1
+}

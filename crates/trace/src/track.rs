@@ -1,0 +1,145 @@
+//! A track: one row of the timeline, its events in columns sorted by start time.
+
+use std::sync::OnceLock;
+
+use crate::args::ArgRef;
+use crate::builder::EventColumns;
+use crate::ids::{ArgSourceId, EventId, KindId, ProcessId, StrId, TrackId};
+use crate::nesting::Nesting;
+use crate::time::{Dur, Span, Time};
+
+/// What a track's events are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrackKind {
+    /// Work of a host thread.
+    Thread,
+    /// Work of a device queue.
+    Stream,
+    /// Operations that belong to no single thread and may overlap freely.
+    Async,
+    /// A value over time.
+    Counter,
+    /// What the recorder computed from other tracks (steps, modules, name scopes). Never counted as work.
+    Derived,
+}
+
+/// The samples of a counter, in time order.
+#[derive(Clone, Debug, Default)]
+pub struct CounterSamples {
+    /// When each sample was taken.
+    pub times: Vec<Time>,
+    /// What it was.
+    pub values: Vec<f64>,
+}
+
+/// One row of the timeline.
+#[derive(Debug)]
+pub struct Track {
+    /// Its id.
+    pub id: TrackId,
+    /// The process that it belongs to.
+    pub process: ProcessId,
+    /// Its name as recorded, e.g. the thread's.
+    pub name: StrId,
+    /// What its events are.
+    pub kind: TrackKind,
+    /// The recorder's own number: thread id, stream id, line id.
+    pub number: i64,
+    /// The samples, where it is a counter.
+    pub samples: CounterSamples,
+    pub(crate) arg_source: ArgSourceId,
+    pub(crate) columns: EventColumns,
+    pub(crate) resolution: Dur,
+    pub(crate) span: Option<Span>,
+    pub(crate) nesting: OnceLock<Nesting>,
+}
+
+impl Track {
+    /// How many events lie on it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Does nothing lie on it?
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When the `index`th event began.
+    #[inline]
+    pub fn start(&self, index: usize) -> Time {
+        self.columns.start[index]
+    }
+
+    /// How long the `index`th event took.
+    #[inline]
+    pub fn dur(&self, index: usize) -> Dur {
+        self.columns.dur.get(index)
+    }
+
+    /// When the `index`th event ended.
+    #[inline]
+    pub fn end(&self, index: usize) -> Time {
+        self.start(index) + self.dur(index)
+    }
+
+    /// From start to end of the `index`th event.
+    #[inline]
+    pub fn span_of(&self, index: usize) -> Span {
+        Span::new(self.start(index), self.end(index))
+    }
+
+    /// What the `index`th event is.
+    #[inline]
+    pub fn kind_of(&self, index: usize) -> KindId {
+        self.columns.kind[index]
+    }
+
+    /// All starts, ascending.
+    #[inline]
+    pub fn starts(&self) -> &[Time] {
+        &self.columns.start
+    }
+
+    /// All kinds, in time order.
+    #[inline]
+    pub fn kinds(&self) -> &[KindId] {
+        &self.columns.kind
+    }
+
+    /// Where the `index`th event's own arguments are.
+    #[inline]
+    pub fn args_of(&self, index: usize) -> Option<ArgRef> {
+        self.columns.args.get(index).map(|at| ArgRef { source: self.arg_source, at })
+    }
+
+    /// The id of the `index`th event.
+    pub fn event_id(&self, index: usize) -> EventId {
+        EventId { track: self.id, index: u32::try_from(index).unwrap_or(u32::MAX) }
+    }
+
+    /// From the first start to the last end; `None` for a track without events and samples.
+    pub fn span(&self) -> Option<Span> {
+        self.span
+    }
+
+    /// The position of the first event that starts at or after `at`.
+    pub fn first_from(&self, at: Time) -> usize {
+        self.columns.start.partition_point(|&start| start < at)
+    }
+
+    /// How the events nest. Computed when first asked for, then kept.
+    pub fn nesting(&self) -> &Nesting {
+        self.nesting.get_or_init(|| Nesting::of(self))
+    }
+
+    /// Heap memory in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.columns.heap_bytes()
+            + self.samples.times.capacity() * 8
+            + self.samples.values.capacity() * 8
+            + self.nesting.get().map_or(0, Nesting::heap_bytes)
+    }
+}
