@@ -1,1 +1,392 @@
-//! Finds profiles below a path.
+//! Finds profiles below a path: a file, a session folder, a whole log directory, or several of these.
+//!
+//! Users point at whatever they have, and the folder usually holds more than profiles: event files, caches of
+//! other tools, several sessions, the same session twice in two formats. So files are recognised by content
+//! and grouped into sessions, newest first, and everything else is remembered by kind, so that a message can
+//! say what was found instead of a profile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::ReadError;
+use crate::input::Input;
+use crate::reader_for;
+
+/// Folders below this depth are not looked into: a loop of mounts must not hold us up.
+const MAX_DEPTH: usize = 40;
+/// Entries looked at before a search gives up, to keep `stepscope report /` from reading the whole disk.
+const MAX_ENTRIES: usize = 200_000;
+
+/// A file that can be read.
+#[derive(Clone, Debug)]
+pub struct ProfileFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its format, as [`crate::Reader::format`] says it.
+    pub format: &'static str,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The host that it was recorded on, going by the file's name.
+    pub host: String,
+    modified: SystemTime,
+}
+
+/// Files that were recorded together: one a host.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The session's own name: its folder's, or that of its only file.
+    pub name: String,
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its files, by host.
+    pub files: Vec<ProfileFile>,
+    /// Files that hold the same events once more in another format; they are not read.
+    pub duplicates: Vec<PathBuf>,
+}
+
+/// A file that is not a profile, but that people expect to be one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lookalike {
+    /// A TensorBoard event file: scalars, no profile.
+    EventFile,
+    /// An Nsight Systems report that has to be exported first.
+    NsightSystemsReport,
+    /// A database, perhaps an Nsight Systems export.
+    Database,
+    /// An Nsight Compute report.
+    NsightComputeReport,
+    /// A result that a profiler's own tools left behind.
+    ToolResult,
+    /// An empty file.
+    Empty,
+    /// A file that could not be opened.
+    Unreadable,
+    /// Anything else.
+    Other,
+}
+
+/// What lies below the paths.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// Sessions, newest first.
+    pub sessions: Vec<Session>,
+    /// Files that are not profiles: how many of each kind, with one example.
+    pub others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    /// How many files were looked at.
+    pub files: u64,
+    /// How many folders were looked into.
+    pub folders: u64,
+    /// The search ended early because there was too much.
+    pub gave_up: bool,
+}
+
+/// Looks at `paths`. A path that does not exist is an error; one that holds no profile is not.
+///
+/// Several paths are taken as one session: whoever names them one by one wants them together.
+pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
+    let mut search = Search::default();
+    let mut chosen = Vec::new();
+    for path in paths {
+        let kind = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
+        let before = search.found.len();
+        if kind.is_dir() {
+            search.folder(path, 0);
+        } else {
+            search.file(path);
+        }
+        if paths.len() > 1 {
+            let found = search.found.split_off(before);
+            chosen.extend(newest_first(sessions_of(found)).into_iter().next());
+        }
+    }
+    let sessions = if paths.len() > 1 {
+        join(chosen).into_iter().collect()
+    } else {
+        newest_first(sessions_of(std::mem::take(&mut search.found)))
+    };
+    Ok(Discovery {
+        sessions,
+        others: search.others,
+        files: search.files,
+        folders: search.folders,
+        gave_up: search.entries >= MAX_ENTRIES,
+    })
+}
+
+#[derive(Default)]
+struct Search {
+    found: Vec<ProfileFile>,
+    others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    seen: BTreeSet<PathBuf>,
+    files: u64,
+    folders: u64,
+    entries: usize,
+}
+
+impl Search {
+    fn folder(&mut self, folder: &Path, depth: usize) {
+        // A link may lead back to where we came from.
+        let new = fs::canonicalize(folder).is_ok_and(|real| self.seen.insert(real));
+        if depth > MAX_DEPTH || !new {
+            return;
+        }
+        self.folders += 1;
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            self.entries += 1;
+            if self.entries >= MAX_ENTRIES {
+                return;
+            }
+            match fs::metadata(&path) {
+                Ok(kind) if kind.is_dir() => self.folder(&path, depth + 1),
+                Ok(kind) if kind.is_file() => self.file(&path),
+                _ => {}
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        self.files += 1;
+        match recognise(path) {
+            Ok(found) => self.found.push(found),
+            Err(other) => {
+                let entry = self.others.entry(other).or_insert_with(|| (0, path.to_owned()));
+                entry.0 += 1;
+            }
+        }
+    }
+}
+
+fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
+    let input = Input::open(path).map_err(|_| Lookalike::Unreadable)?;
+    if input.raw().is_empty() {
+        return Err(Lookalike::Empty);
+    }
+    let Some(reader) = reader_for(&input) else { return Err(lookalike(path, &input.head())) };
+    let modified = fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    Ok(ProfileFile {
+        path: path.to_owned(),
+        format: reader.format(),
+        bytes: input.raw().len() as u64,
+        host: host_of(path),
+        modified,
+    })
+}
+
+fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
+    let name = file_name(path);
+    if name.contains(".tfevents.") {
+        Lookalike::EventFile
+    } else if name.ends_with(".nsys-rep") || name.ends_with(".qdrep") || head.starts_with(b"NVIDIA Tegra") {
+        Lookalike::NsightSystemsReport
+    } else if head.starts_with(b"SQLite format 3\0") {
+        Lookalike::Database
+    } else if head.starts_with(b"NVR\0") {
+        Lookalike::NsightComputeReport
+    } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
+        Lookalike::ToolResult
+    } else {
+        Lookalike::Other
+    }
+}
+
+/// Parts of names of files that profilers' own tools write beside a profile.
+const TOOL_RESULTS: &[&str] = &[
+    ".overview_page.",
+    ".input_pipeline",
+    ".tensorflow_stats.",
+    ".framework_op_stats.",
+    ".kernel_stats.",
+    ".memory_profile.",
+    ".op_stats",
+    ".hlo_proto.pb",
+    ".SSTABLE",
+    ".cached_tools.json",
+];
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Endings that say what a file is, not where it was recorded.
+const ENDINGS: &[&str] = &[".gz", ".pb", ".xplane", ".json", ".pt", ".trace", ".sqlite", ".perfetto"];
+
+/// The name without its endings.
+fn stem(path: &Path) -> String {
+    let name = file_name(path);
+    let mut stem = name.as_str();
+    while let Some(shorter) = ENDINGS.iter().find_map(|ending| stem.strip_suffix(ending)) {
+        stem = shorter;
+    }
+    if stem.is_empty() { name } else { stem.to_owned() }
+}
+
+/// The host that a file name tells. PyTorch puts a time behind it: `worker0.1623143089861.pt.trace.json`.
+fn host_of(path: &Path) -> String {
+    let stem = stem(path);
+    match stem.rsplit_once('.') {
+        Some((host, time)) if is_time(time) && !host.is_empty() => host.to_owned(),
+        _ => stem,
+    }
+}
+
+/// Milliseconds or nanoseconds since 1970, as PyTorch writes them into file names.
+fn is_time(text: &str) -> bool {
+    text.len() >= 12 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Groups files into sessions.
+///
+/// Profiles of one folder below `plugins/profile` are one session whatever they are called. Elsewhere a folder
+/// may hold unrelated files, so only those whose names differ in digits alone (`rank0`, `rank1`) go together.
+fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
+    let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
+    for file in files {
+        let folder = file.path.parent().map(Path::to_owned).unwrap_or_default();
+        let together = if is_session_folder(&folder) { String::new() } else { without_digits(&file.host) };
+        groups.entry((folder, together)).or_default().push(file);
+    }
+    groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect()
+}
+
+fn is_session_folder(folder: &Path) -> bool {
+    folder.parent().is_some_and(|parent| parent.ends_with("plugins/profile"))
+}
+
+fn without_digits(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// A host that appears twice in one folder was recorded twice, or once in two formats: the latter is a
+/// duplicate (profilers write a Chrome trace beside the XPlane file), the former a session of its own.
+fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
+    let exact: BTreeSet<String> = files.iter().filter(|f| f.format == "xplane").map(|f| f.host.clone()).collect();
+    let only_host = exact.len() == 1;
+    let (copies, kept): (Vec<_>, Vec<_>) = files.drain(..).partition(|file| {
+        let perfetto = file.host.starts_with("perfetto_trace") && only_host;
+        file.format == "chrome" && (exact.contains(&file.host) || perfetto)
+    });
+    let mut rounds: Vec<BTreeMap<String, ProfileFile>> = Vec::new();
+    for file in kept {
+        match rounds.iter_mut().find(|round| !round.contains_key(&file.host)) {
+            Some(round) => drop(round.insert(file.host.clone(), file)),
+            None => rounds.push(BTreeMap::from([(file.host.clone(), file)])),
+        }
+    }
+    let duplicates: Vec<PathBuf> = copies.into_iter().map(|file| file.path).collect();
+    rounds.into_iter().map(|round| session(&folder, round.into_values().collect(), duplicates.clone())).collect()
+}
+
+fn session(folder: &Path, files: Vec<ProfileFile>, duplicates: Vec<PathBuf>) -> Session {
+    let name = match &files[..] {
+        [only] if !is_session_folder(folder) => file_name(&only.path),
+        _ => file_name(folder),
+    };
+    Session { name, folder: folder.to_owned(), files, duplicates }
+}
+
+fn newest_first(mut sessions: Vec<Session>) -> Vec<Session> {
+    sessions.sort_by_key(|session| std::cmp::Reverse(age_key(session)));
+    sessions
+}
+
+/// Profilers name sessions by local time (`2026_11_15_19_29_44`), which survives copying; the file's own time
+/// often does not.
+fn age_key(session: &Session) -> (Option<String>, SystemTime, String) {
+    let stamp = session.name.get(..19).filter(|stamp| {
+        stamp.bytes().enumerate().all(|(i, byte)| match i {
+            4 | 7 | 10 | 13 | 16 => byte == b'_',
+            _ => byte.is_ascii_digit(),
+        })
+    });
+    let modified = session.files.iter().map(|file| file.modified).max().unwrap_or(SystemTime::UNIX_EPOCH);
+    (stamp.map(str::to_owned), modified, session.name.clone())
+}
+
+/// Several named paths as one session; hosts of equal name are told apart by a number.
+fn join(sessions: Vec<Session>) -> Option<Session> {
+    let mut all = sessions.into_iter();
+    let mut joined = all.next()?;
+    for session in all {
+        joined.files.extend(session.files);
+        joined.duplicates.extend(session.duplicates);
+    }
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for file in &mut joined.files {
+        let times = seen.entry(file.host.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            file.host = format!("{} ({times})", file.host);
+        }
+    }
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, format: &'static str) -> ProfileFile {
+        let path = PathBuf::from(path);
+        let host = host_of(&path);
+        ProfileFile { path, format, bytes: 1, host, modified: SystemTime::UNIX_EPOCH }
+    }
+
+    fn hosts(sessions: &[Session]) -> Vec<Vec<&str>> {
+        sessions.iter().map(|s| s.files.iter().map(|f| f.host.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn hosts_of_a_session_folder_belong_together() {
+        let folder = "logs/plugins/profile/2026_01_02_03_04_05";
+        let sessions = sessions_of(vec![
+            file(&format!("{folder}/a.xplane.pb"), "xplane"),
+            file(&format!("{folder}/b.xplane.pb"), "xplane"),
+            file(&format!("{folder}/a.trace.json.gz"), "chrome"),
+        ]);
+        assert_eq!(hosts(&sessions), [["a", "b"]]);
+        assert_eq!(sessions[0].duplicates.len(), 1, "the Chrome trace repeats host a");
+    }
+
+    #[test]
+    fn unrelated_files_of_one_folder_are_sessions_of_their_own_and_ranks_are_not() {
+        let sessions = sessions_of(vec![
+            file("x/rank0.json.gz", "chrome"),
+            file("x/rank1.json.gz", "chrome"),
+            file("x/resnet.json", "chrome"),
+        ]);
+        assert_eq!(hosts(&sessions), [vec!["rank0", "rank1"], vec!["resnet"]]);
+    }
+
+    #[test]
+    fn a_worker_recorded_twice_makes_two_sessions() {
+        let sessions = sessions_of(vec![
+            file("x/w0.1623143089861.pt.trace.json", "chrome"),
+            file("x/w0.1623143099999.pt.trace.json", "chrome"),
+        ]);
+        assert_eq!(hosts(&sessions), [["w0"], ["w0"]]);
+    }
+
+    #[test]
+    fn sessions_are_ordered_by_the_time_in_their_names() {
+        let sessions = newest_first(sessions_of(vec![
+            file("l/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", "xplane"),
+            file("l/plugins/profile/2026_01_02_13_04_05/a.xplane.pb", "xplane"),
+            file("l/plugins/profile/notes/a.xplane.pb", "xplane"),
+        ]));
+        let names: Vec<_> = sessions.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["2026_01_02_13_04_05", "2026_01_02_03_04_05", "notes"]);
+    }
+
+    #[test]
+    fn hosts_are_read_off_file_names() {
+        assert_eq!(host_of(Path::new("vm.xplane.pb.gz")), "vm");
+        assert_eq!(host_of(Path::new("10.0.0.1_6009.xplane.pb")), "10.0.0.1_6009");
+        assert_eq!(host_of(Path::new("w0.1623143089861.pt.trace.json.gz")), "w0");
+        assert_eq!(host_of(Path::new(".json")), ".json");
+    }
+}
