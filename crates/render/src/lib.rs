@@ -1,1 +1,15 @@
-//! To be filled.
+//! Results and findings as people and programs read them. The last stop of the data's way, and the only crate
+//! with sentences for people in it: everything before hands over typed values.
+//!
+//! - [`table`]: the frame that every view shares. A view fills a [`Table`]; text, JSON and CSV, sorting,
+//!   filtering and cutting to the top rows come from there.
+//! - [`style`] and [`format`]: colour and width of the terminal, numbers and times as people write them.
+//!
+//! This crate knows nothing of how a number was computed.
+
+pub mod format;
+pub mod style;
+pub mod table;
+
+pub use style::Style;
+pub use table::{Cell, Column, Format, Select, Table};

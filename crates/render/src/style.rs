@@ -1,0 +1,62 @@
+//! What the terminal can show: how wide it is, and whether it wants colour.
+
+use std::borrow::Cow;
+
+/// How text is dressed. Decided once, by whoever knows where the text goes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// May escape sequences for colour be written?
+    pub color: bool,
+    /// Columns that a line may take; `None` where lines may be of any length, e.g. in a file.
+    pub width: Option<usize>,
+}
+
+impl Style {
+    /// For files and pipes: no colour, lines as long as they need.
+    pub const PLAIN: Style = Style { color: false, width: None };
+
+    /// For headings and the answer.
+    pub fn bold<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.wrap("1", text)
+    }
+
+    /// For what matters less.
+    pub fn dim<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.wrap("2", text)
+    }
+
+    /// For errors.
+    pub fn red<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.wrap("31;1", text)
+    }
+
+    /// For warnings.
+    pub fn yellow<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.wrap("33;1", text)
+    }
+
+    /// For what is well.
+    pub fn green<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.wrap("32;1", text)
+    }
+
+    /// For hints and information.
+    pub fn cyan<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.wrap("36", text)
+    }
+
+    fn wrap<'a>(&self, code: &str, text: &'a str) -> Cow<'a, str> {
+        if self.color { Cow::Owned(format!("\x1b[{code}m{text}\x1b[0m")) } else { Cow::Borrowed(text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_carries_no_escapes() {
+        assert_eq!(Style::PLAIN.red("x"), "x");
+        assert_eq!(Style { color: true, width: None }.red("x"), "\x1b[31;1mx\x1b[0m");
+    }
+}

@@ -1,0 +1,105 @@
+//! A table as JSON: `{"schema": "stepscope.VIEW.v1", members…, "notes": […], "rows": [{…}, …]}`, one row a line.
+
+use std::io::{self, Write};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::{Cell, Column, Picked, Table};
+
+/// Writes the picked rows.
+pub fn write_json(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{{\"schema\": \"stepscope.{}.v1\"", table.view)?;
+    if let Some(headline) = &table.headline {
+        write!(out, ",\n \"headline\": {}", serde_json::to_string(headline)?)?;
+    }
+    for (key, value) in &table.members {
+        write!(out, ",\n {}: {}", serde_json::to_string(key)?, serde_json::to_string(value)?)?;
+    }
+    if !table.notes.is_empty() {
+        write!(out, ",\n \"notes\": {}", serde_json::to_string(&table.notes)?)?;
+    }
+    out.write_all(b",\n \"rows\": [")?;
+    for (place, cells) in picked.rows.iter().filter_map(|&row| table.rows.get(row)).enumerate() {
+        let row = Row { columns: &table.columns, cells };
+        let separator = if place == 0 { "" } else { "," };
+        write!(out, "{separator}\n  {}", serde_json::to_string(&row)?)?;
+    }
+    out.write_all(if picked.rows.is_empty() { b"]}\n" } else { b"\n ]}\n" })
+}
+
+struct Row<'a> {
+    columns: &'a [Column],
+    cells: &'a [Cell],
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.columns.len()))?;
+        for (column, cell) in self.columns.iter().zip(self.cells) {
+            map.serialize_entry(&column.key, cell)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cell::Null => to.serialize_none(),
+            // JSON readers disagree about whole numbers beyond 64 bits; none of ours gets there.
+            Cell::Int(value) => match i64::try_from(*value) {
+                Ok(value) => to.serialize_i64(value),
+                Err(_) => u64::try_from(*value)
+                    .map_or_else(|_| Err(serde::ser::Error::custom("beyond 64 bits")), Ok)
+                    .and_then(|value| to.serialize_u64(value)),
+            },
+            Cell::Float(value) => to.serialize_f64(*value),
+            Cell::Bool(value) => to.serialize_bool(*value),
+            Cell::Text(text) => to.serialize_str(text),
+            Cell::Map(entries) => {
+                let mut map = to.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Format, Select};
+    use super::*;
+
+    fn written(table: &Table) -> serde_json::Value {
+        let mut out = Vec::new();
+        write_json(table, &table.pick(&Select::default(), None).unwrap(), &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_numbers_and_unknown_is_null() {
+        let columns = ["name", "ms", "count", "parts"].map(|key| Column::new(key, "", Format::Short));
+        let mut table = Table::new("test", columns.to_vec());
+        table.push([
+            Cell::from("a\"b"),
+            f64::NAN.into(),
+            u64::MAX.into(),
+            Cell::Map(vec![("z".into(), f64::INFINITY), ("a".into(), 2.0)]),
+        ]);
+        table.member("total_ms", 1.5);
+        table.note("A remark.");
+        let want = serde_json::json!({
+            "schema": "stepscope.test.v1", "total_ms": 1.5, "notes": ["A remark."],
+            "rows": [{"name": "a\"b", "ms": null, "count": u64::MAX, "parts": {"z": null, "a": 2.0}}],
+        });
+        assert_eq!(written(&table), want);
+    }
+
+    #[test]
+    fn a_table_without_rows_is_an_object_all_the_same() {
+        let table = Table::new("test", vec![Column::new("name", "", Format::Name)]);
+        assert_eq!(written(&table), serde_json::json!({"schema": "stepscope.test.v1", "rows": []}));
+    }
+}

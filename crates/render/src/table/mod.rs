@@ -1,0 +1,240 @@
+//! The frame that every view shares: a typed table, and what people and programs do with it.
+//!
+//! A view (`ops`, `kernels`, `health`, …) is a function from a result to a [`Table`]. It names its columns
+//! once, each with a key that is the column's name in JSON and CSV, a title for people and a [`Format`]; then
+//! it pushes rows of [`Cell`]s in the order that suits most readers. All the rest is done here, once for all
+//! views:
+//!
+//! - `--sort COLUMN[:asc|:desc]`, `--filter REGEX`, `--top N` ([`Select`], [`Table::pick`]);
+//! - text with units, aligned numbers and names cut to the terminal's width ([`write_text`]);
+//! - JSON as `{"schema": "stepscope.VIEW.v1", …, "rows": [{…}, …]}` ([`write_json`]);
+//! - CSV after RFC 4180 with the same columns ([`write_csv`]).
+//!
+//! Values in cells are plain and unformatted: milliseconds, bytes, fractions from 0 to 1. What is not known is
+//! [`Cell::Null`], never 0; a number that is not finite becomes `Null` by itself.
+//!
+//! ```
+//! use stepscope_render::{Cell, Column, Format, Select, Style, Table, table};
+//!
+//! let mut ops = Table::new("ops", vec![
+//!     Column::new("name", "op", Format::Name),
+//!     Column::new("count", "count", Format::Count),
+//!     Column::new("total_ms", "total", Format::Ms),
+//!     Column::new("fraction", "share", Format::Percent),
+//!     Column::new("flops", "FLOP/s", Format::Short).optional(), // left out where the terminal is narrow
+//! ]);
+//! ops.headline = Some("MatMul takes 61.0 % of the step".to_owned());
+//! ops.top = Some(20); // text shows 20 rows unless --top says otherwise; JSON and CSV have all
+//! ops.push([Cell::from("MatMul"), 12_u64.into(), 4.25.into(), 0.61.into(), Cell::Null]);
+//! ops.note("Times are self times: without what runs inside.");
+//! ops.member("device_count", 2); // a further member of the JSON object, beside "rows"
+//!
+//! let mut out = Vec::new();
+//! let picked = ops.pick(&Select::default(), ops.top).unwrap();
+//! table::write_text(&ops, &picked, Style::PLAIN, &mut out).unwrap();
+//! table::write_json(&ops, &picked, &mut out).unwrap();
+//! table::write_csv(&ops, &picked, &mut out).unwrap();
+//! ```
+//!
+//! A view whose rows are sentences rather than figures (`health`) pushes them with [`Table::push_prose`]: text
+//! output then prints the sentences, while JSON, CSV and the selection work on the cells as ever.
+
+mod csv;
+mod json;
+mod select;
+mod text;
+
+use std::borrow::Cow;
+
+pub use csv::write_csv;
+pub use json::write_json;
+pub use select::{Picked, Select, SelectError};
+pub use text::write_text;
+
+/// How a column's values look in text. JSON and CSV always have the bare value.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A name: to the left, its middle cut where the terminal is narrow.
+    Name,
+    /// Short text: to the left, never cut.
+    Text,
+    /// A whole number with thousands separators.
+    Count,
+    /// A whole number that names something (an id, an index): no separators.
+    Id,
+    /// Milliseconds; the whole column is shown in the unit that suits its largest value.
+    Ms,
+    /// Bytes, shown as kB, MB, …
+    Bytes,
+    /// A fraction from 0 to 1, shown as per cent.
+    Percent,
+    /// Any number, about three significant digits.
+    Short,
+}
+
+impl Format {
+    /// Do its values stand at the right edge of the column?
+    pub fn is_number(self) -> bool {
+        !matches!(self, Format::Name | Format::Text)
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name in JSON and CSV and for `--sort`; public, so it never changes.
+    pub key: Cow<'static, str>,
+    /// Its title in text.
+    pub title: Cow<'static, str>,
+    /// How its values look in text.
+    pub format: Format,
+    /// In text, leave it out where the terminal is too narrow; the last such column goes first.
+    pub optional: bool,
+    /// Never shown in text.
+    pub hidden: bool,
+}
+
+impl Column {
+    /// A column.
+    pub fn new(
+        key: impl Into<Cow<'static, str>>,
+        title: impl Into<Cow<'static, str>>,
+        format: Format,
+    ) -> Self {
+        Column { key: key.into(), title: title.into(), format, optional: false, hidden: false }
+    }
+
+    /// The same, left out of text where the terminal is too narrow.
+    pub fn optional(self) -> Self {
+        Column { optional: true, ..self }
+    }
+
+    /// The same, for JSON and CSV only.
+    pub fn hidden(self) -> Self {
+        Column { hidden: true, ..self }
+    }
+}
+
+/// One value. Make one with `into()` from numbers, text, booleans, or an `Option` of these.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Cell {
+    /// Not known, or not applicable.
+    #[default]
+    Null,
+    /// A whole number.
+    Int(i128),
+    /// Any other number; finite.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Text(String),
+    /// Named numbers: an object in JSON, JSON text in CSV, e.g. a step's breakdown.
+    Map(Vec<(String, f64)>),
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        if value.is_finite() { Cell::Float(value) } else { Cell::Null }
+    }
+}
+
+macro_rules! whole {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Cell {
+            fn from(value: $number) -> Self {
+                Cell::Int(value as i128)
+            }
+        }
+    )*};
+}
+whole!(i32, u32, i64, u64, usize);
+
+impl From<bool> for Cell {
+    fn from(value: bool) -> Self {
+        Cell::Bool(value)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(value: &str) -> Self {
+        Cell::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(value: String) -> Self {
+        Cell::Text(value)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Null, Into::into)
+    }
+}
+
+/// What a view yields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The view's name; the JSON schema is `stepscope.VIEW.v1`.
+    pub view: &'static str,
+    /// The answer in one line, above the text.
+    pub headline: Option<String>,
+    /// How many rows text shows unless told otherwise.
+    pub top: Option<usize>,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    prose: Vec<String>,
+    notes: Vec<String>,
+    members: Vec<(&'static str, serde_json::Value)>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(view: &'static str, columns: Vec<Column>) -> Self {
+        Table {
+            view,
+            headline: None,
+            top: None,
+            columns,
+            rows: Vec::new(),
+            prose: Vec::new(),
+            notes: Vec::new(),
+            members: Vec::new(),
+        }
+    }
+
+    /// Adds a row: one cell a column. Cells that lack are not known, cells too many are left out.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        let mut row: Vec<Cell> = cells.into_iter().collect();
+        row.resize(self.columns.len(), Cell::Null);
+        self.rows.push(row);
+    }
+
+    /// Adds a row that text shows as `prose` instead of in columns. All rows of a table are of one sort.
+    pub fn push_prose(&mut self, cells: impl IntoIterator<Item = Cell>, prose: String) {
+        self.push(cells);
+        self.prose.push(prose);
+    }
+
+    /// Adds a line below the table; in JSON it is part of `"notes"`.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// Adds a member to the JSON object beside `"rows"`.
+    pub fn member(&mut self, key: &'static str, value: impl Into<serde_json::Value>) {
+        self.members.push((key, value.into()));
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The rows, in the view's own order.
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+}
