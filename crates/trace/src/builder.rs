@@ -240,7 +240,8 @@ impl EventColumns {
 }
 
 fn take<'a, T>(from: &mut &'a mut [T], len: usize) -> &'a mut [T] {
-    let (head, rest) = std::mem::take(from).split_at_mut(len.min(from.len()));
+    let len = len.min(from.len());
+    let (head, rest) = std::mem::take(from).split_at_mut(len);
     *from = rest;
     head
 }
@@ -391,6 +392,11 @@ impl TraceBuilder {
     pub fn describe_track(&mut self, id: TrackId, name: StrId, kind: TrackKind) {
         let track = &mut self.tracks[id.index()];
         (track.name, track.kind) = (name, kind);
+    }
+
+    /// Moves a track to another process, where its own is learnt only after the track's events.
+    pub fn move_track(&mut self, id: TrackId, process: ProcessId) {
+        self.tracks[id.index()].process = process;
     }
 
     /// Adds an event to a track. A negative duration is taken as none.

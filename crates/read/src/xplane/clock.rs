@@ -1,0 +1,70 @@
+//! Where the trace's time begins.
+//!
+//! Lines say in nanoseconds where their own time begins: after the start of the profile in most files, after
+//! the Unix epoch in some, as the format's definition has it. The latter do not fit 64 bits of picoseconds,
+//! so the earliest of them becomes the origin.
+
+/// Twice as far from zero as this and a time in picoseconds no longer fits; no profile runs for 53 days.
+const FAR_NS: i64 = i64::MAX / 1_000 / 2;
+
+/// The year 2000. What is far from zero yet before this counts from a machine's start, not from the epoch.
+const CALENDAR_NS: i64 = 946_684_800_000_000_000;
+
+/// The origin of a trace's time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// What to subtract from far timestamps; `None` where there are none.
+    far_ns: Option<i64>,
+}
+
+impl Origin {
+    /// Of a file whose lines' times begin at these.
+    pub fn of(timestamps: impl Iterator<Item = i64>) -> Self {
+        Origin { far_ns: timestamps.filter(|&ns| ns > FAR_NS).min() }
+    }
+
+    /// Where a line's time begins, in picoseconds after the origin.
+    pub fn base_ps(self, timestamp_ns: i64) -> i128 {
+        let origin = self.far_ns.filter(|_| timestamp_ns > FAR_NS).unwrap_or(0);
+        (i128::from(timestamp_ns) - i128::from(origin)) * 1_000
+    }
+
+    /// The wall clock at the origin; `profile_start_ns` is when the profile says that it began.
+    pub fn wall_ns(self, profile_start_ns: Option<i64>) -> Option<i64> {
+        match self.far_ns {
+            Some(ns) => (ns >= CALENDAR_NS).then_some(ns),
+            None => profile_start_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_times_stay_and_the_profile_knows_the_wall_clock() {
+        let origin = Origin::of([0, 212_990].into_iter());
+        assert_eq!(origin.base_ps(212_990), 212_990_000);
+        assert_eq!(origin.wall_ns(Some(1_741_722_099_081_044_120)), Some(1_741_722_099_081_044_120));
+        assert_eq!(origin.wall_ns(None), None);
+    }
+
+    #[test]
+    fn epoch_times_count_from_the_earliest() {
+        let epoch = 1_700_000_000_000_000_000;
+        let origin = Origin::of([epoch + 5, epoch].into_iter());
+        assert_eq!(origin.base_ps(epoch + 5), 5_000);
+        assert_eq!(origin.wall_ns(Some(1)), Some(epoch));
+        assert_eq!(origin.base_ps(7), 7_000, "a relative line among them stays relative");
+        let uptime = Origin::of([FAR_NS + 1].into_iter());
+        assert_eq!((uptime.base_ps(FAR_NS + 1), uptime.wall_ns(None)), (0, None));
+    }
+
+    #[test]
+    fn absurd_times_do_not_overflow() {
+        let origin = Origin::of([i64::MAX, i64::MIN].into_iter());
+        assert_eq!(origin.base_ps(i64::MAX), 0);
+        assert_eq!(origin.base_ps(i64::MIN), i128::from(i64::MIN) * 1_000);
+    }
+}

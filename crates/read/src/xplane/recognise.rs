@@ -1,0 +1,105 @@
+//! Is this an XSpace? Protobuf has no magic number, so the head is read as one and everything in it must fit:
+//! strings must be text, and the first plane must have a name and look like a plane.
+
+use std::ops::Range;
+
+use super::schema::{entry, line, plane, space, stat};
+use super::wire::{Cursor, Payload, walk};
+
+/// Prefixes of plane names that no other format has in this place.
+const SURE_NAMES: &[&str] = &["/host:", "/device:"];
+
+/// Could a file that begins with `head` be an XSpace? It need not be intact.
+pub(super) fn recognises(head: &[u8]) -> bool {
+    let mut cursor = Cursor::new(head, 0..head.len());
+    let mut texts = 0;
+    loop {
+        match cursor.field() {
+            Ok(Some(field)) => match (field.number, field.value) {
+                (space::PLANES, Payload::Len(range)) if range.is_empty() => {}
+                (space::PLANES, Payload::Len(range) | Payload::Cut(range)) => return is_plane(head, range),
+                (space::HOSTNAMES, Payload::Len(range)) if is_text(&head[range.clone()]) => {
+                    texts += range.len();
+                }
+                (space::ERRORS | space::WARNINGS, Payload::Len(range))
+                    if is_message(&head[range.clone()]) =>
+                {
+                    texts += range.len();
+                }
+                _ => return false,
+            },
+            Ok(None) => return texts > 0,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Does it have a plane's name, and after it what a plane has?
+fn is_plane(head: &[u8], range: Range<usize>) -> bool {
+    let cut = range.end == head.len();
+    let (mut named, mut sure, mut fits) = (false, false, true);
+    let ended = walk(head, range, |field| {
+        if sure || !fits {
+            return;
+        }
+        fits = match (field.number, field.value) {
+            (plane::ID, Payload::Varint(_)) => true,
+            (plane::NAME, Payload::Len(range)) => {
+                let name = &head[range];
+                named = !name.is_empty() && is_text(name);
+                sure = SURE_NAMES.iter().any(|sure| name.starts_with(sure.as_bytes()));
+                named
+            }
+            (plane::LINES, Payload::Len(range) | Payload::Cut(range)) => is_line(head, range),
+            (plane::EVENT_METADATA | plane::STAT_METADATA, Payload::Len(range)) => is_entry(head, range),
+            (plane::STATS, Payload::Len(range)) => is_stat(head, range),
+            (plane::EVENT_METADATA..=plane::STATS, Payload::Cut(_)) => true,
+            _ => false,
+        };
+    });
+    sure || (named && fits && (ended.is_none() || cut))
+}
+
+fn is_line(head: &[u8], range: Range<usize>) -> bool {
+    all_fields(head, range, |number, value| match (number, value) {
+        (line::ID | line::TIMESTAMP_NS | line::DURATION_PS | line::DISPLAY_ID, Payload::Varint(_)) => true,
+        (line::NAME | line::DISPLAY_NAME, Payload::Len(range)) => is_text(&head[range.clone()]),
+        (line::EVENTS, Payload::Len(_)) => true,
+        _ => false,
+    })
+}
+
+fn is_entry(head: &[u8], range: Range<usize>) -> bool {
+    all_fields(head, range, |number, value| {
+        matches!((number, value), (entry::KEY, Payload::Varint(_)) | (entry::VALUE, Payload::Len(_)))
+    })
+}
+
+fn is_stat(head: &[u8], range: Range<usize>) -> bool {
+    all_fields(head, range, |number, value| match value {
+        Payload::Varint(_) => matches!(number, stat::METADATA_ID | stat::UINT64 | stat::INT64 | stat::REF),
+        Payload::Fixed64(_) => number == stat::DOUBLE,
+        Payload::Len(_) => matches!(number, stat::STR | stat::BYTES),
+        _ => false,
+    })
+}
+
+/// Do all fields fit, as far as the head goes?
+fn all_fields(head: &[u8], range: Range<usize>, fits: impl Fn(u32, &Payload) -> bool) -> bool {
+    let at_end = range.end == head.len();
+    let mut all = true;
+    let ended = walk(head, range, |field| {
+        all &= matches!(field.value, Payload::Cut(_)) || fits(field.number, &field.value);
+    });
+    all && (at_end || ended.is_none())
+}
+
+/// Is it UTF-8 without control characters?
+fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(char::is_control))
+}
+
+/// Is it text of one or more lines?
+fn is_message(bytes: &[u8]) -> bool {
+    bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'\t')).all(is_text)
+}

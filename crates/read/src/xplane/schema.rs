@@ -1,0 +1,86 @@
+//! Field numbers of `xplane.proto`, one module a message, and the one-byte tags of the hot path.
+
+pub(super) mod space {
+    pub const PLANES: u32 = 1;
+    pub const ERRORS: u32 = 2;
+    pub const WARNINGS: u32 = 3;
+    pub const HOSTNAMES: u32 = 4;
+}
+
+pub(super) mod plane {
+    pub const ID: u32 = 1;
+    pub const NAME: u32 = 2;
+    pub const LINES: u32 = 3;
+    pub const EVENT_METADATA: u32 = 4;
+    pub const STAT_METADATA: u32 = 5;
+    pub const STATS: u32 = 6;
+}
+
+pub(super) mod line {
+    pub const ID: u32 = 1;
+    pub const NAME: u32 = 2;
+    pub const TIMESTAMP_NS: u32 = 3;
+    pub const EVENTS: u32 = 4;
+    pub const DURATION_PS: u32 = 9;
+    pub const DISPLAY_ID: u32 = 10;
+    pub const DISPLAY_NAME: u32 = 11;
+    /// The tag of `EVENTS` with its wire type.
+    pub const EVENTS_TAG: u8 = 0x22;
+}
+
+pub(super) mod event {
+    pub const METADATA_ID: u32 = 1;
+    pub const OFFSET_PS: u32 = 2;
+    pub const DURATION_PS: u32 = 3;
+    pub const STATS: u32 = 4;
+    pub const NUM_OCCURRENCES: u32 = 5;
+}
+
+/// The same fields as one-byte tags with their wire types: events are decoded by them.
+pub(super) mod event_tag {
+    pub const METADATA_ID: u8 = 0x08;
+    pub const OFFSET_PS: u8 = 0x10;
+    pub const DURATION_PS: u8 = 0x18;
+    pub const STATS: u8 = 0x22;
+    pub const NUM_OCCURRENCES: u8 = 0x28;
+}
+
+pub(super) mod event_metadata {
+    pub const NAME: u32 = 2;
+    pub const METADATA: u32 = 3;
+    pub const DISPLAY_NAME: u32 = 4;
+    pub const STATS: u32 = 5;
+}
+
+pub(super) mod stat_metadata {
+    pub const NAME: u32 = 2;
+}
+
+pub(super) mod stat {
+    pub const METADATA_ID: u32 = 1;
+    pub const DOUBLE: u32 = 2;
+    pub const UINT64: u32 = 3;
+    pub const INT64: u32 = 4;
+    pub const STR: u32 = 5;
+    pub const BYTES: u32 = 6;
+    pub const REF: u32 = 7;
+}
+
+/// Entries of protobuf maps.
+pub(super) mod entry {
+    pub const KEY: u32 = 1;
+    pub const VALUE: u32 = 2;
+}
+
+/// `ProfileOptions`: the fields worth telling, with the names under which they are told.
+pub(super) const PROFILE_OPTIONS: &[(u32, &str)] = &[
+    (1, "include_dataset_ops"),
+    (2, "host_tracer_level"),
+    (3, "device_tracer_level"),
+    (4, "python_tracer_level"),
+    (5, "version"),
+    (6, "device_type"),
+    (7, "enable_hlo_proto"),
+    (8, "start_timestamp_ns"),
+    (9, "duration_ms"),
+];
