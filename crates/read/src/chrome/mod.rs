@@ -1,7 +1,38 @@
-//! Chrome JSON.
-use stepscope_trace::Trace;
+//! Chrome Trace Event JSON, as PyTorch's Kineto, JAX and XProf write it; plain or compressed with gzip.
+//!
+//! Text flows one way: a [`window`] shows it block by block, the [`scan`]ner finds where values lie, the
+//! [`document`] is walked event by event, and the [`load`]er turns each [`event`] into columns of the trace. No
+//! more than a block of text is ever held, unless one event alone is longer than that.
+//!
+//! Recorders write JSON by hand and get it wrong. What can be mended is, and each repair is counted in the
+//! trace's notes; an event that cannot be read is counted too, never lost silently.
 
+mod args;
+mod category;
+mod document;
+mod event;
+mod header;
+mod load;
+mod pairs;
+mod recognise;
+mod repair;
+mod scan;
+mod text;
+mod tracks;
+mod window;
+
+use std::sync::mpsc::{channel, sync_channel};
+use std::thread;
+
+use stepscope_trace::{NoteKind, Trace};
+
+use self::document::Document;
+use self::load::Loader;
+use self::window::{BLOCK, Window, inflate, inflated};
 use crate::{Input, Progress, ReadError, Reader};
+
+/// Blocks that are inflated ahead.
+const AHEAD: usize = 2;
 
 /// Reads Chrome JSON.
 #[derive(Debug)]
@@ -12,11 +43,39 @@ impl Reader for ChromeReader {
         "chrome"
     }
 
-    fn recognises(&self, _head: &[u8]) -> bool {
-        false
+    fn recognises(&self, head: &[u8]) -> bool {
+        recognise::recognises(head)
     }
 
-    fn read(&self, input: &Input, _progress: &Progress) -> Result<Trace, ReadError> {
-        Err(ReadError::Empty { path: input.path().to_owned() })
+    fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+        progress.expect(input.raw().len() as u64);
+        if !input.is_gzip() {
+            return read(Window::held(input.raw(), BLOCK), input, progress);
+        }
+        // Inflating takes about as long as reading, so it has a thread of its own.
+        thread::scope(|scope| {
+            let (full, blocks) = sync_channel(AHEAD);
+            let (used, empty) = channel();
+            let decoder = input.inflating();
+            scope.spawn(move || inflate(decoder, &full, &empty));
+            read(Window::stream(inflated(blocks, used), BLOCK), input, progress)
+        })
     }
+}
+
+fn read(mut window: Window<'_>, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+    let mut loader = Loader::default();
+    let mut document = Document::new();
+    let broken = document.read(&mut window, &mut loader, progress);
+    if let Some(offset) = broken {
+        let what = if window.error.is_some() { "gzip" } else { "truncated" };
+        if document.events == 0 {
+            let path = input.path().to_owned();
+            return Err(ReadError::Damaged { path, what: what.to_owned(), offset });
+        }
+        loader.builder.note(NoteKind::Damaged, what, 1, Some(offset));
+    } else if window.error.is_some() {
+        loader.builder.note(NoteKind::Repaired, "trailing-junk", 1, Some(window.offset()));
+    }
+    Ok(loader.finish())
 }

@@ -1,0 +1,244 @@
+//! The document around the events: an object with `traceEvents` among its members, or a bare array.
+//!
+//! Walks the window member by member and event by event. A unit that the window cuts in two is scanned again
+//! when more of it can be seen, so that nothing depends on where blocks of text begin and end.
+
+use memchr::memmem;
+use stepscope_trace::NoteKind;
+
+use super::event::{Fields, next_event, scan_event};
+use super::load::Loader;
+use super::repair::Repair;
+use super::scan::{Piece, Place, Scan, Scanner, Stop};
+use super::window::Window;
+use crate::Progress;
+
+/// What is expected next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// The document's first bracket.
+    Start,
+    /// A member of the top-level object.
+    Member { first: bool },
+    /// An event; `inside` an object or not.
+    Event { first: bool, inside: bool },
+    /// Nothing: the document is complete.
+    Done,
+}
+
+/// What became of an attempt to go on.
+enum Step {
+    Next(State),
+    /// The window must open further.
+    More,
+}
+
+/// Walks a document and hands what it finds to a loader.
+pub(super) struct Document {
+    state: State,
+    fields: Fields,
+    pub(super) events: u64,
+}
+
+impl Document {
+    pub(super) fn new() -> Self {
+        Document { state: State::Start, fields: Fields::default(), events: 0 }
+    }
+
+    /// Reads everything that the window can show. Says where the text broke off, if it did.
+    pub(super) fn read(
+        &mut self,
+        window: &mut Window<'_>,
+        loader: &mut Loader,
+        progress: &Progress,
+    ) -> Option<u64> {
+        loop {
+            let before = self.events;
+            let used = self.walk(window, loader);
+            window.consume(used);
+            progress.advance(window.take_read(), self.events - before);
+            if !window.more() && window.is_last() {
+                // The window shows all there is, and has shown it: one more walk sees the text's end.
+                let used = self.walk(window, loader);
+                window.consume(used);
+                progress.advance(window.take_read(), 0);
+                return (self.state != State::Done).then(|| window.offset());
+            }
+        }
+    }
+
+    /// Goes on as far as the window can be seen, and says how far that was.
+    fn walk(&mut self, window: &Window<'_>, loader: &mut Loader) -> usize {
+        let (text, at_end) = (window.text(), window.is_last());
+        let mut scanner = Scanner::new(text, 0);
+        let mut done = 0;
+        while self.state != State::Done {
+            let step = match self.state {
+                State::Event { first, inside } => self.event(&mut scanner, loader, first, inside, at_end),
+                State::Member { first } => self.member(&mut scanner, loader, first, at_end),
+                _ => start(&mut scanner),
+            };
+            match step {
+                Step::Next(state) => self.state = state,
+                Step::More => break,
+            }
+            loader.repairs.add(scanner.repairs);
+            scanner.repairs = Default::default();
+            loader.repairs.note(&mut loader.builder, window.offset() + done as u64);
+            done = scanner.at;
+        }
+        if self.state == State::Done {
+            let rest = &text[done..];
+            if !rest.iter().all(|&byte| byte <= b' ') && !loader.junk {
+                loader.junk = true;
+                let offset = window.offset() + done as u64;
+                loader.builder.note(NoteKind::Repaired, "trailing-junk", 1, Some(offset));
+            }
+            return text.len();
+        }
+        done
+    }
+
+    fn event(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        loader: &mut Loader,
+        first: bool,
+        inside: bool,
+        at_end: bool,
+    ) -> Step {
+        let Ok(mut next) = scanner.peek() else { return Step::More };
+        let mut commas = 0;
+        while next == b',' {
+            commas += 1;
+            scanner.at += 1;
+            match scanner.peek() {
+                Ok(byte) => next = byte,
+                Err(_) => return Step::More,
+            }
+        }
+        if next == b']' {
+            if commas > 0 {
+                scanner.repairs.count(Repair::TrailingComma);
+            }
+            scanner.at += 1;
+            return Step::Next(if inside { State::Member { first: false } } else { State::Done });
+        }
+        match (first, commas) {
+            (true, 0) | (false, 1) => {}
+            (false, 0) => scanner.repairs.count(Repair::MissingComma),
+            _ => scanner.repairs.count(Repair::TrailingComma),
+        }
+        let outcome = if next == b'{' {
+            scan_event(scanner, &mut self.fields, at_end)
+        } else {
+            not_an_event(scanner, at_end)
+        };
+        match outcome {
+            Ok(()) => {
+                loader.event(scanner.text, &self.fields);
+                self.events += 1;
+            }
+            Err(Stop::More) => return Step::More,
+            Err(_) => {}
+        }
+        Step::Next(State::Event { first: false, inside })
+    }
+
+    fn member(&mut self, scanner: &mut Scanner<'_>, loader: &mut Loader, first: bool, at_end: bool) -> Step {
+        let start = scanner.at;
+        match header_member(scanner, first) {
+            Ok(Member::End) => Step::Next(State::Done),
+            Ok(Member::Events) => Step::Next(State::Event { first: true, inside: true }),
+            Ok(Member::Other(key, value)) => {
+                loader.header(scanner.text, key, value);
+                Step::Next(State::Member { first: false })
+            }
+            Err(Stop::More) if !at_end && scanner.text.len() - start < SUSPICIOUS => Step::More,
+            Err(stop) => recover(scanner, start, stop, at_end),
+        }
+    }
+}
+
+/// A member longer than this that does not end is suspected of having lost a quotation mark or a bracket.
+const SUSPICIOUS: usize = 16 << 20;
+
+enum Member {
+    End,
+    Events,
+    Other(Piece, Piece),
+}
+
+fn start(scanner: &mut Scanner<'_>) -> Step {
+    if scanner.text.starts_with(b"\xef\xbb\xbf") {
+        scanner.at = 3;
+    }
+    match scanner.peek() {
+        Ok(b'[') => {
+            scanner.at += 1;
+            Step::Next(State::Event { first: true, inside: false })
+        }
+        Ok(b'{') => {
+            scanner.at += 1;
+            Step::Next(State::Member { first: true })
+        }
+        Ok(_) => Step::Next(State::Done),
+        Err(_) => Step::More,
+    }
+}
+
+fn header_member(scanner: &mut Scanner<'_>, first: bool) -> Scan<Member> {
+    let Some(key) = scanner.member(first)? else { return Ok(Member::End) };
+    if key.of(scanner.text) == b"traceEvents" && scanner.peek()? == b'[' {
+        scanner.at += 1;
+        return Ok(Member::Events);
+    }
+    let value = scanner.value(Place::Member)?;
+    // What follows must be seen too, or a number that the window cuts would be taken for a whole one.
+    scanner.peek()?;
+    Ok(Member::Other(key, value))
+}
+
+/// Goes on behind a member that cannot be read: at the events, or at the next thing that looks like one.
+fn recover(scanner: &mut Scanner<'_>, start: usize, stop: Stop, at_end: bool) -> Step {
+    const EVENTS: &[u8] = b"\"traceEvents\"";
+    let rest = scanner.text.get(start + 1..).unwrap_or_default();
+    if let Some(at) = memmem::find(rest, EVENTS) {
+        scanner.at = start + 1 + at;
+        scanner.repairs.count(Repair::UnreadableHeader);
+        return Step::Next(State::Member { first: true });
+    }
+    if stop == Stop::More || !at_end {
+        return Step::More;
+    }
+    match next_event(scanner.text, start) {
+        Some(at) => {
+            scanner.at = at;
+            scanner.repairs.count(Repair::UnreadableHeader);
+            Step::Next(State::Event { first: true, inside: true })
+        }
+        None => Step::More,
+    }
+}
+
+/// Steps over something in the list of events that is not an object.
+fn not_an_event(scanner: &mut Scanner<'_>, at_end: bool) -> Scan<()> {
+    let start = scanner.at;
+    let stop = match scanner.value(Place::Nested) {
+        Ok(_) if scanner.at > start => {
+            scanner.repairs.count(Repair::UnreadableEvent);
+            return Err(Stop::Bad);
+        }
+        Ok(_) => Stop::Bad,
+        Err(Stop::More) if !at_end => return Err(Stop::More),
+        Err(stop) => stop,
+    };
+    let from = if stop == Stop::Deep { scanner.at } else { start + 1 };
+    match next_event(scanner.text, from) {
+        Some(next) => scanner.at = next,
+        None if stop == Stop::More || !at_end => return Err(Stop::More),
+        None => scanner.at = scanner.text.len(),
+    }
+    scanner.repairs.count(Repair::UnreadableEvent);
+    Err(Stop::Bad)
+}

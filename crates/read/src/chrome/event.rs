@@ -1,0 +1,163 @@
+//! One trace event: which of its fields lie where. And where the next event begins, if this one is broken.
+
+use memchr::memchr2_iter;
+
+use super::repair::Repair;
+use super::scan::{Piece, Place, Scan, Scanner, Sort, Stop, key_at};
+
+/// The fields of an event as pieces of the text. Reused from event to event.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) phase: Piece,
+    pub(super) name: Piece,
+    pub(super) category: Piece,
+    pub(super) ts: Piece,
+    pub(super) dur: Piece,
+    pub(super) pid: Piece,
+    pub(super) tid: Piece,
+    pub(super) id: Piece,
+    /// `id2.local`: an id that means something within its process only.
+    pub(super) local_id: Piece,
+    pub(super) scope: Piece,
+    pub(super) bind_id: Piece,
+    pub(super) flow_in: bool,
+    pub(super) flow_out: bool,
+    pub(super) args: Vec<(Piece, Piece)>,
+    pub(super) members: usize,
+}
+
+impl Fields {
+    fn clear(&mut self) {
+        let mut args = std::mem::take(&mut self.args);
+        args.clear();
+        *self = Fields { args, ..Fields::default() };
+    }
+
+    /// Reads the event whose `{` is at the scanner.
+    pub(super) fn read(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
+        self.clear();
+        scanner.at += 1;
+        while let Some(key) = scanner.member(self.members == 0)? {
+            self.members += 1;
+            let name = key.of(scanner.text);
+            if name == b"args" && scanner.peek()? == b'{' {
+                self.read_args(scanner)?;
+                continue;
+            }
+            let value = scanner.value(Place::Member)?;
+            self.put(scanner.text, key, value);
+        }
+        Ok(())
+    }
+
+    fn read_args(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
+        scanner.at += 1;
+        let mut first = true;
+        while let Some(key) = scanner.member(first)? {
+            first = false;
+            let value = scanner.value(Place::Member)?;
+            self.args.push((key, value));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, text: &[u8], key: Piece, value: Piece) {
+        match key.of(text) {
+            b"ph" => self.phase = value,
+            b"name" => self.name = value,
+            b"cat" => self.category = value,
+            b"ts" => self.ts = value,
+            b"dur" => self.dur = value,
+            b"pid" => self.pid = value,
+            b"tid" => self.tid = value,
+            b"id" => self.id = value,
+            b"id2" => self.put_id2(text, value),
+            b"scope" => self.scope = value,
+            b"bind_id" => self.bind_id = value,
+            b"flow_in" => self.flow_in = value.of(text) == b"true",
+            b"flow_out" => self.flow_out = value.of(text) == b"true",
+            // How to draw it, thread time, stack frames by number: nothing that is told elsewhere.
+            b"bp" | b"s" | b"cname" | b"tts" | b"tdur" | b"sf" | b"esf" | b"stack" | b"estack"
+            | b"use_async" => {}
+            _ => self.args.push((key, value)),
+        }
+    }
+
+    fn put_id2(&mut self, text: &[u8], value: Piece) {
+        if value.sort != Sort::Nested {
+            self.id = value;
+            return;
+        }
+        let mut inner = Scanner::new(text, value.start + 1);
+        if let Ok(Some(key)) = inner.member(true)
+            && let Ok(id) = inner.value(Place::Member)
+        {
+            if key.of(text) == b"local" { self.local_id = id } else { self.id = id }
+        }
+    }
+}
+
+/// Scans the event at the scanner. What cannot be scanned quickly is scanned again with care, between here and
+/// where the next event begins. `at_end`: is this all the text there is?
+pub(super) fn scan_event(scanner: &mut Scanner<'_>, fields: &mut Fields, at_end: bool) -> Scan<()> {
+    /// An event longer than this that does not end is suspected of having lost a quotation mark or a bracket.
+    const SUSPICIOUS: usize = 1 << 20;
+    let (start, before) = (scanner.at, scanner.repairs);
+    let stop = match fields.read(scanner) {
+        Ok(()) => return Ok(()),
+        Err(stop) => stop,
+    };
+    scanner.repairs = before;
+    if stop == Stop::More && !at_end && scanner.text.len() - start < SUSPICIOUS {
+        return Err(Stop::More);
+    }
+    // Resuming inside of what is nested too deep would find one depth after the other.
+    let from = if stop == Stop::Deep { scanner.at } else { start + 1 };
+    let next = match next_event(scanner.text, from) {
+        Some(next) => next,
+        None if stop == Stop::More || !at_end => return Err(Stop::More),
+        None => scanner.text.len(),
+    };
+    let mut careful = Scanner::new(&scanner.text[..next], start);
+    careful.careful = true;
+    if fields.read(&mut careful).is_ok() {
+        scanner.at = careful.at;
+        scanner.repairs.add(careful.repairs);
+        return Ok(());
+    }
+    scanner.at = next;
+    scanner.repairs.count(Repair::UnreadableEvent);
+    Err(Stop::Bad)
+}
+
+/// Where, from `from` on, the next event begins or the list of events ends.
+pub(super) fn next_event(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    memchr2_iter(b'{', b']', rest)
+        .map(|at| from + at)
+        .find(|&at| if text[at] == b']' { ends_events(text, at) } else { begins_event(text, at) })
+}
+
+fn begins_event(text: &[u8], at: usize) -> bool {
+    const KEYS: [&[u8]; 8] = [b"ph", b"name", b"cat", b"ts", b"dur", b"pid", b"tid", b"args"];
+    let behind = at + 1 + spaces(&text[at + 1..]);
+    let Some(key) = key_at(text, behind) else { return false };
+    let before = text[..at].iter().rev().take(256).find(|&&byte| byte > b' ');
+    KEYS.contains(&key) && matches!(before, None | Some(b',' | b'[' | b'}'))
+}
+
+fn ends_events(text: &[u8], at: usize) -> bool {
+    let behind = at + 1 + spaces(&text[at + 1..]);
+    match text.get(behind) {
+        Some(b',') => {
+            let key = key_at(text, behind + 1 + spaces(&text[behind + 1..]));
+            key.is_some_and(super::header::is_known)
+        }
+        Some(b'}') => text[behind + 1..].iter().all(|&byte| byte <= b' '),
+        _ => false,
+    }
+}
+
+fn spaces(text: &[u8]) -> usize {
+    text.iter().take_while(|&&byte| byte <= b' ').count()
+}

@@ -1,0 +1,60 @@
+//! Beginnings that wait for their ends: `B`/`E` of a thread, `b`/`e` and `S`/`F` of asynchronous operations.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{Datum, KindId, StrId, Time, TrackId};
+
+/// Something that has begun.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) track: TrackId,
+    pub(super) start: Time,
+    pub(super) kind: KindId,
+    pub(super) name: StrId,
+    pub(super) args: Vec<(StrId, Datum)>,
+}
+
+/// What has begun, by whatever tells it from the rest.
+#[derive(Debug)]
+pub(super) struct Pairs<K> {
+    open: FxHashMap<K, Vec<Open>>,
+}
+
+impl<K> Default for Pairs<K> {
+    fn default() -> Self {
+        Pairs { open: FxHashMap::default() }
+    }
+}
+
+impl<K: Eq + Hash> Pairs<K> {
+    /// Something begins.
+    pub(super) fn begin(&mut self, key: K, open: Open) {
+        self.open.entry(key).or_default().push(open);
+    }
+
+    /// Something ends: what began last, or last under this name if one is given. Whatever began after it never
+    /// ended, and is handed to `orphan`.
+    pub(super) fn end(&mut self, key: &K, name: StrId, mut orphan: impl FnMut(Open)) -> Option<Open> {
+        /// How far down a mislaid beginning is looked for; keeps a damaged file's cost linear.
+        const DEPTH: usize = 64;
+        let stack = self.open.get_mut(key)?;
+        let named = |open: &Open| name == StrId::default() || open.name == name;
+        let back = stack.iter().rev().take(DEPTH).position(named)?;
+        for _ in 0..back {
+            stack.pop().into_iter().for_each(&mut orphan);
+        }
+        let found = stack.pop();
+        if stack.is_empty() {
+            self.open.remove(key);
+        }
+        found
+    }
+
+    /// Everything that never ended, in a stable order.
+    pub(super) fn drain(self) -> Vec<Open> {
+        let mut left: Vec<Open> = self.open.into_values().flatten().collect();
+        left.sort_by_key(|open| (open.track, open.start, open.kind));
+        left
+    }
+}

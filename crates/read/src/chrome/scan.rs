@@ -1,0 +1,377 @@
+//! A pull scanner for JSON as profilers write it: first step of the chrome reader, bytes → pieces.
+//!
+//! There is one scanner for good and for bad text. It walks a slice, never copies and never recurses, and says
+//! of each value only where it lies ([`Piece`]). Where the slice ends in the middle of something it answers
+//! [`Stop::More`], and the caller tries again with a longer slice.
+//!
+//! Text that is not quite JSON is taken as its writer meant it: bare words for values, commas missing or too
+//! many. A quotation mark that nobody escaped is the hard case. The quick mode believes every mark that is
+//! followed by `,`, `:`, `}` or `]`; when that leads astray, the caller scans the same event again in the
+//! *careful* mode, which believes a mark only if what follows reads like the next key.
+
+use memchr::memchr2;
+
+use super::repair::{Repair, Repairs};
+
+/// Values nested deeper than this are not read. No profiler nests deeper than ten.
+const MAX_DEPTH: u32 = 128;
+
+/// How long a key may be for the careful mode to believe in it.
+const LONGEST_KEY: usize = 128;
+
+/// Why a value could not be scanned.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The slice ends first.
+    More,
+    /// It is not JSON, not even nearly.
+    Bad,
+    /// It is nested too deep.
+    Deep,
+}
+
+pub(super) type Scan<T> = Result<T, Stop>;
+
+/// What a piece of text is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub(super) enum Sort {
+    /// Not there.
+    #[default]
+    Missing,
+    /// A string without escapes.
+    Text,
+    /// A string with a backslash in it.
+    Escaped,
+    /// Digits, signs, a point, an exponent.
+    Number,
+    /// `true`, `null`, or something that ought to have been quoted.
+    Word,
+    /// An object or an array.
+    Nested,
+}
+
+/// Where a value lies in the slice; a string without its quotation marks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Piece {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) sort: Sort,
+}
+
+impl Piece {
+    /// Its bytes as they stand in the text.
+    #[inline]
+    pub(super) fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        text.get(self.start..self.end).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn is_missing(&self) -> bool {
+        self.sort == Sort::Missing
+    }
+}
+
+/// What encloses a string, which decides what may follow it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Key,
+    Member,
+    Nested,
+}
+
+/// A position in a slice of text.
+pub(super) struct Scanner<'t> {
+    pub(super) text: &'t [u8],
+    pub(super) at: usize,
+    pub(super) careful: bool,
+    pub(super) repairs: Repairs,
+}
+
+impl<'t> Scanner<'t> {
+    pub(super) fn new(text: &'t [u8], at: usize) -> Self {
+        Scanner { text, at, careful: false, repairs: Repairs::default() }
+    }
+
+    /// Steps over white space to the next byte, and says which it is.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Scan<u8> {
+        while let Some(&byte) = self.text.get(self.at) {
+            if byte > b' ' {
+                return Ok(byte);
+            }
+            self.at += 1;
+        }
+        Err(Stop::More)
+    }
+
+    /// The next member's key of an object, behind whose `{` or value the scanner stands; `None` at its end.
+    #[inline]
+    pub(super) fn member(&mut self, first: bool) -> Scan<Option<Piece>> {
+        let mut next = self.peek()?;
+        if next == b',' {
+            self.at += 1;
+            next = self.peek()?;
+            if first || next == b'}' || next == b',' {
+                self.repairs.count(Repair::TrailingComma);
+                while next == b',' {
+                    self.at += 1;
+                    next = self.peek()?;
+                }
+            }
+        } else if !first && next == b'"' {
+            self.repairs.count(Repair::MissingComma);
+        }
+        match next {
+            b'}' => {
+                self.at += 1;
+                Ok(None)
+            }
+            b'"' => {
+                let key = self.string(Place::Key)?;
+                if self.peek()? != b':' {
+                    return Err(Stop::Bad);
+                }
+                self.at += 1;
+                Ok(Some(key))
+            }
+            _ => Err(Stop::Bad),
+        }
+    }
+
+    /// The next value of an array, behind whose `[` or value the scanner stands; `None` at its end.
+    pub(super) fn element(&mut self, first: bool) -> Scan<Option<Piece>> {
+        let mut next = self.peek()?;
+        if next == b',' {
+            self.at += 1;
+            next = self.peek()?;
+            if first || next == b']' {
+                self.repairs.count(Repair::TrailingComma);
+            }
+        } else if !first && next != b']' {
+            self.repairs.count(Repair::MissingComma);
+        }
+        if next == b']' {
+            self.at += 1;
+            return Ok(None);
+        }
+        self.value(Place::Nested).map(Some)
+    }
+
+    /// The value that begins here.
+    #[inline]
+    pub(super) fn value(&mut self, place: Place) -> Scan<Piece> {
+        match self.peek()? {
+            b'"' => self.string(place),
+            b'{' | b'[' => self.nested(),
+            _ => self.token(),
+        }
+    }
+
+    /// The string whose opening mark is here. Leaves the scanner at the next byte that is not white space.
+    #[inline]
+    pub(super) fn string(&mut self, place: Place) -> Scan<Piece> {
+        let start = self.at + 1;
+        let mut from = start;
+        let mut sort = Sort::Text;
+        loop {
+            let rest = self.text.get(from..).unwrap_or_default();
+            let at = from + memchr2(b'"', b'\\', rest).ok_or(Stop::More)?;
+            let escape = self.text[at] == b'\\';
+            let mark = if escape { at + 1 } else { at };
+            if escape {
+                sort = Sort::Escaped;
+                from = at + 2;
+                // A path that ends in a backslash makes its closing mark look escaped.
+                if !self.careful || self.text.get(mark) != Some(&b'"') || !self.surely_ends(mark, place)? {
+                    continue;
+                }
+            }
+            if self.careful && !escape && !self.surely_ends(mark, place)? {
+                self.repairs.count(Repair::BareQuote);
+                from = at + 1;
+                continue;
+            }
+            self.at = mark + 1;
+            return match self.peek()? {
+                b',' | b'}' | b']' | b':' => Ok(Piece { start, end: mark, sort }),
+                _ if self.careful => Ok(Piece { start, end: mark, sort }),
+                _ => Err(Stop::Bad),
+            };
+        }
+    }
+
+    /// Does what follows the mark at `mark` read like what follows a string in this place?
+    fn surely_ends(&self, mark: usize, place: Place) -> Scan<bool> {
+        let (at, next) = self.solid_from(mark + 1)?;
+        Ok(match (next, place) {
+            (b':', Place::Key | Place::Nested) => true,
+            (b'}', Place::Member) | (b'}' | b']', Place::Nested) => true,
+            (b',', Place::Nested) => true,
+            (b',', Place::Member) => {
+                let (at, next) = self.solid_from(at + 1)?;
+                next == b'}' || self.is_key(at)
+            }
+            (b'"', Place::Member) => self.is_key(at),
+            _ => false,
+        })
+    }
+
+    fn solid_from(&self, from: usize) -> Scan<(usize, u8)> {
+        let rest = self.text.get(from..).unwrap_or_default();
+        let skipped = rest.iter().position(|&byte| byte > b' ').ok_or(Stop::More)?;
+        Ok((from + skipped, rest[skipped]))
+    }
+
+    /// Is there a string followed by a colon?
+    pub(super) fn is_key(&self, at: usize) -> bool {
+        key_at(self.text, at).is_some()
+    }
+
+    /// A number or a word: everything up to the next delimiter.
+    #[inline]
+    fn token(&mut self) -> Scan<Piece> {
+        let start = self.at;
+        let rest = self.text.get(start..).unwrap_or_default();
+        let len = rest.iter().position(|&byte| ends_token(byte)).ok_or(Stop::More)?;
+        let mut end = start + len;
+        if self.careful {
+            // Words with spaces between them, up to what must end a value.
+            let closes = |&byte: &u8| matches!(byte, b',' | b'}' | b']' | b'"' | b'\n');
+            let len = rest.iter().position(closes).ok_or(Stop::More)?;
+            end = start + rest[..len].trim_ascii_end().len();
+        }
+        self.at = end;
+        let bytes = &self.text[start..end];
+        let sort = if is_number(bytes) { Sort::Number } else { Sort::Word };
+        if sort == Sort::Word && !matches!(bytes, b"true" | b"false" | b"null") {
+            let empty = bytes.is_empty();
+            self.repairs.count(if empty { Repair::MissingValue } else { Repair::BareWord });
+            if empty && !matches!(self.text.get(self.at), Some(b',' | b'}' | b']')) {
+                return Err(Stop::Bad);
+            }
+        }
+        Ok(Piece { start, end, sort })
+    }
+
+    /// An object or array, skipped over. Brackets are counted, not matched.
+    fn nested(&mut self) -> Scan<Piece> {
+        let start = self.at;
+        let mut depth = 0;
+        loop {
+            match *self.text.get(self.at).ok_or(Stop::More)? {
+                b'"' => {
+                    self.string(Place::Nested)?;
+                    continue;
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    if depth > MAX_DEPTH {
+                        return Err(Stop::Deep);
+                    }
+                }
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.at += 1;
+                        return Ok(Piece { start, end: self.at, sort: Sort::Nested });
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+}
+
+/// The key at `at`, if a string followed by a colon begins there.
+pub(super) fn key_at(text: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = text.get(at..)?.strip_prefix(b"\"")?;
+    let rest = &rest[..rest.len().min(LONGEST_KEY)];
+    let len = memchr2(b'"', b'\n', rest)?;
+    let colon = rest[len..].strip_prefix(b"\"")?.trim_ascii_start();
+    colon.starts_with(b":").then(|| &rest[..len])
+}
+
+#[inline]
+fn ends_token(byte: u8) -> bool {
+    byte <= b' ' || matches!(byte, b',' | b'}' | b']' | b'"' | b'{' | b'[' | b':')
+}
+
+/// Is it a number as JSON has them, give or take a leading `+`, zero or point?
+#[inline]
+fn is_number(bytes: &[u8]) -> bool {
+    let digits = match bytes {
+        [b'-' | b'+', rest @ ..] => rest,
+        all => all,
+    };
+    let starts = matches!(digits, [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..]);
+    if !starts || digits.iter().all(u8::is_ascii_digit) {
+        return starts;
+    }
+    let mut seen = (false, false);
+    for (i, &byte) in digits.iter().enumerate() {
+        let fits = match byte {
+            b'0'..=b'9' => true,
+            b'.' => !std::mem::replace(&mut seen.0, true) && !seen.1,
+            b'e' | b'E' => !std::mem::replace(&mut seen.1, true) && i + 1 < digits.len(),
+            b'-' | b'+' => matches!(digits[i - 1], b'e' | b'E') && i + 1 < digits.len(),
+            _ => false,
+        };
+        if !fits {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(text: &str, careful: bool) -> Scan<Vec<(String, String)>> {
+        let mut scanner = Scanner::new(text.as_bytes(), 1);
+        scanner.careful = careful;
+        let mut all = Vec::new();
+        while let Some(key) = scanner.member(all.is_empty())? {
+            let value = scanner.value(Place::Member)?;
+            let show = |piece: Piece| String::from_utf8_lossy(piece.of(text.as_bytes())).into_owned();
+            all.push((show(key), show(value)));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn numbers_are_told_from_words() {
+        for good in ["0", "-1", "1.5", "1e9", "-1.5E-3", "007", "+3", ".5", "9.", "1.e5"] {
+            assert!(is_number(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "-", "nan", "-nan", "1.2.3", "1e", "1e+", "N/A", "0x1f", "1-2", ".", "+."] {
+            assert!(!is_number(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_slice_that_ends_early_asks_for_more() {
+        let whole = r#"{"a": [1, {"b": "c\"d"}], "e": 12, "f": "g"}"#;
+        assert_eq!(members(whole, false).unwrap().len(), 3);
+        for cut in 1..whole.len() {
+            assert_eq!(members(&whole[..cut], false), Err(Stop::More), "{}", &whole[..cut]);
+        }
+    }
+
+    #[test]
+    fn the_careful_mode_reads_through_bare_marks() {
+        let text = r#"{"name": "f("a", "b")", "path": "C:\dir\", "n": 1, "s": "x" "t": 2}"#;
+        assert_eq!(members(text, false), Err(Stop::Bad));
+        let all = members(text, true).unwrap();
+        assert_eq!(all[0].1, r#"f("a", "b")"#);
+        assert_eq!(all[1].1, r"C:\dir\");
+        assert_eq!(all[4], ("t".into(), "2".into()));
+    }
+
+    #[test]
+    fn deep_nesting_stops_the_scan() {
+        let text = format!("{{\"a\": {}", "[".repeat(100_000));
+        assert_eq!(members(&text, false), Err(Stop::Deep));
+    }
+}

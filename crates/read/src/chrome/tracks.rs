@@ -1,0 +1,344 @@
+//! From the file's pid and tid to processes and tracks.
+//!
+//! The same pair may stand for several tracks: old files number devices and processes alike, and annotations
+//! are drawn on the stream that they annotate. Events are told apart by the class of their category, and what
+//! a track is gets settled when everything has been seen.
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{
+    Device, DeviceKind, NoteKind, ProcessId, ProcessKind, StrId, TraceBuilder, TrackId, TrackKind,
+};
+
+use super::category::{Class, device_line, device_of};
+
+/// Beyond this many tracks, whatever is new shares one: a broken file must not make a track of each event.
+const MAX_TRACKS: usize = 1 << 16;
+
+/// A pid or a tid.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) enum Id {
+    #[default]
+    Missing,
+    Number(i64),
+    Text(StrId),
+    /// The one that stands for all that are too many.
+    Overflow,
+}
+
+/// A process of the file.
+#[derive(Default)]
+struct Process {
+    id: Id,
+    name: StrId,
+    label: StrId,
+}
+
+/// Tracks of one pid and tid.
+#[derive(Default)]
+struct Place {
+    process: u32,
+    tid: Id,
+    name: StrId,
+    work: Option<TrackId>,
+    mark: Option<TrackId>,
+    other: Option<TrackId>,
+    /// Named by a flow before any event; the first event's.
+    undecided: Option<TrackId>,
+    host: bool,
+    capture: bool,
+}
+
+/// A counter or a set of asynchronous operations, which belongs to a process as a whole.
+struct Loose {
+    process: u32,
+    track: TrackId,
+    name: StrId,
+    kind: TrackKind,
+}
+
+/// A place's number.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PlaceId(u32);
+
+/// All processes and tracks of the file.
+#[derive(Default)]
+pub(super) struct Tracks {
+    processes: Vec<Process>,
+    process_lookup: FxHashMap<Id, u32>,
+    places: Vec<Place>,
+    place_lookup: FxHashMap<(u32, Id), u32>,
+    loose: Vec<Loose>,
+    loose_lookup: FxHashMap<(u32, TrackKind, StrId, StrId), TrackId>,
+    last: Option<(Id, Id, PlaceId)>,
+}
+
+impl Tracks {
+    /// The place of a pid and a tid, new or known.
+    #[inline]
+    pub(super) fn place(&mut self, pid: Id, tid: Id) -> PlaceId {
+        if let Some((last_pid, last_tid, place)) = self.last
+            && (last_pid, last_tid) == (pid, tid)
+        {
+            return place;
+        }
+        let process = self.process(pid);
+        let tid = if self.places.len() < MAX_TRACKS { tid } else { self.known(process, tid) };
+        let places = &mut self.places;
+        let number = *self.place_lookup.entry((process, tid)).or_insert_with(|| {
+            places.push(Place { process, tid, ..Place::default() });
+            places.len() as u32 - 1
+        });
+        self.last = Some((pid, tid, PlaceId(number)));
+        PlaceId(number)
+    }
+
+    fn known(&self, process: u32, tid: Id) -> Id {
+        if self.place_lookup.contains_key(&(process, tid)) { tid } else { Id::Overflow }
+    }
+
+    fn process(&mut self, pid: Id) -> u32 {
+        let full = self.processes.len() >= MAX_TRACKS && !self.process_lookup.contains_key(&pid);
+        let id = if full { Id::Overflow } else { pid };
+        let processes = &mut self.processes;
+        *self.process_lookup.entry(id).or_insert_with(|| {
+            processes.push(Process { id, ..Process::default() });
+            processes.len() as u32 - 1
+        })
+    }
+
+    /// Remembers a process' name.
+    pub(super) fn name_process(&mut self, pid: Id, name: StrId) {
+        let process = self.process(pid);
+        self.processes[process as usize].name = name;
+    }
+
+    /// Remembers a process' label.
+    pub(super) fn label_process(&mut self, pid: Id, label: StrId) {
+        let process = self.process(pid);
+        self.processes[process as usize].label = label;
+    }
+
+    /// Remembers a thread's name.
+    pub(super) fn name_thread(&mut self, pid: Id, tid: Id, name: StrId) {
+        let place = self.place(pid, tid);
+        self.places[place.0 as usize].name = name;
+    }
+
+    /// The track of a place on which events of a class lie.
+    #[inline]
+    pub(super) fn track(&mut self, builder: &mut TraceBuilder, place: PlaceId, class: Class) -> TrackId {
+        let place = &mut self.places[place.0 as usize];
+        let slot = match class {
+            Class::Work => &mut place.work,
+            Class::Mark => &mut place.mark,
+            Class::Host | Class::Capture | Class::Neutral => {
+                place.host |= class == Class::Host;
+                place.capture |= class == Class::Capture;
+                &mut place.other
+            }
+        };
+        if let Some(track) = *slot {
+            return track;
+        }
+        let number = number_of(builder, place.tid);
+        let new =
+            || builder.track(ProcessId(0), StrId::default(), TrackKind::Thread, number, TraceBuilder::ARENA);
+        *slot.insert(place.undecided.take().unwrap_or_else(new))
+    }
+
+    /// The track to which a flow's end at a place belongs.
+    pub(super) fn flow_track(&mut self, builder: &mut TraceBuilder, place: PlaceId) -> TrackId {
+        let place = &mut self.places[place.0 as usize];
+        let known = place.work.or(place.other).or(place.mark).or(place.undecided);
+        known.unwrap_or_else(|| {
+            let number = number_of(builder, place.tid);
+            let kind = TrackKind::Thread;
+            let track = builder.track(ProcessId(0), StrId::default(), kind, number, TraceBuilder::ARENA);
+            *place.undecided.insert(track)
+        })
+    }
+
+    /// A counter's series, or asynchronous operations of a category; `None` where there are too many.
+    pub(super) fn loose_track(
+        &mut self,
+        builder: &mut TraceBuilder,
+        pid: Id,
+        kind: TrackKind,
+        name: StrId,
+        series: StrId,
+    ) -> Option<TrackId> {
+        let process = self.process(pid);
+        let key = (process, kind, name, series);
+        if let Some(&track) = self.loose_lookup.get(&key) {
+            return Some(track);
+        }
+        if self.loose.len() >= MAX_TRACKS {
+            return None;
+        }
+        let name = match (builder.strings.get(name), builder.strings.get(series)) {
+            (_, "" | "value") => name,
+            (name, series) => {
+                let both = format!("{name}/{series}");
+                builder.strings.intern(&both)
+            }
+        };
+        let track = builder.track(ProcessId(0), name, kind, 0, TraceBuilder::ARENA);
+        self.loose.push(Loose { process, track, name, kind });
+        self.loose_lookup.insert(key, track);
+        Some(track)
+    }
+
+    /// Settles what all processes and tracks are, and ties the devices to their processes.
+    pub(super) fn finish(self, builder: &mut TraceBuilder, devices: Vec<Device>) {
+        let mut settling = Settling::new(builder, &self.processes);
+        for place in &self.places {
+            settling.facts[place.process as usize].work |= place.work.is_some();
+        }
+        for place in &self.places {
+            settling.place(place);
+        }
+        for loose in &self.loose {
+            let facts = &settling.facts[loose.process as usize];
+            let on_device = facts.device.is_some() || facts.work;
+            let kind = if on_device { ProcessKind::Device } else { ProcessKind::Host };
+            settling.put(loose.track, loose.process, kind, loose.name, loose.kind);
+        }
+        settling.devices(devices);
+        if self.places.len() >= MAX_TRACKS || self.loose.len() >= MAX_TRACKS {
+            builder.note(NoteKind::Unknown, "tracks", 1, None);
+        }
+    }
+}
+
+/// The number that a track or process goes by; the last one in its text where it is text.
+fn number_of(builder: &TraceBuilder, id: Id) -> i64 {
+    match id {
+        Id::Number(number) => number,
+        Id::Text(text) => {
+            let text = builder.strings.get(text);
+            let digits = text.rfind(|c: char| !c.is_ascii_digit()).map_or(text, |at| &text[at + 1..]);
+            digits.chars().take(18).collect::<String>().parse().unwrap_or(0)
+        }
+        Id::Missing | Id::Overflow => 0,
+    }
+}
+
+/// What is known of a process once all of it was seen.
+#[derive(Default)]
+struct Facts {
+    /// The device that its name or label speaks of.
+    device: Option<(DeviceKind, Option<i64>)>,
+    /// Its name as a device.
+    device_name: StrId,
+    /// Does it hold work of a device?
+    work: bool,
+    /// The trace's processes: host, device, other.
+    made: [Option<ProcessId>; 3],
+}
+
+struct Settling<'b> {
+    builder: &'b mut TraceBuilder,
+    processes: &'b [Process],
+    facts: Vec<Facts>,
+}
+
+impl<'b> Settling<'b> {
+    fn new(builder: &'b mut TraceBuilder, processes: &'b [Process]) -> Self {
+        let facts = processes.iter().map(|process| {
+            let of = |name: StrId| device_of(builder.strings.get(name)).map(|device| (device, name));
+            match of(process.label).or_else(|| of(process.name)) {
+                Some((device, device_name)) => {
+                    Facts { device: Some(device), device_name, ..Facts::default() }
+                }
+                None => Facts { device_name: process.name, ..Facts::default() },
+            }
+        });
+        let facts = facts.collect();
+        Settling { builder, processes, facts }
+    }
+
+    fn place(&mut self, place: &Place) {
+        let name = match place.tid {
+            Id::Text(text) if place.name == StrId::default() => text,
+            _ => place.name,
+        };
+        if let Some(track) = place.work {
+            self.put(track, place.process, ProcessKind::Device, name, TrackKind::Stream);
+        }
+        if let Some(track) = place.mark {
+            self.put(track, place.process, ProcessKind::Device, name, TrackKind::Derived);
+        }
+        if let Some(track) = place.other.or(place.undecided) {
+            let (process, kind) = self.kind_of_other(place, name);
+            self.put(track, place.process, process, name, kind);
+        }
+    }
+
+    fn kind_of_other(&self, place: &Place, name: StrId) -> (ProcessKind, TrackKind) {
+        let facts = &self.facts[place.process as usize];
+        if place.capture || self.is_capture(place.process) {
+            (ProcessKind::Other, TrackKind::Derived)
+        } else if place.host {
+            (ProcessKind::Host, TrackKind::Thread)
+        } else if facts.work {
+            (ProcessKind::Device, TrackKind::Derived)
+        } else if facts.device.is_some() {
+            (ProcessKind::Device, device_line(self.builder.strings.get(name)))
+        } else {
+            (ProcessKind::Host, TrackKind::Thread)
+        }
+    }
+
+    /// Is it the pseudo process on which a recorder draws its own captures?
+    fn is_capture(&self, process: u32) -> bool {
+        let Id::Text(text) = self.processes[process as usize].id else { return false };
+        matches!(self.builder.strings.get(text), "Spans" | "Traces")
+    }
+
+    fn put(&mut self, track: TrackId, process: u32, owner: ProcessKind, name: StrId, kind: TrackKind) {
+        let process = self.made(process, owner);
+        self.builder.move_track(track, process);
+        self.builder.describe_track(track, name, kind);
+    }
+
+    /// The trace's process for the file's process, made when first asked for.
+    fn made(&mut self, process: u32, kind: ProcessKind) -> ProcessId {
+        let file = &self.processes[process as usize];
+        let facts = &mut self.facts[process as usize];
+        let (slot, name) = match kind {
+            ProcessKind::Host => (0, file.name),
+            ProcessKind::Device => (1, facts.device_name),
+            ProcessKind::Other => (2, file.name),
+        };
+        let name = match file.id {
+            Id::Text(text) if name == StrId::default() => text,
+            _ => name,
+        };
+        *facts.made[slot].get_or_insert_with(|| {
+            let number = number_of(self.builder, file.id);
+            self.builder.process(name, kind, number)
+        })
+    }
+
+    /// Adds the listed devices, and those that were not listed but have work.
+    fn devices(&mut self, listed: Vec<Device>) {
+        let mut at_work: Vec<(ProcessId, DeviceKind, i64)> = Vec::new();
+        for (facts, process) in self.facts.iter().zip(self.processes) {
+            if let Some(made) = facts.made[1] {
+                let (kind, ordinal) = facts.device.unwrap_or((DeviceKind::Gpu, None));
+                let number = ordinal.unwrap_or_else(|| number_of(self.builder, process.id));
+                at_work.push((made, kind, number));
+            }
+        }
+        for mut device in listed {
+            if let Some(at) = at_work.iter().position(|&(_, _, number)| number == device.number) {
+                device.process = Some(at_work.swap_remove(at).0);
+            }
+            self.builder.device(device);
+        }
+        at_work.sort_by_key(|&(process, _, number)| (number, process));
+        for (process, kind, number) in at_work {
+            self.builder.device(Device { process: Some(process), ..Device::new(kind, number) });
+        }
+    }
+}
