@@ -1,1 +1,22 @@
-//! To be filled.
+//! From a trace to typed results: which steps there are, where their time goes, which ops, kernels, input
+//! stages and allocations it goes to.
+//!
+//! A [`Context`] wraps one host's trace and computes what analyses share, when first asked. Each analysis is
+//! *partial* (one host) → *merge* → *finish*, so that a session of many hosts needs no more memory than one
+//! trace and the partials. What names mean is decided in [`vocabulary`] alone.
+//!
+//! This crate knows nothing of formats, advice or layout.
+
+pub mod breakdown;
+mod context;
+pub mod health;
+pub mod info;
+pub mod launches;
+pub mod markers;
+pub mod states;
+pub mod steps;
+pub mod timeline;
+pub mod vocabulary;
+
+pub use breakdown::{Breakdown, Category, Shares};
+pub use context::Context;

@@ -1,0 +1,521 @@
+//! Where the steps' time goes: each instant of a step has exactly one owner.
+//!
+//! For every device the host's and the device's states are swept together. Work of the device owns an instant
+//! before anything else does; where the device has nothing to do, what the host is doing is the reason. With
+//! no device in the trace, the model's ops on the host are the work. So the categories of a step add up to
+//! the step by construction, and a copy or a collective that hides under compute is not charged, only told.
+//!
+//! A host that runs ahead of its device would charge step N's kernels to step N+1. So device work belongs to
+//! the step in which it was launched, and a step's window on such a device reaches from its first kernel to
+//! the next step's first.
+
+use rayon::prelude::*;
+use stepscope_trace::{Dur, ProcessId, ProcessKind, Span, Time};
+
+use crate::context::Context;
+use crate::states::{State, StateLine, is_python_thread};
+use crate::steps::{SetApart, Step, median};
+use crate::timeline::{Mask, Timeline};
+
+/// Who owns an instant of a step. The contract's categories, in the order in which they are shown.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Category {
+    /// Ops or kernels doing the model's work.
+    Compute,
+    /// Collectives not hidden under compute.
+    Communication,
+    /// Copies to the device, not hidden.
+    TransferIn,
+    /// Copies from the device, not hidden.
+    TransferOut,
+    /// Copies within or between devices, not hidden.
+    TransferDevice,
+    /// The step waits for the next batch.
+    Input,
+    /// A graph is being built.
+    Tracing,
+    /// A graph is being compiled.
+    Compile,
+    /// The host enqueues work while the device has nothing to do.
+    Launch,
+    /// The framework's overhead around ops.
+    Dispatch,
+    /// The loop's own Python.
+    Python,
+    /// Checkpoints, summaries, results.
+    Output,
+    /// The host is blocked on an idle device.
+    Sync,
+    /// Nothing runs anywhere; the cause is unknown.
+    Idle,
+}
+
+impl Category {
+    /// How many there are.
+    pub const COUNT: usize = 14;
+
+    /// All, in the order in which they are shown.
+    pub const ALL: [Category; Self::COUNT] = [
+        Category::Compute,
+        Category::Communication,
+        Category::TransferIn,
+        Category::TransferOut,
+        Category::TransferDevice,
+        Category::Input,
+        Category::Tracing,
+        Category::Compile,
+        Category::Launch,
+        Category::Dispatch,
+        Category::Python,
+        Category::Output,
+        Category::Sync,
+        Category::Idle,
+    ];
+
+    /// The contract's word.
+    pub fn key(self) -> &'static str {
+        match self {
+            Category::Compute => "compute",
+            Category::Communication => "communication",
+            Category::TransferIn => "transfer_in",
+            Category::TransferOut => "transfer_out",
+            Category::TransferDevice => "transfer_device",
+            Category::Input => "input",
+            Category::Tracing => "tracing",
+            Category::Compile => "compile",
+            Category::Launch => "launch",
+            Category::Dispatch => "dispatch",
+            Category::Python => "python",
+            Category::Output => "output",
+            Category::Sync => "sync",
+            Category::Idle => "idle",
+        }
+    }
+}
+
+/// Time by category.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct Shares([Dur; Category::COUNT]);
+
+impl Shares {
+    /// How much a category owns.
+    #[inline]
+    pub fn get(&self, category: Category) -> Dur {
+        self.0[category as usize]
+    }
+
+    /// Gives a category more.
+    #[inline]
+    pub fn add(&mut self, category: Category, time: Dur) {
+        self.0[category as usize] += time;
+    }
+
+    /// Gives every category what it has in `other`.
+    pub fn add_all(&mut self, other: &Shares) {
+        Category::ALL.iter().for_each(|&category| self.add(category, other.get(category)));
+    }
+
+    /// What all own together.
+    pub fn total(&self) -> Dur {
+        self.0.iter().copied().sum()
+    }
+
+    /// The categories that own something, in the order in which they are shown.
+    pub fn owners(&self) -> impl Iterator<Item = (Category, Dur)> + '_ {
+        Category::ALL
+            .into_iter()
+            .map(|category| (category, self.get(category)))
+            .filter(|(_, time)| !time.is_zero())
+    }
+}
+
+/// One step on one device.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct StepShares {
+    /// The window that was looked at.
+    pub window: Span,
+    /// Who owns it.
+    pub shares: Shares,
+    /// Time in which the device did anything at all.
+    pub busy: Dur,
+    /// Collectives that ran under compute.
+    pub hidden_communication: Dur,
+    /// Copies that ran under compute.
+    pub hidden_copies: Dur,
+}
+
+/// The steps on one device, or on the host where there is none.
+#[derive(Clone, Debug)]
+pub struct DeviceBreakdown {
+    /// The device's process; `None` for the host.
+    pub process: Option<ProcessId>,
+    /// One for each step, also those that do not count.
+    pub steps: Vec<StepShares>,
+    /// Does the device run behind the host, so that its windows are its own?
+    pub asynchronous: bool,
+    /// The share of the capture in which the device was busy.
+    pub busy_fraction: f64,
+    /// In how many steps it did anything.
+    pub steps_seen: usize,
+}
+
+/// Where the time of one host's steps goes.
+#[derive(Clone, Debug)]
+pub struct Breakdown {
+    /// The steps, with those set apart that only warm up.
+    pub steps: Vec<Step>,
+    /// Every device that did anything; the host alone where none did.
+    pub devices: Vec<DeviceBreakdown>,
+    /// Which of them bounds the step.
+    pub bounding: usize,
+    /// There are no steps: the one window is the whole capture.
+    pub whole_capture: bool,
+}
+
+impl Breakdown {
+    /// Sweeps every device.
+    pub fn of(context: &Context) -> Self {
+        let found = context.steps();
+        let states = context.states();
+        let host = merged(context, None);
+        let whole_capture = found.all.is_empty();
+        let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
+        let fallback = fallback_category(context);
+        let devices: Vec<DeviceBreakdown> = if states.has_device {
+            working_devices(context)
+                .into_par_iter()
+                .map(|process| device_breakdown(context, &host, process, &steps, fallback))
+                .collect()
+        } else {
+            vec![host_breakdown(&host, &steps, fallback)]
+        };
+        let bounding = bounding(&devices, &steps);
+        if let Some(device) = devices.get(bounding) {
+            set_startup_apart(&mut steps, device);
+        }
+        Breakdown { steps, devices, bounding, whole_capture }
+    }
+
+    /// The device that bounds the step.
+    pub fn bound(&self) -> Option<&DeviceBreakdown> {
+        self.devices.get(self.bounding)
+    }
+
+    /// The steps that count, on the device that bounds them.
+    pub fn counted(&self) -> impl Iterator<Item = (&Step, &StepShares)> {
+        let shares = self.bound().map_or(&[][..], |device| &device.steps[..]);
+        self.steps.iter().zip(shares).filter(|(step, _)| step.set_apart.is_none())
+    }
+}
+
+/// What owns an instant.
+fn owner(host: Mask, device: Mask, fallback: Category) -> Category {
+    const ORDER: [(State, Category); 14] = [
+        (State::DeviceCompute, Category::Compute),
+        (State::Communication, Category::Communication),
+        (State::CopyIn, Category::TransferIn),
+        (State::CopyOut, Category::TransferOut),
+        (State::CopyDevice, Category::TransferDevice),
+        (State::HostCompute, Category::Compute),
+        (State::Compile, Category::Compile),
+        (State::Tracing, Category::Tracing),
+        (State::Output, Category::Output),
+        (State::InputWait, Category::Input),
+        (State::Launch, Category::Launch),
+        (State::Dispatch, Category::Dispatch),
+        (State::Sync, Category::Sync),
+        (State::Present, Category::Python),
+    ];
+    let all = host.or(device);
+    ORDER.iter().find(|(state, _)| all.has(*state)).map_or(fallback, |&(_, category)| category)
+}
+
+/// Where nothing is recorded at all: if the trace holds the thread that runs the user's Python, that thread is
+/// in Python. If not, nobody knows.
+fn fallback_category(context: &Context) -> Category {
+    let trace = context.trace;
+    let known = context.states().lines.iter().any(|(track, line)| {
+        let track = trace.track(*track);
+        is_python_thread(trace.str(track.name))
+            && line.states.iter().any(|state| !matches!(state, State::Nothing | State::Present))
+    });
+    let marked = context.steps().on_host && context.steps().track.is_some();
+    if known || marked { Category::Python } else { Category::Idle }
+}
+
+/// The states of the host's threads, or of one device's streams.
+fn merged(context: &Context, device: Option<ProcessId>) -> Timeline {
+    let trace = context.trace;
+    let lines: Vec<&StateLine> = context
+        .states()
+        .lines
+        .iter()
+        .filter(|(track, _)| {
+            let process = trace.process(trace.track(*track).process);
+            match device {
+                Some(device) => process.id == device,
+                None => process.kind != ProcessKind::Device,
+            }
+        })
+        .map(|(_, line)| line)
+        .collect();
+    Timeline::merge(&lines)
+}
+
+fn working_devices(context: &Context) -> Vec<ProcessId> {
+    let trace = context.trace;
+    let mut processes: Vec<ProcessId> = context
+        .states()
+        .lines
+        .iter()
+        .map(|(track, _)| trace.process(trace.track(*track).process))
+        .filter(|process| process.kind == ProcessKind::Device)
+        .map(|process| process.id)
+        .collect();
+    processes.sort_unstable();
+    processes.dedup();
+    processes
+}
+
+/// No steps: one window that holds all that was recorded.
+fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
+    let devices =
+        working_devices(context).into_iter().filter_map(|device| merged(context, Some(device)).span());
+    let span = host.span().into_iter().chain(devices).reduce(Span::hull).or(context.trace.span());
+    span.map(|span| Step { number: 0, span, set_apart: None }).into_iter().collect()
+}
+
+fn host_breakdown(host: &Timeline, steps: &[Step], fallback: Category) -> DeviceBreakdown {
+    let nothing = Timeline::default();
+    let steps: Vec<StepShares> =
+        steps.par_iter().map(|step| shares_of(host, &nothing, step.span, fallback)).collect();
+    finished(None, steps, false, host, Mask(State::HostCompute as u16))
+}
+
+const DEVICE_BUSY: Mask = Mask(
+    State::DeviceCompute as u16
+        | State::Communication as u16
+        | State::CopyIn as u16
+        | State::CopyOut as u16
+        | State::CopyDevice as u16,
+);
+
+fn device_breakdown(
+    context: &Context,
+    host: &Timeline,
+    process: ProcessId,
+    steps: &[Step],
+    fallback: Category,
+) -> DeviceBreakdown {
+    let device = merged(context, Some(process));
+    let own = if context.steps().on_host { launched_windows(context, process, steps) } else { None };
+    let asynchronous = own.is_some();
+    let windows = own.unwrap_or_else(|| steps.iter().map(|step| step.span).collect());
+    let steps: Vec<StepShares> =
+        windows.par_iter().map(|&window| shares_of(host, &device, window, fallback)).collect();
+    finished(Some(process), steps, asynchronous, &device, DEVICE_BUSY)
+}
+
+fn finished(
+    process: Option<ProcessId>,
+    steps: Vec<StepShares>,
+    asynchronous: bool,
+    line: &Timeline,
+    busy: Mask,
+) -> DeviceBreakdown {
+    let window = steps.iter().map(|step| step.window).reduce(Span::hull).unwrap_or_default();
+    DeviceBreakdown {
+        process,
+        asynchronous,
+        busy_fraction: line.time_in(busy, window).fraction_of(window.dur()),
+        steps_seen: steps.iter().filter(|step| !step.busy.is_zero()).count(),
+        steps,
+    }
+}
+
+fn shares_of(host: &Timeline, device: &Timeline, window: Span, fallback: Category) -> StepShares {
+    let mut shares = Shares::default();
+    let (mut busy, mut hidden_communication, mut hidden_copies) = (Dur::ZERO, Dur::ZERO, Dur::ZERO);
+    let copies = Mask(State::CopyIn as u16 | State::CopyOut as u16 | State::CopyDevice as u16);
+    host.sweep(device, window, |span, host, device| {
+        let time = span.dur();
+        shares.add(owner(host, device, fallback), time);
+        if device.0 & DEVICE_BUSY.0 != 0 || host.has(State::HostCompute) {
+            busy += time;
+        }
+        if device.has(State::DeviceCompute) {
+            if device.has(State::Communication) {
+                hidden_communication += time;
+            }
+            if device.0 & copies.0 != 0 {
+                hidden_copies += time;
+            }
+        }
+    });
+    StepShares { window, shares, busy, hidden_communication, hidden_copies }
+}
+
+/// A device that ends its steps' work later than the host ends the steps, by more than this share of a step in
+/// the median, runs behind the host.
+const BEHIND: f64 = 0.02;
+
+/// The windows of the steps on a device that runs behind the host; `None` for one that keeps up with it, or
+/// whose launches were not recorded.
+fn launched_windows(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
+    let trace = context.trace;
+    let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
+    for launch in &context.launches().all {
+        let track = trace.track(launch.work.track);
+        if track.process != process {
+            continue;
+        }
+        let after = steps.partition_point(|step| step.span.start <= launch.called);
+        let Some(index) = after.checked_sub(1).filter(|&index| steps[index].span.contains(launch.called))
+        else {
+            continue;
+        };
+        let work = track.span_of(launch.work.index as usize);
+        let slot = &mut spans[index];
+        *slot = Some(slot.map_or(work, |span| span.hull(work)));
+    }
+    let seen = || spans.iter().zip(steps).filter_map(|(span, step)| Some(((*span)?, step)));
+    let late = median(seen().map(|(span, step)| span.end - step.span.end));
+    let length = median(steps.iter().map(|step| step.span.dur()));
+    if seen().count() < 2 || late.fraction_of(length) < BEHIND {
+        return None;
+    }
+    Some(from_first_work_to_first_work(&spans, steps))
+}
+
+fn from_first_work_to_first_work(spans: &[Option<Span>], steps: &[Step]) -> Vec<Span> {
+    let mut next_start: Option<Time> = None;
+    let mut windows: Vec<Span> = spans
+        .iter()
+        .zip(steps)
+        .rev()
+        .map(|(span, step)| {
+            let window = match (*span, next_start) {
+                (Some(span), Some(next)) => Span::new(span.start.min(next), next),
+                (Some(span), None) => span,
+                // No work at all: the step is empty on this device.
+                (None, next) => {
+                    let at = next.unwrap_or(step.span.end);
+                    Span::new(at, at)
+                }
+            };
+            next_start = Some(window.start);
+            window
+        })
+        .collect();
+    windows.reverse();
+    windows
+}
+
+/// The device that all others wait for: it computes and copies the longest. One that waits in collectives is
+/// waiting for it.
+fn bounding(devices: &[DeviceBreakdown], steps: &[Step]) -> usize {
+    let own_work = |device: &DeviceBreakdown| -> Dur {
+        let counted = device.steps.iter().zip(steps).filter(|(_, step)| step.set_apart.is_none());
+        counted.map(|(shares, _)| shares.busy - shares.shares.get(Category::Communication)).sum()
+    };
+    let best = devices
+        .iter()
+        .enumerate()
+        .max_by_key(|(index, device)| (own_work(device), std::cmp::Reverse(*index)));
+    best.map_or(0, |(index, _)| index)
+}
+
+/// A step this many times longer than the later ones only warms the program up …
+const STARTUP_LENGTH: f64 = 2.0;
+/// … if it also traces or compiles for this share of its time, and the later ones do much less.
+const STARTUP_SHARE: f64 = 0.1;
+/// … or if it is this many times longer, whatever it does.
+const STARTUP_LENGTH_ALONE: f64 = 4.0;
+
+fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
+    let building = |shares: &StepShares| {
+        let time = shares.shares.get(Category::Tracing) + shares.shares.get(Category::Compile);
+        (shares.window.dur(), time.fraction_of(shares.window.dur()))
+    };
+    let all: Vec<(Dur, f64)> = device.steps.iter().map(building).collect();
+    // At most the first half can be start-up: a program that warms up all the time never gets warm.
+    for index in 0..all.len() / 2 {
+        let (length, share) = all[index];
+        let later = &all[index + 1..];
+        let usual = median(later.iter().map(|&(length, _)| length));
+        let mut later_shares: Vec<f64> = later.iter().map(|&(_, share)| share).collect();
+        later_shares.sort_by(f64::total_cmp);
+        let usual_share = later_shares.get(later_shares.len() / 2).copied().unwrap_or(1.0);
+        let ratio = if usual.is_zero() { 1.0 } else { length.ps() as f64 / usual.ps() as f64 };
+        let builds = ratio >= STARTUP_LENGTH && share >= STARTUP_SHARE && usual_share < share / 3.0;
+        if !builds && ratio < STARTUP_LENGTH_ALONE {
+            break;
+        }
+        if steps[index].set_apart.is_none() {
+            steps[index].set_apart = Some(SetApart::Startup);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_device_owns_an_instant_before_the_host_does() {
+        let host = Mask(State::InputWait as u16 | State::Dispatch as u16);
+        let both = Mask(State::DeviceCompute as u16 | State::Communication as u16);
+        assert_eq!(owner(host, both, Category::Idle), Category::Compute);
+        assert_eq!(owner(host, Mask(State::Communication as u16), Category::Idle), Category::Communication);
+        assert_eq!(owner(host, Mask::default(), Category::Idle), Category::Input);
+        assert_eq!(owner(Mask::default(), Mask::default(), Category::Idle), Category::Idle);
+        assert_eq!(owner(Mask(State::InputWork as u16), Mask::default(), Category::Python), Category::Python);
+    }
+
+    #[test]
+    fn windows_of_a_late_device_follow_one_another() {
+        let at = Time::from_ps;
+        let step = |a, b| Step { number: 0, span: Span::new(at(a), at(b)), set_apart: None };
+        let steps = [step(0, 10), step(10, 20), step(20, 30)];
+        let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
+        let windows = from_first_work_to_first_work(&spans, &steps);
+        assert_eq!(windows, [Span::new(at(5), at(25)), Span::new(at(25), at(25)), Span::new(at(25), at(40))]);
+    }
+
+    fn device(steps: &[(i64, i64)]) -> DeviceBreakdown {
+        let shares = |&(length, tracing): &(i64, i64)| {
+            let mut shares = Shares::default();
+            shares.add(Category::Tracing, Dur::from_ps(tracing));
+            let window = Span::new(Time::ZERO, Time::from_ps(length));
+            StepShares {
+                window,
+                shares,
+                busy: Dur::ZERO,
+                hidden_communication: Dur::ZERO,
+                hidden_copies: Dur::ZERO,
+            }
+        };
+        DeviceBreakdown {
+            process: None,
+            steps: steps.iter().map(shares).collect(),
+            asynchronous: false,
+            busy_fraction: 0.0,
+            steps_seen: 0,
+        }
+    }
+
+    fn startup(lengths: &[(i64, i64)]) -> Vec<bool> {
+        let mut steps = vec![Step { number: 0, span: Span::default(), set_apart: None }; lengths.len()];
+        set_startup_apart(&mut steps, &device(lengths));
+        steps.iter().map(|step| step.set_apart.is_some()).collect()
+    }
+
+    #[test]
+    fn a_first_step_that_traces_is_startup_and_a_loop_that_always_traces_is_not() {
+        assert_eq!(startup(&[(500, 400), (100, 0), (100, 0), (100, 0)]), [true, false, false, false]);
+        assert_eq!(startup(&[(500, 400), (480, 400), (510, 400), (490, 400)]), [false; 4]);
+        assert_eq!(startup(&[(150, 50), (100, 0), (100, 0), (100, 0)]), [false; 4], "not long enough");
+        assert_eq!(startup(&[]), [false; 0]);
+    }
+}

@@ -1,0 +1,421 @@
+//! What each thread and stream is doing, from moment to moment.
+//!
+//! Every track becomes a line of states: from here to there it waits for input, from there on it traces a
+//! graph. Events nest, and the innermost does not always decide: an op that runs inside the input pipeline is
+//! input, whatever it computes, and a constant that is made while a graph is being traced is tracing. So some
+//! states *hold*: what lies inside them keeps them.
+//!
+//! One pass with a stack a track, linear in its events. Nothing is charged to anybody here: that is
+//! [`crate::breakdown`]'s work.
+
+use hashbrown::HashSet;
+use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind};
+
+use crate::vocabulary::{CopyDirection, Role, Vocabulary};
+
+/// What a track is doing. Each is one bit, so that what all tracks do together fits a word.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum State {
+    /// Nothing that was recorded.
+    Nothing = 0,
+    /// Inside recorded Python or an annotation, and nothing below it.
+    Present = 1 << 0,
+    /// A stage of the input pipeline works ahead; nobody waits here.
+    InputWork = 1 << 1,
+    /// The host is blocked until a device is done.
+    Sync = 1 << 2,
+    /// The framework works around ops.
+    Dispatch = 1 << 3,
+    /// The host tells a device what to do.
+    Launch = 1 << 4,
+    /// The step waits for its next batch.
+    InputWait = 1 << 5,
+    /// Checkpoints, summaries, results are written.
+    Output = 1 << 6,
+    /// A graph is being built.
+    Tracing = 1 << 7,
+    /// A graph is being compiled.
+    Compile = 1 << 8,
+    /// The model's ops run on the host.
+    HostCompute = 1 << 9,
+    /// A device waits for another device or for the host.
+    DeviceWait = 1 << 10,
+    /// A device copies within or between devices.
+    CopyDevice = 1 << 11,
+    /// A device's results are copied out.
+    CopyOut = 1 << 12,
+    /// Data is copied to a device.
+    CopyIn = 1 << 13,
+    /// A device takes part in a collective.
+    Communication = 1 << 14,
+    /// A device computes.
+    DeviceCompute = 1 << 15,
+}
+
+impl State {
+    /// Does what lies inside keep this state?
+    fn holds(self) -> bool {
+        matches!(self, State::InputWait | State::InputWork | State::Output | State::Compile)
+    }
+}
+
+/// The states of one track over time.
+#[derive(Debug, Default)]
+pub struct StateLine {
+    /// When each state begins; it lasts until the next one begins.
+    pub times: Vec<Time>,
+    /// What begins. The last is always [`State::Nothing`].
+    pub states: Vec<State>,
+}
+
+impl StateLine {
+    fn change(&mut self, at: Time, state: State) {
+        match (self.times.last(), self.states.last()) {
+            (Some(&last), Some(&current)) => {
+                if current == state {
+                    return;
+                }
+                if at <= last {
+                    // Nothing lasts no time at all: the newer state takes the older one's place.
+                    if let Some(slot) = self.states.last_mut() {
+                        *slot = state;
+                    }
+                    let repeats = self.states.len() >= 2 && self.states[self.states.len() - 2] == state;
+                    if repeats {
+                        self.times.pop();
+                        self.states.pop();
+                    }
+                    return;
+                }
+            }
+            _ if state == State::Nothing => return,
+            _ => {}
+        }
+        self.times.push(at);
+        self.states.push(state);
+    }
+}
+
+/// The states of all tracks that do work.
+#[derive(Debug)]
+pub struct States {
+    /// By track, in the trace's order.
+    pub lines: Vec<(TrackId, StateLine)>,
+    /// Is there a device that did anything? Then ops on the host only feed it.
+    pub has_device: bool,
+}
+
+impl States {
+    /// Walks all tracks, on all cores.
+    pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
+        let has_device = has_device_work(trace, vocabulary);
+        let facts = Facts::of(trace, vocabulary, has_device);
+        let lines = trace
+            .tracks()
+            .par_iter()
+            .filter(|track| matches!(track.kind, TrackKind::Thread | TrackKind::Stream | TrackKind::Async))
+            .filter(|track| !track.is_empty())
+            .map(|track| (track.id, facts.line_of(track)))
+            .filter(|(_, line)| !line.times.is_empty())
+            .collect();
+        States { lines, has_device }
+    }
+}
+
+fn has_device_work(trace: &Trace, vocabulary: &Vocabulary) -> bool {
+    trace.tracks().iter().any(|track| {
+        track.kind == TrackKind::Stream
+            && trace.process(track.process).kind == ProcessKind::Device
+            && track.kinds().iter().any(|&kind| {
+                matches!(
+                    vocabulary.role(kind),
+                    Role::Kernel | Role::Collective | Role::Copy(_) | Role::Memset
+                )
+            })
+    })
+}
+
+/// What has to be known about the whole trace before its tracks are walked.
+struct Facts<'t> {
+    trace: &'t Trace,
+    vocabulary: &'t Vocabulary,
+    has_device: bool,
+    /// Numbers of graph runs that belong to the input pipeline.
+    input_runs: HashSet<i64, FxBuildHasher>,
+    id_key: Option<StrId>,
+    call_key: Option<StrId>,
+}
+
+impl<'t> Facts<'t> {
+    fn of(trace: &'t Trace, vocabulary: &'t Vocabulary, has_device: bool) -> Self {
+        let id_key = trace.strings().find("id");
+        let call_key = trace.strings().find("tf_function_call");
+        let mut facts =
+            Facts { trace, vocabulary, has_device, input_runs: HashSet::default(), id_key, call_key };
+        facts.input_runs = facts.find_input_runs();
+        facts
+    }
+
+    fn find_input_runs(&self) -> HashSet<i64, FxBuildHasher> {
+        let mut runs = HashSet::default();
+        let used = self
+            .trace
+            .kinds()
+            .iter()
+            .enumerate()
+            .any(|(index, _)| self.vocabulary.role(KindId::from_index(index)) == Role::InputFunction);
+        let Some(key) = self.id_key.filter(|_| used) else { return runs };
+        for track in self.trace.tracks() {
+            for (index, &kind) in track.kinds().iter().enumerate() {
+                if self.vocabulary.role(kind) == Role::InputFunction {
+                    let id = self.trace.args_at(track, index).get(key);
+                    runs.extend(id.and_then(|id| id.as_i64()));
+                }
+            }
+        }
+        runs
+    }
+
+    fn line_of(&self, track: &Track) -> StateLine {
+        let mut walk = Walk::new(self, track);
+        for index in 0..track.len() {
+            walk.event(index);
+        }
+        walk.finish()
+    }
+}
+
+struct Open {
+    end: Time,
+    state: State,
+    /// Inside a call that traces its function: ops still count, the rest is tracing.
+    traced_call: bool,
+}
+
+struct Walk<'f, 't> {
+    facts: &'f Facts<'t>,
+    track: &'t Track,
+    on_device: bool,
+    in_pipeline: bool,
+    on_python: bool,
+    /// Starts of compilations on this track, to tell calls that compile.
+    compiles: Vec<Time>,
+    open: Vec<Open>,
+    line: StateLine,
+}
+
+impl<'f, 't> Walk<'f, 't> {
+    fn new(facts: &'f Facts<'t>, track: &'t Track) -> Self {
+        let trace = facts.trace;
+        let name = trace.str(track.name);
+        let on_device = trace.process(track.process).kind == ProcessKind::Device;
+        let compiles = (0..track.len())
+            .filter(|&index| facts.vocabulary.role(track.kind_of(index)) == Role::Compile)
+            .map(|index| track.start(index))
+            .collect();
+        Walk {
+            facts,
+            track,
+            on_device,
+            in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
+            on_python: is_python_thread(name),
+            compiles,
+            open: Vec::new(),
+            line: StateLine::default(),
+        }
+    }
+
+    fn event(&mut self, index: usize) {
+        let kind = self.track.kind_of(index);
+        let role = self.facts.vocabulary.role(kind);
+        let dur = self.track.dur(index);
+        if role == Role::Bookkeeping || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
+            return;
+        }
+        let start = self.track.start(index);
+        self.close_until(start);
+        let (state, traced_call) = self.state_within(role, index);
+        self.line.change(start, state);
+        self.open.push(Open { end: start + dur, state, traced_call });
+    }
+
+    /// Ends what has ended by `now`; what encloses it goes on.
+    fn close_until(&mut self, now: Time) {
+        while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
+            let outer = self.open.last().map_or(State::Nothing, |open| open.state);
+            self.line.change(ended.end, outer);
+        }
+    }
+
+    fn finish(mut self) -> StateLine {
+        self.close_until(Time::MAX);
+        self.line.times.shrink_to_fit();
+        self.line.states.shrink_to_fit();
+        self.line
+    }
+
+    /// The state of an event, given what encloses it.
+    fn state_within(&self, role: Role, index: usize) -> (State, bool) {
+        let (outer, traced) =
+            self.open.last().map_or((State::Nothing, false), |open| (open.state, open.traced_call));
+        if outer.holds() {
+            return (outer, false);
+        }
+        if outer == State::Tracing && !(traced && matches!(role, Role::Op | Role::EagerKernel)) {
+            // Only compilers interrupt tracing; a call inside a traced call is part of it.
+            return match role {
+                Role::Compile => (State::Compile, false),
+                _ => (State::Tracing, traced && role != Role::Tracing),
+            };
+        }
+        let own = self.own_state(role, index);
+        match own {
+            // Annotations leave a thread in what it was doing.
+            State::Present if outer != State::Nothing => (outer, false),
+            own => (own, own == State::Tracing && role == Role::FunctionCall),
+        }
+    }
+
+    fn own_state(&self, role: Role, index: usize) -> State {
+        let host_op = if self.facts.has_device { State::Dispatch } else { State::HostCompute };
+        match role {
+            Role::Annotation | Role::PythonFrame | Role::StepMarker | Role::Bookkeeping => State::Present,
+            Role::FunctionCall if self.traces(index) => State::Tracing,
+            Role::FunctionCall | Role::Framework => self.pipeline_or(State::Dispatch),
+            Role::Unknown => self.unknown(index),
+            Role::Op if self.is_wrapper(index) => self.pipeline_or(State::Dispatch),
+            Role::Op => self.pipeline_or(host_op),
+            Role::EagerKernel if self.runs_function(index) => self.pipeline_or(State::Dispatch),
+            Role::EagerKernel => self.pipeline_or(host_op),
+            Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
+            Role::ExecutorRun => self.pipeline_or(State::Dispatch),
+            Role::Tracing => State::Tracing,
+            Role::Compile => State::Compile,
+            Role::InputWait if self.in_pipeline => State::InputWork,
+            Role::InputWait => State::InputWait,
+            Role::InputStage | Role::InputFunction => State::InputWork,
+            Role::Output => State::Output,
+            Role::Launch | Role::LaunchCopy | Role::DeviceMemory => State::Launch,
+            Role::Sync => State::Sync,
+            Role::Kernel | Role::Memset => State::DeviceCompute,
+            Role::Collective => State::Communication,
+            Role::Copy(CopyDirection::In) => State::CopyIn,
+            Role::Copy(CopyDirection::Out) => State::CopyOut,
+            Role::Copy(CopyDirection::Device) => State::CopyDevice,
+            Role::DeviceWait => State::DeviceWait,
+        }
+    }
+
+    fn pipeline_or(&self, state: State) -> State {
+        if self.in_pipeline { State::InputWork } else { state }
+    }
+
+    /// On a Python thread an unknown name is most likely the user's own annotation, unless it looks like C++.
+    fn unknown(&self, index: usize) -> State {
+        if self.on_device {
+            return State::DeviceCompute;
+        }
+        let name = self.facts.trace.kind_name(self.track.kind_of(index));
+        let like_code = name.contains("::") || looks_like_a_type(name);
+        if self.on_python && !like_code { State::Present } else { self.pipeline_or(State::Dispatch) }
+    }
+
+    /// Does this call build or compile its function first?
+    fn traces(&self, index: usize) -> bool {
+        let args = self.facts.trace.args_at(self.track, index);
+        let how = self.facts.call_key.and_then(|key| args.get(key));
+        if let Some(how) = how.as_ref().and_then(|how| how.as_str()) {
+            return how.starts_with("traced");
+        }
+        let span = self.track.span_of(index);
+        let first = self.compiles.partition_point(|&at| at < span.start);
+        self.compiles.get(first).is_some_and(|&at| at < span.end)
+    }
+
+    fn is_input_run(&self, index: usize) -> bool {
+        if self.facts.input_runs.is_empty() {
+            return false;
+        }
+        let id = self.facts.id_key.and_then(|key| self.facts.trace.args_at(self.track, index).get(key));
+        id.and_then(|id| id.as_i64()).is_some_and(|id| self.facts.input_runs.contains(&id))
+    }
+
+    /// The role of the first event inside the `index`th that is not bookkeeping.
+    fn first_inside(&self, index: usize) -> Option<Role> {
+        /// Bookkeeping events skipped before giving up: they come in short runs.
+        const SKIP: usize = 64;
+        let end = self.track.end(index);
+        (index + 1..self.track.len().min(index + SKIP))
+            .take_while(|&inside| self.track.start(inside) < end)
+            .map(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)))
+            .find(|&role| role != Role::Bookkeeping)
+    }
+
+    /// An op that does nothing but call another one, as PyTorch's do.
+    fn is_wrapper(&self, index: usize) -> bool {
+        let kind = self.facts.trace.kind(self.track.kind_of(index));
+        kind.category != StrId::default() && self.first_inside(index) == Some(Role::Op)
+    }
+
+    fn runs_function(&self, index: usize) -> bool {
+        self.first_inside(index).is_some_and(|role| role != Role::Op)
+    }
+}
+
+/// Threads that run the user's Python.
+pub fn is_python_thread(name: &str) -> bool {
+    let name = name.rsplit('/').next_back().unwrap_or(name);
+    name.starts_with("python")
+        || name.starts_with("main")
+        || name.starts_with("MainThread")
+        || name.starts_with("thread ")
+}
+
+/// `CommonPjRtLoadedExecutable`, `BufferSequencingEvent`: words run together with capitals inside.
+fn looks_like_a_type(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let capitals = bytes.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    bytes.first().is_some_and(u8::is_ascii_uppercase)
+        && capitals >= 2
+        && bytes.iter().any(u8::is_ascii_lowercase)
+        && !name.contains([' ', '_', '#'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(changes: &[(i64, State)]) -> Vec<(i64, State)> {
+        let mut line = StateLine::default();
+        changes.iter().for_each(|&(at, state)| line.change(Time::from_ps(at), state));
+        line.times.iter().map(|time| time.ps()).zip(line.states.iter().copied()).collect()
+    }
+
+    #[test]
+    fn a_line_holds_only_changes() {
+        use State::{Dispatch, HostCompute, Nothing};
+        assert_eq!(
+            line(&[
+                (0, Nothing),
+                (1, Dispatch),
+                (2, Dispatch),
+                (3, HostCompute),
+                (3, Dispatch),
+                (4, Nothing)
+            ]),
+            [(1, Dispatch), (4, Nothing)]
+        );
+        assert_eq!(line(&[(1, Dispatch), (1, HostCompute), (2, Nothing)]), [(1, HostCompute), (2, Nothing)]);
+    }
+
+    #[test]
+    fn types_are_told_from_phrases() {
+        assert!(looks_like_a_type("BufferSequencingEvent"));
+        assert!(!looks_like_a_type("Handle inputs"));
+        assert!(!looks_like_a_type("load_batch"));
+        assert!(!looks_like_a_type("Evaluate"));
+    }
+}

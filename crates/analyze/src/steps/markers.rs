@@ -1,0 +1,105 @@
+//! Steps that somebody marked: `tf.profiler.experimental.Trace(…, step_num=…)`, JAX's StepTraceAnnotation,
+//! Keras' `Profiled batch`, PyTorch's `ProfilerStep#N`, and the `Steps` line that recorders derive for devices.
+
+use std::collections::BTreeMap;
+
+use stepscope_trace::{ProcessKind, Span, Trace, Track, TrackKind};
+
+use super::{Candidate, How};
+use crate::context::Context;
+use crate::vocabulary::{Keys, Role};
+
+pub(super) fn find(context: &Context) -> Option<Candidate> {
+    host_markers(context).or_else(|| device_steps(context.trace))
+}
+
+/// Markers of one name on one track.
+type Family = BTreeMap<(String, u32), Vec<(i64, Span)>>;
+
+fn host_markers(context: &Context) -> Option<Candidate> {
+    let trace = context.trace;
+    let mut families = Family::new();
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+        collect(context, track, &mut families);
+    }
+    // Several may be there: an outer loop, an evaluation. The one that holds most of the time is the loop; of
+    // two that hold the same time, the one with more steps.
+    let held = |marks: &Vec<(i64, Span)>| marks.iter().map(|(_, span)| span.dur().ps()).sum::<i64>();
+    let most = families.values().map(held).max()?;
+    let ((name, track), marks) = families
+        .into_iter()
+        .filter(|(_, marks)| held(marks) >= most - most / 10)
+        .max_by_key(|(_, marks)| marks.len())?;
+    let track = Some(stepscope_trace::TrackId(track));
+    Some(Candidate {
+        how: How::Marker(name),
+        marks: outermost(marks),
+        track,
+        on_host: true,
+        ends_known: true,
+    })
+}
+
+fn collect(context: &Context, track: &Track, families: &mut Family) {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let step_key = trace.strings().find("step_num");
+    for (index, &kind) in track.kinds().iter().enumerate() {
+        if vocabulary.role(kind) != Role::StepMarker
+            && !vocabulary.signatures.keys(kind).has(Keys::StepNumber)
+        {
+            continue;
+        }
+        let name = trace.kind_name(kind);
+        let args = trace.args_at(track, index);
+        let number = step_key.and_then(|key| args.get(key)).and_then(|value| value.as_i64());
+        let (family, number) = match (number, name.rsplit_once('#')) {
+            (Some(number), _) => (name, number),
+            (None, Some((family, digits))) => match digits.parse() {
+                Ok(number) => (family, number),
+                Err(_) => continue,
+            },
+            (None, None) => continue,
+        };
+        families.entry((family.to_owned(), track.id.0)).or_default().push((number, track.span_of(index)));
+    }
+}
+
+/// Without those that lie inside another.
+fn outermost(marks: Vec<(i64, Span)>) -> Vec<(i64, Span)> {
+    let mut kept: Vec<(i64, Span)> = Vec::with_capacity(marks.len());
+    for (number, span) in marks {
+        match kept.last_mut() {
+            Some((_, last)) if span.end <= last.end => {}
+            // Markers that overlap are steps of a loop that runs ahead: cut the earlier one.
+            Some((_, last)) if span.start < last.end => {
+                last.end = span.start;
+                kept.push((number, span));
+            }
+            _ => kept.push((number, span)),
+        }
+    }
+    kept
+}
+
+fn device_steps(trace: &Trace) -> Option<Candidate> {
+    let track = trace
+        .tracks()
+        .iter()
+        .filter(|track| track.kind == TrackKind::Derived && trace.str(track.name) == "Steps")
+        .filter(|track| trace.process(track.process).kind == ProcessKind::Device)
+        .max_by_key(|track| track.len())?;
+    let marks: Vec<_> = (0..track.len())
+        .map(|index| {
+            let number = trace.kind_name(track.kind_of(index)).parse().unwrap_or(index as i64);
+            (number, track.span_of(index))
+        })
+        .collect();
+    let marks = outermost(marks);
+    (marks.len() >= 2).then_some(Candidate {
+        how: How::DeviceSteps,
+        marks,
+        track: Some(track.id),
+        on_host: false,
+        ends_known: true,
+    })
+}

@@ -1,0 +1,261 @@
+//! Steps: how long one turn of the training or inference loop takes, also where nobody marked it.
+//!
+//! In order of trust: what users and frameworks marked ([`markers`]), what the framework itself repeats
+//! ([`repetition`]: function calls, program runs, batches, optimizer steps), the period of the sequence of
+//! kernels or ops on the busiest track ([`period`]). Which one was used is part of the answer.
+//!
+//! A step lasts from its start to the next one's start, so that the time between two markers has an owner
+//! too. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
+
+mod markers;
+mod period;
+mod repetition;
+
+use stepscope_trace::{Dur, Span, Time, TrackId};
+
+use crate::context::Context;
+
+pub use period::find_period;
+
+/// How far steps can be trusted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// They were marked.
+    Marker,
+    /// They were found by what repeats.
+    Inferred,
+    /// There are none; the whole capture is looked at as one piece.
+    None,
+}
+
+/// By what the steps were found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Markers of this name.
+    Marker(String),
+    /// Steps that the recorder itself derived for a device.
+    DeviceSteps,
+    /// Calls of this compiled function.
+    FunctionCalls(String),
+    /// Runs of this program on a device.
+    ModuleRuns(String),
+    /// Optimizer steps.
+    OptimizerSteps(String),
+    /// Batches taken from this loader.
+    Batches(String),
+    /// Annotations of this name.
+    Annotations(String),
+    /// The sequence of this many kernels or ops on a track repeats.
+    Period(usize),
+    /// Nothing repeats.
+    Nothing,
+}
+
+/// What sort of steps they are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// Training, as far as is known.
+    Training,
+    /// Predictions: requests, batches.
+    Inference,
+}
+
+/// Why a step does not count.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SetApart {
+    /// It was cut off by the end of the capture.
+    Incomplete,
+    /// It traced, compiled or grew memory, and later ones did not.
+    Startup,
+    /// What follows it is not the loop: an evaluation, a pause.
+    Interrupted,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The loop's own number, or a running one.
+    pub number: i64,
+    /// From its start to the next one's.
+    pub span: Span,
+    /// Why it does not count, if it does not.
+    pub set_apart: Option<SetApart>,
+}
+
+/// The steps of one host.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// How far they can be trusted.
+    pub origin: Origin,
+    /// By what they were found.
+    pub how: How,
+    /// What sort they are.
+    pub kind: StepKind,
+    /// All of them, in time order, also those that do not count.
+    pub all: Vec<Step>,
+    /// The track on which they were found.
+    pub track: Option<TrackId>,
+    /// Do the spans lie on the host's time, rather than on a device's?
+    pub on_host: bool,
+}
+
+/// What a way of finding steps yields.
+struct Candidate {
+    how: How,
+    /// (number, span) in time order; spans do not overlap.
+    marks: Vec<(i64, Span)>,
+    track: Option<TrackId>,
+    on_host: bool,
+    /// Do the spans say where steps end, or only where they begin?
+    ends_known: bool,
+}
+
+impl Steps {
+    /// Finds the steps of one host.
+    pub fn of(context: &Context) -> Self {
+        let marked = markers::find(context);
+        let (origin, found) = match marked {
+            Some(found) => (Origin::Marker, Some(found)),
+            None => (Origin::Inferred, repetition::find(context).or_else(|| period::find(context))),
+        };
+        match found {
+            Some(candidate) => Steps::from(candidate, origin, context),
+            None => Steps {
+                origin: Origin::None,
+                how: How::Nothing,
+                kind: kind_of(context, &How::Nothing),
+                all: Vec::new(),
+                track: None,
+                on_host: true,
+            },
+        }
+    }
+
+    fn from(candidate: Candidate, origin: Origin, context: &Context) -> Self {
+        let Candidate { how, marks, track, on_host, ends_known } = candidate;
+        let all = laid_end_to_end(&marks, ends_known);
+        Steps { origin, kind: kind_of(context, &how), how, all, track, on_host }
+    }
+
+    /// The steps that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Step> {
+        self.all.iter().filter(|step| step.set_apart.is_none())
+    }
+}
+
+/// Gaps between markers smaller than this share of a step are left outside of it: they are the cost of the
+/// marker itself, and a stopwatch inside the loop does not see them either.
+const NEGLIGIBLE_GAP: f64 = 0.02;
+/// A gap of this many steps is not part of the loop.
+const INTERRUPTION: i64 = 5;
+
+/// Turns marks into steps that reach from start to start.
+fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool) -> Vec<Step> {
+    let gaps: Vec<Dur> = marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.end).collect();
+    let length = median(marks.iter().map(|(_, span)| span.dur()));
+    let gap = median(gaps.iter().copied());
+    let tight = ends_known && gap.fraction_of(length) < NEGLIGIBLE_GAP;
+    let period = length + gap.at_least_zero();
+    marks
+        .iter()
+        .enumerate()
+        .map(|(index, &(number, span))| {
+            let next = marks.get(index + 1).map(|(_, next)| next.start);
+            let (end, set_apart) = step_end(span, next, tight, ends_known, period);
+            Step { number, span: Span::new(span.start, end), set_apart }
+        })
+        .collect()
+}
+
+fn step_end(
+    span: Span,
+    next: Option<Time>,
+    tight: bool,
+    ends_known: bool,
+    period: Dur,
+) -> (Time, Option<SetApart>) {
+    let Some(next) = next else {
+        // The last one has no successor: its marker says where it ended, or nobody does.
+        return (span.end, (!ends_known).then_some(SetApart::Incomplete));
+    };
+    let paused = next - span.end > Dur::from_ps(period.ps().saturating_mul(INTERRUPTION));
+    match (tight, paused) {
+        (true, _) => (span.end.min(next), None),
+        (false, true) => (span.end.min(next), Some(SetApart::Interrupted)),
+        (false, false) => (next, None),
+    }
+}
+
+/// The middle one; zero of none.
+pub(crate) fn median(all: impl Iterator<Item = Dur>) -> Dur {
+    let mut all: Vec<Dur> = all.collect();
+    if all.is_empty() {
+        return Dur::ZERO;
+    }
+    let middle = all.len() / 2;
+    *all.select_nth_unstable(middle).1
+}
+
+/// Names by which frameworks and people call predictions.
+const INFERENCE: &[&str] =
+    &["predict", "inference", "infer", "serving", "serve", "decode", "generate", "request", "ProcessBatch"];
+
+fn kind_of(context: &Context, how: &How) -> StepKind {
+    let named = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        INFERENCE
+            .iter()
+            .any(|word| name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == *word))
+            || name.contains("predict_function")
+    };
+    let inference = match how {
+        How::Marker(name) | How::FunctionCalls(name) | How::Annotations(name) | How::ModuleRuns(name) => {
+            named(name)
+        }
+        _ => false,
+    };
+    let predicts = || {
+        let trace = context.trace;
+        trace.kinds().iter().any(|kind| trace.str(kind.name) == "BatchingSessionRun")
+    };
+    if inference || (*how == How::Nothing && predicts()) { StepKind::Inference } else { StepKind::Training }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(spans: &[(i64, i64)]) -> Vec<(i64, Span)> {
+        let span = |&(start, end)| Span::new(Time::from_ps(start), Time::from_ps(end));
+        spans.iter().enumerate().map(|(number, ends)| (number as i64, span(ends))).collect()
+    }
+
+    fn lengths(steps: &[Step]) -> Vec<(i64, Option<SetApart>)> {
+        steps.iter().map(|step| (step.span.dur().ps(), step.set_apart)).collect()
+    }
+
+    #[test]
+    fn markers_that_nearly_touch_keep_their_own_length() {
+        let steps = laid_end_to_end(&marks(&[(0, 1000), (1005, 2005), (2010, 3010)]), true);
+        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (1000, None)]);
+    }
+
+    #[test]
+    fn time_between_markers_belongs_to_the_step_before() {
+        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (2000, 2600)]), true);
+        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (600, None)]);
+    }
+
+    #[test]
+    fn a_pause_is_not_part_of_the_loop() {
+        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true);
+        assert_eq!(steps[1].set_apart, Some(SetApart::Interrupted));
+        assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
+    }
+
+    #[test]
+    fn a_step_whose_end_nobody_knows_is_incomplete() {
+        let steps = laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false);
+        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (10, Some(SetApart::Incomplete))]);
+    }
+}

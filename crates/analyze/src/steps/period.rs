@@ -1,0 +1,152 @@
+//! Steps by the period of a sequence: where nothing is marked and no function repeats, the kernels of a step
+//! still come in the same order every time.
+
+use stepscope_trace::{Dur, ProcessKind, Span, Track, TrackKind};
+
+use super::{Candidate, How};
+use crate::context::Context;
+use crate::vocabulary::Role;
+
+/// Events of the sequence that are looked at. Enough for hundreds of steps, and bounded.
+const LONGEST: usize = 400_000;
+/// The share of events that must equal the one a period later. An insertion costs a whole period of them.
+const ALIKE: f64 = 0.6;
+/// Of periods that fit nearly as well as the best, the shortest is meant: twice the period fits as well.
+const NEARLY: f64 = 0.05;
+/// Periods tried.
+const TRIED: usize = 48;
+
+pub(super) fn find(context: &Context) -> Option<Candidate> {
+    let on_device = busiest(context, true);
+    let (track, on_host) = match on_device {
+        Some(track) => (track, false),
+        None => (busiest(context, false)?, true),
+    };
+    let vocabulary = context.vocabulary();
+    let work: Vec<usize> = (0..track.len())
+        .filter(|&index| is_work(vocabulary.role(track.kind_of(index))))
+        .take(LONGEST)
+        .collect();
+    let names: Vec<u32> = work.iter().map(|&index| track.kind_of(index).0).collect();
+    let period = find_period(&names)?;
+    let first = starts(track, &work, &names, period)?;
+    let marks = first
+        .iter()
+        .enumerate()
+        .map(|(number, &index)| (number as i64, Span::new(track.start(index), track.end(index))))
+        .collect();
+    Some(Candidate { how: How::Period(period), marks, track: Some(track.id), on_host, ends_known: false })
+}
+
+fn is_work(role: Role) -> bool {
+    matches!(role, Role::Kernel | Role::Collective | Role::Op | Role::EagerKernel)
+}
+
+fn busiest<'t>(context: &Context<'t>, device: bool) -> Option<&'t Track> {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let wanted = |track: &&Track| match track.kind {
+        TrackKind::Stream => device && trace.process(track.process).kind == ProcessKind::Device,
+        TrackKind::Thread => !device,
+        _ => false,
+    };
+    let busy = |track: &&Track| -> Dur {
+        let work = |&index: &usize| is_work(vocabulary.role(track.kind_of(index)));
+        (0..track.len()).filter(work).map(|index| track.dur(index)).sum()
+    };
+    trace
+        .tracks()
+        .iter()
+        .filter(wanted)
+        .map(|track| (busy(&track), track))
+        .filter(|(busy, _)| !busy.is_zero())
+        .max_by_key(|(busy, _)| *busy)
+        .map(|(_, track)| track)
+}
+
+/// The smallest distance at which the sequence repeats itself at least twice; `None` if it does not.
+///
+/// Candidates are the typical distances between two events of one name; each costs one pass.
+pub fn find_period(names: &[u32]) -> Option<usize> {
+    let mut candidates = distances(names);
+    candidates.retain(|&period| names.len() >= 3 * period);
+    candidates.truncate(TRIED);
+    candidates.sort_unstable();
+    let alike = |&period: &usize| {
+        let same = names.iter().zip(&names[period..]).filter(|(a, b)| a == b).count();
+        same as f64 / (names.len() - period) as f64
+    };
+    let scores: Vec<f64> = candidates.iter().map(alike).collect();
+    let best = scores.iter().copied().fold(ALIKE, f64::max);
+    scores.iter().position(|&score| score >= best - NEARLY && score >= ALIKE).map(|at| candidates[at])
+}
+
+/// For each name the median distance between its occurrences; the most frequent distances first.
+fn distances(names: &[u32]) -> Vec<usize> {
+    let mut places: Vec<(u32, u32)> = names.iter().enumerate().map(|(at, &name)| (name, at as u32)).collect();
+    places.sort_unstable();
+    let mut votes: Vec<(usize, usize)> = Vec::new();
+    for same in places.chunk_by(|a, b| a.0 == b.0) {
+        let mut gaps: Vec<u32> = same.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+        if gaps.len() >= 2 {
+            let middle = gaps.len() / 2;
+            votes.push((*gaps.select_nth_unstable(middle).1 as usize, 1));
+        }
+    }
+    votes.sort_unstable();
+    let mut counted: Vec<(usize, usize)> = Vec::new();
+    for (distance, vote) in votes {
+        match counted.last_mut() {
+            Some((last, votes)) if *last == distance => *votes += vote,
+            _ => counted.push((distance, vote)),
+        }
+    }
+    counted.sort_by_key(|&(distance, votes)| (std::cmp::Reverse(votes), distance));
+    counted.into_iter().map(|(distance, _)| distance).collect()
+}
+
+/// The first event of each repetition: of the names that occur once a period, the one with the longest pause
+/// before it.
+fn starts(track: &Track, work: &[usize], names: &[u32], period: usize) -> Option<Vec<usize>> {
+    let expected = names.len() / period;
+    let mut places: Vec<(u32, usize)> = names.iter().copied().zip(0..).collect();
+    places.sort_unstable();
+    let pause_before = |at: usize| match at.checked_sub(1) {
+        Some(before) => (track.start(work[at]) - track.end(work[before])).at_least_zero(),
+        None => Dur::ZERO,
+    };
+    places
+        .chunk_by(|a, b| a.0 == b.0)
+        .filter(|same| same.len() + 1 >= expected && same.len() <= expected + 1)
+        .max_by_key(|same| super::median(same.iter().map(|&(_, at)| pause_before(at))))
+        .map(|same| same.iter().map(|&(_, at)| work[at]).collect())
+        .or_else(|| (period == 1).then(|| work.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_sequence_has_its_length_as_period() {
+        let one: Vec<u32> = (0..40).map(|i| if i % 5 == 0 { 1 } else { i }).collect();
+        let all: Vec<u32> = one.iter().copied().cycle().take(40 * 6).collect();
+        assert_eq!(find_period(&all), Some(40));
+    }
+
+    #[test]
+    fn a_few_insertions_do_not_hide_the_period() {
+        let mut all: Vec<u32> = (0..50).cycle().take(50 * 10).collect();
+        for at in [120, 260, 390] {
+            all.insert(at, 999);
+        }
+        assert_eq!(find_period(&all), Some(50));
+    }
+
+    #[test]
+    fn what_does_not_repeat_has_none() {
+        let all: Vec<u32> = (0..500u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();
+        assert_eq!(find_period(&all), None);
+        assert_eq!(find_period(&[]), None);
+        assert_eq!(find_period(&[1, 2]), None);
+    }
+}

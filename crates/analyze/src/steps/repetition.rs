@@ -1,0 +1,122 @@
+//! Steps by what the framework itself repeats. Each way yields the events that begin a step; the first that
+//! repeats often enough is taken.
+
+use std::collections::BTreeMap;
+
+use stepscope_trace::{ProcessKind, Span, Time, Track, TrackKind};
+
+use super::{Candidate, How};
+use crate::context::Context;
+use crate::states::is_python_thread;
+use crate::vocabulary::Role;
+
+/// Fewer repetitions than this are a coincidence.
+const REPEATS: usize = 3;
+
+pub(super) fn find(context: &Context) -> Option<Candidate> {
+    function_calls(context)
+        .or_else(|| optimizer_steps(context))
+        .or_else(|| batches(context))
+        .or_else(|| module_runs(context))
+        .or_else(|| annotations(context))
+}
+
+/// All events of a name on one track, those inside an equal one left out.
+type Repeats = BTreeMap<(String, u32), Vec<Span>>;
+
+fn repeats(
+    context: &Context,
+    wanted: impl Fn(&Track) -> bool,
+    name_of: impl Fn(&str, Role) -> Option<String>,
+) -> Repeats {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let names: Vec<Option<String>> = (0..trace.kinds().len())
+        .map(|index| {
+            let kind = stepscope_trace::KindId::from_index(index);
+            name_of(trace.kind_name(kind), vocabulary.role(kind))
+        })
+        .collect();
+    let mut all = Repeats::new();
+    for track in trace.tracks().iter().filter(|track| wanted(track)) {
+        let mut inside_until = Time::MIN;
+        for (index, &kind) in track.kinds().iter().enumerate() {
+            let Some(name) = &names[kind.index()] else { continue };
+            let span = track.span_of(index);
+            // The outermost call is the loop's; what it calls is part of it.
+            if span.start < inside_until || span.is_empty() {
+                continue;
+            }
+            inside_until = span.end;
+            all.entry((name.clone(), track.id.0)).or_default().push(span);
+        }
+    }
+    all
+}
+
+/// Those that hold most time, if they repeat.
+fn longest(all: Repeats) -> Option<((String, u32), Vec<Span>)> {
+    all.into_iter()
+        .filter(|(_, spans)| spans.len() >= REPEATS)
+        .max_by_key(|(_, spans)| spans.iter().map(|span| span.dur().ps()).sum::<i64>())
+}
+
+fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate {
+    let marks = spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
+    Candidate { how, marks, track: Some(stepscope_trace::TrackId(track)), on_host, ends_known: false }
+}
+
+fn host_thread(track: &Track) -> bool {
+    track.kind == TrackKind::Thread
+}
+
+fn function_calls(context: &Context) -> Option<Candidate> {
+    let trace = context.trace;
+    let python = |track: &Track| host_thread(track) && is_python_thread(trace.str(track.name));
+    let name = |name: &str, role| (role == Role::FunctionCall).then(|| call_name(name));
+    let ((name, track), spans) = longest(repeats(context, python, name))?;
+    Some(candidate(How::FunctionCalls(name), track, spans, true))
+}
+
+/// `PjitFunction(f)` is a call of `f`.
+fn call_name(name: &str) -> String {
+    name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(name).to_owned()
+}
+
+fn module_runs(context: &Context) -> Option<Candidate> {
+    let trace = context.trace;
+    let modules = |track: &Track| {
+        track.kind == TrackKind::Derived
+            && trace.str(track.name).starts_with("XLA Modules")
+            && trace.process(track.process).kind == ProcessKind::Device
+    };
+    let name = |name: &str, _| Some(name.split('(').next().unwrap_or(name).to_owned());
+    let ((name, track), spans) = longest(repeats(context, modules, name))?;
+    Some(candidate(How::ModuleRuns(name), track, spans, false))
+}
+
+fn optimizer_steps(context: &Context) -> Option<Candidate> {
+    let name = |name: &str, _| name.strip_prefix("Optimizer.step#").map(str::to_owned);
+    let ((name, track), mut spans) = longest(repeats(context, host_thread, name))?;
+    // The optimizer ends a step, so a step reaches from the end of one to the end of the next.
+    for span in &mut spans {
+        span.start = span.end;
+    }
+    Some(candidate(How::OptimizerSteps(name), track, spans, true))
+}
+
+fn batches(context: &Context) -> Option<Candidate> {
+    let name = |name: &str, role| (role == Role::InputWait).then(|| name.to_owned());
+    let ((name, track), spans) = longest(repeats(context, host_thread, name))?;
+    Some(candidate(How::Batches(name), track, spans, true))
+}
+
+fn annotations(context: &Context) -> Option<Candidate> {
+    let trace = context.trace;
+    let python = |track: &Track| host_thread(track) && is_python_thread(trace.str(track.name));
+    let name = |name: &str, role| (role == Role::Annotation).then(|| name.to_owned());
+    let ((name, track), spans) = longest(repeats(context, python, name))?;
+    let covered: i64 = spans.iter().map(|span| span.dur().ps()).sum();
+    let whole = spans.last()?.end - spans.first()?.start;
+    // An annotation that holds little of the time is no loop.
+    (covered > whole.ps() / 4).then(|| candidate(How::Annotations(name), track, spans, true))
+}

@@ -1,0 +1,197 @@
+//! What all tracks do together, from moment to moment: the state lines of many tracks merged into one line of
+//! bit sets, and sums over windows of it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use stepscope_trace::{Dur, Span, Time};
+
+use crate::states::{State, StateLine};
+
+/// A set of states.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct Mask(pub u16);
+
+impl Mask {
+    /// Is some track in `state`?
+    #[inline]
+    pub fn has(self, state: State) -> bool {
+        self.0 & state as u16 != 0
+    }
+
+    /// What is in either.
+    #[inline]
+    pub fn or(self, other: Mask) -> Mask {
+        Mask(self.0 | other.0)
+    }
+}
+
+/// The states of many tracks over time.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    times: Vec<Time>,
+    masks: Vec<Mask>,
+}
+
+impl Timeline {
+    /// Merges lines; O(changes × log lines).
+    pub fn merge(lines: &[&StateLine]) -> Self {
+        if let [only] = lines {
+            let masks = only.states.iter().map(|&state| Mask(state as u16)).collect();
+            return Timeline { times: only.times.clone(), masks };
+        }
+        let mut heap: BinaryHeap<Reverse<(Time, usize, usize)>> = lines
+            .iter()
+            .enumerate()
+            .filter_map(|(line, states)| Some(Reverse((*states.times.first()?, line, 0))))
+            .collect();
+        let mut counts = [0u32; 16];
+        let mut merged = Timeline::default();
+        while let Some(Reverse((at, line, index))) = heap.pop() {
+            let states = lines[line];
+            if let Some(before) = index.checked_sub(1) {
+                count(&mut counts, states.states[before], |n| n.saturating_sub(1));
+            }
+            count(&mut counts, states.states[index], |n| n + 1);
+            if let Some(&next) = states.times.get(index + 1) {
+                heap.push(Reverse((next, line, index + 1)));
+            }
+            merged.change(at, mask_of(&counts));
+        }
+        merged
+    }
+
+    fn change(&mut self, at: Time, mask: Mask) {
+        if self.times.last() == Some(&at) {
+            if let Some(slot) = self.masks.last_mut() {
+                *slot = mask;
+            }
+        } else if self.masks.last() != Some(&mask) {
+            self.times.push(at);
+            self.masks.push(mask);
+        }
+    }
+
+    /// From the first change to the last.
+    pub fn span(&self) -> Option<Span> {
+        Some(Span::new(*self.times.first()?, *self.times.last()?))
+    }
+
+    /// Calls `visit` with each piece of `window` in which nothing changes on either timeline.
+    pub fn sweep(&self, other: &Timeline, window: Span, mut visit: impl FnMut(Span, Mask, Mask)) {
+        let (mut a, mut b) = (self.cursor(window.start), other.cursor(window.start));
+        let mut now = window.start;
+        while now < window.end {
+            let next = a.next.min(b.next).min(window.end);
+            if next > now {
+                visit(Span::new(now, next), a.mask, b.mask);
+            }
+            now = next;
+            a.advance(self, now);
+            b.advance(other, now);
+        }
+    }
+
+    fn cursor(&self, at: Time) -> Cursor {
+        let index = self.times.partition_point(|&time| time <= at);
+        let mask = index.checked_sub(1).map_or(Mask::default(), |before| self.masks[before]);
+        Cursor { index, mask, next: self.times.get(index).copied().unwrap_or(Time::MAX) }
+    }
+
+    /// How long any of `states` lasted within `window`.
+    pub fn time_in(&self, states: Mask, window: Span) -> Dur {
+        let mut total = Dur::ZERO;
+        self.sweep(&Timeline::default(), window, |span, mask, _| {
+            if mask.0 & states.0 != 0 {
+                total += span.dur();
+            }
+        });
+        total
+    }
+}
+
+struct Cursor {
+    /// The next change.
+    index: usize,
+    mask: Mask,
+    next: Time,
+}
+
+impl Cursor {
+    #[inline]
+    fn advance(&mut self, line: &Timeline, now: Time) {
+        while self.next <= now && self.index < line.times.len() {
+            self.mask = line.masks[self.index];
+            self.index += 1;
+            self.next = line.times.get(self.index).copied().unwrap_or(Time::MAX);
+        }
+    }
+}
+
+fn count(counts: &mut [u32; 16], state: State, change: impl Fn(u32) -> u32) {
+    let bits = state as u16;
+    if bits != 0 {
+        let slot = &mut counts[bits.trailing_zeros() as usize];
+        *slot = change(*slot);
+    }
+}
+
+fn mask_of(counts: &[u32; 16]) -> Mask {
+    Mask(counts.iter().enumerate().fold(0, |mask, (bit, &n)| mask | (u16::from(n > 0) << bit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(changes: &[(i64, State)]) -> StateLine {
+        StateLine {
+            times: changes.iter().map(|&(at, _)| Time::from_ps(at)).collect(),
+            states: changes.iter().map(|&(_, state)| state).collect(),
+        }
+    }
+
+    #[test]
+    fn merging_keeps_every_tracks_state() {
+        let a = line(&[(0, State::Dispatch), (10, State::Nothing)]);
+        let b = line(&[(5, State::HostCompute), (15, State::Nothing)]);
+        let merged = Timeline::merge(&[&a, &b]);
+        let window = Span::new(Time::from_ps(0), Time::from_ps(20));
+        assert_eq!(merged.time_in(Mask(State::Dispatch as u16), window), Dur::from_ps(10));
+        assert_eq!(merged.time_in(Mask(State::HostCompute as u16), window), Dur::from_ps(10));
+        let mut both = Dur::ZERO;
+        merged.sweep(&Timeline::default(), window, |span, mask, _| {
+            if mask.has(State::Dispatch) && mask.has(State::HostCompute) {
+                both += span.dur();
+            }
+        });
+        assert_eq!(both, Dur::from_ps(5));
+    }
+
+    proptest! {
+        #[test]
+        fn a_sweep_covers_its_window_exactly_once(
+            times in prop::collection::btree_set(0i64..100, 0..12),
+            others in prop::collection::btree_set(0i64..100, 0..12),
+            start in -10i64..110, len in 0i64..120,
+        ) {
+            let make = |times: &std::collections::BTreeSet<i64>| {
+                let states = [State::Dispatch, State::HostCompute];
+                let mut changes: Vec<_> = times.iter().enumerate().map(|(i, &at)| (at, states[i % 2])).collect();
+                if let Some(last) = changes.last_mut() { last.1 = State::Nothing; }
+                line(&changes)
+            };
+            let (a, b) = (make(&times), make(&others));
+            let (a, b) = (Timeline::merge(&[&a]), Timeline::merge(&[&b, &StateLine::default()]));
+            let window = Span::new(Time::from_ps(start), Time::from_ps(start + len));
+            let mut now = window.start;
+            a.sweep(&b, window, |span, _, _| {
+                assert_eq!(span.start, now);
+                assert!(!span.is_empty());
+                now = span.end;
+            });
+            prop_assert_eq!(now, window.end);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! CUDA's and HIP's names: host calls and device work, as CUPTI, ROCm, Kineto and Nsight spell them; and the
+//! ops of TPUs.
+
+use super::Role;
+
+/// From where to where a copy goes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CopyDirection {
+    /// To the device.
+    In,
+    /// From the device.
+    Out,
+    /// Within or between devices, or unknown.
+    Device,
+}
+
+/// Beginnings of names of host calls; the first that fits decides. The vendor's prefix is cut off before.
+const CALLS: &[(&str, Role)] = &[
+    ("LaunchKernel", Role::Launch),
+    ("Launch", Role::Launch),
+    ("ModuleLaunch", Role::Launch),
+    ("ExtModuleLaunch", Role::Launch),
+    ("ExtLaunch", Role::Launch),
+    ("GraphLaunch", Role::Launch),
+    ("HccModuleLaunch", Role::Launch),
+    ("Memcpy", Role::LaunchCopy),
+    ("Memset", Role::Launch),
+    ("StreamSynchronize", Role::Sync),
+    ("DeviceSynchronize", Role::Sync),
+    ("EventSynchronize", Role::Sync),
+    ("CtxSynchronize", Role::Sync),
+    ("Malloc", Role::DeviceMemory),
+    ("MemAlloc", Role::DeviceMemory),
+    ("MemCreate", Role::DeviceMemory),
+    ("Free", Role::DeviceMemory),
+    ("MemFree", Role::DeviceMemory),
+    ("HostAlloc", Role::DeviceMemory),
+    ("HostMalloc", Role::DeviceMemory),
+];
+
+/// A call of the CUDA or HIP runtime or driver.
+pub(super) fn api_role(name: &str) -> Role {
+    let Some(call) = without_vendor(name) else { return Role::Framework };
+    CALLS.iter().find(|(start, _)| call.starts_with(start)).map_or(Role::Framework, |(_, role)| *role)
+}
+
+fn without_vendor(name: &str) -> Option<&str> {
+    ["cuda", "cu", "hip"]
+        .iter()
+        .filter_map(|vendor| name.strip_prefix(vendor))
+        .find(|call| call.starts_with(|c: char| c.is_ascii_uppercase()))
+}
+
+/// A host event of a profile whose format has no categories.
+pub(super) fn host_role(name: &str, _category: &str) -> Option<Role> {
+    if without_vendor(name).is_some() {
+        return Some(api_role(name));
+    }
+    // XProf's host lines name the copy, not the call.
+    (copy_direction(name).is_some()).then_some(Role::LaunchCopy)
+}
+
+/// Work on a device.
+pub(super) fn device_role(name: &str, category: &str) -> Role {
+    if category == "gpu_user_annotation" || category == "user_annotation" {
+        return Role::Annotation;
+    }
+    if let Some(direction) = copy_direction(name) {
+        return Role::Copy(direction);
+    }
+    if name.starts_with("Memset") || name.starts_with("MemSet") || category == "gpu_memset" {
+        return Role::Memset;
+    }
+    if is_collective(name) {
+        return Role::Collective;
+    }
+    tpu_role(name).unwrap_or(Role::Kernel)
+}
+
+/// Does a kernel or an op move data between devices?
+pub fn is_collective(name: &str) -> bool {
+    let op = hlo_opcode(name).unwrap_or(name);
+    let lower = op.as_bytes();
+    COLLECTIVES.iter().any(|part| contains_ignoring_case(lower, part.as_bytes()))
+}
+
+/// Parts of names of collectives: NCCL and RCCL kernels of all ages, one-shot and multicast all-reduces of
+/// inference servers, XLA's opcodes.
+const COLLECTIVES: &[&str] = &[
+    "nccl",
+    "rccl",
+    "msccl",
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "multimem_all_reduce",
+    "cross_device_reduce",
+    "allreduce",
+    "allgather",
+    "alltoall",
+    "reducescatter",
+    "nvshmem",
+    "barrier-cores",
+];
+
+/// XLA ops on TPUs are whole HLO instructions: `%copy-done = f32[8]{0} copy-done(…)`.
+fn hlo_opcode(name: &str) -> Option<&str> {
+    let (result, _) = name.strip_prefix('%')?.split_once(" = ")?;
+    Some(result.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}
+
+fn tpu_role(name: &str) -> Option<Role> {
+    let op = hlo_opcode(name).unwrap_or(name);
+    if op.starts_with("infeed") {
+        Some(Role::Copy(CopyDirection::In))
+    } else if op.starts_with("outfeed") {
+        Some(Role::Copy(CopyDirection::Out))
+    } else if op.starts_with("copy-start")
+        || op.starts_with("copy-done")
+        || op.starts_with("send")
+        || op.starts_with("recv")
+    {
+        Some(Role::Copy(CopyDirection::Device))
+    } else if op == "dependency-wait" {
+        Some(Role::DeviceWait)
+    } else {
+        None
+    }
+}
+
+/// The direction of a copy, if the name is one. Spellings seen: `MemcpyH2D`, `MEMCPYHtoD`,
+/// `Memcpy HtoD (Pinned -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
+pub fn copy_direction(name: &str) -> Option<CopyDirection> {
+    let bytes = name.as_bytes();
+    let is_copy = [&b"memcpy"[..], b"copyhosttodevice", b"copydevicetohost", b"copybuffer"]
+        .iter()
+        .any(|part| contains_ignoring_case(bytes, part));
+    // A kernel whose template arguments mention a copy is a kernel.
+    if !is_copy || name.contains('<') || name.contains('(') && !starts_ignoring_case(bytes, b"memcpy") {
+        return None;
+    }
+    let has = |parts: &[&str]| parts.iter().any(|part| contains_ignoring_case(bytes, part.as_bytes()));
+    Some(if has(&["HtoD", "H2D", "host-to-device", "hosttodevice", "HtoA"]) {
+        CopyDirection::In
+    } else if has(&["DtoH", "D2H", "device-to-host", "devicetohost", "AtoH"]) {
+        CopyDirection::Out
+    } else {
+        CopyDirection::Device
+    })
+}
+
+fn starts_ignoring_case(text: &[u8], start: &[u8]) -> bool {
+    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+}
+
+fn contains_ignoring_case(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_every_spelling_have_a_direction() {
+        use CopyDirection::{Device, In, Out};
+        for (name, want) in [
+            ("MemcpyH2D", In),
+            ("MEMCPYHtoD", In),
+            ("Memcpy HtoD (Pinned -> Device)", In),
+            ("[CUDA memcpy Host-to-Device]", In),
+            ("MemcpyD2H", Out),
+            ("Memcpy DtoH (Device -> Pageable)", Out),
+            ("MemcpyD2D", Device),
+            ("MemcpyP2P", Device),
+            ("MemcpyOther", Device),
+        ] {
+            assert_eq!(copy_direction(name), Some(want), "{name}");
+        }
+        assert_eq!(copy_direction("void memcpy_kernel<float>(float*)"), None);
+        assert_eq!(copy_direction("volta_sgemm_128x64_nn"), None);
+    }
+
+    #[test]
+    fn collectives_are_known_by_every_generation_of_names() {
+        for name in [
+            "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+            "ncclDevKernel_AllGather_RING_LL",
+            "%all-reduce.3 = f32[4] all-reduce(f32[4] %x)",
+        ] {
+            assert_eq!(device_role(name, "kernel"), Role::Collective, "{name}");
+        }
+        assert_eq!(device_role("volta_sgemm_128x64_nn", "kernel"), Role::Kernel);
+    }
+
+    #[test]
+    fn calls_of_both_vendors_are_known() {
+        for (name, want) in [
+            ("cudaLaunchKernel", Role::Launch),
+            ("cuLaunchKernelEx", Role::Launch),
+            ("hipExtModuleLaunchKernel", Role::Launch),
+            ("cudaGraphLaunch", Role::Launch),
+            ("cudaMemcpyAsync", Role::LaunchCopy),
+            ("cudaStreamSynchronize", Role::Sync),
+            ("hipEventSynchronize", Role::Sync),
+            ("cudaMalloc", Role::DeviceMemory),
+            ("cudaEventQuery", Role::Framework),
+        ] {
+            assert_eq!(api_role(name), want, "{name}");
+        }
+        assert_eq!(host_role("custom", ""), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! What names mean. Frameworks rename their events every year, so everything that goes by a name is decided
+//! here, one table a framework, and nowhere else.
+//!
+//! A [`Role`] is decided once a kind of event, from its name, its category and the keys of its arguments. What
+//! can only be decided once an event (is this call a traced one? does this run belong to the input
+//! pipeline?) is left to [`crate::states`], and the role says so.
+
+mod cuda;
+mod jax;
+mod python;
+mod pytorch;
+mod signature;
+mod tensorflow;
+
+use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
+
+pub use cuda::{CopyDirection, copy_direction, is_collective};
+pub use signature::{KeySet, Keys, Signatures};
+pub use tensorflow::{iterator_path, op_type};
+
+/// What an event of a kind does to the thread or stream that it lies on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Says nothing about what is being done: markers, users' annotations.
+    Annotation,
+    /// A frame of a Python tracer.
+    PythonFrame,
+    /// Zero-length bookkeeping of the framework; ignored.
+    Bookkeeping,
+    /// A step marker, if the event has a step number.
+    StepMarker,
+    /// A call of a compiled function, which may trace or compile it first.
+    FunctionCall,
+    /// An op of the model on the host.
+    Op,
+    /// The part of an eager op that runs its kernel, unless it runs a whole function.
+    EagerKernel,
+    /// The framework's own work around ops.
+    Framework,
+    /// A piece of a graph run, of the model's or of the input pipeline's: the event's `id` tells.
+    ExecutorRun,
+    /// Building a graph from Python.
+    Tracing,
+    /// Compiling a graph.
+    Compile,
+    /// The consumer's side of the input pipeline: the caller gets no further before a batch is there.
+    InputWait,
+    /// A stage of the input pipeline at work.
+    InputStage,
+    /// A function that the input pipeline runs; its `id` marks the graph runs that belong to it.
+    InputFunction,
+    /// Writing checkpoints, summaries, results.
+    Output,
+    /// Telling a device to do something.
+    Launch,
+    /// Asking a device for a copy; whether it blocks shows in its length.
+    LaunchCopy,
+    /// Blocked until a device is done.
+    Sync,
+    /// Allocating or freeing device memory.
+    DeviceMemory,
+    /// A kernel of the model on a device.
+    Kernel,
+    /// A collective or a peer message on a device.
+    Collective,
+    /// A copy on a device; the direction is in the name.
+    Copy(CopyDirection),
+    /// Filling device memory.
+    Memset,
+    /// Waiting on a device: barriers, semaphores, infeed not ready.
+    DeviceWait,
+    /// Unknown to every table.
+    Unknown,
+}
+
+/// The software that wrote a trace.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Framework {
+    /// TensorFlow without Keras' training loop.
+    TensorFlow,
+    /// Keras on TensorFlow.
+    Keras,
+    /// JAX.
+    Jax,
+    /// PyTorch.
+    PyTorch,
+    /// None that shows.
+    Unknown,
+}
+
+/// The roles of all kinds of a trace.
+#[derive(Debug)]
+pub struct Vocabulary {
+    roles: Vec<Role>,
+    /// Who wrote the trace.
+    pub framework: Framework,
+    /// The keys of arguments that kinds carry.
+    pub signatures: Signatures,
+}
+
+impl Vocabulary {
+    /// Looks at every kind of the trace once.
+    pub fn of(trace: &Trace) -> Self {
+        let signatures = Signatures::of(trace);
+        let on_device = kinds_on_devices(trace);
+        let roles = (0..trace.kinds().len())
+            .map(|index| role_of(trace, KindId::from_index(index), &signatures, on_device[index]))
+            .collect::<Vec<_>>();
+        let framework = framework_of(trace, &roles);
+        Vocabulary { roles, framework, signatures }
+    }
+
+    /// The role of a kind.
+    #[inline]
+    pub fn role(&self, kind: KindId) -> Role {
+        self.roles[kind.index()]
+    }
+}
+
+/// Which kinds lie on device streams: there, names of host calls mean the work that they started.
+fn kinds_on_devices(trace: &Trace) -> Vec<bool> {
+    let mut found = vec![false; trace.kinds().len()];
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Stream) {
+        if trace.process(track.process).kind == ProcessKind::Device {
+            track.kinds().iter().for_each(|kind| found[kind.index()] = true);
+        }
+    }
+    found
+}
+
+fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) -> Role {
+    let kind = trace.kind(id);
+    let (name, category) = (trace.str(kind.name), trace.str(kind.category));
+    if on_device {
+        return cuda::device_role(name, category);
+    }
+    let keys = signatures.keys(id);
+    pytorch::role(name, category)
+        .or_else(|| python::role(name, category))
+        .or_else(|| tensorflow::role(name, keys))
+        .or_else(|| jax::role(name, keys))
+        .or_else(|| cuda::host_role(name, category))
+        .unwrap_or(Role::Unknown)
+}
+
+fn framework_of(trace: &Trace, roles: &[Role]) -> Framework {
+    let mut seen = [false; 4];
+    for (kind, role) in trace.kinds().iter().zip(roles) {
+        let (name, category) = (trace.str(kind.name), trace.str(kind.category));
+        seen[0] |= pytorch::is_sign(name, category);
+        seen[1] |= jax::is_sign(name);
+        seen[2] |= tensorflow::is_keras_sign(name);
+        seen[3] |= tensorflow::is_sign(name) || *role == Role::InputStage;
+    }
+    let versions = &trace.environment().versions;
+    seen[1] |= versions.iter().any(|version| trace.str(version.key).starts_with("jax"));
+    match seen {
+        [true, ..] => Framework::PyTorch,
+        [_, true, ..] => Framework::Jax,
+        [_, _, true, _] => Framework::Keras,
+        [_, _, _, true] => Framework::TensorFlow,
+        _ => Framework::Unknown,
+    }
+}

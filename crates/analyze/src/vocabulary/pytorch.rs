@@ -1,0 +1,72 @@
+//! PyTorch's names, as Kineto writes them (1.8 to 2.9). The category says nearly everything; before 1.12 all
+//! host events were called `Operator`.
+
+use super::Role;
+
+pub(super) fn role(name: &str, category: &str) -> Option<Role> {
+    match category {
+        "cpu_op" | "Operator" | "user_annotation" => Some(host_op(name, category)),
+        "cuda_runtime" | "cuda_driver" | "Runtime" | "mtia_runtime" | "xpu_runtime" | "hpu_runtime" => {
+            Some(super::cuda::api_role(name))
+        }
+        "python_function" => Some(Role::PythonFrame),
+        "cpu_instant_event" | "Trace" | "overhead" => Some(Role::Bookkeeping),
+        "gpu_user_annotation" => Some(Role::Annotation),
+        "cuda_sync" => Some(Role::Annotation),
+        "dynamo_timed" => Some(Role::Compile),
+        _ => None,
+    }
+}
+
+fn host_op(name: &str, category: &str) -> Role {
+    if is_step(name) {
+        Role::StepMarker
+    } else if name.starts_with("enumerate(DataLoader)#") || name == "enumerate(DataLoader)" {
+        Role::InputWait
+    } else if name.starts_with("TorchDynamo") || name.starts_with("Inductor") || name.contains("compile_fx") {
+        Role::Compile
+    } else if category == "user_annotation" || is_annotation(name) {
+        Role::Annotation
+    } else {
+        Role::Op
+    }
+}
+
+/// The markers that `torch.profiler` writes around `prof.step()`.
+fn is_step(name: &str) -> bool {
+    name.strip_prefix("ProfilerStep#").is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Blocks that old versions recorded as operators.
+fn is_annotation(name: &str) -> bool {
+    name.starts_with("Optimizer.")
+        || name.starts_with("DataParallel.")
+        || name.starts_with("DistributedDataParallel.")
+        || name.starts_with("nn.Module:")
+        || name.starts_with("##")
+        || name == "[memory]"
+        || name.starts_with("autograd::engine::evaluate_function")
+}
+
+pub(super) fn is_sign(name: &str, category: &str) -> bool {
+    matches!(category, "cpu_op" | "Operator") || name.starts_with("aten::")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_and_new_categories_mean_the_same() {
+        for category in ["cpu_op", "Operator"] {
+            assert_eq!(role("aten::addmm", category), Some(Role::Op));
+        }
+        assert_eq!(role("ProfilerStep#12", "Operator"), Some(Role::StepMarker));
+        assert_eq!(role("ProfilerStep#12", "user_annotation"), Some(Role::StepMarker));
+        assert_eq!(role("Optimizer.step#SGD.step", "Operator"), Some(Role::Annotation));
+        let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+        assert_eq!(role(loader, "user_annotation"), Some(Role::InputWait));
+        assert_eq!(role("cudaLaunchKernel", "Runtime"), Some(Role::Launch));
+        assert_eq!(role("anything", ""), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Which keys of arguments the events of a kind carry.
+//!
+//! A framework writes an event of one kind from one place in its source, so the first few events of a kind show
+//! its keys. Looking at those alone spares decoding the arguments of millions.
+
+use stepscope_trace::{KindId, StrId, Trace};
+
+/// Events of a kind that are looked at. More than one, because two sources may use one name: a user's own
+/// marker `train` beside a function called `train`.
+const SAMPLES: u8 = 16;
+
+/// Keys that decide something.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Keys {
+    /// `step_num`: the event is a step.
+    StepNumber,
+    /// `_r`: the event is a root of its own.
+    Root,
+    /// `tf_function_call`: a call of a tf.function, and how it went.
+    FunctionCall,
+    /// `hlo_op`: an op of an XLA program.
+    HloOp,
+    /// `correlation_id` or `correlation`: links a host call with the device work that it started.
+    Correlation,
+    /// `id`: the number of a graph run.
+    RunId,
+    /// `hlo_module`: the XLA program that an op belongs to.
+    HloModule,
+    /// `eager_op`: the op that an eager call runs.
+    EagerOp,
+    /// `_ipl_stage_name`: a stage of an input pipeline that says so itself.
+    InputStage,
+}
+
+const NAMES: [(Keys, &[&str]); 9] = [
+    (Keys::StepNumber, &["step_num"]),
+    (Keys::Root, &["_r"]),
+    (Keys::FunctionCall, &["tf_function_call"]),
+    (Keys::HloOp, &["hlo_op"]),
+    (Keys::Correlation, &["correlation_id", "correlation"]),
+    (Keys::RunId, &["id"]),
+    (Keys::HloModule, &["hlo_module"]),
+    (Keys::EagerOp, &["eager_op"]),
+    (Keys::InputStage, &["_ipl_stage_name"]),
+];
+
+/// A set of [`Keys`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct KeySet(u16);
+
+impl KeySet {
+    /// Is `key` among them?
+    pub fn has(self, key: Keys) -> bool {
+        self.0 & (1 << key as u8) != 0
+    }
+}
+
+/// The keys of every kind.
+#[derive(Debug)]
+pub struct Signatures {
+    keys: Vec<KeySet>,
+    events: Vec<u64>,
+}
+
+impl Signatures {
+    /// One pass over the kinds' column; decodes the arguments of a few events a kind.
+    pub fn of(trace: &Trace) -> Self {
+        let wanted: Vec<(StrId, u16)> = NAMES
+            .iter()
+            .flat_map(|(key, names)| names.iter().map(move |name| (*key, name)))
+            .filter_map(|(key, name)| Some((trace.strings().find(name)?, 1 << key as u8)))
+            .collect();
+        let mut keys = vec![KeySet::default(); trace.kinds().len()];
+        let mut events = vec![0u64; trace.kinds().len()];
+        for track in trace.tracks() {
+            for (index, kind) in track.kinds().iter().enumerate() {
+                let seen = &mut events[kind.index()];
+                *seen += 1;
+                if *seen <= u64::from(SAMPLES) {
+                    let set = &mut keys[kind.index()];
+                    trace.args_at(track, index).visit(|key, _| {
+                        let bits = wanted.iter().filter(|(id, _)| *id == key).map(|(_, bit)| bit);
+                        set.0 = bits.fold(set.0, |set, bit| set | bit);
+                    });
+                }
+            }
+        }
+        Signatures { keys, events }
+    }
+
+    /// The keys of a kind's events.
+    #[inline]
+    pub fn keys(&self, kind: KindId) -> KeySet {
+        self.keys[kind.index()]
+    }
+
+    /// How many events of a kind there are.
+    #[inline]
+    pub fn events(&self, kind: KindId) -> u64 {
+        self.events[kind.index()]
+    }
+}
