@@ -143,12 +143,18 @@ macro_rules! whole {
     ($($number:ty),*) => {$(
         impl From<$number> for Cell {
             fn from(value: $number) -> Self {
-                Cell::Int(value as i128)
+                Cell::Int(i128::from(value))
             }
         }
     )*};
 }
-whole!(i32, u32, i64, u64, usize);
+whole!(i32, u32, i64, u64);
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        Cell::Int(value as i128)
+    }
+}
 
 impl From<bool> for Cell {
     fn from(value: bool) -> Self {
