@@ -126,9 +126,11 @@ impl EventColumns {
     pub fn with_len(len: usize, args_base: u64, args_end: u64) -> Self {
         let narrow = args_end.saturating_sub(args_base) < u64::from(NO_ARGS);
         EventColumns {
-            start: vec![Time::ZERO; len],
+            // Zeros of plain integers come untouched from the system and are wrapped in place for nothing, so
+            // that the memory is first touched by whichever core fills it.
+            start: vec![0; len].into_iter().map(Time::from_ps).collect(),
             dur: DurationColumn::with_len(len),
-            kind: vec![KindId::default(); len],
+            kind: vec![0; len].into_iter().map(KindId).collect(),
             args: if narrow {
                 ArgColumn::Narrow { base: args_base, offsets: vec![0; len] }
             } else {
@@ -209,10 +211,14 @@ impl EventColumns {
     /// Sorts by start, longer events first, so that parents come before their children. Costs one look where
     /// the events are sorted already, as they nearly always are.
     fn sort(&mut self) {
-        let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
-        if (1..self.len()).all(|i| before(i - 1) <= before(i)) {
+        let sorted = |i: usize| {
+            let (before, this) = (self.start[i - 1], self.start[i]);
+            before < this || (before == this && self.dur.get(i - 1) >= self.dur.get(i))
+        };
+        if (1..self.len()).all(sorted) {
             return;
         }
+        let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
         let mut order: Vec<u32> = (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect();
         order.sort_by_key(|&i| before(i as usize));
         self.start = order.iter().map(|&i| self.start[i as usize]).collect();

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use stepscope_trace::{ArgSourceId, ProcessId, StrId, Time, TraceBuilder, TrackKind};
 
-use super::events::{Oddities, Placed, for_each_event};
+use super::events::{Placed, for_each_event};
 use super::schema::event;
 use super::stats::{Raw, StatNames, message_at, read_stat};
 use super::wire::{Payload, walk};
@@ -30,7 +30,7 @@ pub(super) fn add_samples(
     };
     for placed in pieces {
         for_each_event(file, placed, |at, event, _| {
-            let time = event.start(placed, &mut Oddities::default());
+            let time = event.start(placed);
             let Some(body) = message_at(file, at as u64) else { return };
             walk(file, body, |field| {
                 if let (event::STATS, Payload::Len(range)) = (field.number, field.value)

@@ -35,6 +35,13 @@ pub(super) struct Placed {
     pub line: usize,
 }
 
+impl Placed {
+    /// The base, where the trace can hold it.
+    fn near(&self) -> Option<i64> {
+        i64::try_from(self.base_ps).ok()
+    }
+}
+
 /// What was odd about some events.
 #[derive(Debug, Default)]
 pub(super) struct Oddities {
@@ -91,12 +98,16 @@ pub(super) fn decode(
 fn decode_piece(file: &[u8], placed: &Placed, kinds: &Kinds, chunk: &mut ColumnsChunk<'_>) -> Oddities {
     let mut odd = Oddities::default();
     let mut index = 0;
+    let near = placed.near();
     for_each_event(file, placed, |at, event, broken| {
         if let Some(broken) = broken {
             odd.broken += 1;
             odd.first_broken.get_or_insert((placed.line, placed.piece.first + index, broken));
         }
-        let start = event.start(placed, &mut odd);
+        let start = match near.and_then(|base| base.checked_add(event.offset_ps)) {
+            Some(ps) => Time::from_ps(ps),
+            None => clamped(placed, &event, &mut odd),
+        };
         let kind = event.kind(kinds, &mut odd);
         odd.negative_durations += u64::from(event.duration_ps < 0);
         let args = (event.has_stats || event.aggregate).then_some(at as u64);
@@ -123,7 +134,8 @@ pub(super) fn for_each_event(
 }
 
 #[cold]
-fn clamped(ps: i128, odd: &mut Oddities) -> Time {
+fn clamped(placed: &Placed, event: &Event, odd: &mut Oddities) -> Time {
+    let ps = placed.base_ps + i128::from(event.offset_ps);
     Time::from_ps(i64::try_from(ps).unwrap_or_else(|_| {
         odd.out_of_range += 1;
         if ps < 0 { i64::MIN } else { i64::MAX }
@@ -160,6 +172,38 @@ impl Event {
     /// Decodes an event without its stats. Damage keeps what came before it.
     #[inline(always)]
     fn decode(file: &[u8], body: Range<usize>) -> (Self, Option<Broken>) {
+        match Self::decode_usual(file, body.clone()) {
+            Some(event) => (event, None),
+            None => Self::decode_any(file, body),
+        }
+    }
+
+    /// Nearly all events: metadata, offset, duration and stats, in this order. A straight line of branches
+    /// that are nearly always taken is more than twice as fast as choosing by tag.
+    #[inline(always)]
+    fn decode_usual(file: &[u8], body: Range<usize>) -> Option<Self> {
+        let mut cursor = Cursor::new(file, body);
+        if cursor.peek() != Some(tag::METADATA_ID) {
+            return None;
+        }
+        cursor.step();
+        let metadata_id = cursor.varint().ok()?;
+        let offset_ps = cursor.varint_after(tag::OFFSET_PS)? as i64;
+        let duration_ps = match cursor.peek() {
+            Some(tag::DURATION_PS) => cursor.varint_after(tag::DURATION_PS)? as i64,
+            _ => 0,
+        };
+        let has_stats = !cursor.is_done();
+        while cursor.peek() == Some(tag::STATS) {
+            cursor.step();
+            cursor.skip_len().ok()?;
+        }
+        let usual = Event { metadata_id, offset_ps, duration_ps, aggregate: false, has_stats };
+        cursor.is_done().then_some(usual)
+    }
+
+    #[cold]
+    fn decode_any(file: &[u8], body: Range<usize>) -> (Self, Option<Broken>) {
         let mut found = Event::default();
         let mut cursor = Cursor::new(file, body);
         let broken = loop {
@@ -184,13 +228,8 @@ impl Event {
     }
 
     /// When it begins, clamped to what the trace can hold.
-    #[inline(always)]
-    pub fn start(&self, placed: &Placed, odd: &mut Oddities) -> Time {
-        let near = i64::try_from(placed.base_ps).ok();
-        match near.and_then(|base| base.checked_add(self.offset_ps)) {
-            Some(ps) => Time::from_ps(ps),
-            None => clamped(placed.base_ps + i128::from(self.offset_ps), odd),
-        }
+    pub fn start(&self, placed: &Placed) -> Time {
+        clamped(placed, self, &mut Oddities::default())
     }
 
     /// Of offset and number of occurrences an event has one: the last one written.

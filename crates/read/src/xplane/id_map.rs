@@ -33,8 +33,13 @@ impl IdMap {
     pub fn get(&self, id: u64) -> Option<u32> {
         match usize::try_from(id).ok().and_then(|id| self.dense.get(id)) {
             Some(&value) => (value != NONE).then_some(value),
-            None => self.sparse.get(&id).copied(),
+            None => self.get_sparse(id),
         }
+    }
+
+    #[cold]
+    fn get_sparse(&self, id: u64) -> Option<u32> {
+        self.sparse.get(&id).copied()
     }
 
     pub fn heap_bytes(&self) -> usize {

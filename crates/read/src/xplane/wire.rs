@@ -76,27 +76,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// All bytes of a varint of up to eight bytes at once: find the first byte without the top bit, blank what
-    /// follows it, then close the gaps between the groups of seven bits in three steps.
     #[inline]
     fn long_varint(&mut self) -> Result<u64, Broken> {
-        let Some(word) = self.file.get(self.at..).and_then(<[u8]>::first_chunk::<8>) else {
-            return self.slow_varint();
-        };
-        let word = u64::from_le_bytes(*word);
-        let stops = !word & 0x8080_8080_8080_8080;
-        if stops == 0 {
-            return self.slow_varint();
+        let word = self.file.get(self.at..).and_then(<[u8]>::first_chunk::<8>);
+        match word.and_then(|word| unpack(u64::from_le_bytes(*word))) {
+            Some((value, len)) if self.at + len <= self.end => {
+                self.at += len;
+                Ok(value)
+            }
+            _ => self.slow_varint(),
         }
-        let next = self.at + (stops.trailing_zeros() / 8 + 1) as usize;
-        if next > self.end {
-            return Err(Broken { what: Broken::VARINT, at: self.at });
-        }
-        self.at = next;
-        let v = word & (stops ^ (stops - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
-        let v = (v & 0x007f_007f_007f_007f) | ((v & 0x7f00_7f00_7f00_7f00) >> 1);
-        let v = (v & 0x0000_3fff_0000_3fff) | ((v & 0x3fff_0000_3fff_0000) >> 2);
-        Ok((v & 0x0fff_ffff) | ((v & 0x0fff_ffff_0000_0000) >> 4))
     }
 
     #[cold]
@@ -111,6 +100,20 @@ impl<'a> Cursor<'a> {
             }
         }
         Err(Broken { what: Broken::VARINT, at: self.at })
+    }
+
+    /// The varint after `tag`, if that is the next tag and the varint is of up to eight bytes.
+    #[inline(always)]
+    pub fn varint_after(&mut self, tag: u8) -> Option<u64> {
+        let word = *self.file.get(self.at..)?.first_chunk::<9>()?;
+        let [first, rest @ ..] = word;
+        let (value, len) = unpack(u64::from_le_bytes(rest))?;
+        let next = self.at + 1 + len;
+        if first != tag || next > self.end {
+            return None;
+        }
+        self.at = next;
+        Some(value)
     }
 
     /// Steps over a byte that is known to be there.
@@ -174,6 +177,22 @@ impl<'a> Cursor<'a> {
         self.at += N;
         Ok(*bytes)
     }
+}
+
+/// The varint at the beginning of eight bytes, and its length; `None` if it does not end there. All bytes are
+/// taken at once: find the first byte without the top bit, blank what follows it, then close the gaps between
+/// the groups of seven bits in three steps.
+#[inline(always)]
+fn unpack(word: u64) -> Option<(u64, usize)> {
+    let stops = !word & 0x8080_8080_8080_8080;
+    if stops == 0 {
+        return None;
+    }
+    let len = (stops.trailing_zeros() / 8 + 1) as usize;
+    let v = word & (stops ^ (stops - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+    let v = (v & 0x007f_007f_007f_007f) | ((v & 0x7f00_7f00_7f00_7f00) >> 1);
+    let v = (v & 0x0000_3fff_0000_3fff) | ((v & 0x3fff_0000_3fff_0000) >> 2);
+    Some(((v & 0x0fff_ffff) | ((v & 0x0fff_ffff_0000_0000) >> 4), len))
 }
 
 /// Calls `visit` for each field of the message in `range`. Returns what ended it early, if anything did.
