@@ -6,8 +6,8 @@
 //! the step by construction, and a copy or a collective that hides under compute is not charged, only told.
 //!
 //! A host that runs ahead of its device would charge step N's kernels to step N+1. So device work belongs to
-//! the step in which it was launched, and a step's window on such a device reaches from its first kernel to
-//! the next step's first.
+//! the step in which it was launched, and a step's window on such a device reaches from the end of the step
+//! before's work to the end of its own.
 
 use rayon::prelude::*;
 use stepscope_trace::{Dur, ProcessId, ProcessKind, Span, Time};
@@ -181,14 +181,14 @@ impl Breakdown {
         let host = merged(context, None);
         let whole_capture = found.all.is_empty();
         let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
-        let fallback = fallback_category(context);
+        let ground = Ground { fallback: fallback_category(context), device_unseen: states.device_unseen };
         let devices: Vec<DeviceBreakdown> = if states.has_device {
             working_devices(context)
                 .into_par_iter()
-                .map(|process| device_breakdown(context, &host, process, &steps, fallback))
+                .map(|process| device_breakdown(context, &host, process, &steps, ground))
                 .collect()
         } else {
-            vec![host_breakdown(&host, &steps, fallback)]
+            vec![host_breakdown(&host, &steps, ground)]
         };
         let bounding = bounding(&devices, &steps);
         if let Some(device) = devices.get(bounding) {
@@ -210,7 +210,7 @@ impl Breakdown {
 }
 
 /// What owns an instant.
-fn owner(host: Mask, device: Mask, fallback: Category) -> Category {
+fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
     const ORDER: [(State, Category); 14] = [
         (State::DeviceCompute, Category::Compute),
         (State::Communication, Category::Communication),
@@ -228,7 +228,19 @@ fn owner(host: Mask, device: Mask, fallback: Category) -> Category {
         (State::Present, Category::Python),
     ];
     let all = host.or(device);
-    ORDER.iter().find(|(state, _)| all.has(*state)).map_or(fallback, |&(_, category)| category)
+    let category =
+        ORDER.iter().find(|(state, _)| all.has(*state)).map_or(ground.fallback, |&(_, category)| category);
+    // Around an unrecorded device the framework may be busy or waiting: nobody can tell.
+    if ground.device_unseen && category == Category::Dispatch { Category::Idle } else { category }
+}
+
+/// What is known about the whole trace when a single instant is judged.
+#[derive(Copy, Clone, Debug)]
+struct Ground {
+    /// Who owns an instant in which nothing is recorded.
+    fallback: Category,
+    /// There was a device whose side was not recorded.
+    device_unseen: bool,
 }
 
 /// Where nothing is recorded at all: if the trace holds the thread that runs the user's Python, that thread is
@@ -238,14 +250,14 @@ fn fallback_category(context: &Context) -> Category {
     let known = context.states().lines.iter().any(|(track, line)| {
         let track = trace.track(*track);
         is_python_thread(trace.str(track.name))
-            && line.states.iter().any(|state| !matches!(state, State::Nothing | State::Present))
+            && line.states.iter().any(|&state| state != Mask::default() && state != Mask::of(State::Present))
     });
     let marked = context.steps().on_host && context.steps().track.is_some();
     if known || marked { Category::Python } else { Category::Idle }
 }
 
 /// The states of the host's threads, or of one device's streams.
-fn merged(context: &Context, device: Option<ProcessId>) -> Timeline {
+fn merged<'c>(context: &'c Context, device: Option<ProcessId>) -> Timeline<'c> {
     let trace = context.trace;
     let lines: Vec<&StateLine> = context
         .states()
@@ -286,10 +298,10 @@ fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
     span.map(|span| Step { number: 0, span, set_apart: None }).into_iter().collect()
 }
 
-fn host_breakdown(host: &Timeline, steps: &[Step], fallback: Category) -> DeviceBreakdown {
+fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBreakdown {
     let nothing = Timeline::default();
     let steps: Vec<StepShares> =
-        steps.par_iter().map(|step| shares_of(host, &nothing, step.span, fallback)).collect();
+        steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground)).collect();
     finished(None, steps, false, host, Mask(State::HostCompute as u16))
 }
 
@@ -306,14 +318,14 @@ fn device_breakdown(
     host: &Timeline,
     process: ProcessId,
     steps: &[Step],
-    fallback: Category,
+    ground: Ground,
 ) -> DeviceBreakdown {
     let device = merged(context, Some(process));
     let own = if context.steps().on_host { launched_windows(context, process, steps) } else { None };
     let asynchronous = own.is_some();
     let windows = own.unwrap_or_else(|| steps.iter().map(|step| step.span).collect());
     let steps: Vec<StepShares> =
-        windows.par_iter().map(|&window| shares_of(host, &device, window, fallback)).collect();
+        windows.par_iter().map(|&window| shares_of(host, &device, window, ground)).collect();
     finished(Some(process), steps, asynchronous, &device, DEVICE_BUSY)
 }
 
@@ -334,13 +346,13 @@ fn finished(
     }
 }
 
-fn shares_of(host: &Timeline, device: &Timeline, window: Span, fallback: Category) -> StepShares {
+fn shares_of(host: &Timeline, device: &Timeline, window: Span, ground: Ground) -> StepShares {
     let mut shares = Shares::default();
     let (mut busy, mut hidden_communication, mut hidden_copies) = (Dur::ZERO, Dur::ZERO, Dur::ZERO);
     let copies = Mask(State::CopyIn as u16 | State::CopyOut as u16 | State::CopyDevice as u16);
     host.sweep(device, window, |span, host, device| {
         let time = span.dur();
-        shares.add(owner(host, device, fallback), time);
+        shares.add(owner(host, device, ground), time);
         if device.0 & DEVICE_BUSY.0 != 0 || host.has(State::HostCompute) {
             busy += time;
         }
@@ -385,31 +397,19 @@ fn launched_windows(context: &Context, process: ProcessId, steps: &[Step]) -> Op
     if seen().count() < 2 || late.fraction_of(length) < BEHIND {
         return None;
     }
-    Some(from_first_work_to_first_work(&spans, steps))
+    Some(from_end_to_end(&spans, steps))
 }
 
-fn from_first_work_to_first_work(spans: &[Option<Span>], steps: &[Step]) -> Vec<Span> {
-    let mut next_start: Option<Time> = None;
-    let mut windows: Vec<Span> = spans
-        .iter()
-        .zip(steps)
-        .rev()
-        .map(|(span, step)| {
-            let window = match (*span, next_start) {
-                (Some(span), Some(next)) => Span::new(span.start.min(next), next),
-                (Some(span), None) => span,
-                // No work at all: the step is empty on this device.
-                (None, next) => {
-                    let at = next.unwrap_or(step.span.end);
-                    Span::new(at, at)
-                }
-            };
-            next_start = Some(window.start);
-            window
-        })
-        .collect();
-    windows.reverse();
-    windows
+fn from_end_to_end(spans: &[Option<Span>], steps: &[Step]) -> Vec<Span> {
+    let mut before: Option<Time> = None;
+    let windows = spans.iter().zip(steps).map(|(span, step)| {
+        let start = before.unwrap_or(step.span.start);
+        // A step without any work on this device is empty there.
+        let end = span.map_or(start, |span| span.end.max(start));
+        before = Some(end);
+        Span::new(start, end)
+    });
+    windows.collect()
 }
 
 /// The device that all others wait for: it computes and copies the longest. One that waits in collectives is
@@ -464,13 +464,27 @@ mod tests {
 
     #[test]
     fn the_device_owns_an_instant_before_the_host_does() {
+        let ground = |fallback| Ground { fallback, device_unseen: false };
         let host = Mask(State::InputWait as u16 | State::Dispatch as u16);
         let both = Mask(State::DeviceCompute as u16 | State::Communication as u16);
-        assert_eq!(owner(host, both, Category::Idle), Category::Compute);
-        assert_eq!(owner(host, Mask(State::Communication as u16), Category::Idle), Category::Communication);
-        assert_eq!(owner(host, Mask::default(), Category::Idle), Category::Input);
-        assert_eq!(owner(Mask::default(), Mask::default(), Category::Idle), Category::Idle);
-        assert_eq!(owner(Mask(State::InputWork as u16), Mask::default(), Category::Python), Category::Python);
+        assert_eq!(owner(host, both, ground(Category::Idle)), Category::Compute);
+        assert_eq!(
+            owner(host, Mask::of(State::Communication), ground(Category::Idle)),
+            Category::Communication
+        );
+        assert_eq!(owner(host, Mask::default(), ground(Category::Idle)), Category::Input);
+        assert_eq!(owner(Mask::default(), Mask::default(), ground(Category::Idle)), Category::Idle);
+        assert_eq!(
+            owner(Mask::of(State::InputWork), Mask::default(), ground(Category::Python)),
+            Category::Python
+        );
+    }
+
+    #[test]
+    fn around_an_unrecorded_device_dispatch_is_not_claimed() {
+        let ground = Ground { fallback: Category::Python, device_unseen: true };
+        assert_eq!(owner(Mask::of(State::Dispatch), Mask::default(), ground), Category::Idle);
+        assert_eq!(owner(Mask::of(State::InputWait), Mask::default(), ground), Category::Input);
     }
 
     #[test]
@@ -479,8 +493,8 @@ mod tests {
         let step = |a, b| Step { number: 0, span: Span::new(at(a), at(b)), set_apart: None };
         let steps = [step(0, 10), step(10, 20), step(20, 30)];
         let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
-        let windows = from_first_work_to_first_work(&spans, &steps);
-        assert_eq!(windows, [Span::new(at(5), at(25)), Span::new(at(25), at(25)), Span::new(at(25), at(40))]);
+        let windows = from_end_to_end(&spans, &steps);
+        assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
     }
 
     fn device(steps: &[(i64, i64)]) -> DeviceBreakdown {

@@ -14,7 +14,9 @@ pub mod info;
 pub mod launches;
 pub mod markers;
 pub mod states;
+pub mod statistics;
 pub mod steps;
+pub mod summary;
 pub mod timeline;
 pub mod vocabulary;
 

@@ -11,8 +11,9 @@
 use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind};
+use stepscope_trace::{DeviceKind, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind};
 
+use crate::timeline::Mask;
 use crate::vocabulary::{CopyDirection, Role, Vocabulary};
 
 /// What a track is doing. Each is one bit, so that what all tracks do together fits a word.
@@ -68,11 +69,12 @@ pub struct StateLine {
     /// When each state begins; it lasts until the next one begins.
     pub times: Vec<Time>,
     /// What begins. The last is always [`State::Nothing`].
-    pub states: Vec<State>,
+    pub states: Vec<Mask>,
 }
 
 impl StateLine {
     fn change(&mut self, at: Time, state: State) {
+        let (state, nothing) = (Mask::of(state), Mask::default());
         match (self.times.last(), self.states.last()) {
             (Some(&last), Some(&current)) => {
                 if current == state {
@@ -91,7 +93,7 @@ impl StateLine {
                     return;
                 }
             }
-            _ if state == State::Nothing => return,
+            _ if state == nothing => return,
             _ => {}
         }
         self.times.push(at);
@@ -106,13 +108,16 @@ pub struct States {
     pub lines: Vec<(TrackId, StateLine)>,
     /// Is there a device that did anything? Then ops on the host only feed it.
     pub has_device: bool,
+    /// There was a device at work whose side was not recorded: what the host's waiting means is unknown.
+    pub device_unseen: bool,
 }
 
 impl States {
     /// Walks all tracks, on all cores.
     pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
         let has_device = has_device_work(trace, vocabulary);
-        let facts = Facts::of(trace, vocabulary, has_device);
+        let device_unseen = !has_device && uses_unseen_device(trace);
+        let facts = Facts::of(trace, vocabulary, has_device || device_unseen);
         let lines = trace
             .tracks()
             .par_iter()
@@ -121,8 +126,12 @@ impl States {
             .map(|track| (track.id, facts.line_of(track)))
             .filter(|(_, line)| !line.times.is_empty())
             .collect();
-        States { lines, has_device }
+        States { lines, has_device, device_unseen }
     }
+}
+
+fn has_kind(trace: &Trace, wanted: impl Fn(KindId) -> bool) -> bool {
+    (0..trace.kinds().len()).any(|index| wanted(KindId::from_index(index)))
 }
 
 fn has_device_work(trace: &Trace, vocabulary: &Vocabulary) -> bool {
@@ -138,6 +147,16 @@ fn has_device_work(trace: &Trace, vocabulary: &Vocabulary) -> bool {
     })
 }
 
+/// A GPU is listed, and calls of its runtime or its allocator were recorded, but no work of it.
+fn uses_unseen_device(trace: &Trace) -> bool {
+    let listed =
+        trace.devices().iter().any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu))
+            || trace.processes().iter().any(|process| process.kind == ProcessKind::Device);
+    let allocator = trace.strings().find("GPU_0_bfc").is_some();
+    let launches = ["cudaLaunchKernel", "hipLaunchKernel", "hipModuleLaunchKernel", "cuLaunchKernel"];
+    (listed && allocator) || launches.iter().any(|name| trace.strings().find(name).is_some())
+}
+
 /// What has to be known about the whole trace before its tracks are walked.
 struct Facts<'t> {
     trace: &'t Trace,
@@ -145,6 +164,8 @@ struct Facts<'t> {
     has_device: bool,
     /// Numbers of graph runs that belong to the input pipeline.
     input_runs: HashSet<i64, FxBuildHasher>,
+    /// Batches are fetched by eager ops, so that eager calls have to be looked into.
+    fetches_eagerly: bool,
     id_key: Option<StrId>,
     call_key: Option<StrId>,
 }
@@ -153,8 +174,19 @@ impl<'t> Facts<'t> {
     fn of(trace: &'t Trace, vocabulary: &'t Vocabulary, has_device: bool) -> Self {
         let id_key = trace.strings().find("id");
         let call_key = trace.strings().find("tf_function_call");
-        let mut facts =
-            Facts { trace, vocabulary, has_device, input_runs: HashSet::default(), id_key, call_key };
+        let fetches_eagerly = has_kind(trace, |kind| {
+            vocabulary.role(kind) == Role::InputWait
+                && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
+        });
+        let mut facts = Facts {
+            trace,
+            vocabulary,
+            has_device,
+            input_runs: HashSet::default(),
+            fetches_eagerly,
+            id_key,
+            call_key,
+        };
         facts.input_runs = facts.find_input_runs();
         facts
     }
@@ -264,6 +296,10 @@ impl<'f, 't> Walk<'f, 't> {
         if outer.holds() {
             return (outer, false);
         }
+        if outer == State::HostCompute && matches!(role, Role::Framework | Role::Unknown | Role::EagerCall) {
+            // What an op does inside is its own: parallel loops, library calls.
+            return (outer, false);
+        }
         if outer == State::Tracing && !(traced && matches!(role, Role::Op | Role::EagerKernel)) {
             // Only compilers interrupt tracing; a call inside a traced call is part of it.
             return match role {
@@ -284,7 +320,8 @@ impl<'f, 't> Walk<'f, 't> {
         match role {
             Role::Annotation | Role::PythonFrame | Role::StepMarker | Role::Bookkeeping => State::Present,
             Role::FunctionCall if self.traces(index) => State::Tracing,
-            Role::FunctionCall | Role::Framework => self.pipeline_or(State::Dispatch),
+            Role::EagerCall if self.fetches_input(index) => State::InputWait,
+            Role::FunctionCall | Role::Framework | Role::EagerCall => self.pipeline_or(State::Dispatch),
             Role::Unknown => self.unknown(index),
             Role::Op if self.is_wrapper(index) => self.pipeline_or(State::Dispatch),
             Role::Op => self.pipeline_or(host_op),
@@ -354,6 +391,18 @@ impl<'f, 't> Walk<'f, 't> {
             .find(|&role| role != Role::Bookkeeping)
     }
 
+    /// An eager call that does nothing but get the next batch.
+    fn fetches_input(&self, index: usize) -> bool {
+        /// The batch is fetched at most this many events further in.
+        const WITHIN: usize = 4;
+        let end = self.track.end(index);
+        self.facts.fetches_eagerly
+            && (index + 1..self.track.len())
+                .take(WITHIN)
+                .take_while(|&inside| self.track.start(inside) < end)
+                .any(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)) == Role::InputWait)
+    }
+
     /// An op that does nothing but call another one, as PyTorch's do.
     fn is_wrapper(&self, index: usize) -> bool {
         let kind = self.facts.trace.kind(self.track.kind_of(index));
@@ -388,10 +437,10 @@ fn looks_like_a_type(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn line(changes: &[(i64, State)]) -> Vec<(i64, State)> {
+    fn line(changes: &[(i64, State)]) -> Vec<(i64, Mask)> {
         let mut line = StateLine::default();
         changes.iter().for_each(|&(at, state)| line.change(Time::from_ps(at), state));
-        line.times.iter().map(|time| time.ps()).zip(line.states.iter().copied()).collect()
+        line.times.iter().map(|time| time.ps()).zip(line.states).collect()
     }
 
     #[test]
@@ -406,9 +455,10 @@ mod tests {
                 (3, Dispatch),
                 (4, Nothing)
             ]),
-            [(1, Dispatch), (4, Nothing)]
+            [(1, Mask::of(Dispatch)), (4, Mask::of(Nothing))]
         );
-        assert_eq!(line(&[(1, Dispatch), (1, HostCompute), (2, Nothing)]), [(1, HostCompute), (2, Nothing)]);
+        let line = line(&[(1, Dispatch), (1, HostCompute), (2, Nothing)]);
+        assert_eq!(line, [(1, Mask::of(HostCompute)), (2, Mask::of(Nothing))]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What all tracks do together, from moment to moment: the state lines of many tracks merged into one line of
 //! bit sets, and sums over windows of it.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -13,6 +14,12 @@ use crate::states::{State, StateLine};
 pub struct Mask(pub u16);
 
 impl Mask {
+    /// One state.
+    #[inline]
+    pub const fn of(state: State) -> Mask {
+        Mask(state as u16)
+    }
+
     /// Is some track in `state`?
     #[inline]
     pub fn has(self, state: State) -> bool {
@@ -28,17 +35,16 @@ impl Mask {
 
 /// The states of many tracks over time.
 #[derive(Debug, Default)]
-pub struct Timeline {
-    times: Vec<Time>,
-    masks: Vec<Mask>,
+pub struct Timeline<'s> {
+    times: Cow<'s, [Time]>,
+    masks: Cow<'s, [Mask]>,
 }
 
-impl Timeline {
-    /// Merges lines; O(changes × log lines).
-    pub fn merge(lines: &[&StateLine]) -> Self {
+impl<'s> Timeline<'s> {
+    /// Merges lines; O(changes × log lines). A single line is borrowed as it is.
+    pub fn merge(lines: &[&'s StateLine]) -> Self {
         if let [only] = lines {
-            let masks = only.states.iter().map(|&state| Mask(state as u16)).collect();
-            return Timeline { times: only.times.clone(), masks };
+            return Timeline { times: Cow::Borrowed(&only.times), masks: Cow::Borrowed(&only.states) };
         }
         let mut heap: BinaryHeap<Reverse<(Time, usize, usize)>> = lines
             .iter()
@@ -46,7 +52,7 @@ impl Timeline {
             .filter_map(|(line, states)| Some(Reverse((*states.times.first()?, line, 0))))
             .collect();
         let mut counts = [0u32; 16];
-        let mut merged = Timeline::default();
+        let mut merged = Changes::default();
         while let Some(Reverse((at, line, index))) = heap.pop() {
             let states = lines[line];
             if let Some(before) = index.checked_sub(1) {
@@ -58,18 +64,7 @@ impl Timeline {
             }
             merged.change(at, mask_of(&counts));
         }
-        merged
-    }
-
-    fn change(&mut self, at: Time, mask: Mask) {
-        if self.times.last() == Some(&at) {
-            if let Some(slot) = self.masks.last_mut() {
-                *slot = mask;
-            }
-        } else if self.masks.last() != Some(&mask) {
-            self.times.push(at);
-            self.masks.push(mask);
-        }
+        Timeline { times: Cow::Owned(merged.times), masks: Cow::Owned(merged.masks) }
     }
 
     /// From the first change to the last.
@@ -78,7 +73,7 @@ impl Timeline {
     }
 
     /// Calls `visit` with each piece of `window` in which nothing changes on either timeline.
-    pub fn sweep(&self, other: &Timeline, window: Span, mut visit: impl FnMut(Span, Mask, Mask)) {
+    pub fn sweep(&self, other: &Timeline<'_>, window: Span, mut visit: impl FnMut(Span, Mask, Mask)) {
         let (mut a, mut b) = (self.cursor(window.start), other.cursor(window.start));
         let mut now = window.start;
         while now < window.end {
@@ -110,6 +105,25 @@ impl Timeline {
     }
 }
 
+#[derive(Default)]
+struct Changes {
+    times: Vec<Time>,
+    masks: Vec<Mask>,
+}
+
+impl Changes {
+    fn change(&mut self, at: Time, mask: Mask) {
+        if self.times.last() == Some(&at) {
+            if let Some(slot) = self.masks.last_mut() {
+                *slot = mask;
+            }
+        } else if self.masks.last() != Some(&mask) {
+            self.times.push(at);
+            self.masks.push(mask);
+        }
+    }
+}
+
 struct Cursor {
     /// The next change.
     index: usize,
@@ -119,7 +133,7 @@ struct Cursor {
 
 impl Cursor {
     #[inline]
-    fn advance(&mut self, line: &Timeline, now: Time) {
+    fn advance(&mut self, line: &Timeline<'_>, now: Time) {
         while self.next <= now && self.index < line.times.len() {
             self.mask = line.masks[self.index];
             self.index += 1;
@@ -128,8 +142,8 @@ impl Cursor {
     }
 }
 
-fn count(counts: &mut [u32; 16], state: State, change: impl Fn(u32) -> u32) {
-    let bits = state as u16;
+fn count(counts: &mut [u32; 16], state: Mask, change: impl Fn(u32) -> u32) {
+    let bits = state.0;
     if bits != 0 {
         let slot = &mut counts[bits.trailing_zeros() as usize];
         *slot = change(*slot);
@@ -148,7 +162,7 @@ mod tests {
     fn line(changes: &[(i64, State)]) -> StateLine {
         StateLine {
             times: changes.iter().map(|&(at, _)| Time::from_ps(at)).collect(),
-            states: changes.iter().map(|&(_, state)| state).collect(),
+            states: changes.iter().map(|&(_, state)| Mask::of(state)).collect(),
         }
     }
 
@@ -158,8 +172,8 @@ mod tests {
         let b = line(&[(5, State::HostCompute), (15, State::Nothing)]);
         let merged = Timeline::merge(&[&a, &b]);
         let window = Span::new(Time::from_ps(0), Time::from_ps(20));
-        assert_eq!(merged.time_in(Mask(State::Dispatch as u16), window), Dur::from_ps(10));
-        assert_eq!(merged.time_in(Mask(State::HostCompute as u16), window), Dur::from_ps(10));
+        assert_eq!(merged.time_in(Mask::of(State::Dispatch), window), Dur::from_ps(10));
+        assert_eq!(merged.time_in(Mask::of(State::HostCompute), window), Dur::from_ps(10));
         let mut both = Dur::ZERO;
         merged.sweep(&Timeline::default(), window, |span, mask, _| {
             if mask.has(State::Dispatch) && mask.has(State::HostCompute) {
@@ -183,7 +197,8 @@ mod tests {
                 line(&changes)
             };
             let (a, b) = (make(&times), make(&others));
-            let (a, b) = (Timeline::merge(&[&a]), Timeline::merge(&[&b, &StateLine::default()]));
+            let nothing = StateLine::default();
+            let (a, b) = (Timeline::merge(&[&a]), Timeline::merge(&[&b, &nothing]));
             let window = Span::new(Time::from_ps(start), Time::from_ps(start + len));
             let mut now = window.start;
             a.sweep(&b, window, |span, _, _| {

@@ -95,7 +95,7 @@ fn device_steps(trace: &Trace) -> Option<Candidate> {
         })
         .collect();
     let marks = outermost(marks);
-    (marks.len() >= 2).then_some(Candidate {
+    (!marks.is_empty()).then_some(Candidate {
         how: How::DeviceSteps,
         marks,
         track: Some(track.id),

@@ -116,7 +116,7 @@ impl Steps {
         let marked = markers::find(context);
         let (origin, found) = match marked {
             Some(found) => (Origin::Marker, Some(found)),
-            None => (Origin::Inferred, repetition::find(context).or_else(|| period::find(context))),
+            None => (Origin::Inferred, inferred(context)),
         };
         match found {
             Some(candidate) => Steps::from(candidate, origin, context),
@@ -141,6 +141,10 @@ impl Steps {
     pub fn counted(&self) -> impl Iterator<Item = &Step> {
         self.all.iter().filter(|step| step.set_apart.is_none())
     }
+}
+
+fn inferred(context: &Context) -> Option<Candidate> {
+    repetition::find(context).or_else(|| period::find(context)).or_else(|| repetition::single(context))
 }
 
 /// Gaps between markers smaller than this share of a step are left outside of it: they are the cost of the

@@ -28,7 +28,7 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
         .take(LONGEST)
         .collect();
     let names: Vec<u32> = work.iter().map(|&index| track.kind_of(index).0).collect();
-    let period = find_period(&names)?;
+    let period = find_period(&names).filter(|&period| is_loop(&names, period))?;
     let first = starts(track, &work, &names, period)?;
     let marks = first
         .iter()
@@ -36,6 +36,21 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
         .map(|(number, &index)| (number as i64, Span::new(track.start(index), track.end(index))))
         .collect();
     Some(Candidate { how: How::Period(period), marks, track: Some(track.id), on_host, ends_known: false })
+}
+
+/// Is the repetition a loop of steps, or of layers inside one step?
+///
+/// A capture cuts a loop anywhere, so what lies before the first and after the last whole period is part of
+/// one too. Layers have something else before and after them: embeddings, losses.
+fn is_loop(names: &[u32], period: usize) -> bool {
+    let alike = |at: usize| names.get(at + period) == names.get(at);
+    let Some(first) = (0..names.len() - period).find(|&at| (at..at + period).all(alike)) else { return true };
+    let last =
+        (0..names.len() - period).rev().find(|&at| (at.saturating_sub(period)..at).all(alike)).unwrap_or(0);
+    let before = (0..first).filter(|&at| !alike(at)).count();
+    let after = (last + period..names.len()).filter(|&at| names[at] != names[at - period]).count();
+    let outside = first + names.len().saturating_sub(last + period);
+    2 * (before + after) <= outside.max(2)
 }
 
 fn is_work(role: Role) -> bool {
@@ -119,7 +134,7 @@ fn starts(track: &Track, work: &[usize], names: &[u32], period: usize) -> Option
         .filter(|same| same.len() + 1 >= expected && same.len() <= expected + 1)
         .max_by_key(|same| super::median(same.iter().map(|&(_, at)| pause_before(at))))
         .map(|same| same.iter().map(|&(_, at)| work[at]).collect())
-        .or_else(|| (period == 1).then(|| work.to_vec()))
+        .or_else(|| (period == 1 && places.first()?.0 == places.last()?.0).then(|| work.to_vec()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{ProcessKind, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, ProcessKind, Span, Time, Track, TrackKind};
 
 use super::{Candidate, How};
 use crate::context::Context;
@@ -14,11 +14,17 @@ use crate::vocabulary::Role;
 const REPEATS: usize = 3;
 
 pub(super) fn find(context: &Context) -> Option<Candidate> {
-    function_calls(context)
+    // A program that runs on a device shows its true pace there; calls on the host may only queue it.
+    module_runs(context)
+        .or_else(|| function_calls(context, REPEATS))
         .or_else(|| optimizer_steps(context))
         .or_else(|| batches(context))
-        .or_else(|| module_runs(context))
         .or_else(|| annotations(context))
+}
+
+/// The last resort: one or two calls of a function are steps too, of which each says where it ended.
+pub(super) fn single(context: &Context) -> Option<Candidate> {
+    function_calls(context, 1).map(|calls| Candidate { ends_known: true, ..calls })
 }
 
 /// All events of a name on one track, those inside an equal one left out.
@@ -55,9 +61,13 @@ fn repeats(
 
 /// Those that hold most time, if they repeat.
 fn longest(all: Repeats) -> Option<((String, u32), Vec<Span>)> {
+    heaviest(all, REPEATS, |span| span.dur())
+}
+
+fn heaviest(all: Repeats, least: usize, weight: impl Fn(&Span) -> Dur) -> Option<((String, u32), Vec<Span>)> {
     all.into_iter()
-        .filter(|(_, spans)| spans.len() >= REPEATS)
-        .max_by_key(|(_, spans)| spans.iter().map(|span| span.dur().ps()).sum::<i64>())
+        .filter(|(_, spans)| spans.len() >= least)
+        .max_by_key(|(_, spans)| spans.iter().map(&weight).sum::<Dur>())
 }
 
 fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate {
@@ -69,12 +79,34 @@ fn host_thread(track: &Track) -> bool {
     track.kind == TrackKind::Thread
 }
 
-fn function_calls(context: &Context) -> Option<Candidate> {
+fn function_calls(context: &Context, least: usize) -> Option<Candidate> {
     let trace = context.trace;
     let python = |track: &Track| host_thread(track) && is_python_thread(trace.str(track.name));
     let name = |name: &str, role| (role == Role::FunctionCall).then(|| call_name(name));
-    let ((name, track), spans) = longest(repeats(context, python, name))?;
+    let calls = repeats(context, python, name);
+    let launched = launched_work(context);
+    // Calls that only queue work are short on the host: what they start on a device is their weight.
+    let weight = |span: &Span| {
+        let first = launched.partition_point(|&(at, _)| at < span.start);
+        let work = launched[first..]
+            .iter()
+            .take_while(|&&(at, _)| at < span.end)
+            .map(|&(_, work)| work)
+            .sum::<Dur>();
+        if launched.is_empty() { span.dur() } else { work }
+    };
+    let ((name, track), spans) = heaviest(calls, least, weight)?;
     Some(candidate(How::FunctionCalls(name), track, spans, true))
+}
+
+/// When work was launched, and how long it took on its device; in the order of launching.
+fn launched_work(context: &Context) -> Vec<(Time, Dur)> {
+    let work = |launch: &crate::launches::Launch| {
+        (launch.called, context.trace.track(launch.work.track).dur(launch.work.index as usize))
+    };
+    let mut all: Vec<(Time, Dur)> = context.launches().all.iter().map(work).collect();
+    all.sort_unstable();
+    all
 }
 
 /// `PjitFunction(f)` is a call of `f`.

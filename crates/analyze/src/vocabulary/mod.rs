@@ -37,6 +37,8 @@ pub enum Role {
     EagerKernel,
     /// The framework's own work around ops.
     Framework,
+    /// The framework's way into an eager op, which may be nothing but getting the next batch.
+    EagerCall,
     /// A piece of a graph run, of the model's or of the input pipeline's: the event's `id` tells.
     ExecutorRun,
     /// Building a graph from Python.
