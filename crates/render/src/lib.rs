@@ -3,11 +3,16 @@
 //!
 //! - [`table`]: the frame that every view shares. A view fills a [`Table`]; text, JSON and CSV, sorting,
 //!   filtering and cutting to the top rows come from there.
+//! - [`info`] and [`health`]: what is in a recording and what is wrong with it, in words.
+//! - [`export`]: the trace itself in other tools' formats.
 //! - [`style`] and [`format`]: colour and width of the terminal, numbers and times as people write them.
 //!
 //! This crate knows nothing of how a number was computed.
 
+pub mod export;
 pub mod format;
+pub mod health;
+pub mod info;
 pub mod style;
 pub mod table;
 

@@ -1,2 +1,27 @@
-//! The binary.
-fn main() {}
+//! The binary: arguments in, exit code out. Each command is a file below `commands/`; it loads what the paths
+//! name ([`load`]), runs the analyses that it needs and hands the result to `stepscope-render`.
+//!
+//! Data goes to standard output, words about it to standard error.
+
+mod cli;
+mod commands;
+mod load;
+mod output;
+mod problem;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let terminal = output::Terminal::new(cli.color);
+    match cli.command.run(&terminal) {
+        Ok(code) => code.into(),
+        Err(problem::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => terminal.report(&failure.into_problem()),
+    }
+}

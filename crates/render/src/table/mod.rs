@@ -46,6 +46,7 @@ mod text;
 
 use std::borrow::Cow;
 
+pub(crate) use csv::quoted;
 pub use csv::write_csv;
 pub use json::write_json;
 pub use select::{Picked, Select, SelectError};

@@ -1,0 +1,52 @@
+//! Arguments of an event as a JSON object.
+
+use stepscope_trace::{Args, StrId, Trace, Value};
+
+/// Appends the arguments as a JSON object. Of two with one name the event's own counts.
+pub(super) fn push_args(out: &mut String, trace: &Trace, args: Args<'_>) {
+    let mut seen: Vec<StrId> = Vec::new();
+    out.push('{');
+    args.visit(|key, value| {
+        if seen.contains(&key) {
+            return;
+        }
+        if !seen.is_empty() {
+            out.push(',');
+        }
+        seen.push(key);
+        push_text(out, trace.str(key));
+        out.push(':');
+        push_value(out, &value);
+    });
+    out.push('}');
+}
+
+fn push_value(out: &mut String, value: &Value<'_>) {
+    match value {
+        Value::Int(value) => out.push_str(&value.to_string()),
+        Value::UInt(value) => out.push_str(&value.to_string()),
+        Value::Float(value) if value.is_finite() => push_json(out, value),
+        Value::Float(_) | Value::Null => out.push_str("null"),
+        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Value::Str(text) => push_text(out, text),
+        // Bytes are nested messages; no viewer can show them.
+        Value::Bytes(bytes) => push_text(out, &format!("{} bytes", bytes.len())),
+        Value::Json(text) if is_json(text) => out.push_str(text),
+        Value::Json(text) => push_text(out, text),
+    }
+}
+
+/// Text as a JSON string.
+pub(super) fn push_text(out: &mut String, text: &str) {
+    push_json(out, text);
+}
+
+fn push_json<T: serde::Serialize + ?Sized>(out: &mut String, value: &T) {
+    // Text and finite numbers always have a JSON form.
+    out.push_str(&serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()));
+}
+
+/// Repaired files may hold what only looks like JSON.
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}

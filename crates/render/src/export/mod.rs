@@ -1,0 +1,21 @@
+//! The trace in other tools' formats: Chrome JSON for viewers, one line an event for data tools. Written as a
+//! stream: nothing is held but the line at hand.
+
+mod args;
+mod chrome;
+mod csv;
+mod time;
+
+use stepscope_trace::Trace;
+
+pub use chrome::write_chrome;
+pub use csv::write_csv;
+
+/// One host's trace to be written.
+#[derive(Copy, Clone, Debug)]
+pub struct ExportSource<'a> {
+    /// The host.
+    pub host: &'a str,
+    /// What happened there.
+    pub trace: &'a Trace,
+}

@@ -1,0 +1,253 @@
+//! What is in a profile, for people: the answer first, then one screen.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use stepscope_analyze::info::{DeviceInfo, HostInfo, Named, Scalar};
+use stepscope_analyze::markers::StepMarker;
+
+use super::{Description, longest};
+use crate::format::{self, bytes, decimal, duration_ms, plural, printable, short, thousands, utc};
+use crate::style::Style;
+use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
+
+/// Tracks that are listed one by one; more are summed up.
+const TRACKS: usize = 20;
+/// Hosts, devices and sessions that are listed one by one.
+const LISTED: usize = 12;
+
+/// Writes the description for people.
+pub fn write_text(description: &Description<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let hosts = &description.info.hosts;
+    writeln!(out, "{}\n", style.bold(&headline(hosts)))?;
+    let mut sheet = Sheet { style, out };
+    sheet.rows("session", &[description.session.to_owned()])?;
+    sheet.rows("source", &hosts.iter().map(source).collect::<Vec<_>>())?;
+    sheet.rows("recorded", &recorded(hosts).into_iter().collect::<Vec<_>>())?;
+    sheet.rows("versions", &joined(hosts, |host| &host.versions))?;
+    sheet.rows("capture", &joined(hosts, |host| &host.capture))?;
+    sheet.rows("distributed", &joined(hosts, |host| &host.distributed))?;
+    sheet.rows("devices", &devices(hosts))?;
+    sheet.rows("steps", &markers(hosts))?;
+    sheet.rows("modules", &modules(hosts).into_iter().collect::<Vec<_>>())?;
+    if description.sessions.len() > 1 {
+        sheet.rows("sessions", description.sessions)?;
+    }
+    tracks(hosts, style, out)
+}
+
+/// Lines with a label before the first of each group.
+struct Sheet<'a> {
+    style: Style,
+    out: &'a mut dyn Write,
+}
+
+impl Sheet<'_> {
+    fn rows(&mut self, label: &str, rows: &[String]) -> io::Result<()> {
+        for (place, row) in rows.iter().take(LISTED).enumerate() {
+            let label = format!("{:<11}", if place == 0 { label } else { "" });
+            writeln!(self.out, "{} {}", self.style.dim(&label), printable(row))?;
+        }
+        match rows.len().saturating_sub(LISTED) {
+            0 => Ok(()),
+            more => writeln!(self.out, "{:<11} … and {} more", "", thousands(more as u64)),
+        }
+    }
+}
+
+/// The answer: `1 host, 12 step markers "train", 309,122 events over 0.90 s; XPlane, CPU only`.
+fn headline(hosts: &[HostInfo]) -> String {
+    let events = hosts.iter().map(|host| host.events).sum();
+    let span = longest(hosts).map_or(String::new(), |ms| format!(" over {}", duration_ms(ms)));
+    let marked = match marker_sum(hosts) {
+        Some(marker) => {
+            format!("{} `{}`", plural(marker.count, "step marker", "step markers"), printable(&marker.name))
+        }
+        None => "no step markers".to_owned(),
+    };
+    let mut formats: Vec<&str> = hosts.iter().map(|host| format_name(&host.format)).collect();
+    formats.dedup();
+    format!(
+        "{}, {marked}, {}{span}; {}, {}",
+        plural(hosts.len() as u64, "host", "hosts"),
+        plural(events, "event", "events"),
+        formats.join(" and "),
+        device_sum(hosts)
+    )
+}
+
+fn format_name(format: &str) -> &str {
+    match format {
+        "xplane" => "XPlane profile",
+        "chrome" => "Chrome trace",
+        other => other,
+    }
+}
+
+/// The marks that most likely are the steps, counted on the host that has most.
+fn marker_sum(hosts: &[HostInfo]) -> Option<&StepMarker> {
+    hosts.iter().filter_map(|host| host.step_markers.first()).max_by_key(|marker| (marker.root, marker.count))
+}
+
+fn device_sum(hosts: &[HostInfo]) -> String {
+    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for device in hosts.iter().flat_map(|host| &host.devices) {
+        let count = counts.entry(device.kind).or_default();
+        count.0 += 1;
+        count.1 += u64::from(device.events.is_some_and(|events| events > 0));
+    }
+    counts.remove("cpu");
+    if counts.is_empty() {
+        return "CPU only".to_owned();
+    }
+    let named = counts.into_iter().map(|(kind, (all, active))| {
+        let (one, many) = match kind {
+            "gpu" => ("GPU", "GPUs"),
+            "tpu" => ("TPU core", "TPU cores"),
+            _ => ("accelerator", "accelerators"),
+        };
+        if active == all {
+            plural(all, one, many)
+        } else {
+            format!("{} ({} with events)", plural(all, one, many), thousands(active))
+        }
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn source(host: &HostInfo) -> String {
+    let (size, events) = (bytes(host.bytes as f64), plural(host.events, "event", "events"));
+    format!("{}: {} ({}, {size}, {events})", host.host, host.path, host.format)
+}
+
+fn recorded(hosts: &[HostInfo]) -> Option<String> {
+    let began = hosts.iter().filter_map(|host| host.began_unix_ns).min()?;
+    Some(utc(began))
+}
+
+/// Named values on one line, those of the first host that has any.
+fn joined(hosts: &[HostInfo], of: impl Fn(&HostInfo) -> &Vec<Named>) -> Vec<String> {
+    let Some(values) = hosts.iter().map(&of).find(|values| !values.is_empty()) else { return Vec::new() };
+    let shown: Vec<String> = values
+        .iter()
+        .filter_map(|named| Some(format!("{} {}", named.key, scalar(&named.value)?)))
+        .map(|text| format::middle_cut(&text, 60))
+        .collect();
+    shown.chunks(3).map(|chunk| chunk.join(", ")).collect()
+}
+
+/// What a value says; nothing where it says nothing.
+fn scalar(value: &Scalar) -> Option<String> {
+    match value {
+        Scalar::Null => None,
+        Scalar::Int(value) => Some(value.to_string()),
+        Scalar::UInt(value) => Some(value.to_string()),
+        Scalar::Float(value) => Some(value.to_string()),
+        Scalar::Bool(value) => Some(if *value { "yes" } else { "no" }.to_owned()),
+        Scalar::Text(text) if text.is_empty() => None,
+        Scalar::Text(text) => Some(text.clone()),
+    }
+}
+
+fn devices(hosts: &[HostInfo]) -> Vec<String> {
+    let several = hosts.len() > 1;
+    let line = |host: &HostInfo, device: &DeviceInfo| {
+        let host = if several { format!("{}: ", host.host) } else { String::new() };
+        format!("{host}{}", describe(device))
+    };
+    hosts.iter().flat_map(|host| host.devices.iter().map(move |device| line(host, device))).collect()
+}
+
+fn describe(device: &DeviceInfo) -> String {
+    let mut facts = vec![format!("{} {}", device.kind.to_uppercase(), device.number)];
+    facts.extend(device.name.clone().or_else(|| device.vendor.clone()));
+    facts.extend(device.multiprocessors.map(|count| format!("{count} multiprocessors")));
+    facts.extend(device.clock_khz.map(|khz| format!("{} GHz", decimal(khz as f64 / 1e6, 2))));
+    facts.extend(device.memory_bytes.map(|size| bytes(size as f64)));
+    facts.extend(device.memory_bandwidth.map(|rate| format!("{} GB/s", short(rate as f64 / 1e9))));
+    facts.extend(device.compute_capability.as_ref().map(|version| format!("compute capability {version}")));
+    facts.push(device.events.map_or("only listed".to_owned(), |events| plural(events, "event", "events")));
+    facts.join(" · ")
+}
+
+fn markers(hosts: &[HostInfo]) -> Vec<String> {
+    let several = hosts.len() > 1;
+    let line = |host: &HostInfo, marker: &StepMarker| {
+        let host = if several { format!("{}: ", host.host) } else { String::new() };
+        let range = match (marker.first_step, marker.last_step) {
+            (Some(first), Some(last)) if first != last => format!(", numbers {first} to {last}"),
+            (Some(first), _) => format!(", number {first}"),
+            _ => String::new(),
+        };
+        format!("{host}{} `{}`{range}", plural(marker.count, "marker", "markers"), marker.name)
+    };
+    hosts.iter().flat_map(|host| host.step_markers.iter().map(move |marker| line(host, marker))).collect()
+}
+
+fn modules(hosts: &[HostInfo]) -> Option<String> {
+    let count: usize = hosts.iter().map(|host| host.attachments).sum();
+    (count > 0).then(|| plural(count as u64, "compiled module (HLO)", "compiled modules (HLO)"))
+}
+
+/// The busiest tracks; tracks of equal name on several hosts are one line.
+fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    #[derive(Default)]
+    struct Sum {
+        events: usize,
+        samples: usize,
+        kinds: usize,
+        span_ms: Option<f64>,
+        tracks: u64,
+    }
+    let mut sums: BTreeMap<(&str, &str, &str, i64), Sum> = BTreeMap::new();
+    for process in hosts.iter().flat_map(|host| &host.processes) {
+        for track in &process.tracks {
+            // Thread ids differ from host to host; only on one do they tell threads apart.
+            let number = if hosts.len() == 1 { track.number } else { 0 };
+            let sum = sums.entry((&process.name, &track.name, track.kind, number)).or_default();
+            sum.events += track.events;
+            sum.samples += track.samples;
+            sum.kinds = sum.kinds.max(track.kinds);
+            sum.span_ms = sum.span_ms.into_iter().chain(track.span_ms).reduce(f64::max);
+            sum.tracks += 1;
+        }
+    }
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.events.max(sum.samples)));
+    let mut table = Table::new(
+        "tracks",
+        vec![
+            Column::new("process", "process", Format::Name),
+            Column::new("track", "track", Format::Name),
+            Column::new("kind", "kind", Format::Text),
+            Column::new("events", "events", Format::Count),
+            Column::new("kinds", "kinds", Format::Count),
+            Column::new("span_ms", "span", Format::Ms).optional(),
+        ],
+    );
+    for ((process, name, kind, _), sum) in rows.iter().take(TRACKS) {
+        let name = if sum.tracks > 1 { format!("{name} (×{})", sum.tracks) } else { (*name).to_owned() };
+        let count = if *kind == "counter" { sum.samples.max(sum.events) } else { sum.events };
+        table.push([
+            (*process).into(),
+            name.into(),
+            (*kind).into(),
+            count.into(),
+            sum.kinds.into(),
+            Cell::from(sum.span_ms),
+        ]);
+    }
+    let rest = &rows[rows.len().min(TRACKS)..];
+    if let Some(events) = rest.iter().map(|(_, sum)| sum.events as u64).reduce(|a, b| a + b) {
+        let tracks = plural(rest.len() as u64, "more track", "more tracks");
+        table.note(format!("… and {tracks} with {}; --json lists all", plural(events, "event", "events")));
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    match table.pick(&Select::default(), None) {
+        Ok(picked) => write_table(&table, &picked, style, out),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}

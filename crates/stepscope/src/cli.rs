@@ -1,0 +1,137 @@
+//! The command line. Turns into plain option structs here; nothing behind this layer knows clap.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use stepscope_render::Select;
+
+use crate::commands::{Exported, ViewCommand, export, info};
+use crate::load::Wanted;
+use crate::output::{Color, Terminal};
+use crate::problem::{Exit, Failure};
+
+/// Tells why a machine-learning step is slow, and proves it.
+///
+/// Reads profiles of TensorFlow, JAX and PyTorch: a file, a session folder, or a whole log directory.
+#[derive(Debug, Parser)]
+#[command(name = "stepscope", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 gate failed, 2 wrong usage, 3 nothing readable, 4 damaged input.\n\
+                        `stepscope COMMAND --help` shows a command's options and examples."
+)]
+pub(crate) struct Cli {
+    /// When to write colour.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        hide_possible_values = true
+    )]
+    pub(crate) color: Color,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Info(InfoArgs),
+    #[command(flatten)]
+    View(ViewCommand),
+    Export(ExportArgs),
+}
+
+impl Command {
+    pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
+        match self {
+            Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
+            Command::View(view) => view.run(terminal),
+            Command::Export(args) => {
+                let ExportArgs { source, to, output } = args;
+                export::run(&source.wanted(), to, output.as_deref(), terminal)
+            }
+        }
+    }
+}
+
+/// Which profile.
+#[derive(Debug, Args)]
+pub(crate) struct SourceArgs {
+    /// Profiles, session folders or log directories, at any depth.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Take this session instead of the newest.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// Take only hosts whose name matches.
+    #[arg(long, value_name = "REGEX")]
+    host: Option<String>,
+}
+
+impl SourceArgs {
+    pub(crate) fn wanted(self) -> Wanted {
+        Wanted { paths: self.paths, session: self.session, host: self.host }
+    }
+}
+
+/// Show what is in a profile: sources, hosts, devices, tracks, versions, step markers.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope info logs/                      the newest session below logs/\n  \
+    stepscope info logs/ --session 2026_01_31 another one\n  \
+    stepscope info trace.json.gz --json       for programs")]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Write JSON (schema stepscope.info.v1).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write the trace for other tools.
+///
+/// Writes to standard output, or to the file after -o; never anywhere else.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope export logs/ --to chrome -o trace.json   then open it in https://ui.perfetto.dev\n  \
+    stepscope export logs/ --to csv | head             one line an event")]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The format.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Exported,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What every view understands.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Write JSON.
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) json: bool,
+    /// Write CSV.
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Show at most N rows; 0 shows all.
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Sort by this column; `:asc` or `:desc` behind it gives the order.
+    #[arg(long, value_name = "COLUMN", action = ArgAction::Set)]
+    sort: Option<String>,
+    /// Show only rows with text that matches; case does not matter.
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<String>,
+}
+
+impl ViewArgs {
+    pub(crate) fn select(&self) -> Select {
+        Select { top: self.top, sort: self.sort.clone(), filter: self.filter.clone() }
+    }
+}

@@ -1,0 +1,70 @@
+//! `stepscope export`: the trace for other tools.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use clap::ValueEnum;
+use stepscope_render::export::{self, ExportSource};
+
+use crate::load::{Profile, Wanted};
+use crate::output::Terminal;
+use crate::problem::{Exit, Failure, Problem};
+
+/// The formats that can be written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Exported {
+    /// Chrome JSON, for Perfetto and chrome://tracing.
+    Chrome,
+    /// One line an event.
+    Csv,
+}
+
+pub(crate) fn run(
+    wanted: &Wanted,
+    to: Exported,
+    output: Option<&Path>,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
+    let profile = Profile::load(wanted, terminal)?;
+    let sources: Vec<ExportSource<'_>> = profile
+        .hosts
+        .iter()
+        .map(|loaded| ExportSource { host: &loaded.host, trace: &loaded.trace })
+        .collect();
+    match output {
+        None => write(to, &sources, &mut terminal.stdout())?,
+        Some(path) => {
+            refuse_to_overwrite(path, &profile)?;
+            let file = File::create(path).map_err(|error| {
+                Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+                    .then(error.to_string())
+                    .then("give a file in a folder that exists after -o")
+            })?;
+            write(to, &sources, &mut BufWriter::with_capacity(1 << 20, file))?;
+        }
+    }
+    Ok(profile.end(terminal))
+}
+
+fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Result<(), Failure> {
+    match to {
+        Exported::Chrome => export::write_chrome(sources, out)?,
+        Exported::Csv => export::write_csv(sources, out)?,
+    }
+    Ok(out.flush()?)
+}
+
+/// A large profile is mapped, not copied: writing over it would pull the ground from under the reader, and
+/// destroy the recording.
+fn refuse_to_overwrite(path: &Path, profile: &Profile) -> Result<(), Problem> {
+    let Ok(target) = path.canonicalize() else { return Ok(()) };
+    let is_source =
+        |loaded: &crate::load::Loaded| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);
+    if profile.hosts.iter().any(is_source) {
+        return Err(Problem::new(Exit::Usage, format!("{} is the profile itself", path.display()))
+            .then("writing there would destroy it")
+            .then("give another file after -o"));
+    }
+    Ok(())
+}

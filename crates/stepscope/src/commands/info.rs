@@ -1,0 +1,24 @@
+//! `stepscope info`: what is in a profile.
+
+use std::io::Write;
+
+use stepscope_analyze::info::info;
+use stepscope_render::info::{Description, write_json, write_text};
+
+use crate::load::{Profile, Wanted};
+use crate::output::Terminal;
+use crate::problem::{Exit, Failure};
+
+pub(crate) fn run(wanted: &Wanted, json: bool, terminal: &Terminal) -> Result<Exit, Failure> {
+    let profile = Profile::load(wanted, terminal)?;
+    let info = info(&profile.sources());
+    let description = Description { session: &profile.session, sessions: &profile.sessions, info: &info };
+    let mut out = terminal.stdout();
+    if json {
+        write_json(&description, &mut out)?;
+    } else {
+        write_text(&description, terminal.out, &mut out)?;
+    }
+    out.flush()?;
+    Ok(profile.end(terminal))
+}

@@ -1,0 +1,261 @@
+//! From paths to traces: finds the profile that is meant, says which one it took, and reads all its hosts at
+//! the same time.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use stepscope_analyze::info::Source;
+use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover};
+use stepscope_read::{Opened, Progress, ReadError};
+use stepscope_render::format::{plural, thousands};
+use stepscope_trace::{NoteKind, Trace};
+
+use crate::output::Terminal;
+use crate::problem::{Exit, Problem};
+use crate::progress::with_bar;
+
+/// Which profile is meant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Files or folders.
+    pub(crate) paths: Vec<PathBuf>,
+    /// A session's name, where not the newest is meant.
+    pub(crate) session: Option<String>,
+    /// A regular expression that the hosts' names match, where not all are meant.
+    pub(crate) host: Option<String>,
+}
+
+/// One host's file, read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// Where it lies.
+    pub(crate) path: String,
+    /// The host that it was recorded on.
+    pub(crate) host: String,
+    /// Its format.
+    pub(crate) format: &'static str,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
+    /// What was in it.
+    pub(crate) trace: Trace,
+}
+
+/// One profile: all hosts of one session.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// The session's name.
+    pub(crate) session: String,
+    /// All sessions that were found, newest first, this one among them.
+    pub(crate) sessions: Vec<String>,
+    /// Its hosts; at least one.
+    pub(crate) hosts: Vec<Loaded>,
+    /// Hosts whose files could not be read at all.
+    unreadable: Vec<Problem>,
+}
+
+impl Profile {
+    /// Finds and reads the profile.
+    pub(crate) fn load(wanted: &Wanted, terminal: &Terminal) -> Result<Profile, Problem> {
+        let found = discover(&wanted.paths).map_err(|error| unreadable(&error))?;
+        let sessions: Vec<String> = found.sessions.iter().map(|session| session.name.clone()).collect();
+        let session = choose(wanted, &found, terminal)?;
+        let files = hosts(wanted, session)?;
+        let progress = Progress::new();
+        let read = with_bar(&progress, || {
+            files.par_iter().map(|file| stepscope_read::open(&file.path, &progress)).collect::<Vec<_>>()
+        });
+        let (mut loaded, mut failed) = (Vec::new(), Vec::new());
+        for (file, read) in files.iter().zip(read) {
+            match read {
+                Ok(opened) => loaded.push(Loaded::new(&file.path, &file.host, opened)),
+                Err(error) => failed.push(unreadable(&error)),
+            }
+        }
+        if loaded.is_empty()
+            && let Some(problem) = failed.pop()
+        {
+            return Err(problem);
+        }
+        Ok(Profile { session: session.name.clone(), sessions, hosts: loaded, unreadable: failed })
+    }
+
+    /// The sources as the analyses take them.
+    pub(crate) fn sources(&self) -> Vec<Source<'_>> {
+        self.hosts.iter().map(Loaded::source).collect()
+    }
+
+    /// Ends a command: names any damage on standard error, and gives the exit code for it.
+    ///
+    /// The traces are not taken down piece by piece; the system takes their memory back faster.
+    pub(crate) fn end(self, terminal: &Terminal) -> Exit {
+        let damaged: Vec<Problem> = self.hosts.iter().filter_map(damage).collect();
+        let mut exit = Exit::Done;
+        for problem in damaged.iter().chain(&self.unreadable) {
+            terminal.report(problem);
+            exit = Exit::Damaged;
+        }
+        std::mem::forget(self);
+        exit
+    }
+}
+
+impl Loaded {
+    fn new(path: &Path, host: &str, opened: Opened) -> Self {
+        let Opened { format, bytes, trace } = opened;
+        Loaded { path: path.display().to_string(), host: host.to_owned(), format, bytes, trace }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source {
+            path: &self.path,
+            format: self.format,
+            bytes: self.bytes,
+            host: &self.host,
+            trace: &self.trace,
+        }
+    }
+}
+
+/// What is broken in a file of which a part could be read.
+fn damage(loaded: &Loaded) -> Option<Problem> {
+    let damaged = loaded.trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged);
+    let note = damaged.min_by_key(|note| note.offset.unwrap_or(u64::MAX))?;
+    let place = note.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
+    let problem = Problem::new(Exit::Damaged, format!("{} is damaged{place}: {}", loaded.path, note.detail));
+    let kept = plural(loaded.trace.events(), "event was", "events were");
+    Some(
+        problem
+            .then(format!("{kept} read"))
+            .then("copy the file again, or record again; what is shown is partial"),
+    )
+}
+
+fn unreadable(error: &ReadError) -> Problem {
+    match error {
+        ReadError::Io { path, error } => {
+            let todo = "check the path and the permissions";
+            Problem::new(Exit::Nothing, format!("cannot read {}", path.display()))
+                .then(error.to_string())
+                .then(todo)
+        }
+        ReadError::Empty { path } => Problem::new(Exit::Nothing, format!("{} is empty", path.display()))
+            .then("found 0 bytes")
+            .then("record the profile again; the recorder may have been stopped before it wrote anything"),
+        ReadError::Damaged { path, what, offset } => {
+            let what = format!("{} is damaged at byte {offset}: {what}", path.display());
+            Problem::new(Exit::Damaged, what)
+                .then("no event could be read")
+                .then("copy the file again, or record again")
+        }
+        other => Problem::new(Exit::Nothing, other.to_string())
+            .then("its content is of no known format")
+            .then("give an XPlane file (.xplane.pb) or a Chrome/PyTorch trace (.json, .json.gz)"),
+    }
+}
+
+/// The session that is meant: by name, or the newest.
+fn choose<'a>(wanted: &Wanted, found: &'a Discovery, terminal: &Terminal) -> Result<&'a Session, Problem> {
+    let Some(newest) = found.sessions.first() else { return Err(nothing(wanted, found)) };
+    let others = found.sessions.len() - 1;
+    let Some(name) = &wanted.session else {
+        if others > 0 {
+            let (name, sessions) = (&newest.name, thousands(found.sessions.len() as u64));
+            terminal.remark(&format!(
+                "{sessions} sessions found, took the newest, {name}; --session NAME takes another"
+            ));
+        }
+        return Ok(newest);
+    };
+    let exact = found.sessions.iter().find(|session| session.name == *name);
+    let mut like = found.sessions.iter().filter(|session| session.name.contains(name.as_str()));
+    let only = match (like.next(), like.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    };
+    exact.or(only).ok_or_else(|| {
+        let names = found.sessions.iter().map(|session| session.name.as_str());
+        Problem::new(Exit::Usage, format!("no single session is called `{name}`"))
+            .then(format!("found {}", listed(names)))
+            .then("name one of them after --session")
+    })
+}
+
+fn hosts<'a>(wanted: &Wanted, session: &'a Session) -> Result<Vec<&'a ProfileFile>, Problem> {
+    let Some(pattern) = &wanted.host else { return Ok(session.files.iter().collect()) };
+    let pattern = regex::Regex::new(pattern).map_err(|_| {
+        Problem::new(Exit::Usage, format!("--host is not a regular expression: {pattern}"))
+            .then("found a pattern that cannot be read")
+            .then("escape special characters with a backslash")
+    })?;
+    let files: Vec<&ProfileFile> = session.files.iter().filter(|file| pattern.is_match(&file.host)).collect();
+    if files.is_empty() {
+        let names = session.files.iter().map(|file| file.host.as_str());
+        return Err(Problem::new(Exit::Usage, format!("no host matches `{pattern}`"))
+            .then(format!("found {}", listed(names)))
+            .then("mend the pattern after --host"));
+    }
+    Ok(files)
+}
+
+/// The first ten of many names.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let shown = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(10) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Nothing to read: what was looked for, what was found instead, what to do.
+fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
+    let paths: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
+    let problem = Problem::new(Exit::Nothing, format!("no profile in {}", paths.join(", ")));
+    let instead: Vec<String> =
+        found.others.iter().map(|(kind, (count, example))| lookalike(*kind, *count, example)).collect();
+    let instead = match (&instead[..], found.folders) {
+        ([], 0) => "found nothing there".to_owned(),
+        ([], folders) => format!("found no file in {}", plural(folders, "folder", "folders")),
+        (found, _) => format!("found {}", found.join(", ")),
+    };
+    let problem = problem.then(instead).then(
+        "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), or a folder that holds one",
+    );
+    let problem = if found.gave_up {
+        problem.hint("there was too much to look at; name a folder closer to the profile")
+    } else {
+        problem
+    };
+    found.others.keys().filter_map(|kind| hint(*kind)).fold(problem, Problem::hint)
+}
+
+fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
+    let named = |one: &str, many: &str| format!("{} ({})", plural(count, one, many), example.display());
+    match kind {
+        Lookalike::EventFile => named("TensorBoard event file", "TensorBoard event files"),
+        Lookalike::NsightSystemsReport => named("Nsight Systems report", "Nsight Systems reports"),
+        Lookalike::Database => named("SQLite database", "SQLite databases"),
+        Lookalike::NsightComputeReport => named("Nsight Compute report", "Nsight Compute reports"),
+        Lookalike::ToolResult => named("result of another tool", "results of other tools"),
+        Lookalike::Empty => named("empty file", "empty files"),
+        Lookalike::Unreadable => named("file that cannot be opened", "files that cannot be opened"),
+        Lookalike::Other => named("file of another kind", "files of other kinds"),
+    }
+}
+
+fn hint(kind: Lookalike) -> Option<&'static str> {
+    match kind {
+        Lookalike::EventFile => Some(
+            "event files hold scalars, not profiles; a profile lies in plugins/profile beside them once the \
+             TensorBoard callback ran with profile_batch, or tf.profiler.experimental.start was called",
+        ),
+        Lookalike::NsightSystemsReport => Some(
+            "this version does not read Nsight Systems reports; capture with the framework's own profiler",
+        ),
+        Lookalike::NsightComputeReport => Some(
+            "this version does not read Nsight Compute reports; capture with the framework's own profiler",
+        ),
+        Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
+        Lookalike::Database | Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Where output goes: what the terminal can show, standard output buffered, words on standard error.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use stepscope_render::Style;
+
+use crate::problem::Problem;
+
+/// When to write colour.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    Always,
+    Never,
+}
+
+/// What is known of the terminal.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Terminal {
+    /// For standard output.
+    pub(crate) out: Style,
+    err: Style,
+}
+
+impl Terminal {
+    pub(crate) fn new(color: Color) -> Self {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let wants = |is_terminal: bool| match color {
+            Color::Auto => is_terminal && !no_color,
+            Color::Always => true,
+            Color::Never => false,
+        };
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let width = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        Terminal {
+            out: Style { color: wants(out), width: if out { width() } else { None } },
+            err: Style { color: wants(err), width: None },
+        }
+    }
+
+    /// Standard output, buffered. Flush it at the end, so that a closed pipe is noticed.
+    pub(crate) fn stdout(&self) -> BufWriter<io::StdoutLock<'static>> {
+        BufWriter::with_capacity(64 << 10, io::stdout().lock())
+    }
+
+    /// Says something that is not an error, e.g. which of several sessions was taken.
+    pub(crate) fn remark(&self, text: &str) {
+        self.say(&self.err.cyan("note:"), text);
+    }
+
+    /// Says what went wrong.
+    pub(crate) fn report(&self, problem: &Problem) -> ExitCode {
+        self.say(&self.err.red("error:"), &problem.to_string());
+        problem.exit.into()
+    }
+
+    fn say(&self, label: &str, text: &str) {
+        // Nobody is left to be told that standard error is closed.
+        let _ = writeln!(io::stderr(), "{label} {text}");
+    }
+}
