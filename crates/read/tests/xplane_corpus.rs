@@ -3,6 +3,7 @@
 //! Runs over the repository's fixtures and, where it is there, over a folder of profiles from elsewhere
 //! (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
 use std::fs;

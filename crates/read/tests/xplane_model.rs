@@ -1,5 +1,7 @@
 //! XPlane: whatever is written is read back, event for event and argument for argument.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stepscope_read::{Bytes, Input, Progress, open_input};

@@ -1,5 +1,7 @@
 //! XPlane: how planes, lines, times and properties of the format become those of a trace.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};

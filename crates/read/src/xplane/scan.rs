@@ -117,23 +117,13 @@ impl Line {
         let mut cursor = Cursor::new(file, range);
         let mut piece = Piece { range: cursor.at()..cursor.at(), first: 0, events: 0 };
         found.broken = loop {
-            let stepped = if cursor.peek() == Some(line::EVENTS_TAG) {
-                let at = cursor.at();
-                cursor.step();
-                cursor.skip_len().map(|_| ()).map_err(|broken| Broken { at, ..broken })
-            } else {
-                match cursor.field() {
-                    Ok(Some(field)) => match found.take(field) {
-                        Ok(true) => Ok(()),
-                        Ok(false) => continue,
-                        Err(broken) => Err(broken),
-                    },
+            if cursor.short_after(line::EVENTS_TAG).is_none() {
+                match cursor.field().map(|field| field.map(|field| found.take(field))) {
+                    Ok(Some(Ok(true))) => {}
+                    Ok(Some(Ok(false))) => continue,
                     Ok(None) => break None,
-                    Err(broken) => Err(broken),
+                    Ok(Some(Err(broken))) | Err(broken) => break Some(broken),
                 }
-            };
-            if let Err(broken) = stepped {
-                break Some(broken);
             }
             piece.events += 1;
             piece.range.end = cursor.at();

@@ -102,18 +102,37 @@ impl<'a> Cursor<'a> {
         Err(Broken { what: Broken::VARINT, at: self.at })
     }
 
-    /// The varint after `tag`, if that is the next tag and the varint is of up to eight bytes.
+    /// The varint after `tag`, if that is the next tag and the varint has up to seven bytes: one load takes both.
     #[inline(always)]
     pub fn varint_after(&mut self, tag: u8) -> Option<u64> {
-        let word = *self.file.get(self.at..)?.first_chunk::<9>()?;
-        let [first, rest @ ..] = word;
-        let (value, len) = unpack(u64::from_le_bytes(rest))?;
+        let word = u64::from_le_bytes(*self.file.get(self.at..)?.first_chunk()?);
+        if word as u8 != tag {
+            return None;
+        }
+        // What moves in from above must not end the varint.
+        let (value, len) = unpack(word >> 8 | 0x80 << 56)?;
         let next = self.at + 1 + len;
-        if first != tag || next > self.end {
+        if next > self.end {
             return None;
         }
         self.at = next;
         Some(value)
+    }
+
+    /// Steps over the message after `tag`, if that is the next tag and the message is shorter than 128 bytes.
+    #[inline(always)]
+    pub fn short_after(&mut self, tag: u8) -> Option<Range<usize>> {
+        let [first, len] = *self.file.get(self.at..)?.first_chunk()?;
+        if first != tag || len >= 0x80 {
+            return None;
+        }
+        let start = self.at + 2;
+        let next = start + usize::from(len);
+        if next > self.end {
+            return None;
+        }
+        self.at = next;
+        Some(start..next)
     }
 
     /// Steps over a byte that is known to be there.
@@ -181,18 +200,30 @@ impl<'a> Cursor<'a> {
 
 /// The varint at the beginning of eight bytes, and its length; `None` if it does not end there. All bytes are
 /// taken at once: find the first byte without the top bit, blank what follows it, then close the gaps between
-/// the groups of seven bits in three steps.
+/// the groups of seven bits, pairs first. Ids have one byte and durations up to four, for which half the work
+/// does.
 #[inline(always)]
 fn unpack(word: u64) -> Option<(u64, usize)> {
+    if word & 0x80 == 0 {
+        return Some((word & 0x7f, 1));
+    }
+    let low = word as u32;
+    let stops = !low & 0x8080_8080;
+    if stops != 0 {
+        let v = low & (stops ^ (stops - 1)) & 0x7f7f_7f7f;
+        let v = (v & 0x007f_007f) | ((v & 0x7f00_7f00) >> 1);
+        let v = (v & 0x0000_3fff) | ((v & 0x3fff_0000) >> 2);
+        return Some((u64::from(v), (stops.trailing_zeros() / 8 + 1) as usize));
+    }
     let stops = !word & 0x8080_8080_8080_8080;
     if stops == 0 {
         return None;
     }
-    let len = (stops.trailing_zeros() / 8 + 1) as usize;
     let v = word & (stops ^ (stops - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
     let v = (v & 0x007f_007f_007f_007f) | ((v & 0x7f00_7f00_7f00_7f00) >> 1);
     let v = (v & 0x0000_3fff_0000_3fff) | ((v & 0x3fff_0000_3fff_0000) >> 2);
-    Some(((v & 0x0fff_ffff) | ((v & 0x0fff_ffff_0000_0000) >> 4), len))
+    let v = (v & 0x0fff_ffff) | ((v & 0x0fff_ffff_0000_0000) >> 4);
+    Some((v, (stops.trailing_zeros() / 8 + 1) as usize))
 }
 
 /// Calls `visit` for each field of the message in `range`. Returns what ended it early, if anything did.
