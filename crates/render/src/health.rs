@@ -75,7 +75,7 @@ fn headline(issues: &[&Issue], sources: &[Source<'_>]) -> String {
         Some(_) if errors + warnings == 0 => {
             format!("healthy: this recording of {events} can be trusted ({})", counted.join(", "))
         }
-        Some(worst) => format!("not healthy: {} ({})", words(worst).message, counted.join(", ")),
+        Some(worst) => format!("not healthy ({}): {}", counted.join(", "), words(worst).message),
     }
 }
 
@@ -96,7 +96,12 @@ pub fn words(issue: &Issue) -> Worded {
     let detail = printable(issue.detail.trim());
     let events = |verb: &str| {
         let count = issue.count.unwrap_or(1);
-        format!("{} {verb}", plural(count, "event", "events"))
+        let ending = if count == 1 && !verb.is_empty() { "s" } else { "" };
+        format!("{} {verb}{ending}", plural(count, "event", "events"))
+    };
+    let have = |one: &str, many: &str| {
+        let count = issue.count.unwrap_or(1);
+        format!("{} {}", plural(count, "event", "events"), if count == 1 { one } else { many })
     };
     let on = if detail.is_empty() { String::new() } else { format!(" on {detail}") };
     let (message, fix) = match issue.trouble {
@@ -126,11 +131,11 @@ pub fn words(issue: &Issue) -> Worded {
             (format!("{} longer than the whole capture", events("last")), "do not trust their durations")
         }
         Trouble::TimeOutOfRange => (
-            format!("{}{on} with times beyond 106 days, moved to the edge", events("stood")),
+            format!("{}{on} times beyond 106 days, moved to the edge", have("has", "have")),
             "record again; the clock went wrong",
         ),
         Trouble::NegativeDuration => (
-            format!("{}{on} before they began, read as instants", events("ended")),
+            format!("{}{on} an end before the start, read as instants", have("has", "have")),
             "do not trust times of that track to the microsecond",
         ),
         Trouble::Unpaired => (
@@ -164,10 +169,7 @@ pub fn words(issue: &Issue) -> Worded {
             ));
         }
         Trouble::ZeroLength => {
-            return plain(format!(
-                "{} no length",
-                events(if issue.count == Some(1) { "has" } else { "have" })
-            ));
+            return plain(format!("{} no length", have("has", "have")));
         }
         Trouble::ClockUnknown => {
             return plain("the file has relative times only: when it was recorded is not known".to_owned());
@@ -294,7 +296,7 @@ fn complaint(issue: &Issue, text: &str) -> Worded {
         .map_or(String::new(), |n| format!(", {}", plural(n, "time", "times")));
     match known {
         Some((_, cause, cure)) => Worded {
-            message: format!("{cause} (the recorder says: {text}{times})"),
+            message: format!("{cause}; the recorder says: {text}{times}"),
             fix: Some((*cure).to_owned()),
         },
         None if text.is_empty() => plain(format!(
@@ -342,6 +344,6 @@ mod tests {
                 .starts_with("healthy: this recording of 0 events can be trusted (1 remark)")
         );
         let worst = said(&[remark, issue(Trouble::Damaged, "a tag", Some(1))]);
-        assert_eq!(worst, "not healthy: the file is damaged: a tag (1 error, 1 remark)");
+        assert_eq!(worst, "not healthy (1 error, 1 remark): the file is damaged: a tag");
     }
 }

@@ -1,12 +1,13 @@
 //! From paths to traces: finds the profile that is meant, says which one it took, and reads all its hosts at
 //! the same time.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use stepscope_analyze::info::Source;
 use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover};
-use stepscope_read::{Opened, Progress, ReadError};
+use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::{plural, thousands};
 use stepscope_trace::{NoteKind, Trace};
 
@@ -56,27 +57,38 @@ pub(crate) struct Profile {
 impl Profile {
     /// Finds and reads the profile.
     pub(crate) fn load(wanted: &Wanted, terminal: &Terminal) -> Result<Profile, Problem> {
-        let found = discover(&wanted.paths).map_err(|error| unreadable(&error))?;
-        let sessions: Vec<String> = found.sessions.iter().map(|session| session.name.clone()).collect();
-        let session = choose(wanted, &found, terminal)?;
-        let files = hosts(wanted, session)?;
+        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
+        let labels = labels(&found.sessions);
+        let chosen = choose(wanted, &found, &labels, terminal)?;
+        let files = hosts(wanted, &found.sessions[chosen])?;
+        let inputs = files.iter().map(|file| (file.host.clone(), Input::open(&file.path))).collect();
+        let session = labels[chosen].clone();
+        Profile::read(session, labels, inputs)
+    }
+
+    /// Reads the files of one session, each with its host, all at the same time.
+    pub(crate) fn read(
+        session: String,
+        sessions: Vec<String>,
+        inputs: Vec<(String, Result<Input, ReadError>)>,
+    ) -> Result<Profile, Problem> {
         let progress = Progress::new();
-        let read = with_bar(&progress, || {
-            files.par_iter().map(|file| stepscope_read::open(&file.path, &progress)).collect::<Vec<_>>()
+        let read: Vec<Result<Loaded, ReadError>> = with_bar(&progress, || {
+            inputs.into_par_iter().map(|(host, input)| Loaded::read(host, &input?, &progress)).collect()
         });
-        let (mut loaded, mut failed) = (Vec::new(), Vec::new());
-        for (file, read) in files.iter().zip(read) {
+        let (mut hosts, mut unreadable) = (Vec::new(), Vec::new());
+        for read in read {
             match read {
-                Ok(opened) => loaded.push(Loaded::new(&file.path, &file.host, opened)),
-                Err(error) => failed.push(unreadable(&error)),
+                Ok(loaded) => hosts.push(loaded),
+                Err(error) => unreadable.push(unreadable_file(&error)),
             }
         }
-        if loaded.is_empty()
-            && let Some(problem) = failed.pop()
+        if hosts.is_empty()
+            && let Some(problem) = unreadable.pop()
         {
             return Err(problem);
         }
-        Ok(Profile { session: session.name.clone(), sessions, hosts: loaded, unreadable: failed })
+        Ok(Profile { session, sessions, hosts, unreadable })
     }
 
     /// The sources as the analyses take them.
@@ -100,9 +112,9 @@ impl Profile {
 }
 
 impl Loaded {
-    fn new(path: &Path, host: &str, opened: Opened) -> Self {
-        let Opened { format, bytes, trace } = opened;
-        Loaded { path: path.display().to_string(), host: host.to_owned(), format, bytes, trace }
+    fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
+        let Opened { format, bytes, trace } = open_input(input, progress)?;
+        Ok(Loaded { path: input.path().display().to_string(), host, format, bytes, trace })
     }
 
     fn source(&self) -> Source<'_> {
@@ -130,7 +142,7 @@ fn damage(loaded: &Loaded) -> Option<Problem> {
     )
 }
 
-fn unreadable(error: &ReadError) -> Problem {
+fn unreadable_file(error: &ReadError) -> Problem {
     match error {
         ReadError::Io { path, error } => {
             let todo = "check the path and the permissions";
@@ -153,29 +165,43 @@ fn unreadable(error: &ReadError) -> Problem {
     }
 }
 
-/// The session that is meant: by name, or the newest.
-fn choose<'a>(wanted: &Wanted, found: &'a Discovery, terminal: &Terminal) -> Result<&'a Session, Problem> {
-    let Some(newest) = found.sessions.first() else { return Err(nothing(wanted, found)) };
-    let others = found.sessions.len() - 1;
+/// What to call each session: its name, or its whole path where several have that name.
+fn labels(sessions: &[Session]) -> Vec<String> {
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+    sessions.iter().for_each(|session| *times.entry(&session.name).or_default() += 1);
+    let label = |session: &Session| match (times.get(session.name.as_str()), session.files.first()) {
+        (Some(2..), Some(file)) => file.path.display().to_string(),
+        _ => session.name.clone(),
+    };
+    sessions.iter().map(label).collect()
+}
+
+/// The position of the session that is meant: by name, or the newest.
+fn choose(
+    wanted: &Wanted,
+    found: &Discovery,
+    labels: &[String],
+    terminal: &Terminal,
+) -> Result<usize, Problem> {
+    let Some(newest) = labels.first() else { return Err(nothing(wanted, found)) };
     let Some(name) = &wanted.session else {
-        if others > 0 {
-            let (name, sessions) = (&newest.name, thousands(found.sessions.len() as u64));
+        if labels.len() > 1 {
+            let sessions = thousands(labels.len() as u64);
             terminal.remark(&format!(
-                "{sessions} sessions found, took the newest, {name}; --session NAME takes another"
+                "{sessions} sessions found, took the newest, {newest}; --session NAME takes another"
             ));
         }
-        return Ok(newest);
+        return Ok(0);
     };
-    let exact = found.sessions.iter().find(|session| session.name == *name);
-    let mut like = found.sessions.iter().filter(|session| session.name.contains(name.as_str()));
+    let exact = labels.iter().position(|label| label == name);
+    let mut like = labels.iter().enumerate().filter(|(_, label)| label.contains(name.as_str()));
     let only = match (like.next(), like.next()) {
-        (Some(only), None) => Some(only),
+        (Some((only, _)), None) => Some(only),
         _ => None,
     };
     exact.or(only).ok_or_else(|| {
-        let names = found.sessions.iter().map(|session| session.name.as_str());
         Problem::new(Exit::Usage, format!("no single session is called `{name}`"))
-            .then(format!("found {}", listed(names)))
+            .then(format!("found {}", listed(labels.iter().map(String::as_str))))
             .then("name one of them after --session")
     })
 }

@@ -17,11 +17,11 @@ const MICRO: u32 = 6;
 /// Writes all hosts into one document.
 pub fn write_chrome(sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {
     let origins = Origins::of(sources);
-    out.write_all(b"{\"displayTimeUnit\":\"ms\"")?;
+    out.write_all(b"{")?;
     if let Some(wall) = origins.wall_ns {
-        write!(out, ",\"baseTimeNanoseconds\":{wall}")?;
+        write!(out, "\"baseTimeNanoseconds\":{wall},")?;
     }
-    out.write_all(b",\"traceEvents\":[")?;
+    out.write_all(b"\"traceEvents\":[")?;
     let mut writer = Writer { out, line: String::new(), first: true };
     let mut next_pid = 1;
     for (host, source) in sources.iter().enumerate() {

@@ -149,18 +149,34 @@ fn scalar(value: &Scalar) -> Option<String> {
     }
 }
 
+/// One line a device; devices that differ in nothing but their number share one.
 fn devices(hosts: &[HostInfo]) -> Vec<String> {
-    let several = hosts.len() > 1;
-    let line = |host: &HostInfo, device: &DeviceInfo| {
-        let host = if several { format!("{}: ", host.host) } else { String::new() };
-        format!("{host}{}", describe(device))
-    };
-    hosts.iter().flat_map(|host| host.devices.iter().map(move |device| line(host, device))).collect()
+    let mut lines: Vec<(String, Vec<i64>, String)> = Vec::new();
+    for host in hosts {
+        let prefix = if hosts.len() > 1 { format!("{}: ", host.host) } else { String::new() };
+        for device in &host.devices {
+            let (prefix, facts) = (format!("{prefix}{}", device_name(device.kind)), describe(device));
+            match lines.iter_mut().rev().take(LISTED).find(|line| line.0 == prefix && line.2 == facts) {
+                Some(line) => line.1.push(device.number),
+                None => lines.push((prefix, vec![device.number], facts)),
+            }
+        }
+    }
+    let numbers = |all: &[i64]| all.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    lines.iter().map(|(prefix, all, facts)| format!("{prefix} {} · {facts}", numbers(all))).collect()
+}
+
+fn device_name(kind: &str) -> &str {
+    match kind {
+        "cpu" => "CPU",
+        "gpu" => "GPU",
+        "tpu" => "TPU core",
+        _ => "accelerator",
+    }
 }
 
 fn describe(device: &DeviceInfo) -> String {
-    let mut facts = vec![format!("{} {}", device.kind.to_uppercase(), device.number)];
-    facts.extend(device.name.clone().or_else(|| device.vendor.clone()));
+    let mut facts: Vec<String> = device.name.clone().or_else(|| device.vendor.clone()).into_iter().collect();
     facts.extend(device.multiprocessors.map(|count| format!("{count} multiprocessors")));
     facts.extend(device.clock_khz.map(|khz| format!("{} GHz", decimal(khz as f64 / 1e6, 2))));
     facts.extend(device.memory_bytes.map(|size| bytes(size as f64)));

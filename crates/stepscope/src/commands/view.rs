@@ -71,8 +71,9 @@ impl FromArgMatches for ViewCommand {
 impl Subcommand for ViewCommand {
     fn augment_subcommands(command: Command) -> Command {
         VIEWS.iter().fold(command, |command, view| {
-            let new = Command::new(view.name).about(view.about).after_help(view.after_help);
-            command.subcommand(ViewArgs::augment_args(new))
+            // The shared options bring a description of their own, so the view's is set behind them.
+            let new = ViewArgs::augment_args(Command::new(view.name)).about(view.about).long_about(None);
+            command.subcommand(new.after_help(view.after_help))
         })
     }
 
