@@ -5,6 +5,10 @@
 //! no device in the trace, the model's ops on the host are the work. So the categories of a step add up to
 //! the step by construction, and a copy or a collective that hides under compute is not charged, only told.
 //!
+//! One exception: a wait for input at whose end the device has run dry belongs to input as a whole, also the
+//! part in which the device still finished what it had. The step waits all that time. A wait that ends while
+//! the device still works is hidden, and costs nothing.
+//!
 //! A host that runs ahead of its device would charge step N's kernels to step N+1. So device work belongs to
 //! the step in which it was launched, and a step's window on such a device reaches from the end of the step
 //! before's work to the end of its own.
@@ -301,7 +305,7 @@ fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
 fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBreakdown {
     let nothing = Timeline::default();
     let steps: Vec<StepShares> =
-        steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground)).collect();
+        steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground, &[])).collect();
     finished(None, steps, false, host, Mask(State::HostCompute as u16))
 }
 
@@ -324,8 +328,9 @@ fn device_breakdown(
     let own = if context.steps().on_host { launched_windows(context, process, steps) } else { None };
     let asynchronous = own.is_some();
     let windows = own.unwrap_or_else(|| steps.iter().map(|step| step.span).collect());
+    let starving = starving_waits(host, &device);
     let steps: Vec<StepShares> =
-        windows.par_iter().map(|&window| shares_of(host, &device, window, ground)).collect();
+        windows.par_iter().map(|&window| shares_of(host, &device, window, ground, &starving)).collect();
     finished(Some(process), steps, asynchronous, &device, DEVICE_BUSY)
 }
 
@@ -346,13 +351,31 @@ fn finished(
     }
 }
 
-fn shares_of(host: &Timeline, device: &Timeline, window: Span, ground: Ground) -> StepShares {
+/// The waits for input at whose end the device has nothing left to do, in time order.
+fn starving_waits(host: &Timeline, device: &Timeline) -> Vec<Span> {
+    host.spans_in(State::InputWait).filter(|wait| device.before(wait.end).0 & DEVICE_BUSY.0 == 0).collect()
+}
+
+fn is_inside(spans: &[Span], at: Time) -> bool {
+    let after = spans.partition_point(|span| span.start <= at);
+    after.checked_sub(1).is_some_and(|index| spans[index].contains(at))
+}
+
+fn shares_of(
+    host: &Timeline,
+    device: &Timeline,
+    window: Span,
+    ground: Ground,
+    starving: &[Span],
+) -> StepShares {
     let mut shares = Shares::default();
     let (mut busy, mut hidden_communication, mut hidden_copies) = (Dur::ZERO, Dur::ZERO, Dur::ZERO);
     let copies = Mask(State::CopyIn as u16 | State::CopyOut as u16 | State::CopyDevice as u16);
     host.sweep(device, window, |span, host, device| {
         let time = span.dur();
-        shares.add(owner(host, device, ground), time);
+        let starves = host.has(State::InputWait) && is_inside(starving, span.start);
+        let owner = if starves { Category::Input } else { owner(host, device, ground) };
+        shares.add(owner, time);
         if device.0 & DEVICE_BUSY.0 != 0 || host.has(State::HostCompute) {
             busy += time;
         }
@@ -495,6 +518,34 @@ mod tests {
         let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
         let windows = from_end_to_end(&spans, &steps);
         assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
+    }
+
+    #[test]
+    fn a_wait_counts_as_a_whole_if_the_device_runs_dry_and_not_at_all_if_it_does_not() {
+        let at = Time::from_ps;
+        let line = |changes: &[(i64, State)]| StateLine {
+            times: changes.iter().map(|&(time, _)| at(time)).collect(),
+            states: changes.iter().map(|&(_, state)| Mask::of(state)).collect(),
+        };
+        let host = line(&[
+            (10, State::InputWait),
+            (40, State::Nothing),
+            (60, State::InputWait),
+            (70, State::Nothing),
+        ]);
+        let device = line(&[
+            (0, State::DeviceCompute),
+            (20, State::Nothing),
+            (50, State::DeviceCompute),
+            (90, State::Nothing),
+        ]);
+        let (host, device) = (Timeline::merge(&[&host]), Timeline::merge(&[&device]));
+        let starving = starving_waits(&host, &device);
+        let ground = Ground { fallback: Category::Python, device_unseen: false };
+        let step = shares_of(&host, &device, Span::new(at(0), at(100)), ground, &starving);
+        assert_eq!(step.shares.get(Category::Input), Dur::from_ps(30));
+        assert_eq!(step.shares.get(Category::Compute), Dur::from_ps(50));
+        assert_eq!(step.shares.total(), Dur::from_ps(100));
     }
 
     fn device(steps: &[(i64, i64)]) -> DeviceBreakdown {

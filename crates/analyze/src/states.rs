@@ -323,7 +323,6 @@ impl<'f, 't> Walk<'f, 't> {
             Role::EagerCall if self.fetches_input(index) => State::InputWait,
             Role::FunctionCall | Role::Framework | Role::EagerCall => self.pipeline_or(State::Dispatch),
             Role::Unknown => self.unknown(index),
-            Role::Op if self.is_wrapper(index) => self.pipeline_or(State::Dispatch),
             Role::Op => self.pipeline_or(host_op),
             Role::EagerKernel if self.runs_function(index) => self.pipeline_or(State::Dispatch),
             Role::EagerKernel => self.pipeline_or(host_op),
@@ -401,12 +400,6 @@ impl<'f, 't> Walk<'f, 't> {
                 .take(WITHIN)
                 .take_while(|&inside| self.track.start(inside) < end)
                 .any(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)) == Role::InputWait)
-    }
-
-    /// An op that does nothing but call another one, as PyTorch's do.
-    fn is_wrapper(&self, index: usize) -> bool {
-        let kind = self.facts.trace.kind(self.track.kind_of(index));
-        kind.category != StrId::default() && self.first_inside(index) == Some(Role::Op)
     }
 
     fn runs_function(&self, index: usize) -> bool {

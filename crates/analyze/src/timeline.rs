@@ -93,6 +93,30 @@ impl<'s> Timeline<'s> {
         Cursor { index, mask, next: self.times.get(index).copied().unwrap_or(Time::MAX) }
     }
 
+    /// The longest pieces in which some track is in `state`, in time order.
+    pub fn spans_in(&self, state: State) -> impl Iterator<Item = Span> {
+        let mut open: Option<Time> = None;
+        self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
+            match (open, mask.has(state)) {
+                (None, true) => {
+                    open = Some(at);
+                    None
+                }
+                (Some(start), false) => {
+                    open = None;
+                    Some(Span::new(start, at))
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// What is going on just before `at`.
+    pub fn before(&self, at: Time) -> Mask {
+        let index = self.times.partition_point(|&time| time < at);
+        index.checked_sub(1).map_or(Mask::default(), |before| self.masks[before])
+    }
+
     /// How long any of `states` lasted within `window`.
     pub fn time_in(&self, states: Mask, window: Span) -> Dur {
         let mut total = Dur::ZERO;

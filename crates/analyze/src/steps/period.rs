@@ -41,16 +41,18 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
 /// Is the repetition a loop of steps, or of layers inside one step?
 ///
 /// A capture cuts a loop anywhere, so what lies before the first and after the last whole period is part of
-/// one too. Layers have something else before and after them: embeddings, losses.
+/// one too. Layers have something else around them: embeddings before, a loss or a sampler after. Those occur
+/// once, not once a period.
 fn is_loop(names: &[u32], period: usize) -> bool {
-    let alike = |at: usize| names.get(at + period) == names.get(at);
-    let Some(first) = (0..names.len() - period).find(|&at| (at..at + period).all(alike)) else { return true };
-    let last =
-        (0..names.len() - period).rev().find(|&at| (at.saturating_sub(period)..at).all(alike)).unwrap_or(0);
-    let before = (0..first).filter(|&at| !alike(at)).count();
-    let after = (last + period..names.len()).filter(|&at| names[at] != names[at - period]).count();
-    let outside = first + names.len().saturating_sub(last + period);
-    2 * (before + after) <= outside.max(2)
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    let repeats = names.len() / period;
+    let occurrences =
+        |name: u32| sorted.partition_point(|&n| n <= name) - sorted.partition_point(|&n| n < name);
+    let edge = period.min(names.len());
+    let odd = |part: &[u32]| part.iter().filter(|&&name| occurrences(name) <= repeats / 4).count();
+    let around = odd(&names[..edge]).max(odd(&names[names.len() - edge..]));
+    around < 3.max(period / 10)
 }
 
 fn is_work(role: Role) -> bool {
@@ -155,6 +157,16 @@ mod tests {
             all.insert(at, 999);
         }
         assert_eq!(find_period(&all), Some(50));
+    }
+
+    #[test]
+    fn layers_between_a_beginning_and_an_end_are_no_loop() {
+        let layers = (0..20).cycle().take(20 * 12);
+        let once: Vec<u32> = (100..106).chain(layers.clone()).chain(200..204).collect();
+        assert_eq!(find_period(&once), Some(20));
+        assert!(!is_loop(&once, 20));
+        let cut_anywhere: Vec<u32> = (7..20).chain(layers).chain(0..5).collect();
+        assert!(is_loop(&cut_anywhere, 20));
     }
 
     #[test]
