@@ -62,8 +62,24 @@ impl Document {
                 let used = self.walk(window, loader);
                 window.consume(used);
                 progress.advance(window.take_read(), 0);
-                return (self.state != State::Done).then(|| window.offset());
+                return self.broken_at(window, loader);
             }
+        }
+    }
+
+    /// Where the text breaks off, if it does. A bare array may end without its bracket: recorders that append
+    /// to a file leave it out.
+    fn broken_at(&self, window: &Window<'_>, loader: &mut Loader) -> Option<u64> {
+        let (offset, rest) = (window.offset(), window.text());
+        let between_events = rest.iter().all(|&byte| byte <= b' ' || byte == b',');
+        match self.state {
+            State::Done => None,
+            State::Event { inside: false, .. } if between_events && self.events > 0 => {
+                loader.repairs.count(Repair::MissingBracket);
+                loader.repairs.note(&mut loader.builder, offset);
+                None
+            }
+            _ => Some(offset),
         }
     }
 
@@ -88,10 +104,9 @@ impl Document {
             done = scanner.at;
         }
         if self.state == State::Done {
-            let rest = &text[done..];
-            if !rest.iter().all(|&byte| byte <= b' ') && !loader.junk {
-                loader.junk = true;
-                let offset = window.offset() + done as u64;
+            let junk = text[done..].iter().position(|&byte| byte > b' ');
+            if let Some(junk) = junk.filter(|_| !std::mem::replace(&mut loader.junk, true)) {
+                let offset = window.offset() + (done + junk) as u64;
                 loader.builder.note(NoteKind::Repaired, "trailing-junk", 1, Some(offset));
             }
             return text.len();
@@ -123,6 +138,9 @@ impl Document {
             }
             scanner.at += 1;
             return Step::Next(if inside { State::Member { first: false } } else { State::Done });
+        }
+        if next == b'}' && inside {
+            return stray_brace(scanner, at_end);
         }
         match (first, commas) {
             (true, 0) | (false, 1) => {}
@@ -211,13 +229,29 @@ fn recover(scanner: &mut Scanner<'_>, start: usize, stop: Stop, at_end: bool) ->
     if stop == Stop::More || !at_end {
         return Step::More;
     }
-    match next_event(scanner.text, start) {
+    match next_event(scanner.text, start, at_end) {
         Some(at) => {
             scanner.at = at;
             scanner.repairs.count(Repair::UnreadableHeader);
             Step::Next(State::Event { first: true, inside: true })
         }
         None => Step::More,
+    }
+}
+
+/// A closing brace in the list of events: one too many, or the object's own where the list was never closed.
+fn stray_brace(scanner: &mut Scanner<'_>, at_end: bool) -> Step {
+    match next_event(scanner.text, scanner.at + 1, at_end) {
+        Some(next) => {
+            scanner.at = next;
+            scanner.repairs.count(Repair::UnreadableEvent);
+            Step::Next(State::Event { first: true, inside: true })
+        }
+        None if !at_end => Step::More,
+        None => {
+            scanner.repairs.count(Repair::MissingBracket);
+            Step::Next(State::Member { first: false })
+        }
     }
 }
 
@@ -234,7 +268,7 @@ fn not_an_event(scanner: &mut Scanner<'_>, at_end: bool) -> Scan<()> {
         Err(stop) => stop,
     };
     let from = if stop == Stop::Deep { scanner.at } else { start + 1 };
-    match next_event(scanner.text, from) {
+    match next_event(scanner.text, from, at_end) {
         Some(next) => scanner.at = next,
         None if stop == Stop::More || !at_end => return Err(Stop::More),
         None => scanner.at = scanner.text.len(),

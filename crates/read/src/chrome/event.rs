@@ -113,7 +113,7 @@ pub(super) fn scan_event(scanner: &mut Scanner<'_>, fields: &mut Fields, at_end:
     }
     // Resuming inside of what is nested too deep would find one depth after the other.
     let from = if stop == Stop::Deep { scanner.at } else { start + 1 };
-    let next = match next_event(scanner.text, from) {
+    let next = match next_event(scanner.text, from, at_end) {
         Some(next) => next,
         None if stop == Stop::More || !at_end => return Err(Stop::More),
         None => scanner.text.len(),
@@ -130,32 +130,39 @@ pub(super) fn scan_event(scanner: &mut Scanner<'_>, fields: &mut Fields, at_end:
     Err(Stop::Bad)
 }
 
-/// Where, from `from` on, the next event begins or the list of events ends.
-pub(super) fn next_event(text: &[u8], from: usize) -> Option<usize> {
+/// Where, from `from` on, the next event begins or the list of events ends. `at_end`: is this all the text?
+pub(super) fn next_event(text: &[u8], from: usize, at_end: bool) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr2_iter(b'{', b']', rest)
         .map(|at| from + at)
-        .find(|&at| if text[at] == b']' { ends_events(text, at) } else { begins_event(text, at) })
+        .find(|&at| if text[at] == b']' { ends_events(text, at, at_end) } else { begins_event(text, at) })
 }
 
 fn begins_event(text: &[u8], at: usize) -> bool {
     const KEYS: [&[u8]; 8] = [b"ph", b"name", b"cat", b"ts", b"dur", b"pid", b"tid", b"args"];
     let behind = at + 1 + spaces(&text[at + 1..]);
     let Some(key) = key_at(text, behind) else { return false };
-    let before = text[..at].iter().rev().take(256).find(|&&byte| byte > b' ');
-    KEYS.contains(&key) && matches!(before, None | Some(b',' | b'[' | b'}'))
+    KEYS.contains(&key) && matches!(solid_before(text, at), None | Some(b',' | b'[' | b'}'))
 }
 
-fn ends_events(text: &[u8], at: usize) -> bool {
+fn ends_events(text: &[u8], at: usize, at_end: bool) -> bool {
     let behind = at + 1 + spaces(&text[at + 1..]);
+    if !matches!(solid_before(text, at), Some(b'}' | b',')) {
+        return false;
+    }
     match text.get(behind) {
         Some(b',') => {
             let key = key_at(text, behind + 1 + spaces(&text[behind + 1..]));
             key.is_some_and(super::header::is_known)
         }
-        Some(b'}') => text[behind + 1..].iter().all(|&byte| byte <= b' '),
+        Some(b'}') => at_end && text[behind + 1..].iter().all(|&byte| byte <= b' '),
         _ => false,
     }
+}
+
+/// The last byte before `at` that is not white space.
+fn solid_before(text: &[u8], at: usize) -> Option<u8> {
+    text[..at].iter().rev().take(256).copied().find(|&byte| byte > b' ')
 }
 
 fn spaces(text: &[u8]) -> usize {

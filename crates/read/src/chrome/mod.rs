@@ -17,6 +17,8 @@ mod pairs;
 mod recognise;
 mod repair;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tracks;
 mod window;

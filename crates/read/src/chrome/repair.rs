@@ -19,6 +19,8 @@ pub(super) enum Repair {
     TrailingComma,
     /// Two members with no comma between them.
     MissingComma,
+    /// A list without its closing bracket.
+    MissingBracket,
     /// A key without a value.
     MissingValue,
     /// An object without members where an event should be.
@@ -33,7 +35,7 @@ pub(super) enum Repair {
     MissingDuration,
 }
 
-const CODES: [&str; 13] = [
+const CODES: [&str; 14] = [
     "bad-escape",
     "control-byte",
     "invalid-utf8",
@@ -41,6 +43,7 @@ const CODES: [&str; 13] = [
     "bare-word",
     "trailing-comma",
     "missing-comma",
+    "missing-bracket",
     "missing-value",
     "empty-event",
     "unreadable-event",

@@ -216,7 +216,8 @@ fn number_of(builder: &TraceBuilder, id: Id) -> i64 {
         Id::Number(number) => number,
         Id::Text(text) => {
             let text = builder.strings.get(text);
-            let digits = text.rfind(|c: char| !c.is_ascii_digit()).map_or(text, |at| &text[at + 1..]);
+            let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+            let digits = &text[text.len() - digits..];
             digits.chars().take(18).collect::<String>().parse().unwrap_or(0)
         }
         Id::Missing | Id::Overflow => 0,
@@ -292,7 +293,7 @@ impl<'b> Settling<'b> {
     /// Is it the pseudo process on which a recorder draws its own captures?
     fn is_capture(&self, process: u32) -> bool {
         let Id::Text(text) = self.processes[process as usize].id else { return false };
-        matches!(self.builder.strings.get(text), "Spans" | "Traces")
+        matches!(self.builder.strings.get(text), "Spans" | "Traces" | "")
     }
 
     fn put(&mut self, track: TrackId, process: u32, owner: ProcessKind, name: StrId, kind: TrackKind) {
