@@ -4,6 +4,8 @@
 mod args;
 mod chrome;
 mod csv;
+#[cfg(test)]
+mod tests;
 mod time;
 
 use stepscope_trace::Trace;

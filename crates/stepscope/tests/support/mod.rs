@@ -1,0 +1,36 @@
+//! Runs the binary as a user would, from the repository's root, and writes down all that came of it.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The binary in the repository's root, with an environment that changes nothing.
+pub fn stepscope() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stepscope"));
+    command.current_dir(root()).env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a run left: exit code, standard error, standard output.
+pub fn run<S: AsRef<OsStr>>(args: &[S]) -> String {
+    let output = stepscope().args(args).output().unwrap();
+    let mut told = format!("exit code: {}\n", code(&output));
+    for (name, bytes) in [("stderr", &output.stderr), ("stdout", &output.stdout)] {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        if !text.is_empty() {
+            let _ = write!(told, "----- {name} -----\n{text}");
+        }
+    }
+    told
+}
+
+/// The exit code; a run that a signal ended has none.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
