@@ -1,0 +1,118 @@
+//! What rules look at: the results of the analyses, in the shape that rules need, with nothing of formats and
+//! traces in it. One for a whole session.
+
+use stepscope_analyze::Category;
+use stepscope_analyze::eager::Eager;
+use stepscope_analyze::summary::Summary;
+use stepscope_analyze::vocabulary::Framework;
+
+use crate::finding::{Loader, OpCost, PythonLine, RebuiltFunction};
+
+/// What the recording says about itself.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// What broke, and at which byte.
+    pub damage: Option<(String, Option<u64>)>,
+    /// Events that the recorder dropped, by its own word or because their number is exactly its limit.
+    pub dropped: Option<u64>,
+    /// The recorder's own errors.
+    pub errors: Vec<String>,
+    /// The share of events that are frames of a Python tracer.
+    pub python_frames: f64,
+}
+
+/// Device work, over all devices.
+#[derive(Clone, Debug)]
+pub struct DeviceWork {
+    /// Kernels a step on the bounding device.
+    pub kernels_per_step: f64,
+    /// Their mean length in microseconds.
+    pub kernel_us: f64,
+    /// The mean length of launching calls in microseconds.
+    pub launch_us: Option<f64>,
+    /// The share of kernel time in matrix kernels that use no matrix units although the device has them, with
+    /// the costliest such kernel.
+    pub without_matrix_units: Option<(f64, String)>,
+    /// The share of kernel time in kernels of low occupancy, with the costliest: name, occupancy, limiter.
+    pub low_occupancy: Option<(f64, String, f64, Option<String>)>,
+}
+
+/// One allocator.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Its name.
+    pub allocator: String,
+    /// Bytes a step by which it grows steadily; `None` if it does not.
+    pub growth_per_step: Option<f64>,
+    /// What was allocated and never freed: op or place, blocks a step; the largest first.
+    pub kept: Vec<(String, f64)>,
+    /// Bytes in use at the peak.
+    pub peak_bytes: Option<f64>,
+    /// Bytes there are.
+    pub capacity_bytes: Option<f64>,
+    /// The share of free memory at the peak that no large request could use.
+    pub fragmentation: Option<f64>,
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Steps and their breakdown.
+    pub summary: Summary,
+    /// What the recording says about itself.
+    pub recording: Recording,
+    /// The model's op types in the steps, the costliest first.
+    pub ops: Vec<OpCost>,
+    /// Ops that write, the costliest first.
+    pub output_ops: Vec<OpCost>,
+    /// Eager execution.
+    pub eager: Eager,
+    /// Functions that were built in the steps, the worst first.
+    pub rebuilt: Vec<RebuiltFunction>,
+    /// How data is loaded.
+    pub loader: Loader,
+    /// Lines of the user's Python, the costliest first.
+    pub python: Vec<PythonLine>,
+    /// Device work; `None` without devices.
+    pub device: Option<DeviceWork>,
+    /// Allocators.
+    pub memory: Vec<Memory>,
+}
+
+impl Facts {
+    /// Who wrote the trace.
+    pub fn framework(&self) -> Framework {
+        self.summary.bound().map_or(Framework::Unknown, |host| host.framework)
+    }
+
+    /// Milliseconds of the mean step that a category owns.
+    pub fn ms(&self, category: Category) -> f64 {
+        self.summary.breakdown_ms.iter().find(|(owner, _)| *owner == category).map_or(0.0, |(_, ms)| *ms)
+    }
+
+    /// The share of the mean step that a category owns.
+    pub fn share(&self, category: Category) -> f64 {
+        self.summary.fraction(category)
+    }
+
+    /// The share that several categories own together.
+    pub fn shares(&self, categories: &[Category]) -> f64 {
+        categories.iter().map(|&category| self.share(category)).sum()
+    }
+
+    /// Claims on all that some categories own.
+    pub fn claims(&self, categories: &[Category]) -> Vec<(Category, f64)> {
+        categories.iter().map(|&category| (category, self.ms(category))).filter(|(_, ms)| *ms > 0.0).collect()
+    }
+
+    /// Is there a device whose work was recorded?
+    pub fn on_device(&self) -> bool {
+        self.summary.bound().is_some_and(|host| host.bounding_device.is_some())
+    }
+
+    /// The share of the steps in which the bounding device was busy.
+    pub fn busy(&self) -> Option<f64> {
+        let host = self.summary.bound()?;
+        host.devices.get(host.bounding_device?)?.busy_fraction
+    }
+}

@@ -1,0 +1,517 @@
+//! What a rule says: which finding, how much of the step it owns, what it could win, and the typed facts
+//! behind it. The sentences are made in `stepscope-render`.
+
+use stepscope_analyze::Category;
+use stepscope_analyze::steps::How;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_trace::Span;
+
+/// Which finding. The names are public: an id never changes its meaning.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FindingId {
+    /// The recording is damaged or incomplete.
+    TruncatedTrace,
+    /// The device's side was not recorded.
+    NoDeviceTrace,
+    /// No steps were found.
+    NoSteps,
+    /// Mostly warm-up was recorded.
+    StartupProfiled,
+    /// Too few steps to say how they vary.
+    TooFewSteps,
+    /// The recording itself slowed the program down.
+    OverheadDistorts,
+    /// The step waits for its next batch.
+    InputBound,
+    /// The model's ops fill the step.
+    ComputeBound,
+    /// One type of op fills the step.
+    OpDominates,
+    /// A tf.function is traced again and again.
+    Retracing,
+    /// A program is compiled again and again.
+    Recompilation,
+    /// Ops are started one by one.
+    EagerDispatch,
+    /// The framework's overhead fills the step although ops run inside functions.
+    DispatchBound,
+    /// The loop's own Python fills the step.
+    HostPython,
+    /// Checkpoints, summaries or results fill the step.
+    OutputBound,
+    /// The device waits for the host to launch its kernels.
+    KernelLaunchBound,
+    /// Kernels are so short that starting them costs as much as running them.
+    SmallKernels,
+    /// The device has nothing to do, for no single reason.
+    DeviceIdle,
+    /// The host waits for an idle device.
+    SyncStall,
+    /// Copies fill the step.
+    TransferBound,
+    /// Collectives fill the step.
+    CommunicationBound,
+    /// One host or device holds up the others.
+    Straggler,
+    /// Matrix units are there and not used.
+    LowPrecisionUnused,
+    /// Kernels leave much of the device empty.
+    LowOccupancy,
+    /// Memory is read in pieces that waste bandwidth.
+    UncoalescedAccess,
+    /// Shared memory limits kernels.
+    SharedMemoryLimited,
+    /// Memory grows from step to step.
+    MemoryGrowth,
+    /// Memory is nearly full.
+    MemoryPressure,
+    /// Free memory is in too small pieces.
+    MemoryFragmentation,
+    /// Steps differ much from one another.
+    StepVariance,
+    /// How long requests take.
+    InferenceLatency,
+}
+
+impl FindingId {
+    /// The public name.
+    pub fn key(self) -> &'static str {
+        match self {
+            FindingId::TruncatedTrace => "truncated-trace",
+            FindingId::NoDeviceTrace => "no-device-trace",
+            FindingId::NoSteps => "no-steps",
+            FindingId::StartupProfiled => "startup-profiled",
+            FindingId::TooFewSteps => "too-few-steps",
+            FindingId::OverheadDistorts => "overhead-distorts",
+            FindingId::InputBound => "input-bound",
+            FindingId::ComputeBound => "compute-bound",
+            FindingId::OpDominates => "op-dominates",
+            FindingId::Retracing => "retracing",
+            FindingId::Recompilation => "recompilation",
+            FindingId::EagerDispatch => "eager-dispatch",
+            FindingId::DispatchBound => "dispatch-bound",
+            FindingId::HostPython => "host-python",
+            FindingId::OutputBound => "output-bound",
+            FindingId::KernelLaunchBound => "kernel-launch-bound",
+            FindingId::SmallKernels => "small-kernels",
+            FindingId::DeviceIdle => "device-idle",
+            FindingId::SyncStall => "sync-stall",
+            FindingId::TransferBound => "transfer-bound",
+            FindingId::CommunicationBound => "communication-bound",
+            FindingId::Straggler => "straggler",
+            FindingId::LowPrecisionUnused => "low-precision-unused",
+            FindingId::LowOccupancy => "low-occupancy",
+            FindingId::UncoalescedAccess => "uncoalesced-access",
+            FindingId::SharedMemoryLimited => "shared-memory-limited",
+            FindingId::MemoryGrowth => "memory-growth",
+            FindingId::MemoryPressure => "memory-pressure",
+            FindingId::MemoryFragmentation => "memory-fragmentation",
+            FindingId::StepVariance => "step-variance",
+            FindingId::InferenceLatency => "inference-latency",
+        }
+    }
+
+    /// Does it say that the recording cannot be trusted? Such findings come first.
+    pub fn is_about_trust(self) -> bool {
+        self <= FindingId::OverheadDistorts
+    }
+}
+
+/// How much it matters.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// Mend this first.
+    Critical,
+    /// Worth mending.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+impl Severity {
+    /// The public name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Severity::Critical => "critical",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+/// An op type and what it costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpCost {
+    /// Its type, e.g. `MatMul`.
+    pub op_type: String,
+    /// The op of that type that costs most, with its scope.
+    pub example: Option<String>,
+    /// Milliseconds a step.
+    pub ms_per_step: f64,
+    /// How many a step.
+    pub count_per_step: f64,
+    /// The share of all ops' time.
+    pub share: f64,
+}
+
+/// A function that is built again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RebuiltFunction {
+    /// Its name.
+    pub name: String,
+    /// Calls in the steps looked at.
+    pub calls: u64,
+    /// How many of them traced.
+    pub traces: u64,
+    /// How many of them compiled.
+    pub compiles: u64,
+    /// Milliseconds a step lost.
+    pub ms_per_step: f64,
+    /// The sign of why.
+    pub why: Rebuilding,
+}
+
+/// Why a function is built again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Rebuilding {
+    /// Its arguments vary: Python values, shapes or types.
+    ArgumentsVary,
+    /// It is made anew before every call.
+    Recreated,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// Lines of the user's Python and what they cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PythonLine {
+    /// `file.py:12 f`, as the tracer wrote it.
+    pub place: String,
+    /// Milliseconds a step, with what they call.
+    pub ms_per_step: f64,
+}
+
+/// How data is loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loader {
+    /// tf.data.
+    TfData(Pipeline),
+    /// PyTorch's DataLoader.
+    TorchLoader {
+        /// Does it have processes of its own?
+        workers: bool,
+    },
+    /// Functions of the user's own.
+    Python(Vec<PythonLine>),
+    /// It does not show.
+    Unknown,
+}
+
+/// A tf.data pipeline, as far as advice needs it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pipeline {
+    /// The stage that bounds it, as tf.data runs it, e.g. `ParallelMapV2`.
+    pub bounding_stage: Option<String>,
+    /// The stage as the user wrote it, e.g. `MapDataset`.
+    pub written_as: Option<String>,
+    /// The stage that feeds the bounding one.
+    pub after: Option<String>,
+    /// Milliseconds a batch in that stage.
+    pub stage_ms: Option<f64>,
+    /// How many of it ran at once.
+    pub parallelism: Option<f64>,
+    /// The user asked for a prefetch.
+    pub prefetches: bool,
+    /// The user asked for parallel calls in the bounding stage.
+    pub parallel: bool,
+    /// Python runs inside: a generator or a py_function.
+    pub python_inside: bool,
+    /// Elements are kept after the first epoch.
+    pub caches: bool,
+}
+
+/// The facts behind a finding, by rule.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// The recording broke off or was mended; what it said, and where.
+    Damage {
+        /// What broke.
+        what: String,
+        /// At which byte.
+        offset: Option<u64>,
+    },
+    /// The recorder dropped events.
+    Dropped {
+        /// How many, where it is known.
+        count: u64,
+    },
+    /// The device's side is missing; what the recorder said.
+    DeviceMissing {
+        /// The recorder's own errors.
+        errors: Vec<String>,
+    },
+    /// Nothing repeats.
+    NothingRepeats,
+    /// Warm-up.
+    Startup {
+        /// Steps that only warm up.
+        steps: usize,
+        /// Steps after them.
+        steady: usize,
+        /// The share of the recorded step time that they hold.
+        share: f64,
+    },
+    /// Few steps.
+    FewSteps {
+        /// How many count.
+        count: usize,
+        /// By what they were found.
+        how: How,
+    },
+    /// The recorder's own cost.
+    Overhead {
+        /// Events a millisecond of step time.
+        events_per_ms: f64,
+        /// The share of events that are frames of a Python tracer.
+        python_frames: f64,
+    },
+    /// Waiting for data.
+    Input {
+        /// How it is loaded.
+        loader: Loader,
+        /// Milliseconds a step that wait.
+        wait_ms: f64,
+    },
+    /// The model's own work.
+    Compute {
+        /// The op types that cost most.
+        top: Vec<OpCost>,
+        /// On a device, rather than on the host's processor?
+        on_device: bool,
+    },
+    /// One op.
+    Op(OpCost),
+    /// Functions built again and again.
+    Rebuilt {
+        /// Which, the worst first.
+        functions: Vec<RebuiltFunction>,
+        /// Steps in which something was built.
+        steps: usize,
+    },
+    /// Ops started one by one.
+    Eager {
+        /// How many a step.
+        ops_per_step: f64,
+        /// What starting one costs, in microseconds, Python included.
+        us_per_op: f64,
+    },
+    /// The framework around ops.
+    Dispatch {
+        /// Milliseconds a step.
+        ms: f64,
+        /// Ops a step.
+        ops_per_step: f64,
+    },
+    /// Python.
+    Python {
+        /// The lines that cost most, where a Python tracer saw them.
+        lines: Vec<PythonLine>,
+    },
+    /// Writing.
+    Output {
+        /// The ops that write, e.g. `SaveV2`.
+        ops: Vec<OpCost>,
+    },
+    /// Kernels and their launches.
+    Kernels {
+        /// Kernels a step.
+        per_step: f64,
+        /// Their mean length in microseconds.
+        mean_us: f64,
+        /// The mean length of the calls that launch them.
+        launch_us: Option<f64>,
+        /// The share of the step in which the device is busy.
+        busy: f64,
+    },
+    /// A device that idles, by what the host does meanwhile.
+    Idle {
+        /// The share of the step in which the device is busy.
+        busy: f64,
+        /// Categories of the idle time in milliseconds a step, the longest first.
+        meanwhile: Vec<(Category, f64)>,
+    },
+    /// Blocking calls.
+    Sync {
+        /// Milliseconds a step.
+        ms: f64,
+    },
+    /// Copies.
+    Transfer {
+        /// Milliseconds a step in each direction that are not hidden.
+        directions: Vec<(Category, f64)>,
+        /// Milliseconds a step that hide under compute.
+        hidden_ms: f64,
+    },
+    /// Collectives.
+    Communication {
+        /// Milliseconds a step that are not hidden.
+        ms: f64,
+        /// Milliseconds a step that hide under compute.
+        hidden_ms: f64,
+    },
+    /// One of several that is slower.
+    Slowest {
+        /// Its name.
+        name: String,
+        /// Its median step in milliseconds.
+        ms: f64,
+        /// The middle one's.
+        usual_ms: f64,
+        /// How many there are.
+        of: usize,
+    },
+    /// Matrix work without matrix units.
+    MatrixUnits {
+        /// The share of kernel time.
+        share: f64,
+        /// The kernel that costs most.
+        kernel: String,
+    },
+    /// Kernels that leave the device empty.
+    Occupancy {
+        /// The kernel that costs most.
+        kernel: String,
+        /// Its occupancy, 0 to 1.
+        occupancy: f64,
+        /// What limits it.
+        limiter: Option<String>,
+        /// The share of kernel time of all such kernels.
+        share: f64,
+    },
+    /// Memory that grows.
+    Growth {
+        /// The allocator.
+        allocator: String,
+        /// Bytes a step.
+        bytes_per_step: f64,
+        /// What is never freed, the largest first: op or place, blocks a step.
+        kept: Vec<(String, f64)>,
+    },
+    /// Memory that is nearly full.
+    Pressure {
+        /// The allocator.
+        allocator: String,
+        /// Bytes in use at the peak.
+        peak_bytes: f64,
+        /// Bytes there are.
+        capacity_bytes: f64,
+    },
+    /// Free memory in pieces.
+    Fragmentation {
+        /// The allocator.
+        allocator: String,
+        /// The share of free memory that no large request could use.
+        share: f64,
+    },
+    /// Steps that differ.
+    Variance {
+        /// Standard deviation over mean.
+        spread: f64,
+        /// The 90th percentile over the median.
+        tail: f64,
+        /// The category that varies most from step to step.
+        varies: Option<Category>,
+    },
+    /// Requests.
+    Latency {
+        /// Calls looked at.
+        count: usize,
+        /// The middle one in milliseconds.
+        p50_ms: f64,
+        /// The 90th percentile.
+        p90_ms: f64,
+        /// The 99th percentile.
+        p99_ms: f64,
+        /// The category that owns most of a call that is not compute, and its share.
+        mostly: Option<(Category, f64)>,
+    },
+}
+
+/// Where to look.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// On which host.
+    pub host: String,
+    /// When.
+    pub span: Span,
+}
+
+/// What a rule says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Which.
+    pub id: FindingId,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about: an op type, a function, an allocator.
+    pub subject: Option<String>,
+    /// What it owns of the mean step, in milliseconds by category. Rules compete for these.
+    pub claims: Vec<(Category, f64)>,
+    /// The share of what it owns that mending it could win at the most; `None` where nobody can say.
+    pub winnable: Option<f64>,
+    /// How sure it is, 0 to 1.
+    pub confidence: f64,
+    /// The facts.
+    pub cause: Cause,
+    /// Who wrote the trace: advice speaks that framework's language.
+    pub framework: Framework,
+    /// Where to look.
+    pub place: Option<Place>,
+    /// The share of the step that it owns; set by the engine.
+    pub fraction: Option<f64>,
+    /// The most that mending it could win, in milliseconds a step; set by the engine.
+    pub gain_ms: Option<f64>,
+}
+
+impl Finding {
+    /// A finding that owns nothing of the step.
+    pub fn new(id: FindingId, severity: Severity, cause: Cause, framework: Framework) -> Self {
+        Finding {
+            id,
+            severity,
+            subject: None,
+            claims: Vec::new(),
+            winnable: None,
+            confidence: 1.0,
+            cause,
+            framework,
+            place: None,
+            fraction: None,
+            gain_ms: None,
+        }
+    }
+
+    /// Says what it is about.
+    pub fn about(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Claims time of the step, of which a share could be won.
+    pub fn owning(mut self, claims: Vec<(Category, f64)>, winnable: Option<f64>) -> Self {
+        self.claims = claims;
+        self.winnable = winnable;
+        self
+    }
+
+    /// Says how sure it is.
+    pub fn sure(mut self, confidence: f64) -> Self {
+        self.confidence = confidence;
+        self
+    }
+
+    /// Milliseconds of the step that it claims.
+    pub fn claimed_ms(&self) -> f64 {
+        self.claims.iter().map(|(_, ms)| ms).sum()
+    }
+}

@@ -1,0 +1,74 @@
+//! All thresholds of the rules, each with its reason. Shares are of the mean step.
+
+/// Below this share nothing is worth a finding: it is within the noise of most runs.
+pub const NOTABLE: f64 = 0.10;
+
+/// A share that is worth mending before anything else: mending it makes the step a third shorter or more.
+pub const SEVERE: f64 = 0.30;
+
+/// The step waits for input. Twice what a well-fed loop shows: fetching a ready batch costs some Python and
+/// dispatch of its own, which in steps of a few milliseconds is up to a seventh of them.
+pub const INPUT: f64 = 0.20;
+
+/// The model's ops fill the step. Below this, something else is a better answer.
+pub const COMPUTE: f64 = 0.50;
+
+/// One op type holds at least half of the step: mending it alone can double the speed.
+pub const ONE_OP: f64 = 0.50;
+
+/// Tracing or compiling in the steps. Steady steps do neither; a tenth means that it happens again and again.
+pub const REBUILDING: f64 = 0.10;
+
+/// A function that traces or compiles in this share of the steps does it again and again.
+pub const REBUILT_STEPS: f64 = 0.34;
+
+/// Ops started one by one: fewer a step than this cannot add up.
+pub const EAGER_OPS: f64 = 20.0;
+
+/// The share that the loop's own Python may have.
+pub const PYTHON: f64 = 0.20;
+
+/// The share that checkpoints, summaries and results may have.
+pub const OUTPUT: f64 = 0.10;
+
+/// The share that copies, collectives or synchronisation may have.
+pub const TRANSFER: f64 = 0.15;
+
+/// Kernels shorter than the calls that launch them cannot keep a device busy from one thread.
+pub const LAUNCH_RATIO: f64 = 1.0;
+
+/// A device that is busy for a larger share than this does not wait for launches.
+pub const BUSY: f64 = 0.80;
+
+/// Kernels of this length in microseconds or less cost about as much to start as to run on current devices.
+pub const SMALL_KERNEL_US: f64 = 10.0;
+
+/// Warm-up that holds more than this share of the recorded step time drowns the rest.
+pub const STARTUP: f64 = 0.50;
+
+/// Fewer steps than this say nothing about how steps vary.
+pub const FEW_STEPS: usize = 3;
+
+/// A host or device whose step is this much longer than the middle one's holds up the others.
+pub const STRAGGLER: f64 = 1.10;
+
+/// Steps whose 90th percentile is this many times the median, or …
+pub const TAIL: f64 = 1.5;
+/// … whose standard deviation is this share of the mean, differ too much for one number to describe them.
+pub const SPREAD: f64 = 0.35;
+
+/// Memory in use over memory there is.
+pub const PRESSURE: f64 = 0.90;
+
+/// Free memory that no large request could use.
+pub const FRAGMENTATION: f64 = 0.50;
+
+/// Occupancy below which latency is no longer hidden well.
+pub const OCCUPANCY: f64 = 0.25;
+
+/// The share of kernel time that a property of kernels must concern.
+pub const KERNEL_SHARE: f64 = 0.30;
+
+/// Recorded events a millisecond of step time above which the recorder itself is felt: a Python tracer costs
+/// about a microsecond an event, so this many are a fifth of the step.
+pub const EVENTS_PER_MS: f64 = 200.0;
