@@ -279,6 +279,25 @@ fn unknown_fields_and_long_tags_are_no_damage() {
 }
 
 #[test]
+fn of_offset_and_number_the_last_one_counts() {
+    let mut line = Message::default();
+    for fields in [[(5, 42), (2, 9)], [(2, 9), (5, 42)]] {
+        let mut event = Message::default();
+        event.varint(1, 1);
+        fields.iter().for_each(|&(number, value)| event.varint(number, value));
+        line.bytes(4, &event.0);
+    }
+    let mut plane = Message(host(Vec::new()).encode());
+    plane.bytes(3, &line.0);
+    let mut space = Message::default();
+    space.bytes(1, &plane.0);
+    let trace = read_bytes(space.0);
+    let track = &trace.tracks()[0];
+    let number = |i| trace.args_at(track, i).named("num_occurrences").and_then(|value| value.as_i64());
+    assert_eq!((starts(&trace, 0), number(0), number(1)), (vec![0, 9], Some(42), None));
+}
+
+#[test]
 fn gzip_is_inflated_and_its_damage_noted() {
     let offsets: Vec<i64> = (0..20_000).map(|i| i * i % 7_919 + i * 10_000).collect();
     let bytes = XSpace { planes: vec![host(vec![line(1, "a", 0, &offsets)])], ..XSpace::default() }.encode();

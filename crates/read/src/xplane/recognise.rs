@@ -103,3 +103,32 @@ fn is_text(bytes: &[u8]) -> bool {
 fn is_message(bytes: &[u8]) -> bool {
     bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'\t')).all(is_text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_recognised_whole_cut_and_without_planes() {
+        assert!(recognises(b"\x0a\x0b\x12\x09/host:CPU"));
+        assert!(recognises(b"\x0a\xff\x7f\x08\x02\x12\x0d/device:TPU:0\x1a"), "cut in the first line");
+        assert!(recognises(b"\x0a\x08\x12\x06Custom\x22\x02vm"));
+        assert!(recognises(b"\x0a\x00\x0a\x08\x12\x06Custom"), "an empty plane before it");
+        assert!(recognises(b"\x12\x0btwo\nlines..\x22\x02vm"));
+    }
+
+    #[test]
+    fn other_protobufs_are_not() {
+        // A graph's node: field 1 is its name. Run metadata: field 1 is a message. A map of messages.
+        assert!(!recognises(b"\x0a\x0b\x0a\x01x\x12\x06MatMul"));
+        assert!(!recognises(b"\x0a\x08\x0a\x06\x0a\x04/job"));
+        assert!(!recognises(b"\x0a\x08\x08\x69\x12\x04\x0a\x02ab"));
+        // Tools' results beside a profile: nested messages where an XSpace has texts.
+        assert!(!recognises(b"\x12\x00\x1a\x00\x2a\x00"));
+        assert!(!recognises(b"\x22\x06\x0a\x04\x08\x01\x12\x00"));
+        // A plane that goes on with what no plane has.
+        assert!(!recognises(b"\x0a\x0a\x12\x06Custom\x38\x00"));
+        assert!(!recognises(b"\x0a\x0c\x12\x06Custom\x1a\x02\x2a\x00"));
+        assert!(!recognises(b"") && !recognises(b"\x0a") && !recognises(b"\n\nsome text, two lines\n"));
+    }
+}

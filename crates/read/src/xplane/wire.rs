@@ -284,6 +284,18 @@ mod tests {
     }
 
     #[test]
+    fn the_short_ways_stop_at_the_end_of_the_message_too() {
+        let bytes = [0x10, 0x80, 0x80, 0x01, 0x22, 0x02, 0, 0, 0, 0, 0, 0];
+        assert_eq!(Cursor::new(&bytes, 0..4).varint_after(0x10), Some(1 << 14));
+        assert_eq!(Cursor::new(&bytes, 0..3).varint_after(0x10), None);
+        assert_eq!(Cursor::new(&bytes, 0..4).varint_after(0x18), None);
+        assert_eq!(Cursor::new(&bytes, 4..8).short_after(0x22), Some(6..8));
+        assert_eq!(Cursor::new(&bytes, 4..7).short_after(0x22), None);
+        let eight = [0x10, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
+        assert_eq!(Cursor::new(&eight, 0..10).varint_after(0x10), None, "left to the long way");
+    }
+
+    #[test]
     fn a_length_past_the_end_is_cut_and_reported() {
         let bytes = [0x08, 0x01, 0x12, 0x7f, b'x'];
         let mut seen = Vec::new();
