@@ -159,11 +159,16 @@ pub struct ArgArena {
     bytes: Vec<u8>,
     /// All shapes' fields, one after the other.
     fields: Vec<Field>,
+    /// For each field the integer that its first record had. Ids of a file are near each other, so that the
+    /// distance from it takes fewer bytes than the value.
+    bases: Vec<u64>,
     /// Where each shape ends in `fields`.
     shapes: Vec<u32>,
     shape_lookup: HashTable<u32>,
-    /// Where each shared record begins and ends in `bytes`.
-    shared: Vec<(u64, u64)>,
+    /// All shared records, one after the other.
+    shared_bytes: Vec<u8>,
+    /// Where each shared record ends in `shared_bytes`.
+    shared: Vec<u64>,
     shared_lookup: HashTable<u32>,
     scratch: Vec<Field>,
 }
@@ -183,61 +188,63 @@ impl ArgArena {
             return None;
         }
         let shared = if shared.is_empty() { None } else { Some(self.intern_shared(shared)) };
-        Some(self.write(own, shared))
+        let at = self.bytes.len() as u64;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.write(&mut bytes, own, shared);
+        self.bytes = bytes;
+        Some(at)
     }
 
-    fn write(&mut self, fields: &[(StrId, Datum)], shared: Option<u32>) -> u64 {
+    fn write(&mut self, out: &mut Vec<u8>, fields: &[(StrId, Datum)], shared: Option<u32>) {
         let mut shape = std::mem::take(&mut self.scratch);
         shape.clear();
         shape.extend(fields.iter().map(|(key, value)| (*key, tag_of(*value))));
         if shared.is_some() {
             shape.push((StrId::default(), Tag::Shared));
         }
-        let number = self.intern_shape(&shape);
+        let number = self.intern_shape(&shape, fields);
         self.scratch = shape;
 
-        let at = self.bytes.len() as u64;
-        write_varint(&mut self.bytes, u64::from(number));
-        for (_, value) in fields {
+        write_varint(out, u64::from(number));
+        let bases = &self.bases[first_field(&self.shapes, number)..];
+        for ((_, value), base) in fields.iter().zip(bases) {
             match *value {
-                Datum::Int(v) => write_varint(&mut self.bytes, zigzag(v)),
-                Datum::UInt(v) => write_varint(&mut self.bytes, v),
-                Datum::Float(v) => self.bytes.extend_from_slice(&v.to_le_bytes()),
-                Datum::Str(id) | Datum::Json(id) => write_varint(&mut self.bytes, u64::from(id.0)),
+                Datum::Int(v) => write_varint(out, zigzag(v.wrapping_sub(*base as i64))),
+                Datum::UInt(v) => write_varint(out, zigzag(v.wrapping_sub(*base) as i64)),
+                Datum::Float(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Str(id) | Datum::Json(id) => write_varint(out, u64::from(id.0)),
                 Datum::Bool(_) | Datum::Null => {}
             }
         }
         if let Some(number) = shared {
-            write_varint(&mut self.bytes, u64::from(number));
+            write_varint(out, u64::from(number));
         }
-        at
     }
 
     /// The number of the shared record with these fields, new or known.
     fn intern_shared(&mut self, fields: &[(StrId, Datum)]) -> u32 {
-        let start = self.write(fields, None);
-        let end = self.bytes.len() as u64;
-        let slice = |bytes: &[u8], (start, end): (u64, u64)| bytes[start as usize..end as usize].to_owned();
-        let new = slice(&self.bytes, (start, end));
-        let hash = FxBuildHasher.hash_one(&new);
-        let (bytes, shared) = (&self.bytes, &self.shared);
-        let same = |&n: &u32| {
-            let (start, end) = shared[n as usize];
-            bytes[start as usize..end as usize] == new[..]
-        };
-        if let Some(&number) = self.shared_lookup.find(hash, same) {
-            self.bytes.truncate(start as usize);
+        let start = self.shared_bytes.len();
+        let mut all = std::mem::take(&mut self.shared_bytes);
+        self.write(&mut all, fields, None);
+        let (known, new) = all.split_at(start);
+        let hash = FxBuildHasher.hash_one(new);
+        let shared = &self.shared;
+        if let Some(&number) = self.shared_lookup.find(hash, |&n| shared_record(known, shared, n) == new) {
+            all.truncate(start);
+            self.shared_bytes = all;
             return number;
         }
         let number = u32::try_from(self.shared.len()).unwrap_or(u32::MAX);
-        self.shared.push((start, end));
-        let (bytes, shared) = (&self.bytes, &self.shared);
+        self.shared.push(all.len() as u64);
+        let shared = &self.shared;
         self.shared_lookup
-            .insert_unique(hash, number, |&n| FxBuildHasher.hash_one(slice(bytes, shared[n as usize])));
+            .insert_unique(hash, number, |&n| FxBuildHasher.hash_one(shared_record(&all, shared, n)));
+        self.shared_bytes = all;
         number
     }
 
-    fn intern_shape(&mut self, shape: &[Field]) -> u32 {
+    /// The number of a shape, new or known. `record` is the first of its kind if it is new.
+    fn intern_shape(&mut self, shape: &[Field], record: &[(StrId, Datum)]) -> u32 {
         let hash = FxBuildHasher.hash_one(shape);
         let (fields, shapes) = (&self.fields, &self.shapes);
         if let Some(&number) = self.shape_lookup.find(hash, |&n| shape_of(fields, shapes, n) == shape) {
@@ -245,6 +252,12 @@ impl ArgArena {
         }
         let number = u32::try_from(self.shapes.len()).unwrap_or(u32::MAX);
         self.fields.extend_from_slice(shape);
+        self.bases.extend(record.iter().map(|&(_, value)| match value {
+            Datum::Int(v) => v as u64,
+            Datum::UInt(v) => v,
+            _ => 0,
+        }));
+        self.bases.resize(self.fields.len(), 0);
         self.shapes.push(u32::try_from(self.fields.len()).unwrap_or(u32::MAX));
         let (fields, shapes) = (&self.fields, &self.shapes);
         self.shape_lookup
@@ -255,28 +268,35 @@ impl ArgArena {
     /// Gives back what was reserved and is only needed while the arena grows.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
+        self.fields.shrink_to_fit();
+        self.bases.shrink_to_fit();
+        self.shapes.shrink_to_fit();
+        self.shared_bytes.shrink_to_fit();
+        self.shared.shrink_to_fit();
         self.shape_lookup = HashTable::new();
         self.shared_lookup = HashTable::new();
         self.scratch = Vec::new();
     }
 
-    /// Is nothing stored?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-}
-
-impl ArgSource for ArgArena {
-    fn visit<'a>(&'a self, at: u64, strings: &'a StringTable, visit: &mut dyn FnMut(StrId, Value<'a>)) {
-        let Some(mut bytes) = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)) else { return };
+    fn visit_record<'a>(
+        &'a self,
+        mut bytes: &'a [u8],
+        strings: &'a StringTable,
+        visit: &mut dyn FnMut(StrId, Value<'a>),
+    ) {
         let Some(number) = read_varint(&mut bytes).and_then(|n| u32::try_from(n).ok()) else { return };
         if number as usize >= self.shapes.len() {
             return;
         }
-        for &(key, tag) in shape_of(&self.fields, &self.shapes, number) {
+        let bases = &self.bases[first_field(&self.shapes, number)..];
+        for (&(key, tag), &base) in shape_of(&self.fields, &self.shapes, number).iter().zip(bases) {
             let value = match tag {
-                Tag::Int => read_varint(&mut bytes).map(|v| Value::Int(unzigzag(v))),
-                Tag::UInt => read_varint(&mut bytes).map(Value::UInt),
+                Tag::Int => {
+                    read_varint(&mut bytes).map(|v| Value::Int((base as i64).wrapping_add(unzigzag(v))))
+                }
+                Tag::UInt => {
+                    read_varint(&mut bytes).map(|v| Value::UInt(base.wrapping_add(unzigzag(v) as u64)))
+                }
                 Tag::Float => bytes.split_first_chunk::<8>().map(|(head, rest)| {
                     bytes = rest;
                     Value::Float(f64::from_le_bytes(*head))
@@ -287,9 +307,13 @@ impl ArgSource for ArgArena {
                 Tag::Json => read_str(&mut bytes, strings).map(Value::Json),
                 Tag::Null => Some(Value::Null),
                 Tag::Shared => {
-                    let record = read_varint(&mut bytes).and_then(|n| self.shared.get(n as usize));
-                    if let Some(&(at, _)) = record {
-                        self.visit(at, strings, visit);
+                    let record = read_varint(&mut bytes).and_then(|n| u32::try_from(n).ok());
+                    if let Some(number) = record.filter(|&n| (n as usize) < self.shared.len()) {
+                        self.visit_record(
+                            shared_record(&self.shared_bytes, &self.shared, number),
+                            strings,
+                            visit,
+                        );
                     }
                     continue;
                 }
@@ -301,18 +325,40 @@ impl ArgSource for ArgArena {
         }
     }
 
+    /// Is nothing stored?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl ArgSource for ArgArena {
+    fn visit<'a>(&'a self, at: u64, strings: &'a StringTable, visit: &mut dyn FnMut(StrId, Value<'a>)) {
+        let Some(bytes) = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)) else { return };
+        self.visit_record(bytes, strings, visit);
+    }
+
     fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
             + self.fields.capacity() * size_of::<Field>()
+            + (self.bases.capacity() + self.shared.capacity()) * 8
             + self.shapes.capacity() * 4
-            + self.shared.capacity() * 16
+            + self.shared_bytes.capacity()
             + (self.shape_lookup.capacity() + self.shared_lookup.capacity()) * 5
     }
 }
 
+/// Where a shape's fields begin.
+fn first_field(shapes: &[u32], number: u32) -> usize {
+    if number == 0 { 0 } else { shapes[number as usize - 1] as usize }
+}
+
 fn shape_of<'a>(fields: &'a [Field], shapes: &[u32], number: u32) -> &'a [Field] {
-    let start = if number == 0 { 0 } else { shapes[number as usize - 1] };
-    &fields[start as usize..shapes[number as usize] as usize]
+    &fields[first_field(shapes, number)..shapes[number as usize] as usize]
+}
+
+fn shared_record<'a>(bytes: &'a [u8], ends: &[u64], number: u32) -> &'a [u8] {
+    let start = if number == 0 { 0 } else { ends[number as usize - 1] };
+    &bytes[start as usize..ends[number as usize] as usize]
 }
 
 fn tag_of(value: Datum) -> Tag {

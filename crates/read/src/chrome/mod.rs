@@ -59,7 +59,7 @@ impl Reader for ChromeReader {
             let (full, blocks) = sync_channel(AHEAD);
             let (used, empty) = channel();
             let decoder = input.inflating();
-            scope.spawn(move || inflate(decoder, &full, &empty));
+            scope.spawn(move || inflate(decoder, input.raw().len(), &full, &empty));
             read(Window::stream(inflated(blocks, used), BLOCK), input, progress)
         })
     }

@@ -127,13 +127,14 @@ impl<'a> Window<'a> {
 /// A block of inflated text, and what it took.
 type Inflated = (Vec<u8>, Fed);
 
-/// Inflates ahead into a channel, until the end or until nobody listens. Blocks come back to be filled again.
+/// Inflates a file of `left` bytes ahead into a channel, until the end or until nobody listens. Blocks come back
+/// to be filled again.
 pub(super) fn inflate(
     mut decoder: flate2::read::MultiGzDecoder<&[u8]>,
+    mut left: usize,
     full: &SyncSender<Inflated>,
     empty: &Receiver<Vec<u8>>,
 ) {
-    let mut left = decoder.get_ref().len();
     loop {
         let mut block = empty.try_recv().unwrap_or_default();
         block.clear();
