@@ -1,7 +1,17 @@
 //! From results to answers: what is wrong with a step, whether a change paid, whether CI should stop.
 //!
+//! [`engine`] runs the [`rules`] over [`facts`] and settles which finding owns what of the step.
 //! [`compare`] puts two sides of runs beside each other, [`gate`] holds them against limits, [`journal`] keeps
 //! a line for each experiment; [`statistics`] is the noise model that all three share. Typed values only:
 //! sentences are made by `stepscope-render`.
 
+pub mod engine;
+pub mod facts;
+pub mod finding;
+pub mod rules;
 pub mod statistics;
+pub mod thresholds;
+
+pub use engine::diagnose;
+pub use facts::Facts;
+pub use finding::{Finding, FindingId, Severity};

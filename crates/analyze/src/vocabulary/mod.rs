@@ -137,8 +137,8 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         return cuda::device_role(name, category);
     }
     let keys = signatures.keys(id);
-    pytorch::role(name, category)
-        .or_else(|| python::role(name, category))
+    python::role(name, category)
+        .or_else(|| pytorch::role(name, category))
         .or_else(|| tensorflow::role(name, keys))
         .or_else(|| jax::role(name, keys))
         .or_else(|| cuda::host_role(name, category))

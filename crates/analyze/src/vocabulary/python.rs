@@ -1,7 +1,84 @@
-//! Frames of Python tracers: XLA's writes `$file.py:12 f`, Kineto's has a category of its own.
+//! Frames of Python tracers: XLA's writes `$file.py:12 f`, Kineto's has a category of its own and names
+//! `file.py(12): f`.
+//!
+//! Nothing below a Python loader is recorded, so its frames are all there is to tell waiting for data from
+//! other Python. They go by the names that people give such functions.
 
 use super::Role;
 
 pub(super) fn role(name: &str, category: &str) -> Option<Role> {
-    (name.starts_with('$') || category == "python_function").then_some(Role::PythonFrame)
+    let function = function_of(name, category)?;
+    Some(if fetches_input(function) {
+        Role::InputWait
+    } else if writes_output(name, function) {
+        Role::Output
+    } else {
+        Role::PythonFrame
+    })
+}
+
+/// The function in a frame's name; `None` for a name that is no frame.
+fn function_of<'n>(name: &'n str, category: &str) -> Option<&'n str> {
+    if let Some(frame) = name.strip_prefix('$') {
+        return Some(frame.rsplit(' ').next().unwrap_or(frame));
+    }
+    (category == "python_function").then(|| name.rsplit(": ").next().unwrap_or(name))
+}
+
+/// Names of functions that hand out the next batch.
+const INPUT: &[&str] = &[
+    "__next__",
+    "next",
+    "next_batch",
+    "get_batch",
+    "get_next_batch",
+    "load_batch",
+    "fetch_batch",
+    "make_batch",
+    "sample_batch",
+    "read_batch",
+    "next_data",
+    "get_data",
+    "load",
+    "load_data",
+    "load_sample",
+    "fetch",
+    "data_loader",
+    "dataloader",
+    "data_generator",
+    "batch_generator",
+    "batch_iterator",
+    "batches",
+    "collate",
+    "collate_fn",
+    "preprocess",
+    "preprocess_batch",
+    "augment",
+];
+
+fn fetches_input(function: &str) -> bool {
+    INPUT.contains(&function)
+}
+
+/// Files and functions that write checkpoints.
+fn writes_output(name: &str, function: &str) -> bool {
+    let saves = function.starts_with("save") || function == "_save" || function == "write";
+    saves && ["checkpoint", "serialization.py", "saver.py", "orbax"].iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_both_tracers_are_known() {
+        assert_eq!(role("$train.py:12 step", ""), Some(Role::PythonFrame));
+        assert_eq!(role("train.py(12): step", "python_function"), Some(Role::PythonFrame));
+        assert_eq!(role("$data.py:7 __next__", ""), Some(Role::InputWait));
+        assert_eq!(role("$builtins next", ""), Some(Role::InputWait));
+        assert_eq!(role("data.py(7): get_batch", "python_function"), Some(Role::InputWait));
+        assert_eq!(role("$checkpoint.py:7 save", ""), Some(Role::Output));
+        assert_eq!(role("train.py(12): step", "cpu_op"), None);
+        assert_eq!(role("step", ""), None);
+    }
 }

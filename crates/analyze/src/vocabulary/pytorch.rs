@@ -9,7 +9,6 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
         "cuda_runtime" | "cuda_driver" | "Runtime" | "mtia_runtime" | "xpu_runtime" | "hpu_runtime" => {
             Some(super::cuda::api_role(name))
         }
-        "python_function" => Some(Role::PythonFrame),
         "cpu_instant_event" | "Trace" | "overhead" => Some(Role::Bookkeeping),
         "gpu_user_annotation" => Some(Role::Annotation),
         "cuda_sync" => Some(Role::Annotation),

@@ -1,0 +1,94 @@
+//! Eager execution: how many ops the loop starts one by one, and what the framework and Python spend between
+//! them.
+//!
+//! The time between two eager ops is Python, but Python of the framework's own wrappers, and it goes away with
+//! them. It is told from the user's own Python by its length: a loop of eager ops pauses about equally long
+//! between all of them, so a pause many times longer than the usual one is something else.
+
+use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
+
+use crate::context::Context;
+use crate::states::is_python_thread;
+use crate::steps::median;
+use crate::vocabulary::{Framework, Role};
+
+/// A pause this many times the usual one is not between two ops of a loop.
+const LONG_PAUSE: i64 = 10;
+
+/// The partial: eager ops in the steps that count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Eager {
+    /// Ops that the loop started one by one.
+    pub ops: u64,
+    /// Time inside those calls.
+    pub inside: Dur,
+    /// Python between them.
+    pub between: Dur,
+    /// Steps looked at.
+    pub steps: u64,
+}
+
+impl Eager {
+    /// Walks the Python threads.
+    pub fn of(context: &Context) -> Self {
+        let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
+        let mut all = Eager { steps: windows.len() as u64, ..Eager::default() };
+        let trace = context.trace;
+        for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+            if is_python_thread(trace.str(track.name)) {
+                all.add(context, track, &windows);
+            }
+        }
+        all
+    }
+
+    /// Adds another host's.
+    pub fn merge(&mut self, other: &Eager) {
+        self.ops += other.ops;
+        self.inside += other.inside;
+        self.between += other.between;
+        self.steps += other.steps;
+    }
+
+    fn add(&mut self, context: &Context, track: &Track, windows: &[Span]) {
+        let mut pauses: Vec<Dur> = Vec::new();
+        for &window in windows {
+            let mut last_end: Option<Time> = None;
+            let mut inside_until = window.start;
+            for index in track.first_from(window.start)..track.len() {
+                let span = track.span_of(index);
+                if span.start >= window.end {
+                    break;
+                }
+                let role = context.vocabulary().role(track.kind_of(index));
+                if span.start < inside_until
+                    || matches!(role, Role::Bookkeeping | Role::StepMarker | Role::Annotation)
+                {
+                    continue;
+                }
+                if is_eager_op(context, role) {
+                    self.ops += 1;
+                    self.inside += span.dur();
+                    pauses.extend(last_end.map(|end| span.start - end));
+                    last_end = Some(span.end);
+                    inside_until = span.end;
+                } else if matches!(role, Role::FunctionCall | Role::InputWait | Role::Output | Role::Tracing)
+                {
+                    // What is not an eager op ends the run of them.
+                    last_end = None;
+                    inside_until = span.end;
+                }
+            }
+        }
+        let usual = median(pauses.iter().copied());
+        let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
+        self.between += pauses.into_iter().filter(|&pause| pause <= longest).sum::<Dur>();
+    }
+}
+
+fn is_eager_op(context: &Context, role: Role) -> bool {
+    match context.vocabulary().framework {
+        Framework::PyTorch => role == Role::Op,
+        _ => role == Role::EagerCall,
+    }
+}

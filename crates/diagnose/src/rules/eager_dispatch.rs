@@ -1,0 +1,27 @@
+//! `eager-dispatch`: the loop starts ops one by one, and starting them costs more than running them.
+//!
+//! Claims the framework's overhead and the Python between the ops; the ops themselves remain.
+
+use stepscope_analyze::Category;
+
+use crate::facts::Facts;
+use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::thresholds;
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    let steps = facts.eager.steps.max(1) as f64;
+    let ops_per_step = facts.eager.ops as f64 / steps;
+    let between = (facts.eager.between.ms() / steps).min(facts.ms(Category::Python));
+    let overhead = facts.ms(Category::Dispatch) + between;
+    let step = facts.summary.length_ms();
+    if ops_per_step < thresholds::EAGER_OPS || step <= 0.0 || overhead / step < thresholds::SEVERE {
+        return None;
+    }
+    let us_per_op = overhead * 1e3 / ops_per_step;
+    let cause = Cause::Eager { ops_per_step, us_per_op };
+    let claims = vec![(Category::Dispatch, facts.ms(Category::Dispatch)), (Category::Python, between)];
+    let finding =
+        Finding::new(FindingId::EagerDispatch, super::severity(overhead / step), cause, facts.framework());
+    // A compiled function still has to be called, and still costs the executor something an op.
+    Some(finding.owning(claims, Some(0.9)).sure(0.9))
+}

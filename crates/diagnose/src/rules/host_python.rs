@@ -1,0 +1,24 @@
+//! `host-python`: the loop's own Python fills the step.
+//!
+//! Nothing of the framework is traced on any thread and the device is idle: logging, metrics, list handling,
+//! conversions. Could win all of it.
+
+use stepscope_analyze::Category;
+
+use crate::facts::Facts;
+use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::thresholds;
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    let share = facts.share(Category::Python);
+    (share >= thresholds::PYTHON).then(|| {
+        let cause = Cause::Python { lines: facts.python.iter().take(5).cloned().collect() };
+        let finding = Finding::new(FindingId::HostPython, super::severity(share), cause, facts.framework())
+            .owning(facts.claims(&[Category::Python]), Some(1.0))
+            .sure(0.85);
+        match facts.python.first() {
+            Some(line) => finding.about(line.place.clone()),
+            None => finding,
+        }
+    })
+}

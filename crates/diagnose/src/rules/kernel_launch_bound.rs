@@ -1,0 +1,31 @@
+//! `kernel-launch-bound`: the device waits for the host to launch its kernels.
+//!
+//! Its kernels are shorter than the calls that start them, so one thread cannot keep it busy. Claims the idle time
+//! that launching and dispatching own.
+
+use stepscope_analyze::Category;
+
+use crate::facts::Facts;
+use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::thresholds;
+
+const FEEDING: [Category; 2] = [Category::Launch, Category::Dispatch];
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    let (work, busy) = (facts.device.as_ref()?, facts.busy()?);
+    let share = facts.shares(&FEEDING);
+    let short = work.launch_us.is_some_and(|launch| work.kernel_us < launch * thresholds::LAUNCH_RATIO)
+        || work.kernel_us <= thresholds::SMALL_KERNEL_US;
+    if busy >= thresholds::BUSY || share < thresholds::INPUT || !short {
+        return None;
+    }
+    let cause = Cause::Kernels {
+        per_step: work.kernels_per_step,
+        mean_us: work.kernel_us,
+        launch_us: work.launch_us,
+        busy,
+    };
+    let finding =
+        Finding::new(FindingId::KernelLaunchBound, super::severity(share), cause, facts.framework());
+    Some(finding.owning(facts.claims(&FEEDING), Some(0.9)).sure(0.85))
+}

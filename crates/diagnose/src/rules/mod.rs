@@ -1,0 +1,106 @@
+//! The rules, one a file. A rule looks at [`Facts`] and says at most one thing; [`crate::engine`] settles who
+//! owns what. A new rule is one file and one line in [`RULES`].
+
+mod communication_bound;
+mod compute_bound;
+mod device_idle;
+mod dispatch_bound;
+mod eager_dispatch;
+mod host_python;
+mod inference_latency;
+mod input_bound;
+mod kernel_launch_bound;
+mod low_occupancy;
+mod low_precision_unused;
+mod memory_fragmentation;
+mod memory_growth;
+mod memory_pressure;
+mod no_device_trace;
+mod no_steps;
+mod op_dominates;
+mod output_bound;
+mod overhead_distorts;
+mod recompilation;
+mod retracing;
+mod small_kernels;
+mod startup_profiled;
+mod step_variance;
+mod straggler;
+mod sync_stall;
+mod too_few_steps;
+mod transfer_bound;
+mod truncated_trace;
+
+use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+
+use crate::facts::Facts;
+use crate::finding::{Finding, FindingId, Severity};
+use crate::thresholds;
+
+/// A rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// What it finds.
+    pub id: FindingId,
+    /// Looks at the facts.
+    pub check: fn(&Facts) -> Option<Finding>,
+}
+
+/// Every rule.
+pub const RULES: &[Rule] = &[
+    Rule { id: FindingId::TruncatedTrace, check: truncated_trace::check },
+    Rule { id: FindingId::NoDeviceTrace, check: no_device_trace::check },
+    Rule { id: FindingId::NoSteps, check: no_steps::check },
+    Rule { id: FindingId::StartupProfiled, check: startup_profiled::check },
+    Rule { id: FindingId::TooFewSteps, check: too_few_steps::check },
+    Rule { id: FindingId::OverheadDistorts, check: overhead_distorts::check },
+    Rule { id: FindingId::InputBound, check: input_bound::check },
+    Rule { id: FindingId::ComputeBound, check: compute_bound::check },
+    Rule { id: FindingId::OpDominates, check: op_dominates::check },
+    Rule { id: FindingId::Retracing, check: retracing::check },
+    Rule { id: FindingId::Recompilation, check: recompilation::check },
+    Rule { id: FindingId::EagerDispatch, check: eager_dispatch::check },
+    Rule { id: FindingId::DispatchBound, check: dispatch_bound::check },
+    Rule { id: FindingId::HostPython, check: host_python::check },
+    Rule { id: FindingId::OutputBound, check: output_bound::check },
+    Rule { id: FindingId::KernelLaunchBound, check: kernel_launch_bound::check },
+    Rule { id: FindingId::SmallKernels, check: small_kernels::check },
+    Rule { id: FindingId::DeviceIdle, check: device_idle::check },
+    Rule { id: FindingId::SyncStall, check: sync_stall::check },
+    Rule { id: FindingId::TransferBound, check: transfer_bound::check },
+    Rule { id: FindingId::CommunicationBound, check: communication_bound::check },
+    Rule { id: FindingId::Straggler, check: straggler::check },
+    Rule { id: FindingId::LowPrecisionUnused, check: low_precision_unused::check },
+    Rule { id: FindingId::LowOccupancy, check: low_occupancy::check },
+    Rule { id: FindingId::MemoryGrowth, check: memory_growth::check },
+    Rule { id: FindingId::MemoryPressure, check: memory_pressure::check },
+    Rule { id: FindingId::MemoryFragmentation, check: memory_fragmentation::check },
+    Rule { id: FindingId::StepVariance, check: step_variance::check },
+    Rule { id: FindingId::InferenceLatency, check: inference_latency::check },
+];
+
+/// How much a share of the step matters.
+fn severity(share: f64) -> Severity {
+    if share >= thresholds::SEVERE {
+        Severity::Critical
+    } else if share >= thresholds::NOTABLE {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+fn is_jax(facts: &Facts) -> bool {
+    facts.framework() == Framework::Jax
+}
+
+/// In how many of the steps that count these categories own anything worth mentioning.
+fn steps_with(facts: &Facts, categories: &[Category]) -> usize {
+    let Some(host) = facts.summary.bound() else { return 0 };
+    let notable = |step: &&stepscope_analyze::summary::StepRow| {
+        let owned: f64 = categories.iter().map(|&category| step.shares.get(category).ms()).sum();
+        owned >= thresholds::REBUILDING * step.span.dur().ms() && owned > 0.0
+    };
+    host.counted().filter(notable).count()
+}

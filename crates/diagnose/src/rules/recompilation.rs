@@ -1,0 +1,34 @@
+//! `recompilation`: programs are compiled again and again.
+//!
+//! A jitted function is compiled for every new shape, type or static argument. Could win all of tracing and
+//! compiling.
+
+use stepscope_analyze::Category;
+
+use crate::facts::Facts;
+use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::thresholds;
+
+const BUILDING: [Category; 2] = [Category::Compile, Category::Tracing];
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    let share = facts.shares(&BUILDING);
+    let compiles = facts.share(Category::Compile) > 0.0;
+    // Where tf.functions are traced anew, that is the cause, and compiling follows from it.
+    let traced = !super::is_jax(facts) && facts.share(Category::Tracing) > 0.0;
+    let steps = super::steps_with(facts, &BUILDING);
+    let repeated = steps as f64 >= thresholds::REBUILT_STEPS * facts.summary.count as f64;
+    if !compiles || traced || share < thresholds::REBUILDING || !repeated {
+        return None;
+    }
+    let functions = facts.rebuilt.clone();
+    let subject = functions.first().map(|function| function.name.clone());
+    let cause = Cause::Rebuilt { functions, steps };
+    let finding = Finding::new(FindingId::Recompilation, super::severity(share), cause, facts.framework())
+        .owning(facts.claims(&BUILDING), Some(1.0))
+        .sure(0.95);
+    Some(match subject {
+        Some(subject) => finding.about(subject),
+        None => finding,
+    })
+}

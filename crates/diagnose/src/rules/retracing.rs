@@ -1,0 +1,33 @@
+//! `retracing`: tf.functions are traced again and again.
+//!
+//! Every new combination of Python values, shapes and types builds a new graph, which costs many times the step.
+//! Could win all tracing and the compilation that follows it.
+
+use stepscope_analyze::Category;
+
+use crate::facts::Facts;
+use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::thresholds;
+
+const BUILDING: [Category; 2] = [Category::Tracing, Category::Compile];
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    let share = facts.shares(&BUILDING);
+    if super::is_jax(facts) || facts.share(Category::Tracing) <= 0.0 || share < thresholds::REBUILDING {
+        return None;
+    }
+    let steps = super::steps_with(facts, &BUILDING);
+    if (steps as f64) < thresholds::REBUILT_STEPS * facts.summary.count as f64 {
+        return None;
+    }
+    let functions = facts.rebuilt.clone();
+    let subject = functions.first().map(|function| function.name.clone());
+    let cause = Cause::Rebuilt { functions, steps };
+    let finding = Finding::new(FindingId::Retracing, super::severity(share), cause, facts.framework())
+        .owning(facts.claims(&BUILDING), Some(1.0))
+        .sure(0.95);
+    Some(match subject {
+        Some(subject) => finding.about(subject),
+        None => finding,
+    })
+}

@@ -1,0 +1,24 @@
+//! `startup-profiled`: the capture holds the program's warm-up rather than its steady state.
+//!
+//! Tracing, compilation and first allocations happen once. A profile of the first steps says nothing about the
+//! thousands that follow.
+
+use crate::facts::Facts;
+use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::thresholds;
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    use stepscope_analyze::steps::SetApart;
+    let host = facts.summary.bound()?;
+    let length = |startup: bool| -> f64 {
+        let wanted = host.steps.iter().filter(|step| (step.set_apart == Some(SetApart::Startup)) == startup);
+        wanted.map(|step| step.span.dur().ms()).sum()
+    };
+    let (warm_up, rest) = (length(true), length(false));
+    let share = if warm_up > 0.0 { warm_up / (warm_up + rest) } else { 0.0 };
+    (share > thresholds::STARTUP).then(|| {
+        let steps = host.steps.iter().filter(|step| step.set_apart == Some(SetApart::Startup)).count();
+        let cause = Cause::Startup { steps, steady: facts.summary.count, share };
+        Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework())
+    })
+}
