@@ -13,6 +13,7 @@ fn root() -> PathBuf {
 }
 
 /// All traces below the corpus, if there is one, and below the fixtures.
+#[expect(clippy::print_stderr, reason = "says why most of the test is left out")]
 fn traces() -> Vec<PathBuf> {
     let corpus = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
     if !corpus.is_dir() {

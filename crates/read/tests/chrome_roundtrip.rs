@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use stepscope_read::{Bytes, Input, Progress, open_input};
+use stepscope_read::{Bytes, Input, Progress, ReadError, open_input};
 use stepscope_testkit::chrome::{ChromeEvent, ChromeTrace, quoted};
 use stepscope_trace::{FlowDirection, Trace, TrackKind, Value};
 
@@ -119,9 +119,9 @@ fn write(events: &[Event], epoch_us: i64) -> ChromeTrace {
     })
 }
 
-fn read(text: String) -> Trace {
+fn read(text: String) -> Result<Trace, ReadError> {
     let input = Input::from_bytes("random.json", Bytes::held(text.into_bytes()));
-    open_input(&input, &Progress::new()).unwrap().trace
+    open_input(&input, &Progress::new()).map(|opened| opened.trace)
 }
 
 /// Slices as (tid, start, duration, name, category), with their positions.
@@ -199,10 +199,10 @@ proptest! {
     #[test]
     fn what_was_written_is_read(events in prop::collection::vec(event(), 0..80), epoch in 0..2_000_000_000_000_000i64) {
         let trace = write(&events, epoch);
-        check(&read(trace.text()), &events);
-        check(&read(trace.array()), &events);
+        check(&read(trace.text()).unwrap(), &events);
+        check(&read(trace.array()).unwrap(), &events);
         let unclosed = trace.array();
-        let unclosed = read(unclosed.trim_end_matches(']').to_owned());
+        let unclosed = read(unclosed.trim_end_matches(']').to_owned()).unwrap();
         prop_assert_eq!(unclosed.notes().len(), 1);
     }
 }
