@@ -1,2 +1,63 @@
-//! Chores.
-fn main() {}
+//! The project's own chores, so that a machine with Rust, Node and Python needs nothing else:
+//! `cargo xtask check` is what CI runs.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+
+mod arrows;
+mod run;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use run::{Outcome, cargo, npm};
+
+const USAGE: &str = "\
+cargo xtask check              every check that CI makes: format, lints, tests, arrows, page, fuzzing
+cargo xtask arrows             do the crates depend on each other in the right direction?
+cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (default 10)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args[..] {
+        ["check"] => check(),
+        ["arrows"] => arrows::check(),
+        ["fuzz"] => fuzz("10"),
+        ["fuzz", "--seconds", seconds] => fuzz(seconds),
+        _ => Err(format!("wrong usage\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("error: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check() -> Outcome {
+    cargo("format", &["fmt", "--all", "--check"])?;
+    cargo("format of the fuzz targets", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
+    arrows::check()?;
+    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    cargo("tests", &["test", "--workspace", "--quiet"])?;
+    page()?;
+    fuzz("10")?;
+    println!("all checks passed");
+    Ok(())
+}
+
+/// The web page's own checks, once there is a page.
+fn page() -> Outcome {
+    if !Path::new("ui/package.json").exists() {
+        return Ok(());
+    }
+    npm("page: install", &["ci", "--no-audit", "--no-fund"])?;
+    npm("page: check", &["run", "check"])?;
+    npm("page: tests", &["test"])
+}
+
+/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind.
+fn fuzz(seconds: &str) -> Outcome {
+    let manifest = ["run", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml", "--"];
+    cargo("fuzzing", &[&manifest[..], &["--seconds", seconds]].concat())
+}

@@ -1,0 +1,116 @@
+//! Fuzzing without any tool: every target gets damaged inputs until its time is up. The same seed gives the
+//! same inputs; an input that fails is kept below `fuzz/artifacts` and can be run again by naming it.
+
+mod memory;
+
+use std::fs;
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use stepscope_fuzz::mutate::mutate;
+use stepscope_fuzz::seeds::seeds;
+use stepscope_fuzz::targets::{TARGETS, Target};
+use stepscope_testkit::damage::Rng;
+
+const USAGE: &str = "usage: stepscope-fuzz [--seconds N] [--seed N] [TARGET [FILE...]]";
+
+/// One input may take this long; the usual takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+struct Options {
+    seconds: u64,
+    seed: u64,
+    target: Option<String>,
+    files: Vec<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match options().and_then(|options| run(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("error: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options { seconds: 10, seed: 1, target: None, files: Vec::new() };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut number = || args.next().and_then(|text| text.parse().ok()).ok_or(USAGE);
+        match arg.as_str() {
+            "--seconds" => options.seconds = number()?,
+            "--seed" => options.seed = number()?,
+            _ if arg.starts_with('-') => return Err(USAGE.to_owned()),
+            _ if options.target.is_none() => options.target = Some(arg),
+            _ => options.files.push(arg.into()),
+        }
+    }
+    Ok(options)
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let wanted = |name: &str| options.target.as_deref().is_none_or(|target| target == name);
+    let targets: Vec<_> = TARGETS.iter().filter(|(name, _)| wanted(name)).collect();
+    if targets.is_empty() {
+        let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("no such target; there are {}", names.join(", ")));
+    }
+    for (name, target) in targets {
+        if options.files.is_empty() {
+            fuzz(name, *target, options)?;
+        }
+        for file in &options.files {
+            let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            one(*target, &bytes).map_err(|what| format!("{name} on {}: {what}", file.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn fuzz(name: &str, target: Target, options: &Options) -> Result<(), String> {
+    let seeds = seeds();
+    let mut rng = Rng::new(options.seed);
+    let until = Instant::now() + Duration::from_secs(options.seconds);
+    let mut runs = 0_u64;
+    while Instant::now() < until {
+        let bytes = mutate(&seeds[rng.below(seeds.len())], &mut rng);
+        if let Err(what) = one(target, &bytes) {
+            let kept = keep(name, runs, &bytes)?;
+            return Err(format!("{name}, input {runs}: {what}; kept as {}", kept.display()));
+        }
+        runs += 1;
+    }
+    println!("{name}: {runs} damaged inputs, none harmful");
+    Ok(())
+}
+
+/// Runs one input: no panic, not too long, not too much memory.
+fn one(target: Target, bytes: &[u8]) -> Result<(), String> {
+    let began = Instant::now();
+    memory::restart();
+    panic::catch_unwind(|| target(bytes)).map_err(|_| "panicked".to_owned())?;
+    let (took, most) = (began.elapsed(), memory::most());
+    if took > PATIENCE {
+        return Err(format!("took {:.1} s", took.as_secs_f64()));
+    }
+    let allowed = memory::allowed(bytes.len());
+    if most > allowed {
+        return Err(format!(
+            "took {most} bytes of memory for {} bytes of input, more than {allowed}",
+            bytes.len()
+        ));
+    }
+    Ok(())
+}
+
+fn keep(name: &str, run: u64, bytes: &[u8]) -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("artifacts").join(name);
+    let file = folder.join(format!("input-{run}"));
+    fs::create_dir_all(&folder).and_then(|()| fs::write(&file, bytes)).map_err(|error| error.to_string())?;
+    Ok(file)
+}

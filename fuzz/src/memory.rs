@@ -1,0 +1,44 @@
+//! Counts memory, so that an input that makes a reader greedy is found although nothing breaks.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged; only sizes are counted beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
+        MOST.fetch_max(now, Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+/// Begins to count anew.
+pub fn restart() {
+    BEFORE.store(NOW.load(Relaxed), Relaxed);
+    MOST.store(NOW.load(Relaxed), Relaxed);
+}
+
+/// The most that was held at one time since the last restart.
+pub fn most() -> usize {
+    MOST.load(Relaxed).saturating_sub(BEFORE.load(Relaxed))
+}
+
+/// What an input of this size may take. Tables of fixed size come first; then a byte of input may become an
+/// event (`{},`), and gzip may turn it into a thousand.
+pub fn allowed(input: usize) -> usize {
+    (32 << 20) + input * 4_096
+}

@@ -1,0 +1,34 @@
+//! Where inputs come from: the project's own small profiles, plain and inflated, and content of other kinds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stepscope_read::{Bytes, Input};
+use stepscope_testkit::damage::FOREIGN;
+
+/// Inputs larger than this would leave time for too few of them.
+const LARGEST: usize = 64 << 10;
+
+/// All seeds, each no larger than fuzzing likes.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = FOREIGN.iter().map(|bytes| bytes.to_vec()).collect();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
+    for file in files_below(&fixtures) {
+        let Ok(bytes) = fs::read(&file) else { continue };
+        let (inflated, _) = Input::from_bytes("seed", Bytes::held(bytes.clone())).inflated();
+        // A prefix of a profile is a damaged profile already; its rest comes back as a seed of its own.
+        for part in [&bytes[..], &inflated[..]] {
+            let tail = part.len().saturating_sub(LARGEST);
+            seeds.push(part[..part.len().min(LARGEST)].to_vec());
+            seeds.push(part[tail..].to_vec());
+        }
+    }
+    seeds
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.into_iter().flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}

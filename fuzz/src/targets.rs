@@ -1,0 +1,89 @@
+//! What is done with an input: read it, then look at everything that is decoded only on demand. Whatever the
+//! bytes are, nothing may panic, hang, or take memory beyond the input's own size class.
+
+use std::fs;
+
+use stepscope_read::discover::discover as find;
+use stepscope_read::{Bytes, ChromeReader, Input, Progress, Reader, XPlaneReader, open_input};
+use stepscope_trace::{Args, Trace};
+
+/// A fuzzing target.
+pub type Target = fn(&[u8]);
+
+/// All targets, by name.
+pub const TARGETS: &[(&str, Target)] =
+    &[("xplane", xplane), ("chrome", chrome), ("any", any), ("discover", discover)];
+
+/// The XPlane reader, whether it recognises the bytes or not.
+pub fn xplane(bytes: &[u8]) {
+    read_with(&XPlaneReader, bytes);
+}
+
+/// The Chrome reader, whether it recognises the bytes or not.
+pub fn chrome(bytes: &[u8]) {
+    read_with(&ChromeReader, bytes);
+}
+
+/// Whatever reader recognises the bytes.
+pub fn any(bytes: &[u8]) {
+    if let Ok(opened) = open_input(&input(bytes), &Progress::new()) {
+        walk(&opened.trace);
+    }
+}
+
+/// The search for profiles, with the bytes as one of the files.
+pub fn discover(bytes: &[u8]) {
+    let Ok(folder) = tempfile::tempdir() else { return };
+    let session = folder.path().join("plugins/profile/2026_01_01_00_00_00");
+    let written = fs::create_dir_all(&session)
+        .and_then(|()| fs::write(session.join("a.xplane.pb"), bytes))
+        .and_then(|()| fs::write(session.join("a.trace.json.gz"), bytes));
+    if written.is_ok()
+        && let Ok(found) = find(&[folder.path().to_owned()])
+    {
+        let sizes = found.sessions.iter().flat_map(|session| &session.files).map(|file| file.bytes);
+        assert!(sizes.sum::<u64>() <= 2 * bytes.len() as u64);
+    }
+}
+
+fn input(bytes: &[u8]) -> Input {
+    Input::from_bytes("fuzz", Bytes::held(bytes.to_vec()))
+}
+
+fn read_with(reader: &dyn Reader, bytes: &[u8]) {
+    reader.recognises(&bytes[..bytes.len().min(Input::HEAD)]);
+    if let Ok(trace) = reader.read(&input(bytes), &Progress::new()) {
+        walk(&trace);
+    }
+}
+
+/// Looks at every event, its place, its nesting and its arguments, and checks what a trace promises.
+fn walk(trace: &Trace) {
+    let mut events = 0;
+    for track in trace.tracks() {
+        let nesting = track.nesting();
+        trace.str(track.name);
+        trace.process(track.process);
+        assert!(track.starts().is_sorted(), "events are in time order");
+        for index in 0..track.len() {
+            assert!(track.dur(index).ps() >= 0, "no duration is negative");
+            assert!(nesting.lane(index) < nesting.lanes());
+            trace.kind_name(track.kind_of(index));
+            visit(trace.args_at(track, index));
+            events += 1;
+        }
+        assert!(track.samples.values.iter().all(|value| value.is_finite()));
+        assert_eq!(track.samples.times.len(), track.samples.values.len());
+    }
+    assert_eq!(events, trace.events());
+    assert!(trace.flows().iter().all(|flow| trace.track(flow.track).id == flow.track));
+    trace.attachments().for_each(|(_, args)| visit(args));
+    let names = trace.devices().iter().map(|device| trace.str(device.name).len());
+    assert!(names.sum::<usize>() < usize::MAX);
+}
+
+fn visit(args: Args<'_>) {
+    args.visit(|_, value| {
+        let _ = (value.as_i64(), value.as_u64(), value.as_f64(), value.as_str().map(str::len));
+    });
+}

@@ -1,0 +1,103 @@
+//! The direction of the data: read → trace → analyse → diagnose → render. A crate knows the ones before it and
+//! nothing of those after; this check fails when a dependency points the other way.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::run::Outcome;
+
+/// Which of our own crates each crate may depend on. A crate that is not listed may depend on none.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("stepscope-trace", &[]),
+    ("stepscope-read", &["stepscope-trace"]),
+    ("stepscope-analyze", &["stepscope-trace"]),
+    ("stepscope-diagnose", &["stepscope-trace", "stepscope-analyze"]),
+    ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
+    (
+        "stepscope-serve",
+        &["stepscope-trace", "stepscope-read", "stepscope-analyze", "stepscope-diagnose", "stepscope-render"],
+    ),
+    ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
+    (
+        "stepscope",
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-serve",
+            "stepscope-capture",
+        ],
+    ),
+];
+
+/// Only tests may use it.
+const TESTKIT: &str = "stepscope-testkit";
+
+/// Looks at the manifests of the workspace.
+pub(crate) fn check() -> Outcome {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .output()
+        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata does not answer in JSON: {error}"))?;
+    let wrong = wrong_arrows(&metadata);
+    if wrong.is_empty() {
+        println!("==> arrows\n    arrows: all dependencies point the right way");
+        return Ok(());
+    }
+    Err(format!("dependencies point the wrong way: {}; see ARCHITECTURE.md", wrong.join(", ")))
+}
+
+fn wrong_arrows(metadata: &Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let ours: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let mut wrong = Vec::new();
+    for package in packages {
+        let from = package["name"].as_str().unwrap_or_default();
+        let allowed = ALLOWED.iter().find(|(name, _)| *name == from).map_or(&[][..], |(_, allowed)| allowed);
+        for dependency in package["dependencies"].as_array().map_or(&[][..], Vec::as_slice) {
+            let to = dependency["name"].as_str().unwrap_or_default();
+            let in_tests = dependency["kind"] == "dev";
+            let fine = if in_tests { to != "stepscope" } else { allowed.contains(&to) && to != TESTKIT };
+            if ours.contains(&to) && !fine {
+                wrong.push(format!("{from} → {to}"));
+            }
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(from: &str, to: &str, kind: Option<&str>) -> Value {
+        let package =
+            |name: &str, dependencies: Value| serde_json::json!({"name": name, "dependencies": dependencies});
+        serde_json::json!({"packages": [
+            package(from, serde_json::json!([{"name": to, "kind": kind}, {"name": "serde", "kind": null}])),
+            package(to, serde_json::json!([])),
+        ]})
+    }
+
+    #[test]
+    fn arrows_against_the_data_are_found() {
+        let wrong = |from, to, kind| wrong_arrows(&metadata(from, to, kind)).len();
+        assert_eq!(wrong("stepscope-read", "stepscope-trace", None), 0);
+        assert_eq!(wrong("stepscope-trace", "stepscope-read", None), 1);
+        assert_eq!(wrong("stepscope-analyze", "stepscope-read", None), 1);
+        assert_eq!(wrong("stepscope-analyze", "stepscope-read", Some("dev")), 0);
+        assert_eq!(wrong("stepscope-read", "stepscope-testkit", None), 1);
+        assert_eq!(wrong("stepscope-render", "stepscope", Some("dev")), 1);
+        assert_eq!(
+            wrong("stepscope-new", "stepscope-trace", None),
+            1,
+            "unlisted crates must be listed first"
+        );
+    }
+}

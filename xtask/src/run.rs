@@ -1,0 +1,29 @@
+//! Runs other programs, and says what failed.
+
+use std::process::Command;
+use std::time::Instant;
+
+/// Done, or what went wrong.
+pub(crate) type Outcome = Result<(), String>;
+
+/// Runs cargo, the one that runs us.
+pub(crate) fn cargo(what: &str, args: &[&str]) -> Outcome {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    run(what, Command::new(cargo).args(args))
+}
+
+/// Runs npm in the page's folder.
+pub(crate) fn npm(what: &str, args: &[&str]) -> Outcome {
+    run(what, Command::new("npm").args(args).current_dir("ui"))
+}
+
+fn run(what: &str, command: &mut Command) -> Outcome {
+    println!("==> {what}");
+    let began = Instant::now();
+    let status = command.status().map_err(|error| format!("{what}: cannot start {command:?}: {error}"))?;
+    if !status.success() {
+        return Err(format!("{what} failed: {command:?}"));
+    }
+    println!("    {what}: fine after {:.0} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
