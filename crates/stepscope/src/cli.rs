@@ -96,7 +96,8 @@ pub(crate) struct InfoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope export logs/ --to chrome -o trace.json   then open it in https://ui.perfetto.dev\n  \
-    stepscope export logs/ --to csv | head             one line an event")]
+    stepscope export logs/ --to csv | head             one line an event\n  \
+    stepscope export logs/ --to parquet -o trace.parquet    one row an event")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     source: SourceArgs,

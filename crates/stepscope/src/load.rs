@@ -131,7 +131,8 @@ impl Loaded {
 /// What is broken in a file of which a part could be read.
 fn damage(loaded: &Loaded) -> Option<Problem> {
     let damaged = loaded.trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged);
-    let note = damaged.min_by_key(|note| note.offset.unwrap_or(u64::MAX))?;
+    // A break inside a message breaks all that hold it; the innermost lies furthest.
+    let note = damaged.max_by_key(|note| note.offset)?;
     let place = note.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
     let problem = Problem::new(Exit::Damaged, format!("{} is damaged{place}: {}", loaded.path, note.detail));
     let kept = plural(loaded.trace.events(), "event was", "events were");

@@ -1,9 +1,10 @@
-//! The trace in other tools' formats: Chrome JSON for viewers, one line an event for data tools. Written as a
-//! stream: nothing is held but the line at hand.
+//! The trace in other tools' formats: Chrome JSON for viewers, one row an event (CSV, Parquet) for data tools. Written as a
+//! stream: nothing is held but what is at hand.
 
 mod args;
 mod chrome;
 mod csv;
+mod parquet;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -12,6 +13,7 @@ use stepscope_trace::Trace;
 
 pub use chrome::write_chrome;
 pub use csv::write_csv;
+pub use parquet::write_parquet;
 
 /// One host's trace to be written.
 #[derive(Copy, Clone, Debug)]

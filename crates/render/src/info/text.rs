@@ -13,6 +13,8 @@ use crate::table::{Cell, Column, Format, Select, Table, write_text as write_tabl
 
 /// Tracks that are listed one by one; more are summed up.
 const TRACKS: usize = 20;
+/// What stands for a name that the file does not give.
+const UNNAMED: &str = "(unnamed)";
 /// Hosts, devices and sessions that are listed one by one.
 const LISTED: usize = 12;
 
@@ -242,10 +244,12 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
         ],
     );
     for ((process, name, kind, _), sum) in rows.iter().take(TRACKS) {
-        let name = if sum.tracks > 1 { format!("{name} (×{})", sum.tracks) } else { (*name).to_owned() };
+        let name = if name.is_empty() { UNNAMED } else { name };
+        let process = if process.is_empty() { UNNAMED } else { process };
+        let name = if sum.tracks > 1 { format!("{name} (×{})", sum.tracks) } else { name.to_owned() };
         let count = if *kind == "counter" { sum.samples.max(sum.events) } else { sum.events };
         table.push([
-            (*process).into(),
+            process.into(),
             name.into(),
             (*kind).into(),
             count.into(),

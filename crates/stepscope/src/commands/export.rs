@@ -1,7 +1,7 @@
 //! `stepscope export`: the trace for other tools.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -18,6 +18,8 @@ pub(crate) enum Exported {
     Chrome,
     /// One line an event.
     Csv,
+    /// One row an event, for pandas, Polars and DuckDB.
+    Parquet,
 }
 
 pub(crate) fn run(
@@ -33,6 +35,12 @@ pub(crate) fn run(
         .map(|loaded| ExportSource { host: &loaded.host, trace: &loaded.trace })
         .collect();
     match output {
+        None if to == Exported::Parquet && io::stdout().is_terminal() => {
+            return Err(Problem::new(Exit::Usage, "Parquet is not for terminals")
+                .then("found no file to write to")
+                .then("give one after -o, or send the output elsewhere")
+                .into());
+        }
         None => write(to, &sources, &mut terminal.stdout())?,
         Some(path) => {
             refuse_to_overwrite(path, &profile)?;
@@ -51,6 +59,7 @@ fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Res
     match to {
         Exported::Chrome => export::write_chrome(sources, out)?,
         Exported::Csv => export::write_csv(sources, out)?,
+        Exported::Parquet => export::write_parquet(sources, out)?,
     }
     Ok(out.flush()?)
 }
