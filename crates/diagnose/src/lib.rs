@@ -5,9 +5,12 @@
 //! a line for each experiment; [`statistics`] is the noise model that all three share. Typed values only:
 //! sentences are made by `stepscope-render`.
 
+pub mod compare;
 pub mod engine;
 pub mod facts;
 pub mod finding;
+pub mod gate;
+pub mod journal;
 pub mod rules;
 pub mod statistics;
 pub mod thresholds;

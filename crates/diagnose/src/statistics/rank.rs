@@ -89,8 +89,12 @@ fn exact_p(n1: usize, n2: usize, u: f64) -> f64 {
     let all: f64 = orders.iter().sum();
     let middle = most as f64 / 2.0;
     let far = (u - middle).abs() - 1e-9;
-    let extreme: f64 =
-        orders.iter().enumerate().filter(|(sum, _)| (*sum as f64 - middle).abs() >= far).map(|(_, w)| w).sum();
+    let extreme: f64 = orders
+        .iter()
+        .enumerate()
+        .filter(|(sum, _)| (*sum as f64 - middle).abs() >= far)
+        .map(|(_, w)| w)
+        .sum();
     (extreme / all).min(1.0)
 }
 

@@ -1,0 +1,106 @@
+//! What a comparison takes: plain values, one [`Run`] a recording, any number of runs a side.
+
+use stepscope_analyze::steps::Origin;
+use stepscope_analyze::summary::Summary;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_analyze::{Category, Shares};
+use stepscope_trace::{DeviceKind, Dur};
+
+/// One recording.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// How to call it, e.g. its path.
+    pub label: String,
+    /// The steps that count, in the order in which they ran, in milliseconds.
+    pub steps_ms: Vec<f64>,
+    /// Who owns the time of each of them.
+    pub shares: Vec<Shares>,
+    /// Ops and kernels by stable name.
+    pub ops: Vec<OpTime>,
+    /// What was found in it, the verdict first.
+    pub findings: Vec<FindingKey>,
+    /// What was run, and on what.
+    pub setting: Setting,
+}
+
+/// An op or a kernel; all that share a stable name are one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpTime {
+    /// The part of its name that stays from run to run.
+    pub name: String,
+    /// Its type, e.g. `MatMul`.
+    pub op_type: String,
+    /// Does it run on a device, rather than on the host?
+    pub on_device: bool,
+    /// Self time a step in milliseconds.
+    pub ms_per_step: f64,
+    /// How many a step.
+    pub count_per_step: f64,
+}
+
+/// A finding, as far as it can be found again in another run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FindingKey {
+    /// The public id.
+    pub id: String,
+    /// What it is about.
+    pub subject: Option<String>,
+}
+
+/// What was run, and on what.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Setting {
+    /// Who wrote the trace; `None` if that does not show.
+    pub framework: Option<Framework>,
+    /// Versions of software, by name.
+    pub versions: Vec<(String, String)>,
+    /// The devices at work: what sort, and the model as far as it is known.
+    pub devices: Vec<(DeviceKind, String)>,
+    /// How many hosts.
+    pub hosts: usize,
+    /// Examples in a batch, where it shows.
+    pub batch_size: Option<u64>,
+    /// How the steps were found; `None` without steps.
+    pub origin: Option<Origin>,
+}
+
+impl Run {
+    /// Steps, breakdown and devices as the summary has them; ops, findings, versions and batch are for the
+    /// caller to add.
+    pub fn of(label: impl Into<String>, summary: &Summary) -> Self {
+        let steps =
+            || summary.bound().into_iter().filter(|host| !host.whole_capture).flat_map(|host| host.counted());
+        let framework = summary.bound().map(|host| host.framework).filter(|it| *it != Framework::Unknown);
+        let mut devices: Vec<(DeviceKind, String)> = summary
+            .hosts
+            .iter()
+            .flat_map(|host| &host.devices)
+            .map(|device| (device.kind, device.name.clone()))
+            .collect();
+        devices.sort();
+        Run {
+            label: label.into(),
+            steps_ms: steps().map(|step| step.span.dur().ms()).collect(),
+            shares: steps().map(|step| step.shares).collect(),
+            setting: Setting {
+                framework,
+                devices,
+                hosts: summary.hosts.len(),
+                origin: summary.bound().map(|host| host.origin).filter(|_| summary.count > 0),
+                ..Setting::default()
+            },
+            ..Run::default()
+        }
+    }
+
+    /// A category's milliseconds in each step.
+    pub fn category_ms(&self, category: Category) -> Vec<f64> {
+        self.shares.iter().map(|shares| shares.get(category).ms()).collect()
+    }
+
+    /// A category's milliseconds in the mean step.
+    pub fn mean_category_ms(&self, category: Category) -> f64 {
+        let total: Dur = self.shares.iter().map(|shares| shares.get(category)).sum();
+        total.ms() / self.shares.len().max(1) as f64
+    }
+}

@@ -1,0 +1,158 @@
+//! Comparisons of made-up runs: what must be told, what must not.
+
+use proptest::prelude::*;
+use stepscope_analyze::{Category, Shares};
+use stepscope_trace::{DeviceKind, Dur};
+
+use super::*;
+use crate::statistics::Random;
+
+/// A run whose steps scatter evenly around `level` by ± half of `spread`, relative.
+pub(crate) fn noisy_run(seed: u64, n: usize, level: f64, spread: f64) -> Run {
+    let mut random = Random::new(seed);
+    let steps_ms = (0..n).map(|_| level * (1.0 + spread * (random.unit() - 0.5))).collect();
+    Run { label: format!("run {seed}"), steps_ms, ..Run::default() }
+}
+
+/// A run of equal steps with this breakdown.
+pub(crate) fn run_of(parts: &[(Category, f64)], n: usize) -> Run {
+    let mut shares = Shares::default();
+    parts.iter().for_each(|(category, ms)| shares.add(*category, Dur::from_ps((ms * 1e9) as i64)));
+    Run { steps_ms: vec![shares.total().ms(); n], shares: vec![shares; n], ..Run::default() }
+}
+
+fn judged(base: &[Run], new: &[Run]) -> Verdict {
+    compare(base, new, Margins::default()).verdict
+}
+
+/// Roughly normal noise of three per cent, the next run another level by one per cent.
+fn realistic(seed: u64, n: usize, level: f64) -> Run {
+    let mut random = Random::new(seed);
+    let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+    let level = level * (0.0075 * normal()).exp();
+    let steps_ms = (0..n).map(|_| level * (0.03 * normal()).exp()).collect();
+    Run { steps_ms, ..Run::default() }
+}
+
+#[test]
+fn same_programs_are_the_same_and_a_tenth_is_told() {
+    let rounds = 100;
+    let count = |factor: f64, verdict: Verdict| {
+        (0..rounds)
+            .filter(|&round| {
+                let (base, new) =
+                    (realistic(2 * round, 30, 20.0), realistic(2 * round + 1, 30, 20.0 * factor));
+                judged(&[base], &[new]) == verdict
+            })
+            .count()
+    };
+    assert!(count(1.0, Verdict::Same) >= 95);
+    assert!(count(1.1, Verdict::Slower) >= 95);
+    assert!(count(0.9, Verdict::Faster) >= 95);
+}
+
+#[test]
+fn chaos_is_unclear_and_says_what_is_needed() {
+    let (base, new) = (noisy_run(1, 10, 10.0, 1.5), noisy_run(2, 10, 11.0, 1.5));
+    let comparison = compare(&[base], &[new], Margins::default());
+    assert_eq!(comparison.verdict, Verdict::Unclear);
+    assert!(comparison.needed.unwrap().steps.unwrap() > 50, "{:?}", comparison.needed);
+}
+
+#[test]
+fn runs_that_disagree_among_themselves_prove_nothing() {
+    let side = |levels: [f64; 3]| -> Vec<Run> {
+        levels.iter().enumerate().map(|(i, level)| noisy_run(i as u64, 40, *level, 0.02)).collect()
+    };
+    let comparison = compare(&side([10.0, 12.0, 9.0]), &side([10.5, 12.5, 10.0]), Margins::default());
+    assert_eq!(comparison.verdict, Verdict::Unclear);
+    assert!(comparison.needed.unwrap().runs.unwrap() > 3);
+    assert_eq!(judged(&side([10.0, 10.1, 9.9]), &side([12.0, 12.1, 11.9])), Verdict::Slower);
+}
+
+#[test]
+fn one_step_a_side_proves_nothing() {
+    let one = |ms: f64| [Run { steps_ms: vec![ms], ..Run::default() }];
+    let comparison = compare(&one(10.0), &one(20.0), Margins::default());
+    assert_eq!(comparison.verdict, Verdict::Unclear);
+    assert_eq!(comparison.median.unwrap().ratio.unwrap().value, 2.0);
+    assert!(comparison.needed.unwrap().steps.is_some());
+}
+
+#[test]
+fn without_steps_or_on_other_hardware_nothing_is_comparable() {
+    let steps = || noisy_run(1, 30, 10.0, 0.1);
+    let comparison = compare(&[Run::default()], &[steps()], Margins::default());
+    assert_eq!(comparison.verdict, Verdict::NotComparable);
+    assert_eq!(comparison.median, None);
+    let mut on_gpu = steps();
+    on_gpu.setting.devices.push((DeviceKind::Gpu, "A100".to_owned()));
+    let comparison = compare(&[steps()], &[on_gpu], Margins::default());
+    assert_eq!((comparison.verdict, comparison.by_steps), (Verdict::NotComparable, Verdict::Same));
+}
+
+#[test]
+fn the_breakdown_tells_what_moved() {
+    let base = run_of(&[(Category::Compute, 9.0), (Category::Input, 3.0)], 30);
+    let new = run_of(&[(Category::Compute, 9.0), (Category::Python, 0.5)], 30);
+    let comparison = compare(&[base], &[new], Margins::default());
+    let moved: Vec<(Category, f64, bool)> = comparison
+        .breakdown
+        .iter()
+        .map(|delta| (delta.category, delta.measured.delta_ms.value, delta.proven()))
+        .collect();
+    assert_eq!(
+        moved,
+        [(Category::Input, -3.0, true), (Category::Python, 0.5, true), (Category::Compute, 0.0, false)]
+    );
+    assert_eq!(comparison.verdict, Verdict::Faster);
+}
+
+#[test]
+fn findings_go_come_and_stay() {
+    let with = |ids: &[&str]| Run {
+        findings: ids.iter().map(|id| FindingKey { id: (*id).to_owned(), subject: None }).collect(),
+        ..noisy_run(1, 20, 10.0, 0.1)
+    };
+    let changes = compare(
+        &[with(&["input-bound", "retracing"])],
+        &[with(&["retracing", "host-python"])],
+        Margins::default(),
+    )
+    .findings;
+    let ids = |findings: &[FindingKey]| findings.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&changes.solved), ["input-bound"]);
+    assert_eq!(ids(&changes.new), ["host-python"]);
+    assert_eq!(ids(&changes.left), ["retracing"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn steps_in_another_order_are_never_faster_or_slower(
+        steps in prop::collection::vec(0.1_f64..1000.0, 0..120),
+        seed in any::<u64>(),
+    ) {
+        let mut random = Random::new(seed);
+        let mut shuffled = steps.clone();
+        for place in (1..shuffled.len()).rev() {
+            shuffled.swap(place, random.below(place + 1));
+        }
+        let run = |steps_ms| [Run { steps_ms, ..Run::default() }];
+        let verdict = judged(&run(steps), &run(shuffled));
+        prop_assert!(!matches!(verdict, Verdict::Faster | Verdict::Slower), "{verdict:?}");
+    }
+
+    #[test]
+    fn both_directions_agree(
+        base in prop::collection::vec(1.0_f64..3.0, 2..60),
+        new in prop::collection::vec(1.0_f64..3.0, 2..60),
+    ) {
+        let run = |steps_ms: &Vec<f64>| [Run { steps_ms: steps_ms.clone(), ..Run::default() }];
+        let there = compare(&run(&base), &run(&new), Margins::default()).median.unwrap().ratio.unwrap();
+        let back = compare(&run(&new), &run(&base), Margins::default()).median.unwrap().ratio.unwrap();
+        prop_assert!((there.value * back.value - 1.0).abs() < 1e-9);
+        prop_assert!(there.low.unwrap() <= there.value && there.value <= there.high.unwrap());
+    }
+}

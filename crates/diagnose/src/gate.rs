@@ -1,0 +1,336 @@
+//! The gate: figures of two sides held against limits, for CI.
+//!
+//! A check fails only if the figure is worse than a limit allows *and* that is no noise. Where the interval
+//! reaches beyond a limit without proof, the check is unclear: it passes, with a warning, unless the caller is
+//! strict.
+
+use stepscope_analyze::Category;
+
+use crate::compare::noise::{self, Estimate, Measured, Statistic};
+use crate::compare::{Comparison, Run, Verdict, category, steps};
+
+/// Changes of a part of the step below this share of the step never fail: a category of a few microseconds
+/// may well double.
+const NEGLIGIBLE: f64 = 0.01;
+
+/// What is held against the limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// The step's length.
+    Step(Statistic),
+    /// A category of the mean step.
+    Breakdown(Category),
+    /// Self time a step of an op, by type or by stable name.
+    Op(String),
+    /// A finding must not be new.
+    Finding(String),
+}
+
+impl Metric {
+    /// From the words of the command line: `step.median`, `step.mean`, `step.p90`, `breakdown.CATEGORY`,
+    /// `op:NAME`, `finding:ID`.
+    pub fn parse(text: &str) -> Option<Metric> {
+        let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        if let Some(name) = text.strip_prefix("op:") {
+            return named(name).map(Metric::Op);
+        }
+        if let Some(id) = text.strip_prefix("finding:") {
+            return named(id).map(Metric::Finding);
+        }
+        if let Some(key) = text.strip_prefix("breakdown.") {
+            return Category::ALL.into_iter().find(|category| category.key() == key).map(Metric::Breakdown);
+        }
+        let statistic = match text {
+            "step.median" => Statistic::Median,
+            "step.mean" => Statistic::Mean,
+            "step.p90" => Statistic::P90,
+            _ => return None,
+        };
+        Some(Metric::Step(statistic))
+    }
+
+    /// The words of the command line.
+    pub fn key(&self) -> String {
+        match self {
+            Metric::Step(Statistic::Median) => "step.median".to_owned(),
+            Metric::Step(Statistic::Mean) => "step.mean".to_owned(),
+            Metric::Step(Statistic::P90) => "step.p90".to_owned(),
+            Metric::Breakdown(category) => format!("breakdown.{}", category.key()),
+            Metric::Op(name) => format!("op:{name}"),
+            Metric::Finding(id) => format!("finding:{id}"),
+        }
+    }
+}
+
+/// How much worse NEW may be. A limit that is `None` is not looked at; each of the others can fail by itself.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Relative to BASE, e.g. 0.05.
+    pub relative: Option<f64>,
+    /// In milliseconds a step.
+    pub absolute_ms: Option<f64>,
+}
+
+/// How a check ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Within the limits.
+    Passed,
+    /// Perhaps beyond a limit; too noisy to say.
+    Unclear,
+    /// Beyond a limit, and no noise.
+    Failed,
+    /// Neither side has such a thing: a name was misspelt.
+    Missing,
+}
+
+impl Outcome {
+    /// The public name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Unclear => "unclear",
+            Outcome::Failed => "failed",
+            Outcome::Missing => "missing",
+        }
+    }
+}
+
+/// One metric, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Which.
+    pub metric: Metric,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The figures; `None` for findings and for what is missing.
+    pub measured: Option<Measured>,
+}
+
+/// All checks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// One for each metric, in the order asked for.
+    pub checks: Vec<Check>,
+    /// The limits.
+    pub limits: Limits,
+    /// Can the sides be compared at all?
+    pub comparable: bool,
+}
+
+impl Gate {
+    /// The worst outcome of all checks.
+    pub fn worst(&self) -> Outcome {
+        self.checks.iter().map(|check| check.outcome).max().unwrap_or(Outcome::Passed)
+    }
+}
+
+/// Holds `metrics` of two sides against `limits`. `comparison` is that of the same sides.
+pub fn gate(base: &[Run], new: &[Run], comparison: &Comparison, metrics: &[Metric], limits: Limits) -> Gate {
+    let judge = Judge { base, new, comparison, limits };
+    Gate {
+        checks: metrics.iter().map(|metric| judge.check(metric)).collect(),
+        limits,
+        comparable: comparison.verdict != Verdict::NotComparable,
+    }
+}
+
+struct Judge<'a> {
+    base: &'a [Run],
+    new: &'a [Run],
+    comparison: &'a Comparison,
+    limits: Limits,
+}
+
+impl Judge<'_> {
+    fn check(&self, metric: &Metric) -> Check {
+        let measured = match metric {
+            Metric::Finding(id) => {
+                let outcome = self.finding(id);
+                return Check { metric: metric.clone(), outcome, measured: None };
+            }
+            Metric::Step(Statistic::Median) => self.comparison.median,
+            Metric::Step(statistic) => self.measure(&steps(self.base), &steps(self.new), *statistic),
+            Metric::Breakdown(which) => {
+                self.measure(&category(self.base, *which), &category(self.new, *which), Statistic::Mean)
+            }
+            Metric::Op(name) => self.op(name),
+        };
+        let outcome = measured.as_ref().map_or(Outcome::Missing, |measured| self.outcome(metric, measured));
+        Check { metric: metric.clone(), outcome, measured }
+    }
+
+    fn measure(&self, base: &[Vec<f64>], new: &[Vec<f64>], statistic: Statistic) -> Option<Measured> {
+        noise::measure(base, new, statistic, self.comparison.run_to_run)
+    }
+
+    fn finding(&self, id: &str) -> Outcome {
+        let is_new = self.comparison.findings.new.iter().any(|finding| finding.id == id);
+        let was_there = self.comparison.findings.left.iter().any(|finding| finding.id == id);
+        if is_new && !was_there { Outcome::Failed } else { Outcome::Passed }
+    }
+
+    /// An op is known by its mean alone, so it is taken to scatter as much as the step does.
+    fn op(&self, name: &str) -> Option<Measured> {
+        let named = |op: &&crate::compare::OpDelta| op.op_type == name || op.name == name;
+        let mut found = self.comparison.ops.iter().filter(named).peekable();
+        found.peek()?;
+        let (base_ms, new_ms) = found.fold((0.0, 0.0), |sum, op| (sum.0 + op.base_ms, sum.1 + op.new_ms));
+        let step = self.comparison.median.as_ref()?;
+        let width = step.from_steps.map(|from_steps| from_steps.hypot(step.from_runs));
+        let (delta, log) = (new_ms - base_ms, (new_ms / base_ms).ln());
+        let off = width.map(|width| width * base_ms.max(new_ms));
+        Some(Measured {
+            base_ms,
+            new_ms,
+            delta_ms: Estimate {
+                value: delta,
+                low: off.map(|off| delta - off),
+                high: off.map(|off| delta + off),
+            },
+            ratio: (base_ms > 0.0).then(|| Estimate {
+                value: new_ms / base_ms,
+                low: width.map(|width| (log - width).exp()),
+                high: width.map(|width| (log + width).exp()),
+            }),
+            ..*step
+        })
+    }
+
+    fn outcome(&self, metric: &Metric, measured: &Measured) -> Outcome {
+        let whole = self.comparison.median.map_or(0.0, |step| step.base_ms);
+        let of_part = !matches!(metric, Metric::Step(_));
+        if of_part && measured.delta_ms.value < NEGLIGIBLE * whole {
+            return Outcome::Passed;
+        }
+        let relative = self.limits.relative.map(|limit| self.relative(metric, measured, limit));
+        let absolute = self.limits.absolute_ms.map(|limit| {
+            let delta = &measured.delta_ms;
+            judged(delta, limit, delta.low.is_some_and(|low| low > 0.0) && self.ranks_agree(metric))
+        });
+        relative.into_iter().chain(absolute).max().unwrap_or(Outcome::Passed)
+    }
+
+    fn relative(&self, metric: &Metric, measured: &Measured, limit: f64) -> Outcome {
+        let Some(ratio) = measured.ratio else {
+            // It was nothing before: what it is now is held against the whole step.
+            let whole = self.comparison.median.map_or(f64::INFINITY, |step| step.base_ms);
+            let delta = &measured.delta_ms;
+            return judged(delta, limit * whole, delta.low.is_some_and(|low| low > 0.0));
+        };
+        let proven = ratio.low.is_some_and(|low| low > 1.0 + self.comparison.margins.practical);
+        judged(&ratio, 1.0 + limit, proven && self.ranks_agree(metric))
+    }
+
+    /// The median's proof asks for the rank test, as the verdict does.
+    fn ranks_agree(&self, metric: &Metric) -> bool {
+        *metric != Metric::Step(Statistic::Median)
+            || self
+                .comparison
+                .ranks
+                .is_some_and(|ranks| ranks.delta > 0.0 && ranks.p < self.comparison.margins.significance)
+    }
+}
+
+fn judged(estimate: &Estimate, limit: f64, proven: bool) -> Outcome {
+    if estimate.value > limit {
+        if proven { Outcome::Failed } else { Outcome::Unclear }
+    } else if estimate.high.is_none_or(|high| high > limit) {
+        Outcome::Unclear
+    } else {
+        Outcome::Passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::tests::{noisy_run, run_of};
+    use crate::compare::{FindingKey, Margins, OpTime, compare};
+
+    const FIVE_PERCENT: Limits = Limits { relative: Some(0.05), absolute_ms: None };
+
+    fn outcome(base: &[Run], new: &[Run], metric: &str, limits: Limits) -> Outcome {
+        let comparison = compare(base, new, Margins::default());
+        gate(base, new, &comparison, &[Metric::parse(metric).unwrap()], limits).worst()
+    }
+
+    #[test]
+    fn words_and_metrics_go_both_ways() {
+        for text in [
+            "step.median",
+            "step.mean",
+            "step.p90",
+            "breakdown.transfer_in",
+            "op:MatMul",
+            "finding:retracing",
+        ] {
+            assert_eq!(Metric::parse(text).unwrap().key(), text);
+        }
+        for text in ["", "step", "step.p99", "breakdown.inputs", "op:", "finding:"] {
+            assert_eq!(Metric::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_regression_beyond_the_limit_fails_and_one_below_passes() {
+        let base = [noisy_run(1, 60, 10.0, 0.02)];
+        let slower = [noisy_run(2, 60, 11.0, 0.02)];
+        for metric in ["step.median", "step.mean", "step.p90"] {
+            assert_eq!(outcome(&base, &slower, metric, FIVE_PERCENT), Outcome::Failed, "{metric}");
+            assert_eq!(outcome(&slower, &base, metric, FIVE_PERCENT), Outcome::Passed, "{metric}");
+            let lenient = Limits { relative: Some(0.2), absolute_ms: None };
+            assert_eq!(outcome(&base, &slower, metric, lenient), Outcome::Passed, "{metric}");
+        }
+        let half_a_ms = Limits { relative: None, absolute_ms: Some(0.5) };
+        assert_eq!(outcome(&base, &slower, "step.median", half_a_ms), Outcome::Failed);
+        let two_ms = Limits { relative: None, absolute_ms: Some(2.0) };
+        assert_eq!(outcome(&base, &slower, "step.median", two_ms), Outcome::Passed);
+    }
+
+    #[test]
+    fn noise_never_fails() {
+        let base = [noisy_run(1, 12, 10.0, 1.2)];
+        let slower = [noisy_run(2, 12, 11.5, 1.2)];
+        assert_eq!(outcome(&base, &slower, "step.median", FIVE_PERCENT), Outcome::Unclear);
+    }
+
+    #[test]
+    fn parts_of_the_step_have_limits_of_their_own() {
+        let base = [run_of(&[(Category::Compute, 9.0), (Category::Input, 1.0)], 40)];
+        let waits = [run_of(&[(Category::Compute, 9.0), (Category::Input, 2.0)], 40)];
+        assert_eq!(outcome(&base, &waits, "breakdown.input", FIVE_PERCENT), Outcome::Failed);
+        assert_eq!(outcome(&base, &waits, "breakdown.compute", FIVE_PERCENT), Outcome::Passed);
+        // From nothing: held against the step.
+        assert_eq!(outcome(&base, &waits, "breakdown.output", FIVE_PERCENT), Outcome::Passed);
+        let writes =
+            [run_of(&[(Category::Compute, 9.0), (Category::Input, 1.0), (Category::Output, 3.0)], 40)];
+        assert_eq!(outcome(&base, &writes, "breakdown.output", FIVE_PERCENT), Outcome::Failed);
+        // From little to a little more: negligible.
+        let little = [run_of(&[(Category::Compute, 9.0), (Category::Input, 1.05)], 40)];
+        assert_eq!(outcome(&base, &little, "breakdown.input", FIVE_PERCENT), Outcome::Passed);
+    }
+
+    #[test]
+    fn ops_and_findings_are_looked_up() {
+        let with_op = |ms: f64| {
+            let mut run = noisy_run(1, 40, 10.0, 0.01);
+            run.ops.push(OpTime {
+                name: "dense/MatMul".to_owned(),
+                op_type: "MatMul".to_owned(),
+                on_device: false,
+                ms_per_step: ms,
+                count_per_step: 1.0,
+            });
+            [run]
+        };
+        assert_eq!(outcome(&with_op(4.0), &with_op(5.0), "op:MatMul", FIVE_PERCENT), Outcome::Failed);
+        assert_eq!(outcome(&with_op(4.0), &with_op(4.0), "op:dense/MatMul", FIVE_PERCENT), Outcome::Passed);
+        assert_eq!(outcome(&with_op(4.0), &with_op(4.0), "op:Conv2D", FIVE_PERCENT), Outcome::Missing);
+        let mut retraces = with_op(4.0);
+        retraces[0].findings.push(FindingKey { id: "retracing".to_owned(), subject: None });
+        assert_eq!(outcome(&with_op(4.0), &retraces, "finding:retracing", FIVE_PERCENT), Outcome::Failed);
+        assert_eq!(outcome(&retraces, &retraces, "finding:retracing", FIVE_PERCENT), Outcome::Passed);
+        assert_eq!(outcome(&retraces, &with_op(4.0), "finding:retracing", FIVE_PERCENT), Outcome::Passed);
+    }
+}
