@@ -15,6 +15,7 @@ pub mod health;
 pub mod info;
 pub mod style;
 pub mod table;
+pub mod views;
 
 pub use style::Style;
 pub use table::{Cell, Column, Format, Select, Table};

@@ -4,10 +4,11 @@
 pub(crate) mod export;
 mod health;
 pub(crate) mod info;
+mod input;
 mod view;
 
 pub(crate) use export::Exported;
 pub(crate) use view::{View, ViewCommand};
 
 /// Every view, in the order in which the help lists them.
-pub(crate) const VIEWS: &[View] = &[health::VIEW];
+pub(crate) const VIEWS: &[View] = &[input::VIEW, health::VIEW];

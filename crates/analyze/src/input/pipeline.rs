@@ -1,0 +1,478 @@
+//! What a pipeline's tallies mean: which stage bounds it, how fast it could go, what its user wrote.
+//!
+//! A pipeline is a chain of units that work at the same time: the consumer's own thread, the threads behind
+//! each asynchronous stage, the parallel calls of a function. Within a unit times add up; between units the
+//! slowest decides. A stage that only waits for another unit does no work and bounds nothing.
+
+use super::stage::{FunctionOp, StageKind, Tally, is_asynchronous, runs_inputs_in_parallel};
+use super::tfdata::TfData;
+
+/// One stage of the pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// Its name, e.g. `ParallelMapV2`.
+    pub name: String,
+    /// The names from the root on.
+    pub path: String,
+    /// How far from the root; the root's is 0.
+    pub depth: usize,
+    /// What sort of work it does.
+    pub kind: StageKind,
+    /// The dataset op as recorded: `MapDataset:1` was written by the user, `inject/…` was added by TensorFlow.
+    pub dataset: Option<String>,
+    /// Who put it there.
+    pub written: Written,
+    /// Elements that were taken from it.
+    pub calls: u64,
+    /// Inside it, with inputs and waiting, in milliseconds.
+    pub total_ms: f64,
+    /// At its own work, functions not counted.
+    pub self_ms: f64,
+    /// In the function that the user gave it, over all threads.
+    pub function_ms: f64,
+    /// Waiting for threads of its own.
+    pub wait_ms: f64,
+    /// What a batch costs here: own work and function, divided by how many run at once.
+    pub ms_per_batch: Option<f64>,
+    /// How many of its calls may run at once, where it says so.
+    pub parallelism: Option<u64>,
+    /// Does tf.data choose its parallelism or buffer?
+    pub autotune: Option<bool>,
+    /// Does it keep the order?
+    pub deterministic: Option<bool>,
+    /// The most that its buffer holds.
+    pub buffer_limit: Option<u64>,
+    /// The mean number of elements that lay ready when it was asked.
+    pub buffered: Option<f64>,
+    /// The share of calls that found its buffer empty.
+    pub starved: Option<f64>,
+    /// Elements a batch.
+    pub batch_size: Option<u64>,
+    /// The ops of its function that took longest.
+    pub ops: Vec<FunctionOp>,
+    /// Its elements come out of Python.
+    pub runs_python: bool,
+}
+
+/// Who put a stage into the pipeline.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The user, as it is.
+    ByUser,
+    /// The user wrote it without parallel calls, and TensorFlow made it parallel.
+    MadeParallel,
+    /// TensorFlow fused several of the user's stages.
+    Fused,
+    /// TensorFlow added it.
+    Injected,
+    /// The profile does not say.
+    Unknown,
+}
+
+/// From where a batch's size is known.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum BatchFrom {
+    /// A batching stage says it.
+    Stage,
+    /// All parts of an element have the same first dimension.
+    Shapes,
+}
+
+/// The stage that bounds the pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// Its place in [`Pipeline::stages`].
+    pub stage: usize,
+    /// What the unit that it works in needs for a batch, in milliseconds.
+    pub unit_ms_per_batch: f64,
+    /// What the stage itself needs of it.
+    pub ms_per_batch: f64,
+    /// The unit is the consumer's own thread: nothing is prepared while the model computes.
+    pub on_consumer: bool,
+}
+
+/// A tf.data pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pipeline {
+    /// A tree in the order in which it is shown: each stage before its inputs.
+    pub stages: Vec<Stage>,
+    /// Batches that were taken.
+    pub batches: u64,
+    /// Batches a second that were taken.
+    pub batches_per_second: Option<f64>,
+    /// Batches a second that it could deliver if nobody else slowed it down.
+    pub most_batches_per_second: Option<f64>,
+    /// Examples a batch, and from where that is known.
+    pub batch_size: Option<(u64, BatchFrom)>,
+    /// The stage that bounds it.
+    pub bound: Option<Bound>,
+    /// The user wrote a prefetch.
+    pub has_prefetch_by_user: bool,
+    /// The user wrote a map with parallel calls.
+    pub has_parallel_map: bool,
+    /// There is a cache.
+    pub has_cache: bool,
+    /// Files are read in turns.
+    pub has_interleave: bool,
+    /// Elements come out of Python somewhere.
+    pub runs_python: bool,
+}
+
+impl Pipeline {
+    /// Examples a second that were taken.
+    pub fn examples_per_second(&self) -> Option<f64> {
+        Some(self.batches_per_second? * self.batch_size?.0 as f64)
+    }
+
+    /// The stage that bounds it.
+    pub fn bounding(&self) -> Option<&Stage> {
+        self.stages.get(self.bound.as_ref()?.stage)
+    }
+
+    pub(super) fn of(data: TfData) -> Option<Pipeline> {
+        let order = preorder(&data.stages);
+        let tallies: Vec<Tally> = reordered(&data.stages, &order);
+        let root = tallies.first()?;
+        // Where the recorder missed the root, its first input tells as much.
+        let batches = tallies.iter().map(|tally| tally.calls).find(|&calls| calls > 0).unwrap_or(root.calls);
+        let work = work_per_batch(&tallies);
+        let bound = bound(&tallies, &work);
+        let stages: Vec<Stage> =
+            tallies.iter().zip(&work).map(|(tally, work)| stage(&tallies, tally, *work)).collect();
+        Some(Pipeline {
+            batches,
+            batches_per_second: data.batches_per_second,
+            most_batches_per_second: bound.as_ref().map(|bound| 1e3 / bound.unit_ms_per_batch),
+            batch_size: batch_size(&tallies),
+            has_prefetch_by_user: has(&stages, |stage| {
+                stage.kind == StageKind::Buffering && stage.written == Written::ByUser
+            }),
+            has_parallel_map: has(&stages, |stage| {
+                stage.name.starts_with("ParallelMap") && stage.written == Written::ByUser
+            }),
+            has_cache: has(&stages, |stage| stage.kind == StageKind::Cache),
+            has_interleave: has(&stages, |stage| stage.name.contains("Interleave")),
+            runs_python: has(&stages, |stage| stage.runs_python),
+            bound,
+            stages,
+        })
+    }
+}
+
+fn has(stages: &[Stage], like: impl Fn(&Stage) -> bool) -> bool {
+    stages.iter().any(like)
+}
+
+/// Each stage before its inputs, inputs in the order in which they were seen.
+fn preorder(stages: &[Tally]) -> Vec<usize> {
+    let mut inputs: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
+    let mut next = Vec::new();
+    for (at, stage) in stages.iter().enumerate().rev() {
+        match stage.parent {
+            Some(parent) => inputs[parent].push(at),
+            None => next.push(at),
+        }
+    }
+    let mut order = Vec::with_capacity(stages.len());
+    while let Some(at) = next.pop() {
+        order.push(at);
+        next.append(&mut inputs[at]);
+    }
+    order
+}
+
+fn reordered(stages: &[Tally], order: &[usize]) -> Vec<Tally> {
+    let mut place = vec![0; stages.len()];
+    order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+    order
+        .iter()
+        .map(|&old| Tally { parent: stages[old].parent.map(|parent| place[parent]), ..stages[old].clone() })
+        .collect()
+}
+
+const OPS_SHOWN: usize = 5;
+const PYTHON_OPS: &[&str] = &["PyFunc", "EagerPyFunc", "PyFuncStateless"];
+
+fn stage(all: &[Tally], tally: &Tally, work: Option<Work>) -> Stage {
+    let kind = StageKind::of(tally.name());
+    let asynchronous = is_asynchronous(tally.name());
+    let (own, wait) = if asynchronous {
+        (tally.producing, tally.own)
+    } else {
+        (tally.own + tally.producing, Default::default())
+    };
+    let function = tally.function + tally.background;
+    let mut ops = tally.ops.clone();
+    ops.sort_by(|a, b| b.time.cmp(&a.time).then(a.op.cmp(&b.op)));
+    let runs_python =
+        kind == StageKind::Generator || ops.iter().any(|op| PYTHON_OPS.contains(&op.op.as_str()));
+    ops.truncate(OPS_SHOWN);
+    Stage {
+        name: tally.name().to_owned(),
+        path: tally.path.clone(),
+        depth: depth(all, tally),
+        kind,
+        written: written(tally),
+        dataset: tally.dataset.clone(),
+        calls: tally.calls,
+        total_ms: tally.total.ms(),
+        self_ms: own.ms(),
+        function_ms: function.ms(),
+        wait_ms: wait.ms(),
+        ms_per_batch: work.map(|work| work.total_ms()),
+        parallelism: tally.parallelism,
+        autotune: tally.autotune,
+        deterministic: tally.deterministic,
+        buffer_limit: tally.buffer_limit,
+        buffered: (tally.buffered_seen > 0).then(|| tally.buffered as f64 / tally.buffered_seen as f64),
+        // A prefetch writes how much it holds only once something is in it; before TensorFlow 2.5, which wrote no
+        // `autotune` either, it never did.
+        starved: (kind == StageKind::Buffering && tally.calls > 0 && tally.autotune.is_some())
+            .then(|| 1.0 - (tally.buffered_seen as f64 / tally.calls as f64).min(1.0)),
+        batch_size: tally.batch_size,
+        ops,
+        runs_python,
+    }
+}
+
+fn depth(all: &[Tally], tally: &Tally) -> usize {
+    std::iter::successors(tally.parent, |&at| all[at].parent).take(all.len()).count()
+}
+
+fn written(tally: &Tally) -> Written {
+    // The root repeats the name of its only input.
+    let Some(dataset) = tally.dataset.as_ref().filter(|_| tally.parent.is_some()) else {
+        return Written::Unknown;
+    };
+    let name = tally.name();
+    if dataset.starts_with("fused(") {
+        Written::Fused
+    } else if dataset.starts_with("inject/") {
+        Written::Injected
+    } else if dataset.starts_with("MapDataset") && name.starts_with("ParallelMap") {
+        Written::MadeParallel
+    } else {
+        Written::ByUser
+    }
+}
+
+/// What a stage has to do for a batch, in milliseconds.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Work {
+    /// On the thread that asks it.
+    serial: f64,
+    /// Done by as many as its parallelism allows, elapsed.
+    parallel: f64,
+}
+
+impl Work {
+    fn total_ms(self) -> f64 {
+        self.serial + self.parallel
+    }
+}
+
+/// A pipeline works ahead: while one batch was taken, elements of three more may have been prepared. So what a
+/// stage did is divided by the batches that its own elements make, not by those that were taken.
+fn work_per_batch(tallies: &[Tally]) -> Vec<Option<Work>> {
+    // Elements of each stage that make a batch.
+    let mut elements = vec![1.0; tallies.len()];
+    let mut all = Vec::with_capacity(tallies.len());
+    for (at, tally) in tallies.iter().enumerate() {
+        if let Some((above, parent)) =
+            tally.parent.and_then(|parent| Some((elements[parent], &tallies[parent])))
+        {
+            elements[at] = above * inputs_per_element(parent, tally);
+        }
+        let own_batch =
+            if tally.name() == "MapAndBatch" { tally.batch_size.unwrap_or(1).max(1) as f64 } else { 1.0 };
+        let made = if is_asynchronous(tally.name()) && tally.function_calls > 0 {
+            tally.function_calls as f64 / (elements[at] * own_batch)
+        } else {
+            tally.calls as f64 / elements[at]
+        };
+        all.push((made > 0.0 && made.is_finite()).then(|| work(tally, made)));
+    }
+    all
+}
+
+/// How many of `input`'s elements make one of `stage`'s.
+fn inputs_per_element(stage: &Tally, input: &Tally) -> f64 {
+    const UNEVEN: &[&str] = &["Filter", "ParallelFilter", "Unbatch", "Window", "GroupBy", "Rebatch"];
+    if let Some(size) = stage.batch_size {
+        size.max(1) as f64
+    } else if UNEVEN.iter().any(|name| stage.name().starts_with(name)) && stage.calls > 0 && input.calls > 0 {
+        input.calls as f64 / stage.calls as f64
+    } else {
+        1.0
+    }
+}
+
+fn work(tally: &Tally, batches: f64) -> Work {
+    let ways = tally.parallelism.unwrap_or(1).max(1) as f64;
+    let (parallel, blocked) = (tally.background.ms() / ways, tally.function.ms());
+    let producing = tally.producing.ms();
+    let (serial, parallel) = if is_asynchronous(tally.name()) {
+        // The wait for its own threads is no work; a function that blocks does so on one of them.
+        (producing, parallel + blocked / ways)
+    } else {
+        (tally.own.ms() + producing + blocked, parallel)
+    };
+    Work { serial: serial / batches, parallel: parallel / batches }
+}
+
+/// Threads that do one thing after the other.
+#[derive(Default)]
+struct Unit {
+    ms: f64,
+    /// How many work side by side.
+    ways: f64,
+    /// The stage that needs most of it, and how much.
+    most: Option<(usize, f64)>,
+}
+
+impl Unit {
+    fn add(&mut self, stage: usize, ms: f64) {
+        self.ms += ms;
+        if self.most.is_none_or(|(_, most)| ms > most) {
+            self.most = Some((stage, ms));
+        }
+    }
+}
+
+fn bound(tallies: &[Tally], work: &[Option<Work>]) -> Option<Bound> {
+    let mut units = vec![Unit { ways: 1.0, ..Unit::default() }];
+    let mut unit_of = vec![0; tallies.len()];
+    // The unit behind each asynchronous stage, shared by its inputs.
+    let mut behind: Vec<Option<usize>> = vec![None; tallies.len()];
+    for (at, (tally, work)) in tallies.iter().zip(work).enumerate() {
+        let work = work.unwrap_or(Work { serial: 0.0, parallel: 0.0 });
+        unit_of[at] = match tally.parent {
+            Some(parent) => behind[parent].unwrap_or(unit_of[parent]),
+            None => 0,
+        };
+        if !is_asynchronous(tally.name()) {
+            units[unit_of[at]].add(at, work.total_ms());
+            continue;
+        }
+        let mut own = Unit { ways: 1.0, ..Unit::default() };
+        own.add(at, work.parallel);
+        units.push(own);
+        let in_parallel = runs_inputs_in_parallel(tally.name());
+        let ways = if in_parallel { tally.parallelism.unwrap_or(1).max(1) as f64 } else { 1.0 };
+        let mut inputs = Unit { ways, ..Unit::default() };
+        inputs.add(at, work.serial);
+        units.push(inputs);
+        behind[at] = Some(units.len() - 1);
+    }
+    let elapsed = |unit: &Unit| unit.ms / unit.ways;
+    let (number, slowest) =
+        units.iter().enumerate().max_by(|(_, a), (_, b)| elapsed(a).total_cmp(&elapsed(b)))?;
+    let (stage, ms) = slowest.most.filter(|(_, ms)| *ms > 0.0)?;
+    Some(Bound {
+        stage,
+        unit_ms_per_batch: elapsed(slowest),
+        ms_per_batch: ms / slowest.ways,
+        on_consumer: number == 0,
+    })
+}
+
+/// The outermost batching stage decides; else the first dimension that all parts of an element share.
+fn batch_size(tallies: &[Tally]) -> Option<(u64, BatchFrom)> {
+    if let Some(size) = tallies.iter().find_map(|tally| tally.batch_size) {
+        return Some((size, BatchFrom::Stage));
+    }
+    let shapes = tallies.iter().find_map(|tally| tally.shapes.as_deref())?;
+    let mut sizes = shapes.split_whitespace().map(|shape| {
+        let first = shape.strip_prefix('[')?.split([',', ']']).next()?;
+        first.parse::<u64>().ok()
+    });
+    let first = sizes.next()??;
+    sizes.all(|size| size == Some(first)).then_some((first, BatchFrom::Shapes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::Dur;
+
+    fn ms(ms: i64) -> Dur {
+        Dur::from_us(ms * 1_000)
+    }
+
+    fn tally(path: &str, parent: Option<usize>) -> Tally {
+        Tally { path: path.into(), parent, calls: 10, ..Tally::default() }
+    }
+
+    #[test]
+    fn a_stage_that_waits_for_its_producer_does_not_bound() {
+        let stages = vec![
+            Tally { own: ms(1), ..tally("Root", None) },
+            Tally {
+                own: ms(900),
+                dataset: Some("PrefetchDataset:2".into()),
+                ..tally("Root::Prefetch", Some(0))
+            },
+            Tally {
+                own: ms(800),
+                background: ms(800),
+                parallelism: Some(4),
+                dataset: Some("ParallelMapDatasetV2:1".into()),
+                ..tally("Root::Prefetch::ParallelMapV2", Some(1))
+            },
+            Tally { own: ms(300), ..tally("Root::Prefetch::ParallelMapV2::TFRecord", Some(2)) },
+        ];
+        let pipeline = Pipeline::of(TfData { stages, batches_per_second: None }).unwrap();
+        let bound = pipeline.bound.as_ref().unwrap();
+        assert_eq!(pipeline.bounding().unwrap().name, "TFRecord", "30 ms a batch against 800 / 4 / 10 = 20");
+        assert!((bound.unit_ms_per_batch - 30.0).abs() < 1e-9);
+        assert!((pipeline.most_batches_per_second.unwrap() - 1_000.0 / 30.0).abs() < 1e-9);
+        assert!(pipeline.has_prefetch_by_user && pipeline.has_parallel_map && !bound.on_consumer);
+        assert_eq!(pipeline.stages[1].wait_ms, 900.0);
+    }
+
+    #[test]
+    fn what_runs_on_one_thread_adds_up() {
+        let stages = vec![
+            tally("Root", None),
+            Tally { own: ms(40), batch_size: Some(8), ..tally("Root::BatchV2", Some(0)) },
+            Tally { calls: 80, own: ms(10), function: ms(50), ..tally("Root::BatchV2::Map", Some(1)) },
+        ];
+        let pipeline = Pipeline::of(TfData { stages, batches_per_second: Some(5.0) }).unwrap();
+        let bound = pipeline.bound.as_ref().unwrap();
+        assert_eq!((pipeline.bounding().unwrap().name.as_str(), bound.on_consumer), ("Map", true));
+        assert!((bound.unit_ms_per_batch - 10.0).abs() < 1e-9);
+        assert!((bound.ms_per_batch - 6.0).abs() < 1e-9);
+        assert_eq!(pipeline.examples_per_second(), Some(40.0));
+    }
+
+    #[test]
+    fn what_was_prepared_ahead_is_not_charged_to_the_batches_taken() {
+        let stages = vec![
+            Tally { calls: 1, ..tally("Root", None) },
+            Tally { calls: 1, ..tally("Root::Prefetch", Some(0)) },
+            Tally { calls: 4, own: ms(4), batch_size: Some(8), ..tally("Root::Prefetch::BatchV2", Some(1)) },
+            Tally { calls: 32, own: ms(64), ..tally("Root::Prefetch::BatchV2::Map", Some(2)) },
+        ];
+        let pipeline = Pipeline::of(TfData { stages, batches_per_second: None }).unwrap();
+        let costs: Vec<f64> = pipeline.stages.iter().filter_map(|stage| stage.ms_per_batch).collect();
+        assert_eq!(costs, [0.0, 0.0, 1.0, 16.0]);
+        assert_eq!(pipeline.batches, 1);
+    }
+
+    #[test]
+    fn a_pipeline_without_time_has_no_bound_and_no_infinite_rate() {
+        let stages = vec![Tally { calls: 0, ..tally("Root", None) }];
+        let pipeline = Pipeline::of(TfData { stages, batches_per_second: None }).unwrap();
+        assert_eq!((pipeline.bound, pipeline.most_batches_per_second), (None, None));
+        assert_eq!(Pipeline::of(TfData::default()), None);
+    }
+
+    #[test]
+    fn batch_sizes_come_from_stages_or_from_shapes_that_agree() {
+        let shaped = |shapes: &str| batch_size(&[Tally { shapes: Some(shapes.into()), ..Tally::default() }]);
+        assert_eq!(shaped("[64,64] [64]"), Some((64, BatchFrom::Shapes)));
+        assert_eq!(shaped("[64,64] [32]"), None);
+        assert_eq!(shaped("[] []"), None);
+        assert_eq!(shaped("[?,8]"), None);
+    }
+}
