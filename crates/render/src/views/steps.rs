@@ -1,0 +1,162 @@
+//! The steps, one a row: how long each took, who owned it, which stand out.
+
+use stepscope_analyze::statistics::{Moments, quantile};
+use stepscope_analyze::steps::{How, Origin, SetApart};
+use stepscope_analyze::summary::{HostSummary, StepRow, Summary};
+
+use crate::format::{duration_ms, plural};
+use crate::{Cell, Column, Format, Table};
+
+/// Width of the bars in text.
+const BAR: usize = 24;
+/// A step further from the median than this many times the usual distance stands out.
+const OUTLIER: f64 = 5.0;
+
+/// The table of the host that bounds the session.
+pub fn table(summary: &Summary) -> Table {
+    let mut table = Table::new(
+        "steps",
+        vec![
+            Column::new("index", "step", Format::Id),
+            Column::new("name", "found by", Format::Name).hidden(),
+            Column::new("start_ms", "start", Format::Ms).optional(),
+            Column::new("duration_ms", "time", Format::Ms),
+            Column::new("bar", "", Format::Text),
+            Column::new("mostly", "mostly", Format::Text),
+            Column::new("remark", "remark", Format::Text).optional(),
+            Column::new("breakdown", "breakdown", Format::Text).hidden(),
+        ],
+    );
+    table.headline = Some(headline(summary));
+    table.top = Some(40);
+    let Some(host) = summary.bound() else { return table };
+    members(&mut table, summary, host);
+    if host.whole_capture {
+        return table;
+    }
+    let longest = host.steps.iter().map(|step| step.span.dur().ms()).fold(0.0, f64::max);
+    let bounds = ordinary(host);
+    for step in &host.steps {
+        table.push(row(step, host, longest, bounds));
+    }
+    if let Some(note) = set_apart(host) {
+        table.note(note);
+    }
+    table
+}
+
+fn row(step: &StepRow, host: &HostSummary, longest: f64, ordinary: Option<(f64, f64)>) -> Vec<Cell> {
+    let length = step.span.dur().ms();
+    let mostly = step.shares.owners().max_by_key(|(_, time)| *time);
+    let mostly = mostly.map(|(owner, time)| {
+        format!("{} {:.0} %", owner.key(), 100.0 * time.fraction_of(step.shares.total()))
+    });
+    let breakdown = step.shares.owners().map(|(owner, time)| (owner.key().to_owned(), time.ms())).collect();
+    let outlier = ordinary.is_some_and(|(low, high)| length < low || length > high);
+    let remark = match step.set_apart {
+        Some(reason) => Some(reason_word(reason)),
+        None => outlier.then_some("stands out"),
+    };
+    vec![
+        step.number.into(),
+        name(host).into(),
+        step.span.start.ms().into(),
+        length.into(),
+        bar(length, longest).into(),
+        mostly.into(),
+        remark.into(),
+        Cell::Map(breakdown),
+    ]
+}
+
+/// What the marker or the repeated thing is called.
+fn name(host: &HostSummary) -> String {
+    match &host.how {
+        How::Marker(name)
+        | How::FunctionCalls(name)
+        | How::ModuleRuns(name)
+        | How::OptimizerSteps(name)
+        | How::Batches(name)
+        | How::Annotations(name) => name.clone(),
+        How::DeviceSteps => "Steps".to_owned(),
+        How::Period(length) => format!("{length} kernels"),
+        How::Nothing => "capture".to_owned(),
+    }
+}
+
+fn bar(length: f64, longest: f64) -> String {
+    let filled = if longest > 0.0 { (length / longest * BAR as f64).round() as usize } else { 0 };
+    "█".repeat(filled.clamp(usize::from(length > 0.0), BAR))
+}
+
+fn reason_word(reason: SetApart) -> &'static str {
+    match reason {
+        SetApart::Incomplete => "incomplete, not counted",
+        SetApart::Startup => "start-up, not counted",
+        SetApart::Interrupted => "before a pause, not counted",
+    }
+}
+
+/// The lengths between which steps are ordinary: around the median by the median distance from it.
+fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
+    let mut lengths: Vec<f64> = host.counted().map(|step| step.span.dur().ms()).collect();
+    lengths.sort_by(f64::total_cmp);
+    let middle = quantile(&lengths, 0.5)?;
+    let mut distances: Vec<f64> = lengths.iter().map(|length| (length - middle).abs()).collect();
+    distances.sort_by(f64::total_cmp);
+    // Steps that hardly differ would all stand out: one in fifty is always forgiven.
+    let usual = quantile(&distances, 0.5)?.max(middle / 50.0);
+    Some((middle - OUTLIER * usual, middle + OUTLIER * usual))
+}
+
+fn headline(summary: &Summary) -> String {
+    match (summary.step_ms, summary.bound()) {
+        (Some(Moments { median, p90, p99, stddev, .. }), Some(host)) => {
+            let spread = stddev.map_or(String::new(), |spread| format!(", spread {}", duration_ms(spread)));
+            let found = match host.origin {
+                Origin::Marker => "marked",
+                Origin::Inferred | Origin::None => "found by repetition",
+            };
+            format!(
+                "{} a step (median of {}; p90 {}, p99 {}{spread}), {found}: {}",
+                duration_ms(median),
+                summary.count,
+                duration_ms(p90),
+                duration_ms(p99),
+                name(host)
+            )
+        }
+        (None, Some(host)) if !host.whole_capture => "No step counts: all were cut off".to_owned(),
+        _ => "No steps: nothing was marked and nothing repeats".to_owned(),
+    }
+}
+
+fn set_apart(host: &HostSummary) -> Option<String> {
+    let count = |reason| host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64;
+    let told: Vec<String> = [SetApart::Startup, SetApart::Incomplete, SetApart::Interrupted]
+        .into_iter()
+        .filter(|&reason| count(reason) > 0)
+        .map(|reason| {
+            let steps = plural(count(reason), "step is", "steps are");
+            format!("{steps} set apart: {}", reason_word(reason))
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+fn members(table: &mut Table, summary: &Summary, host: &HostSummary) {
+    let origin = match host.origin {
+        Origin::Marker => "marker",
+        Origin::Inferred => "inferred",
+        Origin::None => "none",
+    };
+    table.member("origin", origin);
+    table.member("count", summary.count as u64);
+    table.member("dropped", summary.dropped as u64);
+    table.member("mean_ms", summary.step_ms.map(|moments| moments.mean));
+    table.member("median_ms", summary.step_ms.map(|moments| moments.median));
+    table.member("p90_ms", summary.step_ms.map(|moments| moments.p90));
+    table.member("p99_ms", summary.step_ms.map(|moments| moments.p99));
+    table.member("stddev_ms", summary.step_ms.and_then(|moments| moments.stddev));
+    table.member("host", host.host.as_str());
+}

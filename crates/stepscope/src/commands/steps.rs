@@ -1,0 +1,27 @@
+//! `stepscope steps`: every step, how long it took and who owned it.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_render::{Style, Table};
+
+use super::View;
+use crate::load::Profile;
+
+pub(super) const VIEW: View = View {
+    name: "steps",
+    about: "Show every step: its time, who owns it, which stand out",
+    after_help: "Examples:\n  \
+        stepscope steps logs/                        all steps of the newest session\n  \
+        stepscope steps logs/ --sort duration_ms     the longest first\n  \
+        stepscope steps logs/ --csv > steps.csv      for a spreadsheet",
+    table,
+};
+
+fn table(profile: &Profile, _style: Style) -> Table {
+    let hosts = profile.hosts.par_iter().map(|loaded| {
+        let context = Context::new(&loaded.trace, loaded.host.as_str());
+        HostSummary::of(&context)
+    });
+    stepscope_render::views::steps::table(&Summary::finish(hosts.collect()))
+}
