@@ -14,6 +14,11 @@ pub mod info;
 pub mod input;
 pub mod launches;
 pub mod markers;
+pub mod names;
+pub mod ops;
+mod owners;
+#[cfg(test)]
+mod sketch;
 pub mod python;
 pub mod states;
 pub mod statistics;
@@ -21,6 +26,7 @@ pub mod steps;
 pub mod summary;
 pub mod timeline;
 pub mod vocabulary;
+pub mod window;
 
 pub use breakdown::{Breakdown, Category, Shares};
 pub use context::Context;

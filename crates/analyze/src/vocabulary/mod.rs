@@ -140,8 +140,8 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
     python::role(name, category)
         .or_else(|| pytorch::role(name, category))
         .or_else(|| tensorflow::role(name, keys))
-        .or_else(|| jax::role(name, keys))
         .or_else(|| cuda::host_role(name, category))
+        .or_else(|| jax::role(name, keys))
         .unwrap_or(Role::Unknown)
 }
 

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use clap::error::{Error, ErrorKind};
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use stepscope_render::{Style, Table, table};
 
-use super::VIEWS;
+use super::{GROUPINGS, VIEWS};
 use crate::cli::ViewArgs;
 use crate::load::Profile;
 use crate::output::Terminal;
@@ -25,21 +25,32 @@ pub(crate) struct View {
     pub(crate) table: fn(&Profile, Style) -> Table,
 }
 
+/// Another way to group a view's rows. The view's own way is called `name`.
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    /// The view's name.
+    pub(crate) view: &'static str,
+    /// What `--by` says for it.
+    pub(crate) by: &'static str,
+    /// Computes and words the table.
+    pub(crate) table: fn(&Profile, Style) -> Table,
+}
+
 /// A view with its options.
 #[derive(Debug)]
 pub(crate) struct ViewCommand {
-    view: &'static View,
+    table: fn(&Profile, Style) -> Table,
     args: ViewArgs,
 }
 
 impl ViewCommand {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let ViewCommand { view, args } = self;
+        let ViewCommand { table, args } = self;
         let (select, json, csv) = (args.select(), args.json, args.csv);
         let profile = Profile::load(&args.source.wanted(), terminal)?;
         let for_people = !json && !csv;
         let style = if for_people { terminal.out } else { Style::PLAIN };
-        let table = (view.table)(&profile, style);
+        let table = table(&profile, style);
         let picked = table.pick(&select, table.top.filter(|_| for_people))?;
         let mut out = terminal.stdout();
         if json {
@@ -59,7 +70,8 @@ impl FromArgMatches for ViewCommand {
         let (name, matches) = matches.subcommand().ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
         let view = VIEWS.iter().find(|view| view.name == name);
         let view = view.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
-        Ok(ViewCommand { view, args: ViewArgs::from_arg_matches(matches)? })
+        let table = grouping(view, matches).map_or(view.table, |grouping| grouping.table);
+        Ok(ViewCommand { table, args: ViewArgs::from_arg_matches(matches)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -73,7 +85,7 @@ impl Subcommand for ViewCommand {
         VIEWS.iter().fold(command, |command, view| {
             // The shared options bring a description of their own, so the view's is set behind them.
             let new = ViewArgs::augment_args(Command::new(view.name)).about(view.about).long_about(None);
-            command.subcommand(new.after_help(view.after_help))
+            command.subcommand(with_groupings(view, new.after_help(view.after_help)))
         })
     }
 
@@ -84,4 +96,25 @@ impl Subcommand for ViewCommand {
     fn has_subcommand(name: &str) -> bool {
         VIEWS.iter().any(|view| view.name == name)
     }
+}
+
+fn groupings(view: &View) -> impl Iterator<Item = &'static Grouping> {
+    let name = view.name;
+    GROUPINGS.iter().filter(move |grouping| grouping.view == name)
+}
+
+/// Adds `--by` where there is something to choose.
+fn with_groupings(view: &View, command: Command) -> Command {
+    let ways: Vec<&str> = groupings(view).map(|grouping| grouping.by).collect();
+    if ways.is_empty() {
+        return command;
+    }
+    let ways = std::iter::once("name").chain(ways);
+    let by = Arg::new("by").long("by").value_name("WHAT").help("Group rows by this").default_value("name");
+    command.arg(by.value_parser(ways.collect::<Vec<_>>()))
+}
+
+fn grouping(view: &View, matches: &ArgMatches) -> Option<&'static Grouping> {
+    let by = matches.try_get_one::<String>("by").ok().flatten()?;
+    groupings(view).find(|grouping| grouping.by == by)
 }

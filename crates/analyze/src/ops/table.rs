@@ -1,0 +1,87 @@
+//! Which kinds of host events are ops, and which ops they are: decided once a kind, so that the pass over the
+//! events only looks up a number.
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Form, KindId, Trace};
+
+use crate::names::{concrete_function, framework_op, hlo_opcode};
+use crate::vocabulary::{Keys, Role, Vocabulary, op_type};
+
+/// What a kind of event is to this analysis.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Nothing.
+    Other,
+    /// The op of this number.
+    Op(u32),
+    /// The op of this number, run eagerly; what surrounds its kernel is the framework's time.
+    EagerOp(u32),
+    /// The part of an eager op that runs its kernel.
+    EagerKernel,
+}
+
+/// The host ops of a trace.
+#[derive(Debug)]
+pub(crate) struct OpTable {
+    meanings: Vec<Meaning>,
+    /// Name and type of each op.
+    pub(crate) ops: Vec<(String, String)>,
+}
+
+impl OpTable {
+    /// Looks at every kind once.
+    pub(crate) fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
+        let mut table = OpTable { meanings: Vec::with_capacity(trace.kinds().len()), ops: Vec::new() };
+        let mut known = HashMap::default();
+        for index in 0..trace.kinds().len() {
+            let meaning = table.meaning_of(trace, vocabulary, KindId::from_index(index), &mut known);
+            table.meanings.push(meaning);
+        }
+        table
+    }
+
+    #[inline]
+    pub(crate) fn meaning(&self, kind: KindId) -> Meaning {
+        self.meanings[kind.index()]
+    }
+
+    fn meaning_of<'t>(
+        &mut self,
+        trace: &'t Trace,
+        vocabulary: &Vocabulary,
+        id: KindId,
+        known: &mut HashMap<(&'t str, &'t str), u32, FxBuildHasher>,
+    ) -> Meaning {
+        let kind = trace.kind(id);
+        let name = trace.str(kind.name);
+        if kind.form != Form::Slice {
+            return Meaning::Other;
+        }
+        let mut op = |name: &'t str, kind: &'t str| {
+            *known.entry((name, kind)).or_insert_with(|| {
+                self.ops.push((name.to_owned(), kind.to_owned()));
+                (self.ops.len() - 1) as u32
+            })
+        };
+        if let Some(eager) = name.strip_prefix("EagerLocalExecute: ") {
+            // A whole function is not an op; its own ops are recorded inside.
+            return match concrete_function(eager) {
+                None => Meaning::EagerOp(op(eager, eager)),
+                Some(_) => Meaning::Other,
+            };
+        }
+        let keys = vocabulary.signatures.keys(id);
+        match vocabulary.role(id) {
+            Role::EagerKernel => Meaning::EagerKernel,
+            Role::Op | Role::InputWait | Role::Output if op_type(name).is_some() => {
+                let (name, kind) = framework_op(name);
+                Meaning::Op(op(name, kind))
+            }
+            Role::Op if keys.has(Keys::HloOp) => Meaning::Op(op(name, hlo_opcode(name))),
+            // Kineto's categories tell ops from what only carries their names.
+            Role::Op if !trace.str(kind.category).is_empty() => Meaning::Op(op(name, name)),
+            _ => Meaning::Other,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Which part of a trace an analysis counts: the steps that count, on the host's time and on each device's own;
+//! the whole capture where there are no steps. Start-up and torn steps would blur every average.
+
+use stepscope_trace::{ProcessId, Span, Time, Trace, Track};
+
+use crate::context::Context;
+
+/// What totals are over.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Over this many steps, summed over the hosts.
+    Steps(usize),
+    /// Over all that was recorded: there are no steps.
+    WholeCapture,
+}
+
+impl Window {
+    /// Puts two hosts together. Steps win: a host without any has nothing to add to a mean step.
+    pub fn merge(self, other: Window) -> Window {
+        match (self, other) {
+            (Window::Steps(a), Window::Steps(b)) => Window::Steps(a + b),
+            (Window::WholeCapture, other) | (other, Window::WholeCapture) => other,
+        }
+    }
+
+    /// A total's share of one step of one host; `None` where there are no steps.
+    pub fn per_step(self, total: f64) -> Option<f64> {
+        match self {
+            Window::Steps(steps) if steps > 0 => Some(total / steps as f64),
+            _ => None,
+        }
+    }
+}
+
+/// The counted windows of one host, by process.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    host: Vec<Span>,
+    devices: Vec<(ProcessId, Vec<Span>)>,
+    /// What totals are over.
+    pub window: Window,
+}
+
+impl Windows {
+    /// The windows of one host's steps that count.
+    pub fn of(context: &Context) -> Self {
+        let breakdown = context.breakdown();
+        if breakdown.whole_capture {
+            let all = vec![Span::new(Time::MIN, Time::MAX)];
+            return Windows { host: all, devices: Vec::new(), window: Window::WholeCapture };
+        }
+        let counted = |index: usize| breakdown.steps.get(index).is_some_and(|step| step.set_apart.is_none());
+        let host: Vec<Span> =
+            breakdown.steps.iter().filter(|step| step.set_apart.is_none()).map(|step| step.span).collect();
+        let devices = breakdown.devices.iter().filter_map(|device| {
+            let steps = device.steps.iter().enumerate().filter(|(index, _)| counted(*index));
+            Some((device.process?, steps.map(|(_, shares)| shares.window).collect()))
+        });
+        let window = Window::Steps(host.len());
+        Windows { devices: devices.collect(), host, window }
+    }
+
+    /// The windows on a track's own time.
+    pub fn of_track(&self, trace: &Trace, track: &Track) -> Walk<'_> {
+        let process = trace.process(track.process).id;
+        let own = self.devices.iter().find(|(device, _)| *device == process).map(|(_, spans)| &spans[..]);
+        Walk { spans: own.unwrap_or(&self.host) }
+    }
+}
+
+/// Tells for ascending times whether they lie in a window.
+#[derive(Copy, Clone, Debug)]
+pub struct Walk<'w> {
+    spans: &'w [Span],
+}
+
+impl Walk<'_> {
+    /// Does `at` lie inside? Times must not descend from call to call.
+    #[inline]
+    pub fn counts(&mut self, at: Time) -> bool {
+        while let Some((first, rest)) = self.spans.split_first() {
+            if at < first.end {
+                return first.start <= at;
+            }
+            self.spans = rest;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_skips_gaps_and_empty_windows() {
+        let span = |start, end| Span::new(Time::from_ps(start), Time::from_ps(end));
+        let spans = [span(10, 20), span(20, 20), span(30, 40)];
+        let mut walk = Walk { spans: &spans };
+        let inside: Vec<bool> =
+            [5, 10, 19, 20, 29, 30, 40, 50].into_iter().map(|at| walk.counts(Time::from_ps(at))).collect();
+        assert_eq!(inside, [false, true, true, false, false, true, false, false]);
+    }
+
+    #[test]
+    fn hosts_without_steps_do_not_thin_the_mean() {
+        assert_eq!(Window::Steps(4).merge(Window::WholeCapture), Window::Steps(4));
+        assert_eq!(Window::Steps(4).per_step(8.0), Some(2.0));
+        assert_eq!(Window::WholeCapture.per_step(8.0), None);
+        assert_eq!(Window::Steps(0).per_step(8.0), None);
+    }
+}

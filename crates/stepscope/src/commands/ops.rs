@@ -1,0 +1,35 @@
+//! `stepscope ops`: what the model's time goes to.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::ops::{Ops, OpsPartial};
+use stepscope_render::{Style, Table, views};
+
+use super::View;
+use crate::load::Profile;
+
+pub(super) const VIEW: View = View {
+    name: "ops",
+    about: "Show which ops the time goes to, on the host and on devices",
+    after_help: "Examples:\n  \
+        stepscope ops logs/                    the ops that matter, longest first\n  \
+        stepscope ops logs/ --by type          MatMul, Conv2D, … instead of every single op\n  \
+        stepscope ops logs/ --filter conv      only ops with `conv` in their name or type\n  \
+        stepscope ops logs/ --sort count --csv for a spreadsheet",
+    table: |profile, _: Style| views::ops::table(&ops(profile)),
+};
+
+/// For `--by type`.
+pub(super) fn by_type(profile: &Profile, _: Style) -> Table {
+    views::ops::table_by_type(&ops(profile))
+}
+
+fn ops(profile: &Profile) -> Ops {
+    let partials =
+        profile.hosts.par_iter().map(|loaded| OpsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
+    let merged = partials.reduce_with(|mut all, one| {
+        all.merge(one);
+        all
+    });
+    merged.unwrap_or_default().finish()
+}
