@@ -9,6 +9,7 @@
 
 pub mod breakdown;
 mod context;
+pub mod eager;
 pub mod health;
 pub mod info;
 pub mod input;
@@ -17,9 +18,10 @@ pub mod markers;
 pub mod names;
 pub mod ops;
 mod owners;
+mod pieces;
+pub mod python;
 #[cfg(test)]
 mod sketch;
-pub mod python;
 pub mod states;
 pub mod statistics;
 pub mod steps;

@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
-use crate::vocabulary::Role;
+use crate::vocabulary::{Role, is_python_frame};
 
 /// A line of the user's code.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,9 +65,9 @@ impl PythonPartial {
         let trace = context.trace;
         let frames: Vec<Option<Frame>> = (0..trace.kinds().len())
             .map(KindId::from_index)
-            .map(|kind| match context.vocabulary().role(kind) {
-                Role::PythonFrame => Some(Frame::of(trace.kind_name(kind))),
-                _ => None,
+            .map(|kind| {
+                let category = trace.str(trace.kind(kind).category);
+                is_python_frame(trace.kind_name(kind), category).then(|| Frame::of(trace.kind_name(kind)))
             })
             .collect();
         if frames.iter().all(Option::is_none) {
@@ -295,7 +295,9 @@ impl Walk<'_, '_> {
             let outer = self.open.last();
             let user = self.frames[kind.index()].as_ref().is_some_and(|frame| frame.user);
             let role = self.context.vocabulary().role(kind);
-            let is_python = matches!(role, Role::PythonFrame | Role::Annotation | Role::StepMarker)
+            let is_frame = self.frames[kind.index()].is_some();
+            let is_python = is_frame
+                || matches!(role, Role::Annotation | Role::StepMarker)
                 // An unknown name among Python's frames is the user's own annotation.
                 || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
             let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };

@@ -8,11 +8,14 @@
 //! One pass with a stack a track, linear in its events. Nothing is charged to anybody here: that is
 //! [`crate::breakdown`]'s work.
 
+use std::ops::Range;
+
 use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{DeviceKind, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind};
 
+use crate::pieces::pieces;
 use crate::timeline::Mask;
 use crate::vocabulary::{CopyDirection, Role, Vocabulary};
 
@@ -73,6 +76,17 @@ pub struct StateLine {
 }
 
 impl StateLine {
+    /// This line, then one that begins when it has ended.
+    fn then(mut self, later: StateLine) -> StateLine {
+        if self.times.last() == later.times.first() {
+            self.times.pop();
+            self.states.pop();
+        }
+        self.times.extend_from_slice(&later.times);
+        self.states.extend_from_slice(&later.states);
+        self
+    }
+
     fn change(&mut self, at: Time, state: State) {
         let (state, nothing) = (Mask::of(state), Mask::default());
         match (self.times.last(), self.states.last()) {
@@ -212,11 +226,15 @@ impl<'t> Facts<'t> {
     }
 
     fn line_of(&self, track: &Track) -> StateLine {
-        let mut walk = Walk::new(self, track);
-        for index in 0..track.len() {
-            walk.event(index);
-        }
-        walk.finish()
+        let lines: Vec<StateLine> = pieces(track, rayon::current_num_threads())
+            .into_par_iter()
+            .map(|piece| {
+                let mut walk = Walk::new(self, track, piece.clone());
+                piece.for_each(|index| walk.event(index));
+                walk.finish()
+            })
+            .collect();
+        lines.into_iter().reduce(StateLine::then).unwrap_or_default()
     }
 }
 
@@ -240,11 +258,11 @@ struct Walk<'f, 't> {
 }
 
 impl<'f, 't> Walk<'f, 't> {
-    fn new(facts: &'f Facts<'t>, track: &'t Track) -> Self {
+    fn new(facts: &'f Facts<'t>, track: &'t Track, piece: Range<usize>) -> Self {
         let trace = facts.trace;
         let name = trace.str(track.name);
         let on_device = trace.process(track.process).kind == ProcessKind::Device;
-        let compiles = (0..track.len())
+        let compiles = piece
             .filter(|&index| facts.vocabulary.role(track.kind_of(index)) == Role::Compile)
             .map(|index| track.start(index))
             .collect();

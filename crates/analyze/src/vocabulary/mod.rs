@@ -15,6 +15,7 @@ mod tensorflow;
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{CopyDirection, copy_direction, is_collective};
+pub use python::is_python_frame;
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{iterator_path, op_type};
 

@@ -17,6 +17,11 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
     })
 }
 
+/// Is it a frame of a Python tracer, whatever it does?
+pub fn is_python_frame(name: &str, category: &str) -> bool {
+    function_of(name, category).is_some()
+}
+
 /// The function in a frame's name; `None` for a name that is no frame.
 fn function_of<'n>(name: &'n str, category: &str) -> Option<&'n str> {
     if let Some(frame) = name.strip_prefix('$') {
