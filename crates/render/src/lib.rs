@@ -4,18 +4,25 @@
 //! - [`table`]: the frame that every view shares. A view fills a [`Table`]; text, JSON and CSV, sorting,
 //!   filtering and cutting to the top rows come from there.
 //! - [`info`] and [`health`]: what is in a recording and what is wrong with it, in words.
+//! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
+//! - [`report`]: the answer, as text, JSON, Markdown and HTML; [`words`] makes sentences of findings.
 //! - [`export`]: the trace itself in other tools' formats.
 //! - [`style`] and [`format`]: colour and width of the terminal, numbers and times as people write them.
 //!
 //! This crate knows nothing of how a number was computed.
 
+pub mod compare;
 pub mod export;
 pub mod format;
+pub mod gate;
 pub mod health;
 pub mod info;
+pub mod journal;
+pub mod report;
 pub mod style;
 pub mod table;
 pub mod views;
+pub mod words;
 
 pub use style::Style;
 pub use table::{Cell, Column, Format, Select, Table};

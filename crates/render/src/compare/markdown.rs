@@ -1,0 +1,66 @@
+//! A comparison for pull requests.
+
+use std::io::{self, Write};
+
+use stepscope_diagnose::compare::Comparison;
+
+use super::words;
+use crate::format::{duration_ms, middle_cut, printable};
+
+/// So many categories and ops are shown.
+const TOP: usize = 8;
+
+/// Writes the comparison.
+pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "### {}\n", escaped(&words::headline(comparison)))?;
+    let sides = [("BASE", &comparison.base), ("NEW", &comparison.new)];
+    for (name, side) in sides {
+        writeln!(out, "- {name}: {}", words::amount(side))?;
+    }
+    if let Some(median) = &comparison.median {
+        let (base, new) = (duration_ms(median.base_ms), duration_ms(median.new_ms));
+        writeln!(out, "- median step: {base} → {new}")?;
+    }
+    let categories = comparison.breakdown.iter().take(TOP).map(|delta| {
+        let measured = &delta.measured;
+        let name = delta.category.key().to_owned();
+        (name, measured.base_ms, measured.new_ms, if delta.proven() { "yes" } else { "no" }.to_owned())
+    });
+    rows(("a step", "proven"), categories.collect(), out)?;
+    let ops = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0).take(TOP);
+    let ops = ops.map(|op| (op.name.clone(), op.base_ms, op.new_ms, op.op_type.clone()));
+    rows(("op, self time a step", "type"), ops.collect(), out)?;
+    let changes = &comparison.findings;
+    for (word, findings) in [("Solved", &changes.solved), ("New", &changes.new), ("Left", &changes.left)] {
+        let names: Vec<String> = findings.iter().map(|finding| escaped(&words::finding(finding))).collect();
+        if !names.is_empty() {
+            writeln!(out, "\n{word}: {}", names.join(", "))?;
+        }
+    }
+    words::remarks(comparison).iter().try_for_each(|remark| writeln!(out, "\n> {}", escaped(remark)))
+}
+
+fn rows(titles: (&str, &str), rows: Vec<(String, f64, f64, String)>, out: &mut dyn Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n| {} | BASE | NEW | change | {} |\n|---|--:|--:|--:|---|", titles.0, titles.1)?;
+    for (name, base, new, last) in rows {
+        let name = escaped(&middle_cut(&name, 80));
+        let (base, new, change) = (duration_ms(base), duration_ms(new), words::change_ms(new - base));
+        writeln!(out, "| {name} | {base} | {new} | {change} | {} |", escaped(&last))?;
+    }
+    Ok(())
+}
+
+/// Text that Markdown leaves alone.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        if matches!(c, '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '\\' | '#') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

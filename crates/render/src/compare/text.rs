@@ -1,0 +1,113 @@
+//! A comparison for people: the answer, what moved, what else differs.
+
+use std::io::{self, Write};
+
+use stepscope_diagnose::compare::{Comparison, FindingKey};
+
+use super::words;
+use crate::format::{duration_ms, short};
+use crate::style::Style;
+use crate::table::{self, Cell, Column, Format, Select, Table};
+
+/// So many ops are shown.
+const TOP_OPS: usize = 10;
+
+/// Writes the comparison.
+pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", style.bold(&words::headline(comparison)))?;
+    writeln!(out)?;
+    for (name, side) in [("BASE", &comparison.base), ("NEW ", &comparison.new)] {
+        writeln!(out, "{name}  {}  {}", words::amount(side), style.dim(&side.runs.join(", ")))?;
+    }
+    if let Some(median) = &comparison.median {
+        let (base, new) = (duration_ms(median.base_ms), duration_ms(median.new_ms));
+        let delta = words::change_ms(median.delta_ms.value);
+        writeln!(out, "median step {base} → {new} ({delta})")?;
+    }
+    if let Some(ranks) = &comparison.ranks {
+        let p = if ranks.p < 0.001 { "< 0.001".to_owned() } else { format!("= {:.3}", ranks.p) };
+        writeln!(out, "{}", style.dim(&format!("rank test p {p}, Cliff's delta {}", short(ranks.delta))))?;
+    }
+    section(&breakdown(comparison), style, out)?;
+    section(&ops(comparison), style, out)?;
+    findings(comparison, style, out)?;
+    let remarks = words::remarks(comparison);
+    if !remarks.is_empty() {
+        writeln!(out)?;
+    }
+    remarks.iter().try_for_each(|remark| writeln!(out, "{remark}"))
+}
+
+fn section(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if table.rows().is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let picked = table.pick(&Select::default(), table.top).map_err(io::Error::other)?;
+    table::write_text(table, &picked, style, out)
+}
+
+/// The breakdown on both sides.
+pub(super) fn breakdown(comparison: &Comparison) -> Table {
+    let columns = vec![
+        Column::new("category", "category", Format::Text),
+        Column::new("base_ms", "BASE", Format::Ms),
+        Column::new("new_ms", "NEW", Format::Ms),
+        Column::new("delta_ms", "change", Format::Ms),
+        Column::new("proven", "proven", Format::Text),
+    ];
+    let mut table = Table::new("compare", columns);
+    table.headline = Some("Where the step's time goes, a step".to_owned());
+    for delta in &comparison.breakdown {
+        let measured = &delta.measured;
+        table.push([
+            delta.category.key().into(),
+            measured.base_ms.into(),
+            measured.new_ms.into(),
+            measured.delta_ms.value.into(),
+            if delta.proven() { "yes" } else { "no" }.into(),
+        ]);
+    }
+    table
+}
+
+/// The ops on both sides; those that did not move at all are left out.
+pub(super) fn ops(comparison: &Comparison) -> Table {
+    let columns = vec![
+        Column::new("name", "op", Format::Name),
+        Column::new("type", "type", Format::Name).optional(),
+        Column::new("base_ms", "BASE", Format::Ms),
+        Column::new("new_ms", "NEW", Format::Ms),
+        Column::new("delta_ms", "change", Format::Ms),
+        Column::new("count", "count", Format::Text).optional(),
+    ];
+    let mut table = Table::new("compare", columns);
+    table.headline = Some("Ops whose self time changed most, a step".to_owned());
+    table.top = Some(TOP_OPS);
+    for op in comparison.ops.iter().filter(|op| op.delta_ms() != 0.0) {
+        table.push([
+            op.name.as_str().into(),
+            op.op_type.as_str().into(),
+            op.base_ms.into(),
+            op.new_ms.into(),
+            op.delta_ms().into(),
+            Cell::from(format!("{} → {}", short(op.base_count), short(op.new_count))),
+        ]);
+    }
+    table
+}
+
+fn findings(comparison: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let changes = &comparison.findings;
+    let all: [(&str, &[FindingKey]); 3] =
+        [("solved", &changes.solved), ("new", &changes.new), ("left", &changes.left)];
+    if all.iter().all(|(_, findings)| findings.is_empty()) {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("Findings"))?;
+    for (word, findings) in all.iter().filter(|(_, findings)| !findings.is_empty()) {
+        let names: Vec<String> = findings.iter().map(words::finding).collect();
+        writeln!(out, "{word}: {}", names.join(", "))?;
+    }
+    Ok(())
+}

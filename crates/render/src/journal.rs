@@ -1,0 +1,83 @@
+//! The journal of experiments as a table: one row a run, what it changed, and whether that is proven.
+
+use stepscope_diagnose::compare::{Comparison, Verdict};
+use stepscope_diagnose::journal::{Entry, Journal};
+
+use crate::compare::words;
+use crate::format::{short, utc};
+use crate::table::{Cell, Column, Format, Table};
+
+/// The journal's rows, oldest first.
+pub fn table(journal: &Journal) -> Table {
+    let columns = vec![
+        Column::new("time", "recorded", Format::Text),
+        Column::new("note", "note", Format::Name),
+        Column::new("step", "step ms", Format::Text),
+        Column::new("change", "change", Format::Text),
+        Column::new("proven", "proven", Format::Text),
+        Column::new("verdict", "verdict", Format::Text),
+        Column::new("also_changed", "also changed", Format::Name).optional(),
+        Column::new("median_ms", "median", Format::Ms).hidden(),
+        Column::new("low_ms", "low", Format::Ms).hidden(),
+        Column::new("high_ms", "high", Format::Ms).hidden(),
+        Column::new("steps", "steps", Format::Count).hidden(),
+        Column::new("compared", "compared", Format::Text).hidden(),
+        Column::new("ratio", "ratio", Format::Short).hidden(),
+        Column::new("breakdown", "breakdown", Format::Text).hidden(),
+        Column::new("path", "path", Format::Name).hidden(),
+        Column::new("fingerprint", "fingerprint", Format::Text).hidden(),
+    ];
+    let mut table = Table::new("journal", columns);
+    for (entry, comparison) in journal.compared() {
+        table.push(row(entry, comparison.as_ref()));
+    }
+    if !journal.unreadable.is_empty() {
+        let lines: Vec<String> = journal.unreadable.iter().map(ToString::to_string).collect();
+        table.note(format!("Not readable and left out: line {}.", lines.join(", ")));
+    }
+    table
+}
+
+fn row(entry: &Entry, comparison: Option<&Comparison>) -> Vec<Cell> {
+    let ratio = comparison.and_then(|it| it.median).and_then(|median| median.ratio);
+    vec![
+        utc(entry.time_ms.saturating_mul(1_000_000)).into(),
+        entry.note.as_str().into(),
+        step(entry).into(),
+        ratio.map(|ratio| words::change(ratio.value)).into(),
+        comparison.map(|it| proven(it.verdict)).into(),
+        entry.verdict.as_deref().into(),
+        comparison.and_then(also_changed).into(),
+        entry.median_ms.into(),
+        entry.low_ms.into(),
+        entry.high_ms.into(),
+        entry.steps.into(),
+        comparison.map(|it| it.verdict.key()).into(),
+        ratio.map(|ratio| ratio.value).into(),
+        Cell::Map(entry.breakdown.clone()),
+        entry.path.as_str().into(),
+        entry.fingerprint.as_str().into(),
+    ]
+}
+
+/// `42.1 (40.9 to 43.3)`.
+fn step(entry: &Entry) -> Option<String> {
+    let median = short(entry.median_ms?);
+    let range = entry.low_ms.zip(entry.high_ms);
+    Some(range.map_or(median.clone(), |(low, high)| format!("{median} ({} to {})", short(low), short(high))))
+}
+
+fn proven(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "yes, faster",
+        Verdict::Slower => "yes, slower",
+        Verdict::Same => "no difference",
+        Verdict::Unclear => "no, too noisy",
+        Verdict::NotComparable => "not comparable",
+    }
+}
+
+fn also_changed(comparison: &Comparison) -> Option<String> {
+    let all: Vec<String> = comparison.comparability.differences.iter().map(words::difference).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
