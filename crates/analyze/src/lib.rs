@@ -15,6 +15,7 @@ pub mod info;
 pub mod input;
 pub mod launches;
 pub mod markers;
+pub mod memory;
 pub mod names;
 pub mod ops;
 mod owners;

@@ -2,6 +2,7 @@
 //! [`crate::table`] does the rest.
 
 pub mod input;
+pub mod memory;
 pub mod ops;
 pub mod steps;
 

@@ -5,6 +5,7 @@ pub(crate) mod export;
 mod health;
 pub(crate) mod info;
 mod input;
+mod memory;
 mod ops;
 mod steps;
 mod view;
@@ -13,7 +14,7 @@ pub(crate) use export::Exported;
 pub(crate) use view::{Grouping, View, ViewCommand};
 
 /// Every view, in the order in which the help lists them.
-pub(crate) const VIEWS: &[View] = &[steps::VIEW, ops::VIEW, input::VIEW, health::VIEW];
+pub(crate) const VIEWS: &[View] = &[steps::VIEW, ops::VIEW, input::VIEW, memory::VIEW, health::VIEW];
 
 /// Other ways to group a view's rows, chosen with `--by`.
 pub(crate) const GROUPINGS: &[Grouping] = &[Grouping { view: "ops", by: "type", table: ops::by_type }];

@@ -1,0 +1,176 @@
+//! Blocks of memory: from taking one to giving it back. A sort by address and time pairs them.
+
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Span, Time};
+
+use super::records::{self, Record};
+use crate::context::Context;
+use crate::vocabulary::op_type;
+
+/// Equal blocks that were alive at the peak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The op that took them; empty where that is unknown.
+    pub op: String,
+    /// The tensor's shape.
+    pub shape: Option<String>,
+    /// The tensor's type.
+    pub data_type: Option<String>,
+    /// What they are for: `output`, `temp`, `persist`, …
+    pub region: Option<String>,
+    /// How many.
+    pub blocks: u64,
+    /// Their size together, in bytes.
+    pub bytes: i64,
+    /// What was asked for, in bytes, where it is known.
+    pub requested: Option<i64>,
+}
+
+/// Blocks that were taken in a step and never given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leak {
+    /// The op that took them.
+    pub op: String,
+    /// The tensor's shape.
+    pub shape: Option<String>,
+    /// How many.
+    pub blocks: u64,
+    /// Their size together, in bytes.
+    pub bytes: i64,
+    /// In how many steps such a block was taken and kept.
+    pub steps: u64,
+}
+
+/// How many rows a result holds.
+const MOST_ROWS: usize = 1_000;
+/// For blocks that were never given back.
+const NEVER: u32 = u32::MAX;
+
+/// For each record the place of the one that gives its block back, or [`NEVER`].
+pub(super) fn pair(records: &[Record]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..u32::try_from(records.len()).unwrap_or(NEVER)).collect();
+    // Records are in time order, so their places are too.
+    order.sort_unstable_by_key(|&at| (records[at as usize].address, at));
+    let mut freed = vec![NEVER; records.len()];
+    for two in order.windows(2) {
+        let (take, give) = (&records[two[0] as usize], &records[two[1] as usize]);
+        if take.address == give.address && take.change >= 0 && give.change < 0 {
+            freed[two[0] as usize] = two[1];
+        }
+    }
+    freed
+}
+
+/// What the records' blocks are, put together where they are equal.
+struct Rows<'c, 't> {
+    context: &'c Context<'t>,
+    places: HashMap<Key, usize, FxBuildHasher>,
+    rows: Vec<Live>,
+}
+
+type Key = (String, Option<String>, Option<String>, Option<String>);
+
+impl Rows<'_, '_> {
+    fn add(&mut self, record: &Record) -> usize {
+        let details = records::details(self.context, record.event);
+        let op = details.op.unwrap_or_else(|| {
+            let name = record.op.map_or("", |kind| self.context.trace.kind_name(kind));
+            match op_type(name) {
+                Some(kind) => name.trim_end_matches(kind).trim_end_matches(':').to_owned(),
+                None => name.to_owned(),
+            }
+        });
+        let key = (op, details.shape, details.data_type, details.region);
+        let place = *self.places.entry(key).or_insert_with_key(|(op, shape, data_type, region)| {
+            self.rows.push(Live {
+                op: op.clone(),
+                shape: shape.clone(),
+                data_type: data_type.clone(),
+                region: region.clone(),
+                blocks: 0,
+                bytes: 0,
+                requested: None,
+            });
+            self.rows.len() - 1
+        });
+        let row = &mut self.rows[place];
+        row.blocks += 1;
+        row.bytes = row.bytes.saturating_add(record.change);
+        if let Some(requested) = details.requested {
+            row.requested = Some(row.requested.unwrap_or(0).saturating_add(requested));
+        }
+        place
+    }
+}
+
+/// What was alive at the peak, largest first.
+pub(super) fn alive(context: &Context, records: &[Record], freed: &[u32], peak: usize) -> Vec<Live> {
+    let mut rows = Rows { context, places: HashMap::default(), rows: Vec::new() };
+    for (record, &end) in records.iter().zip(freed).take(peak + 1) {
+        if record.change > 0 && (end == NEVER || end as usize > peak) {
+            rows.add(record);
+        }
+    }
+    let mut rows = rows.rows;
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.op.cmp(&b.op)));
+    rest_in_one(&mut rows);
+    rows
+}
+
+/// Puts what is beyond [`MOST_ROWS`] into one row without a name, so that the sum stays right.
+fn rest_in_one(rows: &mut Vec<Live>) {
+    if rows.len() <= MOST_ROWS {
+        return;
+    }
+    let rest = rows.split_off(MOST_ROWS - 1);
+    rows.push(Live {
+        op: String::new(),
+        shape: None,
+        data_type: None,
+        region: None,
+        blocks: rest.iter().map(|row| row.blocks).sum(),
+        bytes: rest.iter().map(|row| row.bytes).sum(),
+        requested: None,
+    });
+}
+
+/// Blocks taken within the steps and never given back. Those of the last step do not count: they may simply
+/// not have been given back yet.
+pub(super) fn leaks(
+    context: &Context,
+    records: &[Record],
+    freed: &[u32],
+    steps: &[(i64, Span)],
+) -> Vec<Leak> {
+    let Some((_, steps)) = steps.split_last() else { return Vec::new() };
+    let step_of = |time: Time| {
+        let at = steps.partition_point(|(_, span)| span.start <= time).checked_sub(1)?;
+        steps[at].1.contains(time).then_some(at)
+    };
+    let mut rows = Rows { context, places: HashMap::default(), rows: Vec::new() };
+    let mut seen: HashSet<(usize, usize), FxBuildHasher> = HashSet::default();
+    for (record, _) in records.iter().zip(freed).filter(|(record, end)| record.change > 0 && **end == NEVER) {
+        if let Some(step) = step_of(record.time) {
+            let place = rows.add(record);
+            seen.insert((place, step));
+        }
+    }
+    let mut steps_of = vec![0; rows.rows.len()];
+    seen.iter().for_each(|(place, _)| steps_of[*place] += 1);
+    let mut leaks: Vec<Leak> = rows
+        .rows
+        .into_iter()
+        .zip(steps_of)
+        .map(|(row, steps)| Leak {
+            op: row.op,
+            shape: row.shape,
+            blocks: row.blocks,
+            bytes: row.bytes,
+            steps,
+        })
+        .collect();
+    leaks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.op.cmp(&b.op)));
+    leaks.truncate(MOST_ROWS);
+    leaks
+}

@@ -1,0 +1,335 @@
+//! From events to records: one for each block taken or given back, by allocator, in time order.
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{EventId, KindId, StrId, Time, Track, Value};
+
+use crate::context::Context;
+use crate::vocabulary::Role;
+
+/// A block was taken or given back. Small: there may be millions, and what else is known of one is read again
+/// from its event where it is needed.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Record {
+    pub(super) time: Time,
+    pub(super) event: EventId,
+    pub(super) address: u64,
+    /// The block's size; negative where it was given back.
+    pub(super) change: i64,
+    /// In use afterwards.
+    pub(super) in_use: i64,
+    /// The outermost op around it.
+    pub(super) op: Option<KindId>,
+}
+
+/// The records of one allocator, in time order.
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) records: Vec<Record>,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Class {
+    Other,
+    Take,
+    GiveBack,
+    /// The sign of the size tells.
+    Either,
+    Op,
+}
+
+struct Keys {
+    allocator: Option<StrId>,
+    in_use: Option<StrId>,
+    stack: Option<StrId>,
+    size: Option<StrId>,
+    address: Option<StrId>,
+    bytes: Option<StrId>,
+    total: Option<StrId>,
+    device_kind: Option<StrId>,
+    device: Option<StrId>,
+    torch_address: Option<StrId>,
+}
+
+/// Which allocator an event is of.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Owner {
+    Named(String),
+    Device(i64, i64),
+}
+
+pub(super) fn collect(context: &Context) -> Vec<Group> {
+    let trace = context.trace;
+    let classes: Vec<Class> =
+        (0..trace.kinds().len()).map(|index| class_of(context, KindId::from_index(index))).collect();
+    if classes.iter().all(|class| matches!(class, Class::Other | Class::Op)) {
+        return Vec::new();
+    }
+    let find = |name: &str| trace.strings().find(name);
+    let keys = Keys {
+        allocator: find("allocator_name"),
+        in_use: find("bytes_allocated"),
+        stack: find("bytes_reserved"),
+        size: find("allocation_bytes"),
+        address: find("addr"),
+        bytes: find("Bytes"),
+        total: find("Total Allocated"),
+        device_kind: find("Device Type"),
+        device: find("Device Id"),
+        torch_address: find("Addr"),
+    };
+    let mut groups: Vec<(Owner, Vec<Record>)> = Vec::new();
+    let mut places: HashMap<Owner, usize, FxBuildHasher> = HashMap::default();
+    for track in trace.tracks() {
+        walk(context, track, &classes, &keys, &mut groups, &mut places);
+    }
+    groups
+        .into_iter()
+        .map(|(owner, mut records)| {
+            records.sort_by_key(|record| record.time);
+            fill_amounts(&mut records);
+            Group { name: owner_name(owner), records }
+        })
+        .collect()
+}
+
+/// Where the recorder does not say how much is in use.
+const UNSAID: i64 = i64::MIN;
+
+/// Old recorders write only the blocks. Then what is in use follows from them: as little as possible at the
+/// beginning, so that nothing is given back that was not there.
+fn fill_amounts(records: &mut [Record]) {
+    if records.iter().all(|record| record.in_use != UNSAID) {
+        return;
+    }
+    let (mut sum, mut least) = (0_i64, 0_i64);
+    for record in records.iter_mut() {
+        sum = sum.saturating_add(record.change);
+        least = least.min(sum);
+        record.in_use = sum;
+    }
+    records.iter_mut().for_each(|record| record.in_use = record.in_use.saturating_sub(least));
+}
+
+fn class_of(context: &Context, kind: KindId) -> Class {
+    match context.trace.kind_name(kind) {
+        "MemoryAllocation" => Class::Take,
+        "MemoryDeallocation" => Class::GiveBack,
+        "[memory]" => Class::Either,
+        _ if context.vocabulary().role(kind) == Role::Op => Class::Op,
+        _ => Class::Other,
+    }
+}
+
+fn walk(
+    context: &Context,
+    track: &Track,
+    classes: &[Class],
+    keys: &Keys,
+    groups: &mut Vec<(Owner, Vec<Record>)>,
+    places: &mut HashMap<Owner, usize, FxBuildHasher>,
+) {
+    let mut op: Option<(Time, KindId)> = None;
+    for (index, &kind) in track.kinds().iter().enumerate() {
+        let class = classes[kind.index()];
+        if class == Class::Other {
+            continue;
+        }
+        let span = track.span_of(index);
+        op = op.filter(|(end, _)| span.start < *end);
+        if class == Class::Op {
+            op = op.or((!span.is_empty()).then_some((span.end, kind)));
+            continue;
+        }
+        let Some((owner, address, change, in_use)) = read(context, track, index, class, keys) else {
+            continue;
+        };
+        let place = match places.get(&owner) {
+            Some(&place) => place,
+            None => {
+                places.insert(owner.clone(), groups.len());
+                groups.push((owner, Vec::new()));
+                groups.len() - 1
+            }
+        };
+        let op = op.map(|(_, kind)| kind);
+        let event = track.event_id(index);
+        groups[place].1.push(Record { time: span.start, event, address, change, in_use, op });
+    }
+}
+
+/// Allocator, address, change and amount in use.
+fn read(
+    context: &Context,
+    track: &Track,
+    index: usize,
+    class: Class,
+    keys: &Keys,
+) -> Option<(Owner, u64, i64, i64)> {
+    let (mut name, mut address, mut size, mut in_use, mut stack) = (None, None, None, None, 0);
+    let (mut device_kind, mut device) = (0, -1);
+    context.trace.args_at(track, index).visit(|key, value| {
+        let key = Some(key);
+        if key == keys.allocator {
+            name = value.as_str().map(str::to_owned);
+        } else if key == keys.address || key == keys.torch_address {
+            address = value.as_u64();
+        } else if key == keys.size || key == keys.bytes {
+            size = value.as_i64();
+        } else if key == keys.in_use || key == keys.total {
+            in_use = value.as_i64();
+        } else if key == keys.stack {
+            stack = value.as_i64().unwrap_or(0);
+        } else if key == keys.device_kind {
+            device_kind = value.as_i64().unwrap_or(0);
+        } else if key == keys.device {
+            device = value.as_i64().unwrap_or(-1);
+        }
+    });
+    let size = size?;
+    let change = match class {
+        Class::Take => size.saturating_abs(),
+        Class::GiveBack => -size.saturating_abs().max(1),
+        _ => size,
+    };
+    let owner = name.map_or(Owner::Device(device_kind, device), Owner::Named);
+    Some((
+        owner,
+        address.unwrap_or(0),
+        change,
+        in_use.map_or(UNSAID, |in_use: i64| in_use.saturating_add(stack)),
+    ))
+}
+
+/// PyTorch's numbers of sorts of devices.
+fn owner_name(owner: Owner) -> String {
+    let (kind, device) = match owner {
+        Owner::Named(name) => return name,
+        Owner::Device(kind, device) => (kind, device),
+    };
+    let kind = match kind {
+        0 => "CPU".to_owned(),
+        1 => "CUDA".to_owned(),
+        6 => "HIP".to_owned(),
+        9 => "XLA".to_owned(),
+        12 => "XPU".to_owned(),
+        13 => "MPS".to_owned(),
+        15 => "HPU".to_owned(),
+        18 => "MTIA".to_owned(),
+        20 => "PrivateUse1".to_owned(),
+        other => format!("device type {other}"),
+    };
+    if device < 0 { kind } else { format!("{kind}:{device}") }
+}
+
+/// What an event says besides its record.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Details {
+    pub(super) op: Option<String>,
+    pub(super) shape: Option<String>,
+    pub(super) data_type: Option<String>,
+    pub(super) region: Option<String>,
+    pub(super) requested: Option<i64>,
+    pub(super) reserved: Option<u64>,
+    pub(super) fragmentation: Option<f64>,
+    pub(super) lifetime_peak: Option<u64>,
+    allocated: Option<u64>,
+    stack: Option<u64>,
+    available: Option<u64>,
+}
+
+impl Details {
+    /// All that the allocator may use.
+    pub(super) fn capacity(&self) -> Option<u64> {
+        Some(self.allocated?.saturating_add(self.stack.unwrap_or(0)).saturating_add(self.available?))
+    }
+}
+
+pub(super) fn details(context: &Context, event: EventId) -> Details {
+    let mut found = Details::default();
+    let text = |value: &Value<'_>| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    context.trace.args(event).visit(|key, value| {
+        let whole = || value.as_i64().and_then(|number| u64::try_from(number).ok());
+        match context.trace.str(key) {
+            "tf_op" => found.op = text(&value),
+            "shape" => found.shape = text(&value),
+            "region_type" => found.region = text(&value),
+            "data_type" => found.data_type = data_type(&value),
+            "requested_bytes" => found.requested = value.as_i64(),
+            "fragmentation" => found.fragmentation = value.as_f64(),
+            "peak_bytes_in_use" => found.lifetime_peak = whole(),
+            "bytes_allocated" => found.allocated = whole(),
+            "bytes_reserved" => found.stack = whole(),
+            "bytes_available" => found.available = whole(),
+            "Total Reserved" => found.reserved = whole().filter(|&bytes| bytes > 0),
+            _ => {}
+        }
+    });
+    found
+}
+
+/// TensorFlow's numbers of data types; those above 100 are references to the type 100 below.
+fn data_type(value: &Value<'_>) -> Option<String> {
+    const NAMES: &[&str] = &[
+        "float",
+        "double",
+        "int32",
+        "uint8",
+        "int16",
+        "int8",
+        "string",
+        "complex64",
+        "int64",
+        "bool",
+        "qint8",
+        "quint8",
+        "qint32",
+        "bfloat16",
+        "qint16",
+        "quint16",
+        "uint16",
+        "complex128",
+        "half",
+        "resource",
+        "variant",
+        "uint32",
+        "uint64",
+        "float8_e5m2",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e4m3b11fnuz",
+        "float8_e5m2fnuz",
+        "int4",
+        "uint4",
+        "int2",
+        "uint2",
+    ];
+    let Some(number) = value.as_i64() else { return value.as_str().map(str::to_owned) };
+    let number = if number > 100 { number - 100 } else { number };
+    let place = usize::try_from(number).ok()?.checked_sub(1)?;
+    NAMES.get(place).map(|name| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::TrackId;
+
+    #[test]
+    fn amounts_that_nobody_wrote_follow_from_the_blocks() {
+        let event = EventId { track: TrackId(0), index: 0 };
+        let record =
+            |change| Record { time: Time::ZERO, event, address: 0, change, in_use: UNSAID, op: None };
+        let mut records = [record(10), record(-30), record(5)];
+        fill_amounts(&mut records);
+        assert_eq!(records.map(|record| record.in_use), [30, 0, 5], "20 were there before");
+    }
+
+    #[test]
+    fn data_types_have_names() {
+        assert_eq!(data_type(&Value::Int(1)).as_deref(), Some("float"));
+        assert_eq!(data_type(&Value::Int(114)).as_deref(), Some("bfloat16"));
+        assert_eq!(data_type(&Value::Int(0)), None);
+        assert_eq!(data_type(&Value::Int(-7)), None);
+    }
+}
