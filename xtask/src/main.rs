@@ -18,6 +18,12 @@ cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (d
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    // All paths below are the repository's, wherever in it the command was given.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if let Err(error) = std::env::set_current_dir(&root) {
+        eprintln!("error: cannot enter {}: {error}", root.display());
+        return ExitCode::FAILURE;
+    }
     let outcome = match args[..] {
         ["check"] => check(),
         ["arrows"] => arrows::check(),
