@@ -1,4 +1,5 @@
 //! Runs the binary as a user would, from the repository's root, and writes down all that came of it.
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
