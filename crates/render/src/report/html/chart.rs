@@ -1,0 +1,224 @@
+//! Drawings of time by category: stacked bars, one a step, as inline SVG, and the breakdown of one step.
+
+use stepscope_analyze::Category;
+use stepscope_analyze::statistics::quantile;
+
+use super::page::{Html, tag, text};
+use crate::format::{decimal, duration_ms, percent};
+use crate::report::palette::color;
+use crate::words::terms;
+
+/// The drawing's size in its own units.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 230.0;
+/// Room for the scale at the left and for the numbers below.
+const LEFT: f64 = 58.0;
+const BELOW: f64 = 20.0;
+const ABOVE: f64 = 8.0;
+/// More steps than this are put together, so that every bar can be seen and the file stays small.
+const BARS: usize = 240;
+/// A step this many times the median is cut off at the top: the others would be too small to see.
+const CUT: f64 = 4.0;
+
+/// One bar of the step chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it is, e.g. the step's number.
+    pub label: String,
+    /// Milliseconds by category, in the order in which they are stacked from below.
+    pub owners: Vec<(Category, f64)>,
+}
+
+impl Bar {
+    fn length(&self) -> f64 {
+        self.owners.iter().map(|(_, ms)| ms).sum()
+    }
+
+    fn title(&self) -> String {
+        let mut owners: Vec<&(Category, f64)> = self.owners.iter().filter(|(_, ms)| *ms > 0.0).collect();
+        owners.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let lines: Vec<String> =
+            owners.iter().map(|(category, ms)| format!("{} {}", category.key(), duration_ms(*ms))).collect();
+        format!("{}: {}\n{}", self.label, duration_ms(self.length()), lines.join("\n"))
+    }
+}
+
+/// The step chart with its legend; nothing without bars.
+pub fn steps(bars: &[Bar]) -> Html {
+    if bars.is_empty() {
+        return Html::new();
+    }
+    let bars = pooled(bars);
+    let mut lengths: Vec<f64> = bars.iter().map(Bar::length).collect();
+    lengths.sort_by(f64::total_cmp);
+    let middle = quantile(&lengths, 0.5).unwrap_or(0.0);
+    let longest = lengths.last().copied().unwrap_or(0.0);
+    let top = if middle > 0.0 { longest.min(middle * CUT) } else { longest }.max(f64::MIN_POSITIVE) * 1.04;
+    let scale = Scale { top, width: (WIDTH - LEFT) / bars.len() as f64 };
+    let mut drawing = scale.grid();
+    for (place, bar) in bars.iter().enumerate() {
+        drawing.push(&scale.bar(place, bar));
+    }
+    drawing.push(&scale.middle(middle));
+    drawing.push(&scale.numbers(&bars));
+    let view = format!("0 0 {WIDTH} {HEIGHT}");
+    let attributes = [
+        ("class", "chart"),
+        ("viewBox", view.as_str()),
+        ("role", "img"),
+        ("aria-label", "Time of each step by category"),
+    ];
+    [tag("svg", &attributes, drawing), legend(&bars)].into_iter().collect()
+}
+
+/// From time to the drawing's units.
+struct Scale {
+    top: f64,
+    width: f64,
+}
+
+impl Scale {
+    fn y(&self, ms: f64) -> f64 {
+        let share = (ms / self.top).clamp(0.0, 1.0);
+        ABOVE + (1.0 - share) * (HEIGHT - ABOVE - BELOW)
+    }
+
+    fn grid(&self) -> Html {
+        let step = round_step(self.top / 4.0);
+        let lines = (0..=8).map(|n| f64::from(n) * step).take_while(|ms| *ms <= self.top);
+        let line = |ms: f64| {
+            let (y, below) = (decimal(self.y(ms), 1), decimal(self.y(ms) + 4.0, 1));
+            let (left, right, edge) = (decimal(LEFT, 0), format!("{WIDTH}"), decimal(LEFT - 8.0, 0));
+            let grid = [("class", "grid"), ("x1", &*left), ("x2", &*right), ("y1", &*y), ("y2", &*y)];
+            let label = [("x", edge.as_str()), ("y", below.as_str()), ("text-anchor", "end")];
+            let named = if ms == 0.0 { "0".to_owned() } else { duration_ms(ms) };
+            [tag("line", &grid, Html::new()), tag("text", &label, Html::text(&named))]
+                .into_iter()
+                .collect::<Html>()
+        };
+        lines.map(line).collect()
+    }
+
+    fn bar(&self, place: usize, bar: &Bar) -> Html {
+        let gap = if self.width > 6.0 { 2.0 } else { self.width * 0.15 };
+        let x = plain(LEFT + place as f64 * self.width + gap / 2.0);
+        let width = plain(self.width - gap);
+        let mut inner = tag("title", &[], Html::text(&bar.title()));
+        let mut below = 0.0;
+        for (category, ms) in bar.owners.iter().filter(|(_, ms)| *ms > 0.0) {
+            let (high, low) = (self.y(below + ms), self.y(below));
+            below += ms;
+            let (y, height) = (plain(high), plain(low - high));
+            let attributes = [
+                ("x", &*x),
+                ("y", &*y),
+                ("width", &*width),
+                ("height", &*height),
+                ("fill", color(*category)),
+            ];
+            inner.push(&tag("rect", &attributes, Html::new()));
+        }
+        tag("g", &[("class", "step")], inner)
+    }
+
+    fn middle(&self, ms: f64) -> Html {
+        let (y, left, right) = (plain(self.y(ms)), plain(LEFT), plain(WIDTH));
+        let line = [("class", "middle"), ("x1", &*left), ("x2", &*right), ("y1", &*y), ("y2", &*y)];
+        tag("line", &line, tag("title", &[], Html::text(&format!("median {}", duration_ms(ms)))))
+    }
+
+    /// A few step numbers below the bars.
+    fn numbers(&self, bars: &[Bar]) -> Html {
+        let every = bars.len().div_ceil(12);
+        let numbered = bars.iter().enumerate().step_by(every.max(1));
+        let number = |(place, bar): (usize, &Bar)| {
+            let x = plain(LEFT + (place as f64 + 0.5) * self.width);
+            let y = plain(HEIGHT - 5.0);
+            let label = bar.label.split_whitespace().last().unwrap_or_default();
+            tag("text", &[("x", &*x), ("y", &*y), ("text-anchor", "middle")], Html::text(label))
+        };
+        numbered.map(number).collect()
+    }
+}
+
+/// A coordinate without thousands separators.
+fn plain(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// The next of 1, 2 or 5 times a power of ten.
+fn round_step(at_least: f64) -> f64 {
+    let power = 10_f64.powf(at_least.max(f64::MIN_POSITIVE).log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .find(|step| *step >= at_least)
+        .unwrap_or(at_least)
+}
+
+/// At most [`BARS`] bars: neighbours are put together, each the mean of its steps.
+fn pooled(bars: &[Bar]) -> Vec<Bar> {
+    let size = bars.len().div_ceil(BARS).max(1);
+    if size == 1 {
+        return bars.to_vec();
+    }
+    bars.chunks(size)
+        .map(|chunk| {
+            let owners = Category::ALL.map(|category| {
+                let all = chunk.iter().flat_map(|bar| &bar.owners).filter(|(owner, _)| *owner == category);
+                (category, all.map(|(_, ms)| ms).sum::<f64>() / chunk.len() as f64)
+            });
+            let label = chunk
+                .first()
+                .map_or(String::new(), |bar| format!("mean of {} steps from {}", chunk.len(), bar.label));
+            Bar { label, owners: owners.to_vec() }
+        })
+        .collect()
+}
+
+fn legend(bars: &[Bar]) -> Html {
+    let used = |category: &Category| {
+        bars.iter().any(|bar| bar.owners.iter().any(|(owner, ms)| owner == category && *ms > 0.0))
+    };
+    let entry = |category: Category| {
+        tag("span", &[], [swatch(category), Html::text(category.key())].into_iter().collect())
+    };
+    tag("div", &[("class", "legend")], Category::ALL.into_iter().filter(used).map(entry).collect())
+}
+
+fn swatch(category: Category) -> Html {
+    let style = format!("background:{}", color(category));
+    tag("i", &[("class", "swatch"), ("style", &style)], Html::new())
+}
+
+/// Who owns a step: one stacked bar, and a row for each category.
+pub fn breakdown(rows: &[(Category, f64, f64)]) -> Html {
+    let Some(&(_, _, largest)) = rows.first() else { return Html::new() };
+    let part = |&(category, ms, share): &(Category, f64, f64)| {
+        let style = format!("background:{};width:{}%", color(category), plain(share * 100.0));
+        let title = format!("{} {} ({})", category.key(), duration_ms(ms), percent(share));
+        tag("span", &[("style", &style), ("title", &title)], Html::new())
+    };
+    let stack = tag("div", &[("class", "stack")], rows.iter().map(part).collect());
+    let row = |&(category, ms, share): &(Category, f64, f64)| {
+        let length = if largest > 0.0 { share / largest * 100.0 } else { 0.0 };
+        let style = format!("background:{};width:{}%", color(category), plain(length));
+        let track = tag("span", &[("style", &style)], Html::new());
+        let name = [swatch(category), Html::text(category.key())].into_iter().collect();
+        tag(
+            "div",
+            &[],
+            [
+                tag("span", &[("class", "name")], name),
+                text("span", "soft about", terms::category(category)),
+                tag("span", &[("class", "track")], track),
+                text("span", "number", &duration_ms(ms)),
+                text("span", "number soft", &percent(share)),
+            ]
+            .into_iter()
+            .collect(),
+        )
+    };
+    let owners = tag("div", &[("class", "owners")], rows.iter().map(row).collect());
+    [stack, owners].into_iter().collect()
+}

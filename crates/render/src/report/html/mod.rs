@@ -1,0 +1,170 @@
+//! The report as one self-contained HTML file: verdict, key figures, step chart, breakdown, findings, tables that
+//! sort, facts of the run, health.
+//!
+//! [`page`] holds what is safe and general, [`chart`] and [`parts`] the pieces; other pages use them too.
+
+pub mod chart;
+pub mod page;
+pub mod parts;
+
+use std::io::{self, Write};
+
+use stepscope_analyze::summary::HostSummary;
+
+use self::chart::Bar;
+use self::page::{Html, tag, text};
+use self::parts::{Value, figures, table};
+use super::Report;
+use crate::format::{bytes, duration_ms, plural, thousands};
+use crate::words::{quoted, share, terms};
+
+pub use page::{Section, html_page};
+
+/// Ops that are listed.
+const OPS: usize = 200;
+/// Troubles of the recording that are listed.
+const TROUBLES: usize = 100;
+
+/// Writes the page.
+pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let sections = [
+        Section::new("", overview(report)),
+        Section::new(format!("Where the {} goes", report.whole()), chart::breakdown(&report.by_share())),
+        Section::new("Step by step", steps(report)),
+        Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
+        Section::new("Ops", ops(report)),
+        Section::new("Devices", devices(report)),
+        Section::new("The run", run(report)),
+        Section::new("About the recording", health(report)),
+    ];
+    let kicker = format!("stepscope report · {} · {}", report.target, report.session);
+    out.write_all(html_page(&report.verdict(), &kicker, &sections).as_bytes())
+}
+
+fn overview(report: &Report) -> Html {
+    let mut all = Vec::new();
+    let mut add = |value: String, label: String| all.push((value, label));
+    match (report.summary.step_ms, report.bound()) {
+        (Some(moments), Some(host)) => {
+            let (one, many) = terms::step_kind(host.kind);
+            add(duration_ms(moments.median), format!("median {one}"));
+            add(duration_ms(moments.p90), format!("90th percentile, longest {}", duration_ms(moments.max)));
+            let apart = terms::all_set_apart(host).map_or(String::new(), |apart| format!(", {apart}"));
+            add(thousands(report.summary.count as u64), format!("{many} {}{apart}", terms::how(&host.how)));
+        }
+        _ => add(duration_ms(report.summary.length_ms()), report.step_line().join(" · ")),
+    }
+    if let Some(gain) = report.findings.iter().find_map(|finding| finding.gain_ms.filter(|gain| *gain > 0.0))
+    {
+        let length = report.summary.length_ms();
+        let part = if length > 0.0 { format!(" ({})", share(gain / length)) } else { String::new() };
+        add(format!("−{}", duration_ms(gain)), format!("at most, a step, from the first fix{part}"));
+    }
+    let mut body = figures(&all);
+    if let Some(by) = report.bounded_by() {
+        let sentence = Html::sentence(&format!("The step is bound by {by}."));
+        body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
+    }
+    if let Some(anyway) = report.despite() {
+        body.push(&tag("p", &[("style", "margin:12px 0 0")], Html::sentence(&anyway)));
+    }
+    body
+}
+
+fn steps(report: &Report) -> Html {
+    let Some(host) = report.bound().filter(|host| !host.whole_capture) else { return Html::new() };
+    chart::steps(&bars(host))
+}
+
+fn bars(host: &HostSummary) -> Vec<Bar> {
+    let (one, _) = terms::step_kind(host.kind);
+    host.counted()
+        .map(|step| Bar {
+            label: format!("{one} {}", step.number),
+            owners: step.shares.owners().map(|(category, time)| (category, time.ms())).collect(),
+        })
+        .collect()
+}
+
+fn ops(report: &Report) -> Html {
+    let rows: Vec<Vec<Value>> = report
+        .ops
+        .iter()
+        .take(OPS)
+        .map(|op| {
+            vec![
+                Value::Name(op.name.clone()),
+                Value::Text(op.op_type.clone()),
+                Value::Text(op.place().to_owned()),
+                Value::Count(op.count),
+                Value::Ms(op.total_ms),
+                Value::Ms(op.self_ms),
+                Value::Share(Some(op.fraction).filter(|share| share.is_finite())),
+            ]
+        })
+        .collect();
+    let mut body = table(&["op", "type", "where", "count", "total ms", "self ms", "share"], &rows);
+    let more = report.ops.len().saturating_sub(OPS) as u64;
+    if more > 0 {
+        body.push(&text("p", "soft", &format!("… and {}.", plural(more, "more", "more"))));
+    }
+    body
+}
+
+fn devices(report: &Report) -> Html {
+    let rows: Vec<Vec<Value>> = report
+        .summary
+        .hosts
+        .iter()
+        .flat_map(|host| host.devices.iter().map(move |device| (host, device)))
+        .map(|(host, device)| {
+            vec![
+                Value::Text(host.host.clone()),
+                Value::Text(device.id.clone()),
+                Value::Text(device.name.clone()),
+                Value::Text(terms::device_kind(device.kind).to_owned()),
+                Value::Share(device.busy_fraction),
+                Value::Count(device.steps_seen as u64),
+            ]
+        })
+        .collect();
+    table(&["host", "device", "model", "kind", "busy", "steps seen"], &rows)
+}
+
+fn run(report: &Report) -> Html {
+    let rows: Vec<Vec<Value>> = report
+        .sources
+        .iter()
+        .map(|source| {
+            vec![
+                Value::Text(source.host.clone()),
+                Value::Name(source.path.clone()),
+                Value::Text(source.format.clone()),
+                Value::Text(bytes(source.bytes as f64)),
+                Value::Count(source.events),
+            ]
+        })
+        .collect();
+    let framework = report.bound().map(|host| terms::framework(host.framework));
+    let mut facts: Vec<String> = framework.into_iter().map(str::to_owned).collect();
+    facts.push(format!("session {}", quoted(&report.session)));
+    facts.push(plural(report.summary.hosts.len() as u64, "host", "hosts"));
+    let facts = tag("p", &[("class", "soft")], Html::sentence(&facts.join(" · ")));
+    [facts, table(&["host", "file", "format", "size", "events"], &rows)].into_iter().collect()
+}
+
+fn health(report: &Report) -> Html {
+    let rows: Vec<Vec<Value>> = report
+        .health
+        .iter()
+        .take(TROUBLES)
+        .map(|row| {
+            let texts = [row.severity, row.id, row.message.as_str()];
+            texts.map(|text| Value::Text(text.to_owned())).to_vec()
+        })
+        .collect();
+    if rows.is_empty() {
+        return Html::text("Nothing is wrong with it.");
+    }
+    table(&["severity", "id", "what"], &rows)
+}

@@ -1,0 +1,152 @@
+//! One self-contained HTML page: no network, no fonts or scripts from elsewhere, light and dark, printable.
+//!
+//! [`Html`] is markup that is safe by construction: text and attributes are escaped on the way in, and element
+//! names are literals. Whatever a trace holds, it cannot become markup. The parts here know nothing of reports,
+//! so that other pages (a comparison, say) are made of the same ones.
+
+use std::fmt::Write;
+
+use crate::format::printable;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Markup that is safe to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Html(String);
+
+impl Html {
+    /// Nothing.
+    pub fn new() -> Self {
+        Html::default()
+    }
+
+    /// Text that means itself.
+    pub fn text(text: &str) -> Self {
+        let mut html = Html::new();
+        html.escape(text);
+        html
+    }
+
+    /// A sentence in which names and code stand between backticks.
+    pub fn sentence(text: &str) -> Self {
+        let parts: Vec<&str> = text.split('`').collect();
+        if parts.len().is_multiple_of(2) {
+            return Html::text(text);
+        }
+        let mut html = Html::new();
+        for (place, part) in parts.into_iter().enumerate() {
+            if place % 2 == 1 {
+                html.push(&tag("code", &[], Html::text(part)));
+            } else {
+                html.escape(part);
+            }
+        }
+        html
+    }
+
+    /// Adds more.
+    pub fn push(&mut self, more: &Html) {
+        self.0.push_str(&more.0);
+    }
+
+    /// Is there nothing in it?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The markup.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn escape(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                '\n' => self.0.push('\n'),
+                c if c.is_control() => self.0.push(' '),
+                c => self.0.push(c),
+            }
+        }
+    }
+}
+
+impl FromIterator<Html> for Html {
+    fn from_iter<T: IntoIterator<Item = Html>>(parts: T) -> Self {
+        let mut html = Html::new();
+        parts.into_iter().for_each(|part| html.push(&part));
+        html
+    }
+}
+
+/// An element with attributes and what is in it.
+pub fn tag(name: &'static str, attributes: &[(&'static str, &str)], inner: Html) -> Html {
+    let mut html = Html(format!("<{name}"));
+    for (key, value) in attributes {
+        // Writing to a String cannot fail.
+        let _ = write!(html.0, " {key}=\"");
+        html.escape(value);
+        html.0.push('"');
+    }
+    html.0.push('>');
+    html.push(&inner);
+    let _ = write!(html.0, "</{name}>");
+    html
+}
+
+/// Text in an element.
+pub fn text(name: &'static str, class: &str, content: &str) -> Html {
+    tag(name, &[("class", class)], Html::text(content))
+}
+
+/// A part of a page.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// What is in it.
+    pub body: Html,
+}
+
+impl Section {
+    /// A section.
+    pub fn new(title: impl Into<String>, body: Html) -> Self {
+        Section { title: title.into(), body }
+    }
+}
+
+/// A whole page: a small line above, the answer, and the sections below it.
+pub fn html_page(title: &str, kicker: &str, sections: &[Section]) -> String {
+    let mut body = tag(
+        "header",
+        &[],
+        [text("p", "kicker", kicker), tag("h1", &[], Html::sentence(title))].into_iter().collect(),
+    );
+    for section in sections.iter().filter(|section| !section.body.is_empty()) {
+        let mut inner = Html::new();
+        if !section.title.is_empty() {
+            inner.push(&text("h2", "", &section.title));
+        }
+        inner.push(&section.body);
+        body.push(&tag("section", &[], inner));
+    }
+    let made =
+        format!("Made by stepscope {}. This file loads nothing from anywhere.", env!("CARGO_PKG_VERSION"));
+    body.push(&tag("footer", &[], Html::text(&made)));
+    let title = Html::text(&printable(&title.replace('`', "")));
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>{STYLE}</style></head>\n\
+         <body><main>{}</main>\n<script>{SCRIPT}</script></body></html>\n",
+        title.as_str(),
+        body.as_str()
+    )
+}

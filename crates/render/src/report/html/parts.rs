@@ -1,0 +1,90 @@
+//! Parts that pages are made of: key figures, tables that sort, findings.
+
+use stepscope_diagnose::Finding;
+
+use super::page::{Html, tag, text};
+use crate::format::{decimal, percent, printable, thousands};
+use crate::report::promise;
+use crate::words;
+
+/// Key figures: the value large, what it is below.
+pub fn figures(all: &[(String, String)]) -> Html {
+    let figure = |(value, label): &(String, String)| {
+        let inner = [
+            tag("div", &[("class", "value")], Html::sentence(value)),
+            tag("div", &[("class", "label")], Html::sentence(label)),
+        ];
+        tag("div", &[("class", "figure")], inner.into_iter().collect())
+    };
+    tag("div", &[("class", "figures")], all.iter().map(figure).collect())
+}
+
+/// A cell of a table that sorts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// A name, which may be long.
+    Name(String),
+    /// A whole number.
+    Count(u64),
+    /// Milliseconds.
+    Ms(f64),
+    /// A fraction, shown as per cent; unknown without.
+    Share(Option<f64>),
+}
+
+impl Value {
+    fn is_number(&self) -> bool {
+        !matches!(self, Value::Text(_) | Value::Name(_))
+    }
+
+    fn cell(&self) -> Html {
+        let number = |shown: String, value: f64| {
+            tag("td", &[("class", "number"), ("data-value", &value.to_string())], Html::text(&shown))
+        };
+        match self {
+            Value::Text(text) => tag("td", &[], Html::text(&printable(text))),
+            Value::Name(name) => {
+                tag("td", &[("class", "breaks")], tag("code", &[], Html::text(&printable(name))))
+            }
+            Value::Count(count) => number(thousands(*count), *count as f64),
+            Value::Ms(ms) => number(decimal(*ms, 3), *ms),
+            Value::Share(Some(share)) => number(percent(*share), *share),
+            Value::Share(None) => text("td", "number", crate::format::UNKNOWN),
+        }
+    }
+}
+
+/// A table that sorts by a click; nothing without rows.
+pub fn table(titles: &[&str], rows: &[Vec<Value>]) -> Html {
+    let Some(first) = rows.first() else { return Html::new() };
+    let head = titles.iter().zip(first).map(|(title, value)| {
+        let class = if value.is_number() { "number" } else { "" };
+        tag("th", &[("class", class), ("scope", "col")], Html::text(title))
+    });
+    let body = rows.iter().map(|row| tag("tr", &[], row.iter().map(Value::cell).collect()));
+    let inner = [tag("thead", &[], tag("tr", &[], head.collect())), tag("tbody", &[], body.collect())];
+    tag("div", &[("class", "scroll")], tag("table", &[], inner.into_iter().collect()))
+}
+
+/// A finding with its evidence and advice.
+pub fn finding(finding: &Finding) -> Html {
+    let words = words::words(finding);
+    let mut tags = text("span", "badge", finding.severity.key());
+    tags.push(&tag("span", &[], Html::text(finding.id.key())));
+    if let Some(promise) = promise(finding) {
+        tags.push(&tag("span", &[], Html::text(&promise)));
+    }
+    let sure = format!("{} sure", words::share(finding.confidence));
+    tags.push(&tag("span", &[], Html::text(&sure)));
+    let item = |sentence: &String| tag("li", &[], Html::sentence(sentence));
+    let inner = [
+        tag("div", &[("class", "tags")], tags),
+        tag("h3", &[], Html::sentence(&words.summary)),
+        tag("ul", &[], words.evidence.iter().map(item).collect()),
+        tag("ol", &[], words.advice.iter().map(item).collect()),
+    ];
+    let class = format!("finding {}", finding.severity.key());
+    tag("div", &[("class", &class)], inner.into_iter().collect())
+}

@@ -1,0 +1,136 @@
+//! The report for pull requests: compact Markdown as GitHub and GitLab read it.
+//!
+//! Text from a trace never becomes markup: in sentences it stands in code spans, in tables it is escaped.
+
+use std::io::{self, Write};
+
+use stepscope_diagnose::Severity;
+
+use super::{Report, promise};
+use crate::format::{decimal, duration_ms, middle_cut, percent, printable, thousands};
+use crate::words;
+
+/// Ops that are shown.
+const OPS: usize = 5;
+/// Bars are drawn in so many characters.
+const BAR: usize = 20;
+
+/// Writes the report.
+pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "### {}\n", sentence(&report.verdict()))?;
+    if let Some(anyway) = report.despite() {
+        writeln!(out, "{}\n", sentence(&anyway))?;
+    }
+    let mut facts = report.step_line();
+    facts.extend(report.bounded_by().map(|by| format!("bound by {by}")));
+    writeln!(out, "{}\n", sentence(&facts.join(" · ")))?;
+    breakdown(report, out)?;
+    findings(report, out)?;
+    ops(report, out)?;
+    health(report, out)
+}
+
+fn breakdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let rows = report.by_share();
+    let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
+    writeln!(out, "| {} | time | share | |\n|:--|--:|--:|:--|", report.whole())?;
+    for (category, ms, share) in rows {
+        let filled = if largest > 0.0 { (share / largest * BAR as f64).round() as usize } else { 0 };
+        let bar = "█".repeat(filled.min(BAR));
+        writeln!(out, "| {} | {} | {} | {bar} |", category.key(), duration_ms(ms), percent(share))?;
+    }
+    writeln!(out)
+}
+
+fn findings(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    for (place, finding) in report.findings.iter().enumerate() {
+        let mark = match finding.severity {
+            Severity::Critical => "🔴",
+            Severity::Warning => "🟠",
+            Severity::Info => "🔵",
+        };
+        let words = words::words(finding);
+        let promise = promise(finding).map_or(String::new(), |promise| format!(" — {promise}"));
+        let open = if place == 0 { " open" } else { "" };
+        writeln!(out, "<details{open}><summary>{mark} <b>{}</b>{promise}</summary>\n", finding.id.key())?;
+        writeln!(out, "{}\n", sentence(&words.summary))?;
+        words.evidence.iter().try_for_each(|fact| writeln!(out, "- {}", sentence(fact)))?;
+        writeln!(out)?;
+        let numbered = words.advice.iter().enumerate();
+        numbered.into_iter().try_for_each(|(n, advice)| writeln!(out, "{}. {}", n + 1, sentence(advice)))?;
+        writeln!(out, "\n</details>\n")?;
+    }
+    Ok(())
+}
+
+fn ops(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    if report.ops.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "| op | type | where | count | self | share |\n|:--|:--|:--|--:|--:|--:|")?;
+    for op in report.ops.iter().take(OPS) {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} ms | {} |",
+            cell(&op.name),
+            cell(&op.op_type),
+            op.place(),
+            thousands(op.count),
+            decimal(op.self_ms, 3),
+            percent(op.fraction)
+        )?;
+    }
+    writeln!(out)
+}
+
+fn health(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let troubles: Vec<_> = report.health.iter().filter(|row| row.severity != "info").take(5).collect();
+    for row in &troubles {
+        writeln!(out, "- recording, {}: {}", row.severity, escaped(&row.message))?;
+    }
+    if troubles.is_empty() { Ok(()) } else { writeln!(out) }
+}
+
+/// A sentence of ours, with names from the trace in its code spans. Outside of these nothing may be markup.
+fn sentence(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backticks leaves a span open: then nothing is a span.
+    if parts.len().is_multiple_of(2) {
+        return escaped(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (place, part) in parts.iter().enumerate() {
+        if place % 2 == 1 {
+            out.push_str(&format!("`{}`", printable(part)));
+        } else {
+            out.push_str(&escaped(part));
+        }
+    }
+    out
+}
+
+/// Text whose characters mean themselves.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // Somebody of that name should not get a message.
+            '@' => out.push_str("&#64;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A name in a table's cell: a code span, in which only the bar has to be escaped.
+fn cell(name: &str) -> String {
+    let clean = printable(name).replace('`', "'").replace('|', "\\|");
+    format!("`{}`", middle_cut(&clean, 60))
+}

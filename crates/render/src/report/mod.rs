@@ -1,0 +1,294 @@
+//! The report: the answer first, then what it rests on. One [`Report`], four forms: text for the terminal, JSON
+//! for programs, Markdown for pull requests, and one self-contained HTML file.
+
+pub mod html;
+mod json;
+mod markdown;
+mod palette;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use stepscope_analyze::Category;
+use stepscope_analyze::health::Issue;
+use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_diagnose::{Finding, FindingId};
+
+use crate::format::{duration_ms, plural};
+use crate::health;
+use crate::words::{self, quoted, share, terms};
+
+pub use html::write_html;
+pub use json::write_json;
+pub use markdown::write_markdown;
+pub use palette::color;
+pub use text::write_text;
+
+/// Everything that `report` tells.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the user asked for, as written; named in the commands to run next.
+    pub target: String,
+    /// The session that was taken.
+    pub session: String,
+    /// All sessions that were found, newest first.
+    pub sessions: Vec<String>,
+    /// The files.
+    pub sources: Vec<SourceRow>,
+    /// What is wrong with the recording, worst first.
+    pub health: Vec<HealthRow>,
+    /// Steps and their breakdown.
+    pub summary: Summary,
+    /// Ops, those that matter most first.
+    pub ops: Vec<OpRow>,
+    /// Findings, the verdict first.
+    pub findings: Vec<Finding>,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct SourceRow {
+    /// Where it lies.
+    pub path: String,
+    /// Its format.
+    pub format: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The host that it was recorded on.
+    pub host: String,
+    /// How many events it has.
+    pub events: u64,
+}
+
+/// A trouble of the recording, in words.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct HealthRow {
+    /// The name that programs know it by.
+    pub id: &'static str,
+    /// `error`, `warning` or `info`.
+    pub severity: &'static str,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
+
+impl HealthRow {
+    /// The words for one trouble.
+    pub fn of(issue: &Issue) -> Self {
+        let worded = health::words(issue);
+        let message = match worded.fix {
+            Some(fix) => format!("{}; fix: {fix}", worded.message),
+            None => worded.message,
+        };
+        HealthRow { id: issue.trouble.id(), severity: health::severity(issue.trouble.severity()), message }
+    }
+}
+
+/// One op, over the steps that count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpRow {
+    /// Its own name, with its scope.
+    pub name: String,
+    /// Its type.
+    pub op_type: String,
+    /// Did it run on a device, rather than on the host?
+    pub on_device: bool,
+    /// How often it ran.
+    pub count: u64,
+    /// From its starts to its ends, in milliseconds.
+    pub total_ms: f64,
+    /// Without what runs inside it.
+    pub self_ms: f64,
+    /// Its share of all ops' self time.
+    pub fraction: f64,
+}
+
+impl OpRow {
+    fn place(&self) -> &'static str {
+        if self.on_device { "device" } else { "host" }
+    }
+}
+
+impl Report {
+    /// The answer in one sentence.
+    pub fn verdict(&self) -> String {
+        match self.findings.first() {
+            Some(finding) => words::summary(finding),
+            None => self.nothing_found(),
+        }
+    }
+
+    /// Where the first finding doubts the recording: what it shows all the same.
+    pub fn despite(&self) -> Option<String> {
+        let first = self.findings.first().filter(|finding| finding.id.is_about_trust())?;
+        let other = self.findings.iter().find(|finding| !finding.id.is_about_trust())?;
+        let so_far = if first.id == FindingId::OverheadDistorts { "Still" } else { "So far as it goes" };
+        Some(format!("{so_far}: {}", uncapitalised(&words::summary(other))))
+    }
+
+    fn nothing_found(&self) -> String {
+        let shares = self.by_share();
+        let most: Vec<String> = shares
+            .iter()
+            .take(3)
+            .map(|(category, _, part)| format!("{} {}", category.key(), share(*part)))
+            .collect();
+        match self.summary.step_ms {
+            Some(moments) => format!(
+                "Nothing stands out: a step takes {} ({}).",
+                duration_ms(moments.median),
+                most.join(", ")
+            ),
+            None if most.is_empty() => "Nothing to tell: there is no time in this recording.".to_owned(),
+            None => format!("Nothing stands out: of the whole capture, {}.", most.join(", ")),
+        }
+    }
+
+    /// Who owns the step, the largest share first: category, milliseconds, share.
+    fn by_share(&self) -> Vec<(Category, f64, f64)> {
+        let mut rows: Vec<(Category, f64, f64)> = self
+            .summary
+            .breakdown_ms
+            .iter()
+            .map(|&(category, ms)| (category, ms, self.summary.fraction(category)))
+            .collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+        rows
+    }
+
+    fn bound(&self) -> Option<&HostSummary> {
+        self.summary.bound()
+    }
+
+    /// The step-time line, in parts: `39.8 ms median`, `41.2 ms p90`, `12 steps marked train`, …
+    fn step_line(&self) -> Vec<String> {
+        let Some(host) = self.bound() else { return vec!["nothing was recorded".to_owned()] };
+        let Some(moments) = self.summary.step_ms else {
+            let length = duration_ms(self.summary.length_ms());
+            let why = if host.whole_capture { terms::how(&host.how) } else { "no step counts".to_owned() };
+            let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
+            return [Some(format!("whole capture, {length}")), Some(why), apart]
+                .into_iter()
+                .flatten()
+                .collect();
+        };
+        let (one, many) = terms::step_kind(host.kind);
+        let steps = plural(self.summary.count as u64, one, many);
+        let mut parts = vec![format!("{} median", duration_ms(moments.median))];
+        parts.push(format!("{} p90", duration_ms(moments.p90)));
+        parts.push(format!("{steps} {}", terms::how(&host.how)));
+        parts.extend(terms::all_set_apart(host));
+        parts
+    }
+
+    /// Which host and device bound the step, where there is a choice.
+    fn bounded_by(&self) -> Option<String> {
+        let host = self.bound()?;
+        let device = host.bounding_device.and_then(|place| host.devices.get(place));
+        let device = device.map(|device| {
+            let busy = device.busy_fraction.map_or(String::new(), |busy| format!(", busy {}", share(busy)));
+            format!("{}{busy}", quoted(&device.name))
+        });
+        let among = |count: usize, what: &str| {
+            if count > 1 { format!(" (of {count} {what})") } else { String::new() }
+        };
+        let device = device.map(|device| format!("{device}{}", among(host.devices.len(), "devices")));
+        let hosts = self.summary.hosts.len();
+        let named = (hosts > 1).then(|| format!("host {}{}", quoted(&host.host), among(hosts, "hosts")));
+        match (device, named) {
+            (None, None) => None,
+            (Some(device), None) => Some(device),
+            (None, Some(host)) => Some(host),
+            (Some(device), Some(host)) => Some(format!("{device}, {host}")),
+        }
+    }
+
+    /// Sessions that were left aside.
+    fn other_sessions(&self) -> Option<String> {
+        let others = self.sessions.iter().filter(|name| **name != self.session).count() as u64;
+        (others > 0).then(|| {
+            format!(
+                "session {}; {} there too, see `--session`",
+                quoted(&self.session),
+                plural(others, "other is", "others are")
+            )
+        })
+    }
+
+    /// What the time of a breakdown is of.
+    fn whole(&self) -> &'static str {
+        if self.summary.step_ms.is_some() { "step" } else { "capture" }
+    }
+
+    /// Commands that lead on from here.
+    fn next_commands(&self) -> Vec<String> {
+        let view = self
+            .findings
+            .iter()
+            .find(|finding| !finding.id.is_about_trust())
+            .map(|finding| view_for(finding.id));
+        let target = shell_word(&self.target);
+        let first = view.unwrap_or("steps");
+        let mut commands = vec![format!("stepscope {first} {target}")];
+        if first != "ops" {
+            commands.push(format!("stepscope ops {target}"));
+        }
+        commands.push(format!("stepscope compare {target} AFTER"));
+        commands
+    }
+}
+
+/// The view that shows most about a finding.
+fn view_for(id: FindingId) -> &'static str {
+    match id {
+        FindingId::InputBound => "input",
+        FindingId::Retracing | FindingId::Recompilation => "functions",
+        FindingId::ComputeBound
+        | FindingId::OpDominates
+        | FindingId::EagerDispatch
+        | FindingId::DispatchBound
+        | FindingId::OutputBound => "ops",
+        FindingId::HostPython => "scopes",
+        FindingId::KernelLaunchBound
+        | FindingId::SmallKernels
+        | FindingId::LowPrecisionUnused
+        | FindingId::LowOccupancy
+        | FindingId::UncoalescedAccess
+        | FindingId::SharedMemoryLimited => "kernels",
+        FindingId::DeviceIdle
+        | FindingId::SyncStall
+        | FindingId::TransferBound
+        | FindingId::CommunicationBound
+        | FindingId::Straggler => "devices",
+        FindingId::MemoryGrowth | FindingId::MemoryPressure | FindingId::MemoryFragmentation => "memory",
+        FindingId::InferenceLatency => "inference",
+        FindingId::TruncatedTrace | FindingId::NoDeviceTrace | FindingId::NoSteps => "health",
+        FindingId::StartupProfiled
+        | FindingId::TooFewSteps
+        | FindingId::OverheadDistorts
+        | FindingId::StepVariance => "steps",
+    }
+}
+
+/// A path as one word of a shell's line.
+fn shell_word(path: &str) -> String {
+    let path = crate::format::printable(path);
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@,~".contains(c);
+    if !path.is_empty() && path.chars().all(plain) {
+        path
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
+fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// What a finding could win: `could win up to 34.9 ms a step (88 %)`.
+fn promise(finding: &Finding) -> Option<String> {
+    let gain = finding.gain_ms.filter(|gain| *gain > 0.0)?;
+    Some(format!("could win up to {} a step", duration_ms(gain)))
+}

@@ -1,0 +1,201 @@
+//! Reports made by hand, for tests.
+
+use stepscope_analyze::Category;
+use stepscope_analyze::breakdown::Shares;
+use stepscope_analyze::steps::{How, Origin, SetApart, StepKind};
+use stepscope_analyze::summary::{DeviceRow, HostSummary, StepRow, Summary};
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_diagnose::finding::{Cause, Loader, OpCost, Pipeline};
+use stepscope_diagnose::{Finding, FindingId, Severity};
+use stepscope_trace::{DeviceKind, Dur, Span, Time};
+
+use super::{HealthRow, OpRow, Report, SourceRow};
+
+const NS_PER_US: i64 = 1_000;
+
+/// A step of the given number, from when, with so many microseconds a category.
+pub(crate) fn step(number: i64, start_us: i64, owners: &[(Category, i64)]) -> StepRow {
+    let mut shares = Shares::default();
+    for &(category, us) in owners {
+        shares.add(category, Dur::from_us(us));
+    }
+    let start = Time::from_ns(start_us * NS_PER_US);
+    StepRow { number, span: Span::new(start, start + shares.total()), shares, set_apart: None }
+}
+
+/// A host with those steps.
+pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> HostSummary {
+    HostSummary {
+        host: name.to_owned(),
+        framework,
+        origin: Origin::Marker,
+        how: How::Marker("train".to_owned()),
+        kind: StepKind::Training,
+        whole_capture: false,
+        steps,
+        devices: vec![DeviceRow {
+            id: "host".to_owned(),
+            name: "CPU".to_owned(),
+            kind: DeviceKind::Cpu,
+            busy_fraction: Some(0.09),
+            steps_seen: 12,
+        }],
+        bounding_device: None,
+        asynchronous: false,
+        device_unseen: false,
+        hidden_communication_ms: 0.0,
+        hidden_copies_ms: 0.0,
+        events: 4_321,
+    }
+}
+
+/// A finding with what the engine would set.
+pub(crate) fn settled(mut finding: Finding, fraction: f64, step_ms: f64, category: Category) -> Finding {
+    finding.fraction = Some(fraction);
+    finding.claims = vec![(category, fraction * step_ms)];
+    finding.gain_ms = finding.winnable.map(|share| share * fraction * step_ms);
+    finding
+}
+
+/// A loop that waits for a sequential map.
+pub(crate) fn input_bound() -> Report {
+    let mut steps: Vec<StepRow> = (0..12)
+        .map(|number| {
+            let input = 34_100 + (number * 7) % 5 * 400;
+            let owners = [
+                (Category::Input, input),
+                (Category::Compute, 3_200),
+                (Category::Dispatch, 900),
+                (Category::Python, 600),
+            ];
+            step(number, number * 40_000, &owners)
+        })
+        .collect();
+    steps[0].set_apart = Some(SetApart::Startup);
+    let summary = Summary::finish(vec![host("trainer", Framework::TensorFlow, steps)]);
+    let (length, waits) = (summary.length_ms(), summary.fraction(Category::Input));
+    let pipeline = Pipeline {
+        bounding_stage: Some("ParallelMapV2".to_owned()),
+        written_as: Some("MapDataset:1".to_owned()),
+        after: Some("TensorSlice".to_owned()),
+        stage_ms: Some(34.2),
+        parallelism: Some(1.0),
+        ..Pipeline::default()
+    };
+    let cause = Cause::Input { loader: Loader::TfData(pipeline), wait_ms: waits * length };
+    let mut input =
+        Finding::new(FindingId::InputBound, Severity::Critical, cause, Framework::TensorFlow).sure(0.95);
+    input.winnable = Some(1.0);
+    let growth = Cause::Growth {
+        allocator: "GPU_0_bfc".to_owned(),
+        bytes_per_step: 4_194_304.0,
+        kept: vec![("train_step/dense/MatMul".to_owned(), 1.0)],
+    };
+    let growth = Finding::new(FindingId::MemoryGrowth, Severity::Warning, growth, Framework::TensorFlow)
+        .about("GPU_0_bfc")
+        .sure(0.8);
+    Report {
+        target: "logs/".to_owned(),
+        session: "2026_01_31_12_00_00".to_owned(),
+        sessions: vec!["2026_01_31_12_00_00".to_owned(), "2026_01_30_09_00_00".to_owned()],
+        sources: vec![SourceRow {
+            path: "logs/plugins/profile/2026_01_31_12_00_00/trainer.xplane.pb".to_owned(),
+            format: "xplane".to_owned(),
+            bytes: 123_456,
+            host: "trainer".to_owned(),
+            events: 4_321,
+        }],
+        health: vec![HealthRow {
+            id: "short-capture",
+            severity: "warning",
+            message: "the capture is very short: 480 ms; fix: profile at least ten steps after warm-up"
+                .to_owned(),
+        }],
+        summary,
+        ops: [
+            ("train_step/dense/MatMul", "MatMul", 24, 21.3, 0.55),
+            ("train_step/Relu", "Relu", 12, 6.1, 0.16),
+        ]
+        .map(|(name, op_type, count, ms, fraction)| OpRow {
+            name: name.to_owned(),
+            op_type: op_type.to_owned(),
+            on_device: false,
+            count,
+            total_ms: ms * 1.1,
+            self_ms: ms,
+            fraction,
+        })
+        .to_vec(),
+        findings: vec![settled(input, waits, length, Category::Input), growth],
+    }
+}
+
+/// A capture in which nothing repeats.
+pub(crate) fn no_steps() -> Report {
+    let mut whole =
+        host("trainer", Framework::Jax, vec![step(0, 0, &[(Category::Idle, 900), (Category::Compute, 100)])]);
+    whole.whole_capture = true;
+    whole.origin = Origin::None;
+    whole.how = How::Nothing;
+    let finding = Finding::new(FindingId::NoSteps, Severity::Warning, Cause::NothingRepeats, Framework::Jax);
+    Report {
+        summary: Summary::finish(vec![whole]),
+        findings: vec![finding],
+        ops: Vec::new(),
+        ..input_bound()
+    }
+}
+
+/// A device that computes, with findings of several sorts.
+pub(crate) fn on_device() -> Report {
+    let steps = (0..40)
+        .map(|number| {
+            let stall = if number % 13 == 7 { 9_000 } else { 200 };
+            let owners = [
+                (Category::Compute, 21_000 + (number * 37) % 11 * 130),
+                (Category::Communication, 4_200),
+                (Category::TransferIn, 1_500),
+                (Category::Launch, 2_600),
+                (Category::Sync, stall),
+            ];
+            step(100 + number, number * 31_000, &owners)
+        })
+        .collect();
+    let mut gpu = host("worker-0", Framework::PyTorch, steps);
+    gpu.devices = vec![DeviceRow {
+        id: "/device:GPU:0".to_owned(),
+        name: "NVIDIA A100-SXM4-40GB".to_owned(),
+        kind: DeviceKind::Gpu,
+        busy_fraction: Some(0.86),
+        steps_seen: 40,
+    }];
+    gpu.bounding_device = Some(0);
+    let summary = Summary::finish(vec![gpu]);
+    let (length, compute) = (summary.length_ms(), summary.fraction(Category::Compute));
+    let op = |op_type: &str, ms_per_step: f64, share: f64| OpCost {
+        op_type: op_type.to_owned(),
+        example: Some(format!("layer/{op_type}")),
+        ms_per_step,
+        count_per_step: 24.0,
+        share,
+    };
+    let cause = Cause::Compute {
+        top: vec![op("aten::addmm", 12.0, 0.55), op("aten::gelu", 3.0, 0.14)],
+        on_device: true,
+    };
+    let bound =
+        Finding::new(FindingId::ComputeBound, Severity::Info, cause, Framework::PyTorch).about("aten::addmm");
+    let mut shared = Finding::new(
+        FindingId::CommunicationBound,
+        Severity::Warning,
+        Cause::Communication { ms: 4.2, hidden_ms: 1.4 },
+        Framework::PyTorch,
+    );
+    shared.winnable = Some(1.0);
+    let part = summary.fraction(Category::Communication);
+    let findings = vec![
+        settled(bound, compute, length, Category::Compute),
+        settled(shared, part, length, Category::Communication),
+    ];
+    Report { summary, findings, ..input_bound() }
+}

@@ -1,0 +1,250 @@
+//! What people and programs get, on reports made by hand.
+
+use serde_json::Value;
+use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_diagnose::finding::{Cause, OpCost};
+use stepscope_diagnose::{Finding, FindingId, Severity};
+
+use super::sample::{input_bound, no_steps, on_device, settled};
+use super::{Report, write_json, write_markdown, write_text};
+use crate::Style;
+
+fn json(report: &Report) -> Value {
+    let mut out = Vec::new();
+    write_json(report, &mut out).unwrap();
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn text(report: &Report, style: Style) -> String {
+    let mut out = Vec::new();
+    write_text(report, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn markdown(report: &Report) -> String {
+    let mut out = Vec::new();
+    write_markdown(report, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn sorted<const N: usize>(mut names: [&str; N]) -> Vec<&str> {
+    names.sort_unstable();
+    names.to_vec()
+}
+
+#[test]
+fn json_has_the_contract_s_keys_and_no_others() {
+    let json = json(&input_bound());
+    let top = ["schema", "sources", "health", "steps", "breakdown", "devices", "ops", "findings"];
+    assert_eq!(keys(&json), sorted(top));
+    assert_eq!(json["schema"], "stepscope.report.v1");
+    assert_eq!(keys(&json["sources"][0]), sorted(["path", "format", "bytes", "host", "events"]));
+    assert_eq!(keys(&json["health"][0]), sorted(["id", "severity", "message"]));
+    let steps = [
+        "count",
+        "origin",
+        "how",
+        "dropped",
+        "mean_ms",
+        "median_ms",
+        "p90_ms",
+        "p99_ms",
+        "stddev_ms",
+        "per_step",
+    ];
+    assert_eq!(keys(&json["steps"]), sorted(steps));
+    let step = &json["steps"]["per_step"][0];
+    assert_eq!(keys(step), sorted(["index", "name", "start_ms", "duration_ms", "breakdown"]));
+    assert_eq!(keys(&json["breakdown"][0]), sorted(["category", "ms_per_step", "fraction"]));
+    assert_eq!(keys(&json["devices"][0]), sorted(["id", "name", "kind", "busy_fraction", "steps_seen"]));
+    assert_eq!(
+        keys(&json["ops"][0]),
+        sorted(["name", "type", "where", "count", "total_ms", "self_ms", "fraction"])
+    );
+    let finding = [
+        "id",
+        "severity",
+        "subject",
+        "fraction",
+        "gain_ms_per_step",
+        "confidence",
+        "summary",
+        "evidence",
+        "advice",
+    ];
+    assert_eq!(keys(&json["findings"][0]), sorted(finding));
+}
+
+#[test]
+fn json_counts_only_steps_that_count_and_they_add_up() {
+    let json = json(&input_bound());
+    let steps = &json["steps"];
+    assert_eq!((steps["count"].as_u64(), steps["dropped"].as_u64()), (Some(11), Some(1)));
+    assert_eq!((&steps["origin"], &steps["how"]), (&"marker".into(), &"marked `train`".into()));
+    let rows = steps["per_step"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["index"]), (11, &1.into()), "the first one is start-up");
+    for row in rows {
+        let sum: f64 = row["breakdown"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+        assert!((sum - row["duration_ms"].as_f64().unwrap()).abs() < 1e-6);
+    }
+    let shares: f64 =
+        json["breakdown"].as_array().unwrap().iter().filter_map(|row| row["fraction"].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn without_steps_figures_are_null_and_the_breakdown_is_of_the_capture() {
+    let json = json(&no_steps());
+    let steps = &json["steps"];
+    assert_eq!((&steps["origin"], &steps["count"]), (&"none".into(), &0.into()));
+    assert_eq!((&steps["dropped"], &steps["per_step"]), (&0.into(), &Value::Array(Vec::new())));
+    assert!(["mean_ms", "median_ms", "p90_ms", "p99_ms", "stddev_ms"].iter().all(|key| steps[key].is_null()));
+    assert_eq!(json["breakdown"][0]["category"], "idle");
+    assert_eq!(json["findings"][0]["id"], "no-steps");
+}
+
+#[test]
+fn what_is_not_a_number_is_null() {
+    let mut report = input_bound();
+    report.ops[0].fraction = f64::NAN;
+    report.findings[0].gain_ms = Some(f64::INFINITY);
+    let json = json(&report);
+    assert!(json["ops"][0]["fraction"].is_null());
+    assert!(json["findings"][0]["gain_ms_per_step"].is_null());
+}
+
+#[test]
+fn json_is_the_same_every_time() {
+    let once = |report: &Report| {
+        let mut out = Vec::new();
+        write_json(report, &mut out).unwrap();
+        out
+    };
+    assert_eq!(once(&input_bound()), once(&input_bound()));
+}
+
+#[test]
+fn an_empty_report_is_a_report_all_the_same() {
+    let empty = Report {
+        summary: stepscope_analyze::summary::Summary::finish(Vec::new()),
+        findings: Vec::new(),
+        ops: Vec::new(),
+        sources: Vec::new(),
+        health: Vec::new(),
+        ..input_bound()
+    };
+    assert_eq!(json(&empty)["steps"]["origin"], "none");
+    assert!(text(&empty, Style::PLAIN).starts_with("Nothing to tell"));
+    assert!(markdown(&empty).starts_with("### Nothing to tell"));
+    assert!(html(&empty).contains("Nothing to tell"));
+}
+
+fn html(report: &Report) -> String {
+    let mut out = Vec::new();
+    super::write_html(report, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_text_of_a_slow_input() {
+    insta::assert_snapshot!(text(&input_bound(), Style::PLAIN));
+}
+
+#[test]
+fn the_text_of_a_busy_device() {
+    insta::assert_snapshot!(text(&on_device(), Style::PLAIN));
+}
+
+#[test]
+fn the_text_without_steps() {
+    insta::assert_snapshot!(text(&no_steps(), Style::PLAIN));
+}
+
+#[test]
+fn text_fits_one_screen() {
+    for report in [input_bound(), no_steps(), on_device()] {
+        for width in [None, Some(80), Some(200)] {
+            let text = text(&report, Style { color: false, width });
+            assert!(text.lines().count() <= 40, "{text}");
+            // A line of code is not broken, so a narrow terminal may wrap it.
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        }
+    }
+}
+
+#[test]
+fn colour_is_written_only_when_asked_for() {
+    assert!(!text(&on_device(), Style::PLAIN).contains('\x1b'));
+    assert!(text(&on_device(), Style { color: true, width: Some(100) }).contains("\x1b[38;5;32m"));
+}
+
+#[test]
+fn a_doubtful_recording_still_says_what_it_shows() {
+    let mut report = input_bound();
+    report.findings.insert(
+        0,
+        Finding::new(
+            FindingId::StartupProfiled,
+            Severity::Warning,
+            Cause::Startup { steps: 3, steady: 1, share: 0.8 },
+            Framework::Keras,
+        ),
+    );
+    let text = text(&report, Style::PLAIN);
+    assert!(text.starts_with("Start-up profiled: 3 warm-up steps hold 80 %"), "{text}");
+    assert!(text.contains("So far as it goes: input-bound"), "{text}");
+    assert!(text.contains("profile_batch=(10, 20)"), "{text}");
+}
+
+#[test]
+fn the_markdown_of_a_slow_input() {
+    insta::assert_snapshot!(markdown(&input_bound()));
+}
+
+/// A report in which every name tries to be markup.
+pub(super) fn hostile() -> Report {
+    let evil = "</code><script>alert(1)</script>|`x` \"'&@all\x1b[31m";
+    let mut report = input_bound();
+    report.ops[0].name = evil.to_owned();
+    report.ops[0].op_type = evil.to_owned();
+    report.session = evil.to_owned();
+    report.target = evil.to_owned();
+    report.sources[0].path = evil.to_owned();
+    report.sources[0].host = evil.to_owned();
+    report.health[0].message = evil.to_owned();
+    report.summary.hosts[0].host = evil.to_owned();
+    report.summary.hosts[0].how = stepscope_analyze::steps::How::Marker(evil.to_owned());
+    report.summary.hosts[0].devices[0].name = evil.to_owned();
+    let op = OpCost {
+        op_type: evil.to_owned(),
+        example: Some(evil.to_owned()),
+        ms_per_step: 20.0,
+        count_per_step: 1.0,
+        share: 0.6,
+    };
+    let finding =
+        Finding::new(FindingId::OpDominates, Severity::Critical, Cause::Op(op), Framework::TensorFlow);
+    report.findings.insert(0, settled(finding.about(evil), 0.5, 40.0, Category::Compute));
+    report
+}
+
+#[test]
+fn names_never_become_markup_or_escapes() {
+    let text = text(&hostile(), Style::PLAIN);
+    assert!(!text.contains('\x1b'));
+    let markdown = markdown(&hostile());
+    assert!(!markdown.contains('\x1b'));
+    for line in markdown.lines().filter(|line| line.contains("<script>")) {
+        // Only inside a code span, which shows it as it is.
+        assert!(line.split('`').step_by(2).all(|outside| !outside.contains("<script>")), "{line}");
+    }
+    let html = html(&hostile());
+    assert_eq!(html.matches("<script").count(), 1, "only our own");
+    assert!(!html.contains("alert(1)</script>"));
+    assert!(html.contains("&lt;script&gt;"));
+}

@@ -1,0 +1,273 @@
+//! The report for people at a terminal: the first line is the answer, and all of it fits one screen.
+
+use std::io::{self, Write};
+
+use stepscope_analyze::Category;
+use stepscope_diagnose::{Finding, Severity};
+
+use super::{Report, palette, promise};
+use crate::format::{self, duration_ms, printable, thousands};
+use crate::style::Style;
+use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
+use crate::words::{self, terms};
+
+/// Lines are at most this long, also where the terminal is wider: longer ones read badly.
+const WIDEST: usize = 100;
+/// Ops that are shown.
+const OPS: usize = 5;
+/// Findings that are shown after the verdict.
+const OTHERS: usize = 5;
+/// Troubles of the recording that are shown.
+const TROUBLES: usize = 3;
+/// Facts and pieces of advice that are shown of the verdict.
+const FACTS: usize = 4;
+/// The longest bar.
+const BAR: usize = 32;
+/// Shares below this are summed up in one line.
+const SMALL: f64 = 0.005;
+
+/// Writes the report.
+pub fn write_text(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page { width: style.width.map_or(WIDEST, |width| width.clamp(40, WIDEST)), style, out };
+    page.verdict(report)?;
+    page.steps(report)?;
+    page.breakdown(report)?;
+    page.ops(report)?;
+    page.findings(report)?;
+    page.health(report)?;
+    page.next(report)
+}
+
+struct Page<'a> {
+    width: usize,
+    style: Style,
+    out: &'a mut dyn Write,
+}
+
+impl Page<'_> {
+    fn verdict(&mut self, report: &Report) -> io::Result<()> {
+        for line in wrapped(&printable(&report.verdict()), self.width, 0) {
+            writeln!(self.out, "{}", self.style.bold(&line))?;
+        }
+        match report.despite() {
+            Some(anyway) => self.paragraph(&anyway, "", ""),
+            None => Ok(()),
+        }
+    }
+
+    fn steps(&mut self, report: &Report) -> io::Result<()> {
+        writeln!(self.out)?;
+        let label = if report.summary.step_ms.is_some() { "step" } else { "time" };
+        self.labelled(label, &report.step_line().join(" · "))?;
+        if let Some(by) = report.bounded_by() {
+            self.labelled("bound by", &by)?;
+        }
+        match report.other_sessions() {
+            Some(note) => self.labelled("session", &note),
+            None => Ok(()),
+        }
+    }
+
+    fn breakdown(&mut self, report: &Report) -> io::Result<()> {
+        let rows = report.by_share();
+        let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
+        self.heading(&format!("where the {} goes", report.whole()))?;
+        let (shown, small): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, share)| *share >= SMALL);
+        for (category, ms, share) in shown {
+            self.bar(category, ms, share, largest)?;
+        }
+        if !small.is_empty() {
+            let names: Vec<&str> = small.iter().map(|(category, _, _)| category.key()).collect();
+            let rest = format!("  below 0.5 % each: {}", names.join(", "));
+            writeln!(self.out, "{}", self.style.dim(&rest))?;
+        }
+        Ok(())
+    }
+
+    fn bar(&mut self, category: Category, ms: f64, share: f64, largest: f64) -> io::Result<()> {
+        let eighths = if largest > 0.0 { (share / largest * (BAR * 8) as f64).round() as usize } else { 0 };
+        let bar = bar(eighths.clamp(1, BAR * 8));
+        let padding = " ".repeat(BAR.saturating_sub(bar.chars().count()));
+        let bar = if self.style.color {
+            format!("\x1b[38;5;{}m{bar}\x1b[0m{padding}", palette::terminal(category))
+        } else {
+            format!("{bar}{padding}")
+        };
+        let figures = format!("{:>9} {:>7}", duration_ms(ms), format::percent(share));
+        let line = format!("  {:<15} {bar} {figures}", category.key());
+        let about = terms::category(category);
+        // 15 + 32 + 17 and the spaces between: what is left is for the explanation.
+        if self.width >= 70 + about.chars().count() {
+            writeln!(self.out, "{line}  {}", self.style.dim(about))
+        } else {
+            writeln!(self.out, "{line}")
+        }
+    }
+
+    fn ops(&mut self, report: &Report) -> io::Result<()> {
+        if report.ops.is_empty() {
+            return Ok(());
+        }
+        self.heading("ops that matter")?;
+        let mut table = Table::new(
+            "ops",
+            vec![
+                Column::new("name", "  op", Format::Name),
+                Column::new("type", "type", Format::Name),
+                Column::new("where", "where", Format::Text).optional(),
+                Column::new("count", "count", Format::Count),
+                Column::new("self_ms", "self", Format::Ms),
+                Column::new("fraction", "share", Format::Percent),
+            ],
+        );
+        for op in report.ops.iter().take(OPS) {
+            table.push([
+                Cell::from(format!("  {}", op.name)),
+                op.op_type.as_str().into(),
+                op.place().into(),
+                op.count.into(),
+                op.self_ms.into(),
+                op.fraction.into(),
+            ]);
+        }
+        let style = Style { width: Some(self.width), ..self.style };
+        let picked = table.pick(&Select::default(), None).map_err(io::Error::other)?;
+        write_table(&table, &picked, style, self.out)
+    }
+
+    fn findings(&mut self, report: &Report) -> io::Result<()> {
+        let Some((verdict, others)) = report.findings.split_first() else { return Ok(()) };
+        self.heading("what to do")?;
+        self.tag(verdict)?;
+        let words = words::words(verdict);
+        for fact in words.evidence.iter().take(FACTS) {
+            self.paragraph(fact, "    · ", "      ")?;
+        }
+        for advice in &words.advice {
+            self.paragraph(advice, "    → ", "      ")?;
+        }
+        for finding in others.iter().take(OTHERS) {
+            self.other(finding)?;
+        }
+        match others.len().saturating_sub(OTHERS) {
+            0 => Ok(()),
+            more => {
+                let rest = format!("  … and {} more; --json lists all", thousands(more as u64));
+                writeln!(self.out, "{}", self.style.dim(&rest))
+            }
+        }
+    }
+
+    /// `  critical  input-bound · could win up to 34.9 ms a step`
+    fn tag(&mut self, finding: &Finding) -> io::Result<()> {
+        let promise = promise(finding).map_or(String::new(), |promise| format!(" · {promise}"));
+        let id = finding.id.key();
+        writeln!(self.out, "  {} {}{}", self.severity(finding), self.style.bold(id), self.style.dim(&promise))
+    }
+
+    fn other(&mut self, finding: &Finding) -> io::Result<()> {
+        let words = words::words(finding);
+        let label = self.severity(finding);
+        let text = printable(&words.summary);
+        for (place, line) in wrapped(&text, self.width, 12).iter().enumerate() {
+            let label = if place == 0 { label.as_str() } else { "        " };
+            writeln!(self.out, "  {label} {line}")?;
+        }
+        match words.advice.first() {
+            Some(advice) => self.paragraph(advice, "    → ", "      "),
+            None => Ok(()),
+        }
+    }
+
+    /// The severity, always eight characters wide.
+    fn severity(&self, finding: &Finding) -> String {
+        let text = format!("{:<8}", finding.severity.key());
+        match finding.severity {
+            Severity::Critical => self.style.red(&text),
+            Severity::Warning => self.style.yellow(&text),
+            Severity::Info => self.style.cyan(&text),
+        }
+        .into_owned()
+    }
+
+    /// What is wrong with the recording; equal messages of many hosts are told once. Mere remarks are left to
+    /// `health`.
+    fn health(&mut self, report: &Report) -> io::Result<()> {
+        let mut told: Vec<(&super::HealthRow, u64)> = Vec::new();
+        for row in report.health.iter().filter(|row| row.severity != "info") {
+            match told.iter_mut().find(|(known, _)| *known == row) {
+                Some((_, times)) => *times += 1,
+                None => told.push((row, 1)),
+            }
+        }
+        if told.is_empty() {
+            return Ok(());
+        }
+        self.heading("about the recording")?;
+        for (row, times) in told.iter().take(TROUBLES) {
+            let times = if *times > 1 { format!(" (on {times} hosts)") } else { String::new() };
+            self.paragraph(&format!("{}: {}{times}", row.severity, row.message), "  ", "    ")?;
+        }
+        match told.len().saturating_sub(TROUBLES) {
+            0 => Ok(()),
+            more => writeln!(self.out, "  … and {more} more, see `stepscope health`"),
+        }
+    }
+
+    fn next(&mut self, report: &Report) -> io::Result<()> {
+        writeln!(self.out)?;
+        self.labelled("next", &report.next_commands().join(" · "))
+    }
+
+    fn heading(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "\n{}", self.style.bold(text))
+    }
+
+    fn labelled(&mut self, label: &str, text: &str) -> io::Result<()> {
+        let text = printable(text);
+        for (place, line) in wrapped(&text, self.width, 9).iter().enumerate() {
+            let label = format!("{:<8}", if place == 0 { label } else { "" });
+            writeln!(self.out, "{} {line}", self.style.dim(&label))?;
+        }
+        Ok(())
+    }
+
+    fn paragraph(&mut self, text: &str, first: &str, later: &str) -> io::Result<()> {
+        let text = printable(text);
+        for (place, line) in wrapped(&text, self.width, later.chars().count()).iter().enumerate() {
+            writeln!(self.out, "{}{line}", if place == 0 { first } else { later })?;
+        }
+        Ok(())
+    }
+}
+
+/// A bar of so many eighths of a character.
+fn bar(eighths: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+}
+
+/// Breaks text between words into lines of at most `width` less `indent` characters.
+fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let room = width.saturating_sub(indent).max(20);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let word_length = word.chars().count();
+        if length > 0 && length + 1 + word_length > room {
+            lines.push(std::mem::take(&mut line));
+            length = 0;
+        }
+        if length > 0 {
+            line.push(' ');
+            length += 1;
+        }
+        line.push_str(word);
+        length += word_length;
+    }
+    if length > 0 {
+        lines.push(line);
+    }
+    lines
+}

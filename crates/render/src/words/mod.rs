@@ -1,0 +1,162 @@
+//! Findings in words: what is wrong, the numbers that show it, and what to do about it.
+//!
+//! `stepscope-diagnose` hands over a [`Finding`] with typed facts; here, and nowhere else, it becomes sentences.
+//! Advice names the user's own thing (a stage, a function, an op, a line of Python), speaks the language of the
+//! framework that wrote the trace, leaves out what is already there, and ends with how to check the fix. Names
+//! from a trace stand between backticks, shortened and without control characters.
+
+mod building;
+mod compute;
+mod device;
+mod host;
+mod input;
+mod many;
+mod memory;
+mod pacing;
+pub mod terms;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+use stepscope_diagnose::finding::Cause;
+use stepscope_diagnose::{Finding, FindingId};
+
+use crate::format::{decimal, duration_ms, middle_cut, printable};
+
+/// A finding as people read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// One sentence with the numbers that matter.
+    pub summary: String,
+    /// What was measured, one fact a line.
+    pub evidence: Vec<String>,
+    /// What to do, the best first; the last says how to check it.
+    pub advice: Vec<String>,
+}
+
+/// The sentence that says what is wrong.
+pub fn summary(finding: &Finding) -> String {
+    words(finding).summary
+}
+
+/// The facts behind it.
+pub fn evidence(finding: &Finding) -> Vec<String> {
+    words(finding).evidence
+}
+
+/// What to do about it.
+pub fn advice(finding: &Finding) -> Vec<String> {
+    words(finding).advice
+}
+
+/// All words for a finding.
+pub fn words(finding: &Finding) -> Words {
+    let mut words = worded(finding);
+    words.evidence.extend(place(finding));
+    words.advice.extend(check(finding));
+    words
+}
+
+fn worded(finding: &Finding) -> Words {
+    match &finding.cause {
+        Cause::Damage { what, offset } => trust::damage(what, *offset),
+        Cause::Dropped { count } => trust::dropped(*count, finding.framework),
+        Cause::DeviceMissing { errors } => trust::device_missing(errors, finding.framework),
+        Cause::NothingRepeats => trust::nothing_repeats(finding.framework),
+        Cause::Startup { steps, steady, share } => trust::startup(*steps, *steady, *share, finding.framework),
+        Cause::FewSteps { count, how } => trust::few_steps(*count, how, finding.framework),
+        Cause::Overhead { events_per_ms, python_frames } => {
+            trust::overhead(*events_per_ms, *python_frames, finding.framework)
+        }
+        Cause::Input { loader, wait_ms } => input::words(finding, loader, *wait_ms),
+        Cause::Compute { top, on_device } => compute::bound(finding, top, *on_device),
+        Cause::Op(op) => compute::one_op(finding, op),
+        Cause::Rebuilt { functions, steps } => building::words(finding, functions, *steps),
+        Cause::Eager { ops_per_step, us_per_op } => host::eager(finding, *ops_per_step, *us_per_op),
+        Cause::Dispatch { ms, ops_per_step } => host::dispatch(finding, *ms, *ops_per_step),
+        Cause::Python { lines } => host::python(finding, lines),
+        Cause::Output { ops } => host::output(finding, ops),
+        Cause::Kernels { per_step, mean_us, launch_us, busy } => {
+            device::kernels(finding, *per_step, *mean_us, *launch_us, *busy)
+        }
+        Cause::Idle { busy, meanwhile } => device::idle(*busy, meanwhile),
+        Cause::Sync { ms } => device::sync(finding, *ms),
+        Cause::Transfer { directions, hidden_ms } => device::transfer(finding, directions, *hidden_ms),
+        Cause::Communication { ms, hidden_ms } => many::communication(finding, *ms, *hidden_ms),
+        Cause::Slowest { name, ms, usual_ms, of } => many::slowest(name, *ms, *usual_ms, *of),
+        Cause::MatrixUnits { share, kernel } => compute::matrix_units(finding, *share, kernel),
+        Cause::Occupancy { kernel, occupancy, limiter, share } => {
+            compute::occupancy(kernel, *occupancy, limiter.as_deref(), *share)
+        }
+        Cause::Growth { allocator, bytes_per_step, kept } => {
+            memory::growth(finding.framework, allocator, *bytes_per_step, kept)
+        }
+        Cause::Pressure { allocator, peak_bytes, capacity_bytes } => {
+            memory::pressure(finding.framework, allocator, *peak_bytes, *capacity_bytes)
+        }
+        Cause::Fragmentation { allocator, share } => {
+            memory::fragmentation(finding.framework, allocator, *share)
+        }
+        Cause::Variance { spread, tail, varies } => pacing::variance(*spread, *tail, *varies),
+        Cause::Latency { count, p50_ms, p90_ms, p99_ms, mostly } => {
+            pacing::latency(finding.framework, *count, [*p50_ms, *p90_ms, *p99_ms], *mostly)
+        }
+    }
+}
+
+/// Where to look, as a time in the trace.
+fn place(finding: &Finding) -> Option<String> {
+    let place = finding.place.as_ref()?;
+    let (from, to) = (place.span.start.ms(), place.span.end.ms());
+    Some(format!("See {} to {} ms on {}.", decimal(from, 3), decimal(to, 3), quoted(&place.host)))
+}
+
+/// How to check that mending it paid.
+fn check(finding: &Finding) -> Option<String> {
+    let checked = "Check it: record again and run `stepscope compare BEFORE AFTER`";
+    match finding.gain_ms {
+        Some(gain) if gain > 0.0 => {
+            let most = finding.claims.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            let what = most.map_or("the step", |(category, _)| category.key());
+            Some(format!("{checked}; `{what}` can fall by up to {} a step.", duration_ms(gain)))
+        }
+        _ if finding.id == FindingId::ComputeBound || finding.id.is_about_trust() => None,
+        _ => Some(format!("{checked}.")),
+    }
+}
+
+/// A name from the trace inside a sentence: short, printable, between backticks.
+pub(crate) fn quoted(name: &str) -> String {
+    let clean: String = printable(name).chars().map(|c| if c == '`' { '\'' } else { c }).collect();
+    format!("`{}`", middle_cut(clean.trim(), 70))
+}
+
+/// A share inside a sentence: `88 %`, `4.5 %`.
+pub(crate) fn share(fraction: f64) -> String {
+    let per_cent = fraction * 100.0;
+    format!("{} %", decimal(per_cent, usize::from(per_cent.abs() < 9.95)))
+}
+
+/// What a finding owns of the step: `34.9 ms of 39.8 ms (88 %)`; `fallback_ms` where it owns nothing.
+fn owned(finding: &Finding, fallback_ms: f64) -> String {
+    match (finding.claimed_ms(), finding.fraction) {
+        (ms, Some(fraction)) if ms > 0.0 && fraction > 0.0 => {
+            format!("{} of {} ({})", duration_ms(ms), duration_ms(ms / fraction), share(fraction))
+        }
+        _ => format!("{} a step", duration_ms(fallback_ms)),
+    }
+}
+
+/// A list in a sentence: `a, b and c`.
+fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+/// The same text as an owned list.
+fn lines<const N: usize>(all: [&str; N]) -> Vec<String> {
+    all.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,133 @@
+//! Words for the typed vocabulary of the analyses: categories, frameworks, how steps were found, why one does
+//! not count, and the title of each finding.
+
+use stepscope_analyze::Category;
+use stepscope_analyze::steps::{How, Origin, SetApart, StepKind};
+use stepscope_analyze::summary::HostSummary;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_diagnose::FindingId;
+use stepscope_trace::DeviceKind;
+
+use super::quoted;
+use crate::format::{plural, thousands};
+
+/// What a category's time is, in a few words.
+pub fn category(category: Category) -> &'static str {
+    match category {
+        Category::Compute => "the model's own ops",
+        Category::Communication => "collectives not hidden under compute",
+        Category::TransferIn => "copies to the device, not hidden",
+        Category::TransferOut => "copies from the device, not hidden",
+        Category::TransferDevice => "copies between devices, not hidden",
+        Category::Input => "waiting for the next batch",
+        Category::Tracing => "building graphs from Python",
+        Category::Compile => "compiling graphs",
+        Category::Launch => "launching work on an idle device",
+        Category::Dispatch => "the framework around the ops",
+        Category::Python => "the loop's own Python",
+        Category::Output => "checkpoints, summaries, results",
+        Category::Sync => "host blocked, device idle",
+        Category::Idle => "nothing runs, cause unknown",
+    }
+}
+
+/// The name of a framework.
+pub fn framework(framework: Framework) -> &'static str {
+    match framework {
+        Framework::TensorFlow => "TensorFlow",
+        Framework::Keras => "Keras",
+        Framework::Jax => "JAX",
+        Framework::PyTorch => "PyTorch",
+        Framework::Unknown => "unknown framework",
+    }
+}
+
+/// The public name of how far steps can be trusted.
+pub fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Marker => "marker",
+        Origin::Inferred => "inferred",
+        Origin::None => "none",
+    }
+}
+
+/// By what steps were found.
+pub fn how(how: &How) -> String {
+    match how {
+        How::Marker(name) => format!("marked {}", quoted(name)),
+        How::DeviceSteps => "derived for the device by the recorder".to_owned(),
+        How::FunctionCalls(name) => format!("found by calls of {}", quoted(name)),
+        How::ModuleRuns(name) => format!("found by runs of the program {}", quoted(name)),
+        How::OptimizerSteps(name) => format!("found by optimizer steps, {}", quoted(name)),
+        How::Batches(name) => format!("found by batches taken from {}", quoted(name)),
+        How::Annotations(name) => format!("found by annotations {}", quoted(name)),
+        How::Period(length) => {
+            format!("found by the period of {} on the busiest track", plural(*length as u64, "op", "ops"))
+        }
+        How::Nothing => "nothing is marked and nothing repeats".to_owned(),
+    }
+}
+
+/// What a step is called.
+pub fn step_name(how: &How) -> String {
+    match how {
+        How::Marker(name)
+        | How::FunctionCalls(name)
+        | How::ModuleRuns(name)
+        | How::OptimizerSteps(name)
+        | How::Batches(name)
+        | How::Annotations(name) => name.clone(),
+        How::DeviceSteps => "Steps".to_owned(),
+        How::Period(length) => format!("{length} kernels"),
+        How::Nothing => "capture".to_owned(),
+    }
+}
+
+/// Why steps do not count.
+pub fn set_apart(reason: SetApart) -> &'static str {
+    match reason {
+        SetApart::Incomplete => "cut off",
+        SetApart::Startup => "start-up",
+        SetApart::Interrupted => "before a pause",
+    }
+}
+
+/// How many steps of a host were set apart and why: `3 set apart (2 start-up, 1 cut off)`.
+pub fn all_set_apart(host: &HostSummary) -> Option<String> {
+    let counted = [SetApart::Startup, SetApart::Incomplete, SetApart::Interrupted].map(|reason| {
+        (reason, host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64)
+    });
+    let sum: u64 = counted.iter().map(|(_, count)| count).sum();
+    let told: Vec<String> = counted
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(reason, count)| format!("{} {}", thousands(count), set_apart(reason)))
+        .collect();
+    (sum > 0).then(|| format!("{} set apart ({})", thousands(sum), told.join(", ")))
+}
+
+/// What one step of this kind is called, and several.
+pub fn step_kind(kind: StepKind) -> (&'static str, &'static str) {
+    match kind {
+        StepKind::Training => ("step", "steps"),
+        StepKind::Inference => ("prediction", "predictions"),
+    }
+}
+
+/// The public name of a sort of device.
+pub fn device_kind(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Cpu => "cpu",
+        DeviceKind::Gpu => "gpu",
+        DeviceKind::Tpu => "tpu",
+        DeviceKind::Other => "other",
+    }
+}
+
+/// A finding's id as a title: `Input-bound`.
+pub fn title(id: FindingId) -> String {
+    let key = id.key();
+    let words = if key.ends_with("-bound") { key.to_owned() } else { key.replace('-', " ") };
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}

@@ -1,0 +1,223 @@
+//! Advice fits: it speaks the framework's language, names the user's own thing, and leaves out what is there.
+
+use stepscope_analyze::Category;
+use stepscope_analyze::steps::How;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_diagnose::finding::{Cause, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
+use stepscope_diagnose::{Finding, FindingId, Severity};
+
+use super::words;
+
+const FRAMEWORKS: [Framework; 5] =
+    [Framework::TensorFlow, Framework::Keras, Framework::Jax, Framework::PyTorch, Framework::Unknown];
+
+fn finding(id: FindingId, cause: Cause, framework: Framework) -> Finding {
+    let mut finding = Finding::new(id, Severity::Critical, cause, framework);
+    finding.claims = vec![(Category::Input, 30.0)];
+    finding.fraction = Some(0.75);
+    finding.gain_ms = Some(30.0);
+    finding
+}
+
+fn function(why: Rebuilding) -> RebuiltFunction {
+    RebuiltFunction { name: "train_step".into(), calls: 12, traces: 12, compiles: 3, ms_per_step: 25.0, why }
+}
+
+fn op(op_type: &str) -> OpCost {
+    OpCost {
+        op_type: op_type.into(),
+        example: Some(format!("model/{op_type}")),
+        ms_per_step: 20.0,
+        count_per_step: 3.0,
+        share: 0.6,
+    }
+}
+
+/// One of every cause, with the id that it comes with.
+fn causes() -> Vec<(FindingId, Cause)> {
+    let kernels = || Cause::Kernels { per_step: 900.0, mean_us: 6.5, launch_us: Some(11.0), busy: 0.3 };
+    let line = || PythonLine { place: "train.py:12 log".into(), ms_per_step: 12.0 };
+    let rebuilt = |why| Cause::Rebuilt { functions: vec![function(why)], steps: 11 };
+    let input = |loader| Cause::Input { loader, wait_ms: 30.0 };
+    let copies = vec![(Category::TransferIn, 5.0), (Category::TransferOut, 1.0)];
+    vec![
+        (FindingId::TruncatedTrace, Cause::Damage { what: "a tag".into(), offset: Some(1_234) }),
+        (FindingId::TruncatedTrace, Cause::Dropped { count: 9_000 }),
+        (FindingId::NoDeviceTrace, Cause::DeviceMissing { errors: vec!["Failed to load libcupti".into()] }),
+        (FindingId::NoSteps, Cause::NothingRepeats),
+        (FindingId::StartupProfiled, Cause::Startup { steps: 2, steady: 0, share: 0.9 }),
+        (FindingId::TooFewSteps, Cause::FewSteps { count: 1, how: How::Marker("train".into()) }),
+        (FindingId::OverheadDistorts, Cause::Overhead { events_per_ms: 900.0, python_frames: 0.9 }),
+        (FindingId::InputBound, input(Loader::Unknown)),
+        (FindingId::InputBound, input(Loader::Python(vec![line()]))),
+        (FindingId::ComputeBound, Cause::Compute { top: vec![op("MatMul")], on_device: true }),
+        (FindingId::OpDominates, Cause::Op(op("ConcatV2"))),
+        (FindingId::Retracing, rebuilt(Rebuilding::ArgumentsVary)),
+        (FindingId::Recompilation, rebuilt(Rebuilding::Unknown)),
+        (FindingId::EagerDispatch, Cause::Eager { ops_per_step: 1_800.0, us_per_op: 14.0 }),
+        (FindingId::DispatchBound, Cause::Dispatch { ms: 3.0, ops_per_step: 40.0 }),
+        (FindingId::HostPython, Cause::Python { lines: vec![line()] }),
+        (FindingId::HostPython, Cause::Python { lines: Vec::new() }),
+        (FindingId::OutputBound, Cause::Output { ops: vec![op("SaveV2")] }),
+        (FindingId::KernelLaunchBound, kernels()),
+        (FindingId::SmallKernels, kernels()),
+        (FindingId::DeviceIdle, Cause::Idle { busy: 0.2, meanwhile: vec![(Category::Python, 8.0)] }),
+        (FindingId::SyncStall, Cause::Sync { ms: 4.0 }),
+        (FindingId::TransferBound, Cause::Transfer { directions: copies, hidden_ms: 2.0 }),
+        (FindingId::CommunicationBound, Cause::Communication { ms: 4.0, hidden_ms: 1.0 }),
+        (FindingId::Straggler, Cause::Slowest { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 }),
+        (FindingId::LowPrecisionUnused, Cause::MatrixUnits { share: 0.7, kernel: "sgemm_128x64".into() }),
+        (
+            FindingId::LowOccupancy,
+            Cause::Occupancy {
+                kernel: "attn".into(),
+                occupancy: 0.12,
+                limiter: Some("registers".into()),
+                share: 0.4,
+            },
+        ),
+        (
+            FindingId::MemoryGrowth,
+            Cause::Growth {
+                allocator: "bfc".into(),
+                bytes_per_step: 4e6,
+                kept: vec![("MatMul".into(), 1.0)],
+            },
+        ),
+        (
+            FindingId::MemoryPressure,
+            Cause::Pressure { allocator: "bfc".into(), peak_bytes: 39e9, capacity_bytes: 40e9 },
+        ),
+        (FindingId::MemoryFragmentation, Cause::Fragmentation { allocator: "bfc".into(), share: 0.6 }),
+        (FindingId::StepVariance, Cause::Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input) }),
+        (
+            FindingId::InferenceLatency,
+            Cause::Latency {
+                count: 20,
+                p50_ms: 80.0,
+                p90_ms: 90.0,
+                p99_ms: 99.0,
+                mostly: Some((Category::Input, 0.6)),
+            },
+        ),
+    ]
+}
+
+#[test]
+fn every_finding_has_words_in_every_language() {
+    for framework in FRAMEWORKS {
+        for (id, cause) in causes() {
+            let said = words(&finding(id, cause, framework));
+            assert!(said.summary.ends_with('.') && said.summary.contains(": "), "{}", said.summary);
+            assert!(!said.evidence.is_empty() && !said.advice.is_empty(), "{id:?}");
+            for sentence in said.evidence.iter().chain(&said.advice).chain([&said.summary]) {
+                assert!(sentence.ends_with('.'), "{id:?}: {sentence}");
+                assert!(!sentence.contains("NaN") && !sentence.contains("  "), "{id:?}: {sentence}");
+                assert_eq!(sentence.matches('`').count() % 2, 0, "{id:?}: {sentence}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_is_told_about_another_framework() {
+    let foreign: [(Framework, &[&str]); 3] = [
+        (Framework::Jax, &["tf.", "torch", "Keras", "model.fit", "DataLoader"]),
+        (Framework::PyTorch, &["tf.", "jax", "jnp.", "Keras", "model.fit"]),
+        (Framework::TensorFlow, &["torch", "jax", "jnp.", "DataLoader"]),
+    ];
+    for (framework, words_of_others) in foreign {
+        for (id, cause) in causes() {
+            let said = words(&finding(id, cause, framework)).advice.join(" ");
+            for word in words_of_others {
+                assert!(!said.contains(word), "{framework:?} {id:?} {word}: {said}");
+            }
+        }
+    }
+}
+
+fn tf_data(pipeline: Pipeline) -> String {
+    let cause = Cause::Input { loader: Loader::TfData(pipeline), wait_ms: 30.0 };
+    words(&finding(FindingId::InputBound, cause, Framework::TensorFlow)).advice.join("\n")
+}
+
+#[test]
+fn what_is_there_is_not_recommended() {
+    let map = |parallel, prefetches, caches| Pipeline {
+        bounding_stage: Some("ParallelMapV2".into()),
+        written_as: Some(if parallel { "ParallelMapDatasetV2" } else { "MapDataset" }.into()),
+        parallel,
+        prefetches,
+        caches,
+        ..Pipeline::default()
+    };
+    let plain = tf_data(map(false, false, false));
+    assert!(plain.contains("ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)"));
+    assert!(plain.contains(".cache()"));
+    let prefetching = tf_data(map(false, true, true));
+    assert!(
+        prefetching.contains("num_parallel_calls") && !prefetching.contains(".prefetch("),
+        "{prefetching}"
+    );
+    assert!(prefetching.contains("runs empty") && !prefetching.contains(".cache()"), "{prefetching}");
+    let parallel = tf_data(map(true, false, false));
+    assert!(!parallel.contains("num_parallel_calls") && parallel.contains(".prefetch("), "{parallel}");
+}
+
+#[test]
+fn python_inside_a_pipeline_is_named() {
+    let inside = |stage: &str| Pipeline {
+        bounding_stage: Some(stage.into()),
+        python_inside: true,
+        ..Pipeline::default()
+    };
+    assert!(tf_data(inside("Generator")).contains("Replace the Python generator"));
+    assert!(tf_data(inside("FlatMap")).contains("Replace the Python generator"));
+    let called = tf_data(inside("ParallelMapV2"));
+    assert!(called.contains("tf.py_function") && called.contains("`.map(...)`"), "{called}");
+    assert!(!called.contains("num_parallel_calls=tf.data.AUTOTUNE"), "{called}");
+}
+
+#[test]
+fn a_loader_with_workers_is_not_told_to_have_some() {
+    let said = |workers| {
+        let cause = Cause::Input { loader: Loader::TorchLoader { workers }, wait_ms: 30.0 };
+        words(&finding(FindingId::InputBound, cause, Framework::PyTorch))
+    };
+    assert!(said(false).advice[0].contains("num_workers=4, pin_memory=True, persistent_workers=True"));
+    assert!(said(true).advice[0].contains("more workers"));
+}
+
+#[test]
+fn the_reason_for_building_again_decides_the_cure() {
+    let said = |id, why, framework| {
+        let cause = Cause::Rebuilt { functions: vec![function(why)], steps: 12 };
+        words(&finding(id, cause, framework))
+    };
+    let varying = said(FindingId::Retracing, Rebuilding::ArgumentsVary, Framework::TensorFlow);
+    assert_eq!(
+        varying.summary,
+        "Retracing: `train_step` is traced in 12 of 12 calls, which takes 30.0 ms of 40.0 ms (75 %); its arguments vary."
+    );
+    assert!(varying.advice[0].contains("train_step(x, tf.constant(n))"), "{}", varying.advice[0]);
+    let recreated = said(FindingId::Retracing, Rebuilding::Recreated, Framework::TensorFlow).advice.join(" ");
+    assert!(recreated.contains("outside the loop") && !recreated.contains("tf.constant"), "{recreated}");
+    let jax = said(FindingId::Recompilation, Rebuilding::ArgumentsVary, Framework::Jax).advice.join(" ");
+    assert!(jax.contains("pad to buckets") && jax.contains("static_argnums"), "{jax}");
+}
+
+#[test]
+fn a_missing_cupti_gets_the_recorder_s_own_words_and_the_cure() {
+    let cause = Cause::DeviceMissing { errors: vec!["Failed to load libcupti".into()] };
+    let said =
+        words(&Finding::new(FindingId::NoDeviceTrace, Severity::Warning, cause, Framework::TensorFlow));
+    assert!(said.evidence[0].contains("Failed to load libcupti"), "{:?}", said.evidence);
+    assert!(said.advice[0].contains("LD_LIBRARY_PATH"), "{:?}", said.advice);
+}
+
+#[test]
+fn names_are_short_and_cannot_leave_their_quotes() {
+    let name = format!("a`b\x1b{}", "x".repeat(500));
+    let quoted = super::quoted(&name);
+    assert!(quoted.chars().count() <= 72 && quoted.starts_with("`a'b x"), "{quoted}");
+}
