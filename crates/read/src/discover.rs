@@ -213,7 +213,8 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Endings that say what a file is, not where it was recorded.
-const ENDINGS: &[&str] = &[".gz", ".pb", ".xplane", ".json", ".pt", ".trace", ".sqlite", ".perfetto"];
+const ENDINGS: &[&str] =
+    &[".gz", ".pb", ".xplane", ".json", ".pt", ".trace", ".sqlite", ".nsys-rep", ".qdrep", ".perfetto"];
 
 /// The name without its endings.
 fn stem(path: &Path) -> String {
@@ -247,7 +248,14 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
     let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
     for file in files {
         let folder = file.path.parent().map(Path::to_owned).unwrap_or_default();
-        let together = if is_session_folder(&folder) { String::new() } else { without_digits(&file.host) };
+        let together = if is_session_folder(&folder) {
+            String::new()
+        } else if file.format.starts_with("nsys") && without_digits(&file.host) == "report" {
+            // Nsight Systems counts its runs: report1, report2.
+            file.host.clone()
+        } else {
+            without_digits(&file.host)
+        };
         groups.entry((folder, together)).or_default().push(file);
     }
     groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect()
@@ -262,13 +270,21 @@ fn without_digits(text: &str) -> String {
 }
 
 /// A host that appears twice in one folder was recorded twice, or once in two formats: the latter is a
-/// duplicate (profilers write a Chrome trace beside the XPlane file), the former a session of its own.
+/// duplicate (profilers write a Chrome trace beside the XPlane file, a report lies beside its export), the former
+/// a session of its own.
 fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
-    let exact: BTreeSet<String> = files.iter().filter(|f| f.format == "xplane").map(|f| f.host.clone()).collect();
+    let hosts = |format: &str| -> BTreeSet<String> {
+        files.iter().filter(|f| f.format == format).map(|f| f.host.clone()).collect()
+    };
+    let (exact, exported) = (hosts("xplane"), hosts("nsys"));
     let only_host = exact.len() == 1;
     let (copies, kept): (Vec<_>, Vec<_>) = files.drain(..).partition(|file| {
         let perfetto = file.host.starts_with("perfetto_trace") && only_host;
-        file.format == "chrome" && (exact.contains(&file.host) || perfetto)
+        match file.format {
+            "chrome" => exact.contains(&file.host) || perfetto,
+            "nsys-rep" => exported.contains(&file.host),
+            _ => false,
+        }
     });
     let mut rounds: Vec<BTreeMap<String, ProfileFile>> = Vec::new();
     for file in kept {
@@ -278,7 +294,10 @@ fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
         }
     }
     let duplicates: Vec<PathBuf> = copies.into_iter().map(|file| file.path).collect();
-    rounds.into_iter().map(|round| session(&folder, round.into_values().collect(), duplicates.clone())).collect()
+    rounds
+        .into_iter()
+        .map(|round| session(&folder, round.into_values().collect(), duplicates.clone()))
+        .collect()
 }
 
 fn session(folder: &Path, files: Vec<ProfileFile>, duplicates: Vec<PathBuf>) -> Session {
@@ -360,6 +379,18 @@ mod tests {
             file("x/resnet.json", "chrome"),
         ]);
         assert_eq!(hosts(&sessions), [vec!["rank0", "rank1"], vec!["resnet"]]);
+    }
+
+    #[test]
+    fn a_report_beside_its_export_is_read_once_and_numbered_reports_are_runs() {
+        let sessions = sessions_of(vec![
+            file("x/report1.nsys-rep", "nsys-rep"),
+            file("x/report1.sqlite", "nsys"),
+            file("x/report2.nsys-rep", "nsys-rep"),
+        ]);
+        assert_eq!(hosts(&sessions), [["report1"], ["report2"]]);
+        assert_eq!(sessions[0].files[0].format, "nsys");
+        assert_eq!(sessions[0].duplicates.len(), 1);
     }
 
     #[test]

@@ -27,6 +27,32 @@ pub enum ReadError {
         /// Which file.
         path: PathBuf,
     },
+    /// It is a database, but nothing that a profiler wrote.
+    #[error("{path} is {found}, not a profile", path = path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// What it is.
+        found: String,
+    },
+    /// The format is its maker's own; a tool of theirs has to export it first, and is not there.
+    #[error("{path} has to be exported first: {command}", path = path.display())]
+    NeedsExport {
+        /// Which file.
+        path: PathBuf,
+        /// How.
+        command: String,
+    },
+    /// The tool that should have exported the file failed.
+    #[error("{path} could not be exported: {tool} said: {said}", path = path.display(), tool = tool.display())]
+    ExportFailed {
+        /// Which file.
+        path: PathBuf,
+        /// Which tool.
+        tool: PathBuf,
+        /// Its last words.
+        said: String,
+    },
     /// It looks like the format, but not one event or table of it could be read.
     #[error("{path} is damaged: {what} at byte {offset}", path = path.display())]
     Damaged {

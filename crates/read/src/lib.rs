@@ -10,6 +10,7 @@ mod chrome;
 pub mod discover;
 mod error;
 mod input;
+mod nsys;
 mod progress;
 mod xplane;
 
@@ -20,6 +21,7 @@ use stepscope_trace::Trace;
 pub use chrome::ChromeReader;
 pub use error::ReadError;
 pub use input::{Bytes, Input};
+pub use nsys::{NsysReader, NsysReportReader};
 pub use progress::Progress;
 pub use xplane::XPlaneReader;
 
@@ -36,7 +38,7 @@ pub trait Reader: Sync {
 }
 
 /// Every format that can be read, in the order in which they are tried.
-pub const READERS: &[&dyn Reader] = &[&ChromeReader, &XPlaneReader];
+pub const READERS: &[&dyn Reader] = &[&NsysReader, &NsysReportReader, &ChromeReader, &XPlaneReader];
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {

@@ -1,0 +1,227 @@
+//! The database: opened without writing a byte beside the user's file, read column by column.
+//!
+//! Exports differ from version to version in what tables and columns they have, so nobody here writes SQL with
+//! fixed columns: [`Database::rows`] selects what exists and gives nothing for the rest.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, MAIN_DB, OpenFlags, Row};
+use rustc_hash::FxHashMap;
+
+use crate::{Input, ReadError};
+
+/// Databases up to this size are copied into memory; larger ones are read where they lie.
+const COPY_BELOW: usize = 4 << 20;
+/// The longest text or blob that a field may have; exports hold nothing near it.
+const LONGEST_FIELD: i32 = 16 << 20;
+/// The first bytes of every SQLite database.
+pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// An open database and what is in it.
+pub(super) struct Database {
+    connection: Connection,
+    /// The columns of each table.
+    tables: FxHashMap<String, Vec<String>>,
+}
+
+/// How the rows of a table came out.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// How many rows were read.
+    pub rows: u64,
+    /// What ended the reading early.
+    pub broken: Option<String>,
+}
+
+impl Database {
+    /// Opens a file, or bytes that were never in one.
+    pub fn open(input: &Input) -> Result<Self, ReadError> {
+        let damaged = |error: rusqlite::Error| ReadError::Damaged {
+            path: input.path().to_owned(),
+            what: said(&error),
+            offset: 0,
+        };
+        let in_place = !input.is_gzip() && input.raw().len() >= COPY_BELOW && input.path().is_file();
+        let connection = if in_place { open_in_place(input.path()) } else { open_copy(input) };
+        let connection = connection.map_err(damaged)?;
+        let tables = tables_of(&connection).map_err(damaged)?;
+        Ok(Database { connection, tables })
+    }
+
+    /// Is there a table of this name?
+    pub fn has(&self, table: &str) -> bool {
+        self.tables.contains_key(table)
+    }
+
+    /// Has the table such a column?
+    pub fn has_column(&self, table: &str, column: &str) -> bool {
+        self.tables.get(table).is_some_and(|columns| columns.iter().any(|known| known == column))
+    }
+
+    /// The names of all tables, sorted.
+    pub fn tables(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.tables.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The names of a table's columns.
+    pub fn columns(&self, table: &str) -> &[String] {
+        self.tables.get(table).map_or(&[], Vec::as_slice)
+    }
+
+    /// Calls `each` for every row of `table`, with the fields in the order of `columns`. A column that this
+    /// export does not have gives nothing in every row; so does a table that it does not have.
+    pub fn rows(&self, table: &str, columns: &[&str], each: impl FnMut(&Fields)) -> Outcome {
+        self.rows_where(table, columns, "", each)
+    }
+
+    /// The same, only for rows that meet `condition`.
+    pub fn rows_where(
+        &self,
+        table: &str,
+        columns: &[&str],
+        condition: &str,
+        each: impl FnMut(&Fields),
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        if self.has(table) {
+            let wanted: Vec<String> = columns
+                .iter()
+                .map(|column| if self.has_column(table, column) { quoted(column) } else { "NULL".into() })
+                .collect();
+            let query = format!("SELECT {} FROM {} {condition}", wanted.join(","), quoted(table));
+            outcome.broken = self.run(&query, &mut outcome.rows, each).err().map(|error| said(&error));
+        }
+        outcome
+    }
+
+    fn run(&self, query: &str, count: &mut u64, mut each: impl FnMut(&Fields)) -> rusqlite::Result<()> {
+        let mut statement = self.connection.prepare(query)?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            *count += 1;
+            each(&Fields(row));
+        }
+        Ok(())
+    }
+}
+
+/// One row.
+pub(super) struct Fields<'r>(&'r Row<'r>);
+
+impl Fields<'_> {
+    /// The `index`th field as a whole number.
+    pub fn int(&self, index: usize) -> Option<i64> {
+        match self.0.get_ref(index).ok()? {
+            ValueRef::Integer(value) => Some(value),
+            ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
+            ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The `index`th field as a number.
+    pub fn real(&self, index: usize) -> Option<f64> {
+        match self.0.get_ref(index).ok()? {
+            ValueRef::Integer(value) => Some(value as f64),
+            ValueRef::Real(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The `index`th field as text. What is not UTF-8 is replaced: exports hold the text of many locales.
+    pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
+        match self.0.get_ref(index).ok()? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes)),
+            _ => None,
+        }
+    }
+}
+
+/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and makes no journal.
+fn open_in_place(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(address(path), flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// A path as a `file:` address: whatever could mean something else is escaped.
+fn address(path: &Path) -> String {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut address = String::from("file:");
+    for byte in full.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                address.push(char::from(*byte));
+            }
+            b'\\' => address.push('/'),
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    address + "?mode=ro&immutable=1"
+}
+
+fn open_copy(input: &Input) -> rusqlite::Result<Connection> {
+    let (bytes, _) = input.inflated();
+    let mut copy = bytes.to_vec();
+    // A database in memory cannot have a write-ahead log; the file's own pages are read as they are.
+    if let Some(versions) = copy.get_mut(18..20)
+        && *versions == [2, 2]
+    {
+        versions.fill(1);
+    }
+    let mut connection = Connection::open_in_memory()?;
+    connection.deserialize_read_exact(MAIN_DB, copy.as_slice(), copy.len(), true)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// Files come from anywhere: nothing that a schema says may run, and pages are checked before use.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_FIELD)?;
+    connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;")
+}
+
+fn tables_of(connection: &Connection) -> rusqlite::Result<FxHashMap<String, Vec<String>>> {
+    let mut statement = connection
+        .prepare("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")?;
+    let mut names = Vec::new();
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        if let ValueRef::Text(name) = row.get_ref(0)? {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    names.into_iter().map(|name| Ok((name.clone(), columns_of(connection, &name)?))).collect()
+}
+
+fn columns_of(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;
+    let mut rows = statement.query(())?;
+    let mut columns = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let ValueRef::Text(name) = row.get_ref(1)? {
+            columns.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(columns)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// SQLite's own words for what went wrong.
+fn said(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(code, None) => code.to_string(),
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,243 @@
+//! Places: which process, thread, device and stream a row belongs to, and the tracks made for them.
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{
+    ArgSourceId, DeviceId, ProcessId, ProcessKind, StrId, TraceBuilder, TrackId, TrackKind,
+};
+
+use super::database::Database;
+use super::names::Names;
+
+/// The process and thread that a `globalTid` packs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Thread {
+    pub pid: i64,
+    pub tid: i64,
+}
+
+impl Thread {
+    pub fn of(global: i64) -> Self {
+        Thread { pid: pid_of(global), tid: global & 0xff_ffff }
+    }
+}
+
+/// The process that a `globalPid` or `globalTid` packs.
+pub(super) fn pid_of(global: i64) -> i64 {
+    (global >> 24) & 0xff_ffff
+}
+
+/// What a row of the timeline shows; one track each.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Row {
+    /// What a thread calls.
+    Thread(Thread),
+    /// Where a thread is inside the system's libraries: mostly waits, so no work.
+    SystemCalls(Thread),
+    /// Where a thread was when it was sampled.
+    Samples(Thread),
+    /// Ranges that begin on one thread and end on another.
+    Ranges { pid: i64 },
+    /// Page faults of a process' own code.
+    HostFaults { pid: i64 },
+    /// A queue of a device.
+    Stream { pid: i64, device: i64, stream: i64 },
+    /// What waits for a queue of a device.
+    Waits { pid: i64, device: i64, stream: i64 },
+    /// Page faults of a device.
+    DeviceFaults { pid: i64, device: i64 },
+    /// Memory of a device that a process holds.
+    Memory { pid: i64, device: i64 },
+    /// A metric of a graphics processor, sampled.
+    Metric { gpu: i64, metric: i64, name: StrId },
+}
+
+/// All tracks and processes made so far.
+#[derive(Default)]
+pub(super) struct Places {
+    tracks: FxHashMap<Row, TrackId>,
+    hosts: FxHashMap<i64, ProcessId>,
+    /// By process and the process' own number of the device.
+    devices: FxHashMap<(i64, i64), ProcessId>,
+    process_names: FxHashMap<i64, StrId>,
+    thread_names: FxHashMap<Thread, StrId>,
+    /// Which GPU of the machine a process' device number means.
+    gpus: FxHashMap<(i64, i64), i64>,
+    /// Processes in the order in which they were met.
+    pids: Vec<i64>,
+    last: Option<(Row, TrackId)>,
+}
+
+impl Places {
+    /// Reads the names of processes and threads and the numbering of devices.
+    pub fn read(database: &Database, names: &mut Names, builder: &mut TraceBuilder) -> Self {
+        let mut places = Places::default();
+        database.rows("PROCESSES", &["globalPid", "pid", "name"], |row| {
+            let pid = row.int(0).map(pid_of).or(row.int(1));
+            if let (Some(pid), Some(name)) = (pid, row.text(2)) {
+                places.process_names.insert(pid, builder.strings.intern(&name));
+            }
+        });
+        database.rows("ThreadNames", &["globalTid", "nameId"], |row| {
+            if let Some(global) = row.int(0) {
+                let name = names.get(row.int(1), builder);
+                places.thread_names.insert(Thread::of(global), name);
+            }
+        });
+        database.rows("TARGET_INFO_CUDA_DEVICE", &["pid", "cudaId", "gpuId"], |row| {
+            if let (Some(pid), Some(cuda), Some(gpu)) = (row.int(0), row.int(1), row.int(2)) {
+                places.gpus.insert((pid & 0xff_ffff, cuda), gpu);
+            }
+        });
+        places
+    }
+
+    /// The track of a row. Rows of one place follow each other, so the last one is remembered.
+    pub fn track(&mut self, row: Row, builder: &mut TraceBuilder) -> TrackId {
+        if let Some((last, track)) = self.last
+            && last == row
+        {
+            return track;
+        }
+        let track = match self.tracks.get(&row) {
+            Some(&track) => track,
+            None => {
+                let track = self.make(row, builder);
+                self.tracks.insert(row, track);
+                track
+            }
+        };
+        self.last = Some((row, track));
+        track
+    }
+
+    fn make(&mut self, row: Row, builder: &mut TraceBuilder) -> TrackId {
+        let (process, name, kind, number) = match row {
+            Row::Thread(thread) => (
+                self.host(thread.pid, builder),
+                self.thread_name(thread, builder),
+                TrackKind::Thread,
+                thread.tid,
+            ),
+            Row::SystemCalls(thread) | Row::Samples(thread) => {
+                let what = if matches!(row, Row::Samples(_)) { "CPU samples" } else { "OS runtime" };
+                let name = format!("{} · {what}", self.thread_name(thread, builder));
+                (self.host(thread.pid, builder), name, TrackKind::Derived, thread.tid)
+            }
+            Row::Ranges { pid } => (self.host(pid, builder), "NVTX ranges".into(), TrackKind::Async, 0),
+            Row::HostFaults { pid } => {
+                (self.host(pid, builder), "Unified memory page faults".into(), TrackKind::Derived, 0)
+            }
+            Row::Stream { pid, device, stream } => {
+                let name = if stream < 0 { "unified memory".into() } else { format!("stream {stream}") };
+                (self.device(pid, device, builder), name, TrackKind::Stream, stream)
+            }
+            Row::Waits { pid, device, stream } => {
+                let name =
+                    if stream < 0 { "synchronisation".into() } else { format!("stream {stream} · waits") };
+                (self.device(pid, device, builder), name, TrackKind::Derived, stream)
+            }
+            Row::DeviceFaults { pid, device } => {
+                let name = "Unified memory page faults".into();
+                (self.device(pid, device, builder), name, TrackKind::Derived, 0)
+            }
+            Row::Memory { pid, device } => {
+                let name = "Device memory allocated (bytes)".into();
+                (self.device(pid, device, builder), name, TrackKind::Counter, 0)
+            }
+            Row::Metric { gpu, metric, name } => {
+                let name = builder.strings.get(name).to_owned();
+                (self.any_device(gpu, builder), name, TrackKind::Counter, metric)
+            }
+        };
+        let name = builder.strings.intern(&name);
+        builder.track(process, name, kind, number, ArgSourceId::default())
+    }
+
+    fn thread_name(&self, thread: Thread, builder: &TraceBuilder) -> String {
+        match self.thread_names.get(&thread).map(|&name| builder.strings.get(name)) {
+            Some(name) if !name.is_empty() => format!("{name} ({})", thread.tid),
+            _ => format!("thread {}", thread.tid),
+        }
+    }
+
+    fn host(&mut self, pid: i64, builder: &mut TraceBuilder) -> ProcessId {
+        let name = self.process_names.get(&pid).copied().filter(|&name| name != StrId::default());
+        *self.hosts.entry(pid).or_insert_with(|| {
+            let name = name.unwrap_or_else(|| builder.strings.intern(&format!("process {pid}")));
+            builder.process(name, ProcessKind::Host, pid)
+        })
+    }
+
+    fn device(&mut self, pid: i64, device: i64, builder: &mut TraceBuilder) -> ProcessId {
+        let gpu = self.gpu(pid, device);
+        *self.devices.entry((pid, device)).or_insert_with(|| {
+            let name = builder.strings.intern(&format!("GPU {gpu}"));
+            builder.process(name, ProcessKind::Device, gpu)
+        })
+    }
+
+    /// The first process that uses a GPU; a new one where none does.
+    fn any_device(&mut self, gpu: i64, builder: &mut TraceBuilder) -> ProcessId {
+        let mut users: Vec<_> = self.devices.keys().copied().collect();
+        users.sort_unstable();
+        match users.into_iter().find(|&(pid, device)| self.gpu(pid, device) == gpu) {
+            Some((pid, device)) => self.device(pid, device, builder),
+            None => self.device(-1, gpu, builder),
+        }
+    }
+
+    fn gpu(&self, pid: i64, device: i64) -> i64 {
+        self.gpus.get(&(pid, device)).copied().unwrap_or(device)
+    }
+
+    /// A correlation id that is unique in the whole trace: processes count theirs on their own.
+    pub fn correlation(&mut self, pid: i64, id: i64) -> i64 {
+        let known = self.pids.iter().position(|&known| known == pid);
+        let index = known.unwrap_or_else(|| {
+            self.pids.push(pid);
+            self.pids.len() - 1
+        });
+        id | (index as i64) << 32
+    }
+
+    /// Ties every process that holds a device's queues to its device, and tells processes that share one apart.
+    pub fn tie_devices(
+        &self,
+        mut device_of: impl FnMut(i64) -> Option<DeviceId>,
+        builder: &mut TraceBuilder,
+    ) {
+        let mut users: FxHashMap<i64, u32> = FxHashMap::default();
+        for &(pid, device) in self.devices.keys() {
+            *users.entry(self.gpu(pid, device)).or_default() += 1;
+        }
+        for (&(pid, device), &process) in &self.devices {
+            let gpu = self.gpu(pid, device);
+            if users.get(&gpu).is_some_and(|&count| count > 1) {
+                let name = builder.strings.intern(&format!("GPU {gpu} (process {pid})"));
+                builder.process_mut(process).name = name;
+            }
+            builder.process_mut(process).device = device_of(gpu);
+        }
+    }
+
+    /// The GPUs that did anything, with the process that holds their queues.
+    pub fn used_gpus(&self) -> Vec<(i64, ProcessId)> {
+        let mut used: Vec<_> =
+            self.devices.iter().map(|(&(pid, device), &process)| (self.gpu(pid, device), process)).collect();
+        used.sort_unstable();
+        used.dedup_by_key(|&mut (gpu, _)| gpu);
+        used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_global_thread_id_packs_process_and_thread() {
+        assert_eq!(Thread::of(285_169_118_567_452), Thread { pid: 220_188, tid: 220_188 });
+        assert_eq!(pid_of(285_169_118_347_264), 220_188);
+        assert_eq!(Thread::of(-1), Thread { pid: 0xff_ffff, tid: 0xff_ffff });
+    }
+}

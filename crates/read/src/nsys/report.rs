@@ -1,0 +1,205 @@
+//! Reports (`.nsys-rep`, `.qdrep`): their format is not public, but NVIDIA's own tool exports them. Where it is
+//! installed it is called, and what it writes is kept in a cache of ours; where it is not, the message tells the
+//! very command to run.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustc_hash::FxHasher;
+use stepscope_trace::Trace;
+
+use super::NsysReader;
+use crate::{Input, Progress, ReadError, Reader};
+
+/// How every report begins.
+const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";
+
+/// Reads the reports of Nsight Systems through its own export.
+#[derive(Debug)]
+pub struct NsysReportReader;
+
+impl Reader for NsysReportReader {
+    fn format(&self) -> &'static str {
+        "nsys-rep"
+    }
+
+    fn recognises(&self, head: &[u8]) -> bool {
+        head.starts_with(MAGIC)
+    }
+
+    fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+        let export = exported(input.path(), find_tool().as_deref(), &cache_folder())?;
+        NsysReader.read(&Input::open(&export)?, progress)
+    }
+}
+
+/// The command that exports `report`, for people to run themselves.
+fn command_for(report: &Path) -> String {
+    let export = report.with_extension("sqlite");
+    format!("nsys export --type sqlite --output {} {}", shown(&export), shown(report))
+}
+
+/// A path as a shell takes it.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// The export of `report` in `cache`, made by `tool` unless it is there already.
+fn exported(report: &Path, tool: Option<&Path>, cache: &Path) -> Result<PathBuf, ReadError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| ReadError::Io { path, error }
+    };
+    let needed = || ReadError::NeedsExport { path: report.to_owned(), command: command_for(report) };
+    let export = cache.join(cached_name(report).map_err(io(report))?);
+    if export.is_file() {
+        return Ok(export);
+    }
+    let tool = tool.ok_or_else(needed)?;
+    fs::create_dir_all(cache).map_err(io(cache))?;
+    // Two of us may export at once: each writes a file of its own and renames it when it is whole.
+    let unfinished = export.with_extension(format!("{}.sqlite", std::process::id()));
+    let output = Command::new(tool)
+        .args(["export", "--type", "sqlite", "--force-overwrite", "true", "--output"])
+        .args([&unfinished, report])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(io(tool))?;
+    if output.status.success() && unfinished.is_file() {
+        fs::rename(&unfinished, &export).map_err(io(&export))?;
+        return Ok(export);
+    }
+    // Whether there is anything to remove depends on how far the tool got.
+    let _ = fs::remove_file(&unfinished);
+    Err(ReadError::ExportFailed {
+        path: report.to_owned(),
+        tool: tool.to_owned(),
+        said: last_words(&[output.stderr, output.stdout]),
+    })
+}
+
+/// The last line that a failed tool printed: its own reason.
+fn last_words(outputs: &[Vec<u8>]) -> String {
+    let texts: Vec<_> = outputs.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+    let lines = texts.iter().flat_map(|text| text.lines().rev());
+    let last = lines.map(str::trim).find(|line| !line.is_empty());
+    last.unwrap_or("nothing").chars().take(300).collect()
+}
+
+/// A name that changes when the report does.
+fn cached_name(report: &Path) -> std::io::Result<String> {
+    let data = fs::metadata(report)?;
+    let mut hasher = FxHasher::default();
+    fs::canonicalize(report)?.hash(&mut hasher);
+    data.len().hash(&mut hasher);
+    data.modified().ok().hash(&mut hasher);
+    let stem = report.file_stem().unwrap_or(OsStr::new("report")).to_string_lossy();
+    Ok(format!("{stem}-{:016x}.sqlite", hasher.finish()))
+}
+
+fn cache_folder() -> PathBuf {
+    let named = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || env::home_dir().map(|home| home.join(".cache"));
+    named.or_else(home).unwrap_or_else(env::temp_dir).join("stepscope").join("nsys")
+}
+
+/// Where NVIDIA's tool is: what `NSYS_PATH` says, then `PATH`, then where its installers put it.
+fn find_tool() -> Option<PathBuf> {
+    let named = env::var_os("NSYS_PATH").map(PathBuf::from).into_iter();
+    let named = named.flat_map(|path| [path.join("nsys"), path.join("bin/nsys"), path]);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path).map(|folder| folder.join("nsys")).collect::<Vec<_>>();
+    named.chain(on_path).chain(installed()).find(|candidate| candidate.is_file())
+}
+
+fn installed() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for product in children(Path::new("/opt/nvidia"), "nsight-systems") {
+        found.push(product.join("bin/nsys"));
+        // One folder a version; the newest can read what the others cannot.
+        for version in children(&product, "") {
+            found.extend(["bin/nsys", "target-linux-x64/nsys"].map(|place| version.join(place)));
+        }
+    }
+    found.extend(children(Path::new("/usr/local"), "cuda").into_iter().map(|cuda| cuda.join("bin/nsys")));
+    found
+}
+
+/// What lies in a folder and begins with `start`, the last by name first.
+fn children(folder: &Path, start: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
+    let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.reverse();
+    paths
+}
+
+#[cfg(all(test, unix))]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    struct Place {
+        folder: tempfile::TempDir,
+        report: PathBuf,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let report = folder.path().join("my run.nsys-rep");
+            fs::write(&report, b"NVIDIA Tegra Profiler Report 2026.1.3.\0").unwrap();
+            Place { folder, report }
+        }
+
+        /// A tool that does `script`; `$7` is the file to write, `$8` the report.
+        fn tool(&self, script: &str) -> PathBuf {
+            let tool = self.folder.path().join("nsys");
+            fs::write(&tool, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+            tool
+        }
+
+        fn export(&self, tool: Option<&Path>) -> Result<PathBuf, ReadError> {
+            exported(&self.report, tool, &self.folder.path().join("cache"))
+        }
+    }
+
+    #[test]
+    fn the_tool_is_called_once_for_a_report() {
+        let place = Place::new();
+        let log = place.folder.path().join("calls");
+        let tool = place.tool(&format!("echo \"$@\" >> {}\ncp \"$8\" \"$7\"", log.display()));
+        let export = place.export(Some(&tool)).unwrap();
+        assert_eq!(fs::read(&export).unwrap(), fs::read(&place.report).unwrap());
+        assert_eq!(place.export(Some(&tool)).unwrap(), export);
+        let calls = fs::read_to_string(log).unwrap();
+        assert_eq!(calls.lines().count(), 1);
+        assert!(calls.starts_with("export --type sqlite --force-overwrite true --output "));
+    }
+
+    #[test]
+    fn without_the_tool_the_command_is_told() {
+        let place = Place::new();
+        let message = place.export(None).unwrap_err().to_string();
+        assert!(message.contains("nsys export --type sqlite --output '"), "{message}");
+        assert!(message.contains("my run.sqlite"), "{message}");
+    }
+
+    #[test]
+    fn what_a_failed_tool_said_is_passed_on_and_nothing_is_left() {
+        let place = Place::new();
+        let tool = place.tool("echo half > \"$7\"; echo 'created in a newer version' >&2; exit 1");
+        let message = place.export(Some(&tool)).unwrap_err().to_string();
+        assert!(message.contains("created in a newer version"), "{message}");
+        assert_eq!(fs::read_dir(place.folder.path().join("cache")).unwrap().count(), 0);
+    }
+}

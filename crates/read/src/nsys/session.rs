@@ -1,0 +1,185 @@
+//! The session: who recorded, with which options, when, and what the recorder complained about.
+//!
+//! An export also holds the environment of the profiled process, keys and tokens included. So nothing is taken
+//! here but what is listed by name.
+
+use stepscope_trace::{Datum, NoteKind, Property};
+
+use super::Import;
+
+/// Facts about the machine worth keeping, as the export calls them.
+const VERSIONS: &str = "'NvDriverVersion','CudaDriverVersion','OsDescription','CpuDescription'";
+
+/// The newest schema that this reader was tried with.
+const NEWEST: (u32, u32) = (3, 25);
+
+/// Reads everything about the session.
+pub(super) fn read(import: &mut Import) {
+    read_export(import);
+    read_machine(import);
+    read_options(import);
+    read_clock(import);
+    read_complaints(import);
+}
+
+fn push(list: &mut Vec<Property>, property: Property) {
+    if !list.contains(&property) {
+        list.push(property);
+    }
+}
+
+/// Which version exported it. The table had another name before 2023.3.
+fn read_export(import: &mut Import) {
+    for table in ["META_DATA_EXPORT", "EXPORT_META_DATA"] {
+        let condition = "WHERE name IN ('EXPORT_PRODUCT_VERSION','EXPORT_SCHEMA_VERSION')";
+        if !import.database.has_column(table, "name") {
+            continue;
+        }
+        let outcome = import.database.rows_where(table, &["name", "value"], condition, |row| {
+            let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
+            if name == "EXPORT_SCHEMA_VERSION" && is_newer(&value) {
+                let detail = format!("export schema {value}, newer than {}.{}", NEWEST.0, NEWEST.1);
+                import.builder.note(NoteKind::Unknown, &detail, 1, None);
+            }
+            let property = import.builder.text_property(&name, &value);
+            push(&mut import.builder.environment.versions, property);
+        });
+        import.settle(table, outcome);
+    }
+}
+
+fn is_newer(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.trim().parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) > NEWEST
+}
+
+const MACHINE: &str = "TARGET_INFO_SYSTEM_ENV";
+
+fn read_machine(import: &mut Import) {
+    if !import.database.has_column(MACHINE, "name") {
+        return;
+    }
+    let condition = format!("WHERE name IN ('Hostname',{VERSIONS})");
+    let outcome = import.database.rows_where(MACHINE, &["name", "value"], &condition, |row| {
+        let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
+        if value.is_empty() {
+        } else if name == "Hostname" {
+            let host = import.builder.strings.intern(&value);
+            import.builder.environment.host.get_or_insert(host);
+        } else {
+            let property = import.builder.text_property(&name, &value);
+            push(&mut import.builder.environment.versions, property);
+        }
+    });
+    import.settle(MACHINE, outcome);
+}
+
+const OPTIONS: &str = "META_DATA_CAPTURE";
+
+/// Options worth keeping, by how their names begin.
+const KNOWN_OPTIONS: [&str; 10] = [
+    "CAPTURE_EVENT_TYPE",
+    "COMMAND",
+    "RATE_HZ",
+    "RUN_DURATION_MS",
+    "START_TRIGGER",
+    "STOP_TRIGGER",
+    "COLLECT_",
+    "CUDA_",
+    "OS_RUNTIME_OPTIONS:",
+    "LINUX_PERF_OPTIONS:",
+];
+
+fn read_options(import: &mut Import) {
+    if !import.database.has_column(OPTIONS, "name") {
+        return;
+    }
+    let condition = "WHERE name NOT LIKE '%ENVIRONMENT%' AND name NOT LIKE '%ARGUMENT%'";
+    let outcome = import.database.rows_where(OPTIONS, &["name", "value"], condition, |row| {
+        let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
+        let bare = without_process(&name);
+        let known = KNOWN_OPTIONS.iter().any(|start| bare.starts_with(start));
+        // What was not asked for says nothing.
+        if known && !matches!(&*value, "" | "false" | "0") {
+            let property = import.builder.text_property(bare, &value);
+            push(&mut import.builder.environment.capture, property);
+        }
+    });
+    import.settle(OPTIONS, outcome);
+}
+
+/// Options of a launched process carry its number: `PROCESS_0:COMMAND`.
+fn without_process(name: &str) -> &str {
+    match name.strip_prefix("PROCESS_").and_then(|rest| rest.split_once(':')) {
+        Some((number, option)) if number.bytes().all(|byte| byte.is_ascii_digit()) => option,
+        _ => name,
+    }
+}
+
+/// When the session began by the wall clock, so that several ranks can be laid side by side.
+fn read_clock(import: &mut Import) {
+    let mut capture = None;
+    import.database.rows("ANALYSIS_DETAILS", &["startTime", "stopTime"], |row| {
+        capture = capture.or(row.int(0).zip(row.int(1)));
+    });
+    let mut origin = None;
+    let columns = ["utcEpochNs", "systemClockNs"];
+    let outcome = import.database.rows("TARGET_INFO_SESSION_START_TIME", &columns, |row| {
+        let Some(utc) = row.int(0).filter(|&utc| utc > 0) else { return };
+        // Times count from the session's start, or from the machine's where they were left as recorded; then
+        // the capture begins at just what the system's clock showed.
+        let since_boot = capture.zip(row.int(1)).is_some_and(|((start, _), system)| start == system);
+        let offset = if since_boot { row.int(1).unwrap_or(0) } else { 0 };
+        origin = origin.or(Some(utc.saturating_sub(offset)));
+    });
+    import.settle("TARGET_INFO_SESSION_START_TIME", outcome);
+    import.builder.clock.wall_ns_at_origin = origin;
+    import.builder.environment.captured_ns = origin
+        .zip(capture)
+        .map(|(origin, (start, stop))| (origin.saturating_add(start), origin.saturating_add(stop)));
+    if let Some((start, stop)) = capture {
+        let key = import.intern("capture_ns");
+        let value = Datum::Int(stop.saturating_sub(start));
+        import.builder.environment.capture.push(Property { key, value });
+    }
+}
+
+const COMPLAINTS: &str = "DIAGNOSTIC_EVENT";
+/// `severity`.
+const WARNING: i64 = 2;
+const ERROR: i64 = 3;
+/// Complaints that are listed; notes are compared one by one.
+const LISTED: u64 = 200;
+
+fn read_complaints(import: &mut Import) {
+    let mut seen = 0;
+    let outcome = import.database.rows(COMPLAINTS, &["severity", "text"], |row| {
+        let kind = match row.int(0) {
+            Some(WARNING) => NoteKind::CollectionWarning,
+            Some(ERROR) => NoteKind::CollectionError,
+            _ => return,
+        };
+        seen += 1;
+        let text = row.text(1).unwrap_or_default();
+        let detail = if seen > LISTED { "further complaints" } else { text.trim() };
+        import.builder.note(kind, detail, 1, None);
+    });
+    import.settle(COMPLAINTS, outcome);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(!is_newer("3.4.0") && !is_newer("3.25.9") && !is_newer("") && !is_newer("3"));
+        assert!(is_newer("3.26.0") && is_newer("3.100") && is_newer("4.0.0"));
+    }
+
+    #[test]
+    fn options_of_a_process_lose_its_number() {
+        assert_eq!(without_process("PROCESS_12:COLLECT_CUDA_TRACE"), "COLLECT_CUDA_TRACE");
+        assert_eq!(without_process("CUDA_GRAPH_TRACE_OPTIONS:MODE"), "CUDA_GRAPH_TRACE_OPTIONS:MODE");
+    }
+}
