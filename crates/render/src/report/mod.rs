@@ -209,7 +209,7 @@ impl Report {
         let others = self.sessions.iter().filter(|name| **name != self.session).count() as u64;
         (others > 0).then(|| {
             format!(
-                "session {}; {} there too, see `--session`",
+                "{}; {} there too, see `--session`",
                 quoted(&self.session),
                 plural(others, "other is", "others are")
             )
@@ -229,6 +229,9 @@ impl Report {
             .find(|finding| !finding.id.is_about_trust())
             .map(|finding| view_for(finding.id));
         let target = shell_word(&self.target);
+        if view.is_none() && !self.findings.is_empty() {
+            return ["health", "info"].map(|view| format!("stepscope {view} {target}")).to_vec();
+        }
         let first = view.unwrap_or("steps");
         let mut commands = vec![format!("stepscope {first} {target}")];
         if first != "ops" {

@@ -22,7 +22,7 @@ const TROUBLES: usize = 3;
 /// Facts and pieces of advice that are shown of the verdict.
 const FACTS: usize = 4;
 /// The longest bar.
-const BAR: usize = 32;
+const BAR: usize = 28;
 /// Shares below this are summed up in one line.
 const SMALL: f64 = 0.005;
 
@@ -96,8 +96,8 @@ impl Page<'_> {
         let figures = format!("{:>9} {:>7}", duration_ms(ms), format::percent(share));
         let line = format!("  {:<15} {bar} {figures}", category.key());
         let about = terms::category(category);
-        // 15 + 32 + 17 and the spaces between: what is left is for the explanation.
-        if self.width >= 70 + about.chars().count() {
+        // What the name, the bar and the figures leave is for the explanation.
+        if self.width >= 2 + 15 + BAR + 17 + 4 + about.chars().count() {
             writeln!(self.out, "{line}  {}", self.style.dim(about))
         } else {
             writeln!(self.out, "{line}")

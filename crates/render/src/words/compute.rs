@@ -9,14 +9,11 @@ use super::{Words, listed, owned, quoted, share};
 use crate::format::{duration_ms, short};
 
 pub(super) fn bound(finding: &Finding, top: &[OpCost], on_device: bool) -> Words {
-    let most = top.first().map_or(String::new(), |op| format!(", {} most of all", quoted(&op.op_type)));
+    let most = top.first().map_or(String::new(), |op| format!("; {} costs most", quoted(&op.op_type)));
     let place = if on_device { "the device" } else { "the processor" };
     let step = finding.claimed_ms();
     Words {
-        summary: format!(
-            "Compute-bound: {place} works on the model for {}{most}; nothing around it is slow.",
-            owned(finding, step)
-        ),
+        summary: format!("Compute-bound: {place} works on the model for {}{most}.", owned(finding, step)),
         evidence: top.iter().take(3).map(cost).collect(),
         advice: faster_model(finding.framework, on_device),
     }

@@ -16,11 +16,10 @@ pub(super) fn words(finding: &Finding, loader: &Loader, wait_ms: f64) -> Words {
         Loader::Python(lines) => python(lines, finding.framework),
         Loader::Unknown => unknown(finding.framework),
     };
-    let mut all = vec![format!("The step waits {} for its batch.", duration_ms(wait_ms))];
-    all.extend(evidence);
+    let measured = || vec![format!("The step waits {} for its batch.", duration_ms(wait_ms))];
     Words {
         summary: format!("Input-bound: the step waits {} for its next batch{why}.", owned(finding, wait_ms)),
-        evidence: all,
+        evidence: if evidence.is_empty() { measured() } else { evidence },
         advice,
     }
 }
@@ -124,8 +123,12 @@ fn tf_data_evidence(pipeline: &Pipeline) -> Vec<String> {
         let cost = pipeline.stage_ms.map_or(String::new(), |ms| format!(": {} a batch", duration_ms(ms)));
         said.push(format!("The slowest stage is {name}{run_as}{after}{cost}."));
     }
-    if let Some(at_once) = pipeline.parallelism {
-        said.push(format!("On average {} of its calls run at once.", short(at_once)));
+    match pipeline.parallelism {
+        Some(at_once) if at_once >= 1.5 => {
+            said.push(format!("On average {} of its calls run at once.", short(at_once)));
+        }
+        Some(_) => said.push("Its calls run one at a time.".to_owned()),
+        None => {}
     }
     let mut there = Vec::new();
     let mut missing = Vec::new();

@@ -15,7 +15,7 @@ use crate::format::{plural, thousands};
 pub fn category(category: Category) -> &'static str {
     match category {
         Category::Compute => "the model's own ops",
-        Category::Communication => "collectives not hidden under compute",
+        Category::Communication => "collectives, not hidden",
         Category::TransferIn => "copies to the device, not hidden",
         Category::TransferOut => "copies from the device, not hidden",
         Category::TransferDevice => "copies between devices, not hidden",
@@ -98,12 +98,18 @@ pub fn all_set_apart(host: &HostSummary) -> Option<String> {
         (reason, host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64)
     });
     let sum: u64 = counted.iter().map(|(_, count)| count).sum();
-    let told: Vec<String> = counted
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(reason, count)| format!("{} {}", thousands(count), set_apart(reason)))
-        .collect();
-    (sum > 0).then(|| format!("{} set apart ({})", thousands(sum), told.join(", ")))
+    let reasons: Vec<_> = counted.into_iter().filter(|(_, count)| *count > 0).collect();
+    let why = match reasons.as_slice() {
+        [] => return None,
+        // One reason needs no count of its own.
+        [(only, _)] => set_apart(*only).to_owned(),
+        several => {
+            let told =
+                several.iter().map(|(why, count)| format!("{} {}", thousands(*count), set_apart(*why)));
+            told.collect::<Vec<_>>().join(", ")
+        }
+    };
+    Some(format!("{} set apart ({why})", thousands(sum)))
 }
 
 /// What one step of this kind is called, and several.
