@@ -1,0 +1,99 @@
+//! `stepscope compare`: what changed between two sides, and whether it is more than noise.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
+use stepscope_render::compare as render;
+
+use super::side::run_of;
+use crate::load::{Profile, Wanted};
+use crate::output::Terminal;
+use crate::problem::{Exit, Failure, Problem};
+
+/// Say what changed between two profiles, and whether it is more than noise.
+///
+/// A side may be several recordings of the same program: give each after --base or --new. One run a side can
+/// tell a change of about 5 %; several runs a side tell less than that.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope compare before/ after/                    the newest session of each\n  \
+    stepscope compare --base a1 --base a2 --new b1 --new b2   several runs a side\n  \
+    stepscope compare before/ after/ --markdown         for a pull request")]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    sides: SidesArgs,
+    /// Write JSON (schema stepscope.compare.v1).
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Write Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Two sides.
+#[derive(Debug, Args)]
+pub(crate) struct SidesArgs {
+    /// The profile before the change, then the one after it.
+    #[arg(value_names = ["BASE", "NEW"], num_args = 2, required_unless_present_all = ["base", "new"])]
+    pair: Vec<PathBuf>,
+    /// A recording before the change; may be given several times, instead of BASE.
+    #[arg(long, value_name = "PATH", requires = "new", conflicts_with = "pair")]
+    base: Vec<PathBuf>,
+    /// A recording after the change; may be given several times, instead of NEW.
+    #[arg(long, value_name = "PATH", requires = "base", conflicts_with = "pair")]
+    new: Vec<PathBuf>,
+}
+
+/// Both sides, read and compared.
+pub(crate) struct Sides {
+    pub(crate) base: Vec<Run>,
+    pub(crate) new: Vec<Run>,
+    pub(crate) comparison: Comparison,
+    /// `Done`, or `Damaged` where a file was.
+    pub(crate) exit: Exit,
+}
+
+impl SidesArgs {
+    /// Reads and compares. Profiles are read one after the other: each may fill much of the memory.
+    pub(crate) fn load(&self, terminal: &Terminal) -> Result<Sides, Problem> {
+        let mut exit = Exit::Done;
+        let (base, new) = match &self.pair[..] {
+            [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
+            _ => (&self.base[..], &self.new[..]),
+        };
+        let mut side = |paths: &[PathBuf]| -> Result<Vec<Run>, Problem> {
+            paths.iter().map(|path| load_run(path.clone(), &mut exit, terminal)).collect()
+        };
+        let (base, new) = (side(base)?, side(new)?);
+        let comparison = compare(&base, &new, Margins::default());
+        Ok(Sides { base, new, comparison, exit })
+    }
+}
+
+fn load_run(path: PathBuf, exit: &mut Exit, terminal: &Terminal) -> Result<Run, Problem> {
+    let label = path.display().to_string();
+    let profile = Profile::load(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
+    let run = run_of(&profile, &label);
+    if profile.end(terminal) != Exit::Done {
+        *exit = Exit::Damaged;
+    }
+    Ok(run)
+}
+
+impl CompareArgs {
+    pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
+        let Sides { comparison, exit, .. } = self.sides.load(terminal)?;
+        let mut out = terminal.stdout();
+        if self.json {
+            render::write_json(&comparison, &mut out)?;
+        } else if self.markdown {
+            render::write_markdown(&comparison, &mut out)?;
+        } else {
+            render::write_text(&comparison, terminal.out, &mut out)?;
+        }
+        out.flush()?;
+        Ok(exit)
+    }
+}

@@ -1,0 +1,150 @@
+//! `stepscope gate`: a comparison that can stop CI.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use stepscope_diagnose::compare::Statistic;
+use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
+use stepscope_render::gate::{self as render, Judgement};
+
+use super::compare::SidesArgs;
+use crate::output::Terminal;
+use crate::problem::{Exit, Failure, Problem};
+
+/// How much slower NEW may be unless told otherwise.
+const DEFAULT_LIMIT: f64 = 0.05;
+
+/// Compare two profiles for CI: exit 1 on a regression beyond the limit that is not noise.
+///
+/// What is too noisy to say passes with a warning, unless --strict is given. Sides that cannot be compared
+/// fail, unless --allow-incomparable is given.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Metrics: step.median, step.mean, step.p90, breakdown.CATEGORY, op:NAME, finding:ID\n\n\
+    Examples:\n  \
+    stepscope gate main/ branch/                                       at most 5 % slower\n  \
+    stepscope gate main/ branch/ --max-regression 10% --junit gate.xml for the CI server's report\n  \
+    stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other figures\n  \
+    stepscope gate main/ branch/ --metric finding:retracing            a finding must not be new"
+)]
+pub(crate) struct GateArgs {
+    #[command(flatten)]
+    sides: SidesArgs,
+    /// The most that a metric may grow, relative to BASE [default: 5%].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    max_regression: Option<f64>,
+    /// The most that a metric may grow, in milliseconds; alone, it replaces the relative limit.
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    max_ms: Option<f64>,
+    /// What is held against the limits; may be given several times [default: step.median].
+    #[arg(long, value_name = "METRIC", value_parser = metric)]
+    metric: Vec<Metric>,
+    /// Fail also where it is too noisy to say.
+    #[arg(long)]
+    strict: bool,
+    /// Do not fail where the sides cannot be compared.
+    #[arg(long)]
+    allow_incomparable: bool,
+    /// Write JSON (schema stepscope.gate.v1).
+    #[arg(long)]
+    json: bool,
+    /// Write a JUnit report to this file as well.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Append Markdown to this file as well; without FILE, to the one that $GITHUB_STEP_SUMMARY names.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    github_summary: Option<Option<PathBuf>>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    number.map(|number| number / 100.0).ok_or_else(|| "give per cent, e.g. 5%".to_owned())
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches("ms").trim().parse::<f64>().ok();
+    number
+        .filter(|number| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| "give milliseconds, e.g. 0.5".to_owned())
+}
+
+fn metric(text: &str) -> Result<Metric, String> {
+    Metric::parse(text).ok_or_else(|| {
+        "give step.median, step.mean, step.p90, breakdown.CATEGORY, op:NAME or finding:ID".to_owned()
+    })
+}
+
+impl GateArgs {
+    pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
+        let sides = self.sides.load(terminal)?;
+        let default = [Metric::Step(Statistic::Median)];
+        let metrics = if self.metric.is_empty() { &default[..] } else { &self.metric[..] };
+        let gate = gate(&sides.base, &sides.new, &sides.comparison, metrics, self.limits());
+        let worst = gate.worst();
+        let comparable = gate.comparable || self.allow_incomparable;
+        let passed = comparable && (worst < Outcome::Failed) && !(self.strict && worst == Outcome::Unclear);
+        let judgement = Judgement { gate: &gate, comparison: &sides.comparison, passed };
+        let mut out = terminal.stdout();
+        if self.json {
+            render::write_json(&judgement, &mut out)?;
+        } else {
+            render::write_text(&judgement, terminal.out, &mut out)?;
+        }
+        out.flush()?;
+        self.write_files(&judgement)?;
+        if gate.comparable && worst == Outcome::Missing {
+            return Err(missing(&gate.checks).into());
+        }
+        Ok(if passed { sides.exit } else { Exit::GateFailed })
+    }
+
+    fn limits(&self) -> Limits {
+        let relative = self.max_regression.or(self.max_ms.is_none().then_some(DEFAULT_LIMIT));
+        Limits { relative, absolute_ms: self.max_ms }
+    }
+
+    fn write_files(&self, judgement: &Judgement<'_>) -> Result<(), Problem> {
+        if let Some(path) = &self.junit {
+            let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+            written(file, |out| render::write_junit(judgement, out))
+                .map_err(|error| unwritable(path, &error))?;
+        }
+        if let Some(path) = &self.github_summary {
+            let path = path.clone().or_else(|| std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from));
+            let path = path.ok_or_else(|| {
+                Problem::new(Exit::Usage, "no file for --github-summary")
+                    .then("GITHUB_STEP_SUMMARY is not set")
+                    .then("name one: --github-summary=FILE")
+            })?;
+            let file = OpenOptions::new().create(true).append(true).open(&path);
+            let file = file.map_err(|error| unwritable(&path, &error))?;
+            written(file, |out| render::write_markdown(judgement, out))
+                .map_err(|error| unwritable(&path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn written(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+        .then(error.to_string())
+        .then("give a file in a folder that exists")
+}
+
+/// A misspelt metric must not pass for ever.
+fn missing(checks: &[stepscope_diagnose::gate::Check]) -> Problem {
+    let names: Vec<String> =
+        checks.iter().filter(|it| it.outcome == Outcome::Missing).map(|it| it.metric.key()).collect();
+    Problem::new(Exit::Usage, format!("neither side has {}", names.join(", ")))
+        .then("nothing was measured for it")
+        .then("check the name with `stepscope ops --by type`")
+}

@@ -1,0 +1,70 @@
+//! From a profile to a [`Run`]: everything that a comparison wants to know of one recording.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::input::InputPartial;
+use stepscope_analyze::names::stable_name;
+use stepscope_analyze::ops::{Ops, OpsPartial, Where};
+use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_diagnose::compare::{OpTime, Run};
+use stepscope_trace::{Trace, Value};
+
+use crate::load::Profile;
+
+/// All of one recording.
+pub(crate) fn run_of(profile: &Profile, label: &str) -> Run {
+    let partials = profile.hosts.par_iter().map(|loaded| {
+        let context = Context::new(&loaded.trace, loaded.host.as_str());
+        (vec![HostSummary::of(&context)], OpsPartial::of(&context), InputPartial::of(&context))
+    });
+    let merged = partials.reduce_with(|mut all, one| {
+        all.0.extend(one.0);
+        all.1.merge(one.1);
+        all.2.merge(one.2);
+        all
+    });
+    let Some((hosts, ops, input)) = merged else { return Run::default() };
+    let mut run = Run::of(label, &Summary::finish(hosts));
+    run.ops = op_times(&ops.finish());
+    run.setting.versions = versions(profile.hosts.iter().map(|loaded| &loaded.trace));
+    run.setting.batch_size =
+        input.finish().pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
+    run
+}
+
+/// The model's ops by stable name. What runs inside the input pipeline is left out: it overlaps the step.
+fn op_times(ops: &Ops) -> Vec<OpTime> {
+    let mut times: BTreeMap<(bool, String, &str), (f64, f64)> = BTreeMap::new();
+    for row in ops.rows.iter().filter(|row| !row.key.input) {
+        let Some(ms) = ops.window.per_step(row.self_ms) else { continue };
+        let key = (row.key.side == Where::Device, stable_name(&row.key.name), row.key.kind.as_str());
+        let (time, count) = times.entry(key).or_default();
+        *time += ms;
+        *count += ops.window.per_step(row.count as f64).unwrap_or(0.0);
+    }
+    let one = |((on_device, name, op_type), (ms_per_step, count_per_step)): ((bool, String, &str), _)| {
+        OpTime { name, op_type: op_type.to_owned(), on_device, ms_per_step, count_per_step }
+    };
+    times.into_iter().map(one).collect()
+}
+
+/// Versions that all hosts together name.
+fn versions<'t>(traces: impl Iterator<Item = &'t Trace>) -> Vec<(String, String)> {
+    let mut all = BTreeMap::new();
+    for trace in traces {
+        for property in &trace.environment().versions {
+            let text = match property.value.resolve(trace.strings()) {
+                Value::Str(text) | Value::Json(text) => text.into_owned(),
+                Value::Int(number) => number.to_string(),
+                Value::UInt(number) => number.to_string(),
+                Value::Float(number) => number.to_string(),
+                Value::Bool(truth) => truth.to_string(),
+                Value::Bytes(_) | Value::Null => continue,
+            };
+            all.insert(trace.str(property.key).to_owned(), text);
+        }
+    }
+    all.into_iter().collect()
+}
