@@ -10,6 +10,7 @@ pub mod engine;
 pub mod facts;
 pub mod finding;
 pub mod gate;
+pub mod gather;
 pub mod journal;
 pub mod rules;
 pub mod statistics;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use stepscope_render::Select;
 
-use crate::commands::{Exported, ViewCommand, export, info};
+use crate::commands::{
+    CompareArgs, Exported, GateArgs, JournalArgs, ViewCommand, demo, export, info, report,
+};
 use crate::load::Wanted;
 use crate::output::{Color, Terminal};
 use crate::problem::{Exit, Failure};
@@ -37,17 +39,27 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Report(ReportArgs),
+    Demo(DemoArgs),
     Info(InfoArgs),
     #[command(flatten)]
     View(ViewCommand),
+    Compare(CompareArgs),
+    Gate(GateArgs),
+    Journal(JournalArgs),
     Export(ExportArgs),
 }
 
 impl Command {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         match self {
+            Command::Report(args) => report::run(&args.source.wanted(), &args.form.form(), terminal),
+            Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
             Command::View(view) => view.run(terminal),
+            Command::Compare(args) => args.run(terminal),
+            Command::Gate(args) => args.run(terminal),
+            Command::Journal(args) => args.run(terminal),
             Command::Export(args) => {
                 let ExportArgs { source, to, output } = args;
                 export::run(&source.wanted(), to, output.as_deref(), terminal)
@@ -74,6 +86,47 @@ impl SourceArgs {
     pub(crate) fn wanted(self) -> Wanted {
         Wanted { paths: self.paths, session: self.session, host: self.host }
     }
+}
+
+/// In which form a report is wanted.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FormArgs {
+    /// Write JSON (schema stepscope.report.v1).
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Write Markdown, for pull requests.
+    #[arg(long)]
+    markdown: bool,
+    /// Write one self-contained page into FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl FormArgs {
+    fn form(&self) -> report::Form {
+        report::Form { json: self.json, markdown: self.markdown, html: self.html.clone() }
+    }
+}
+
+/// Tell why the step is slow: verdict, step time, breakdown, ops, findings with their fix.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope report logs/                    the newest session below logs/\n  \
+    stepscope report trace.json.gz            a PyTorch or Chrome trace\n  \
+    stepscope report logs/ --json             for programs\n  \
+    stepscope report logs/ --html report.html one file to share")]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+/// Report on a sample profile that the program carries.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// Show what is in a profile: sources, hosts, devices, tracks, versions, step markers.

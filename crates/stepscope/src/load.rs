@@ -9,6 +9,7 @@ use stepscope_analyze::info::Source;
 use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover};
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::{plural, thousands};
+use stepscope_render::report::SourceRow;
 use stepscope_trace::{NoteKind, Trace};
 
 use crate::output::Terminal;
@@ -111,10 +112,101 @@ impl Profile {
     }
 }
 
+/// A profile whose hosts were looked at one by one, each let go before the next one's place is needed.
+#[derive(Debug)]
+pub(crate) struct Looked<T> {
+    /// The session's name.
+    pub(crate) session: String,
+    /// All sessions that were found, newest first, this one among them.
+    pub(crate) sessions: Vec<String>,
+    /// What was made of each host that could be read.
+    pub(crate) hosts: Vec<T>,
+    problems: Vec<Problem>,
+}
+
+impl<T: Send> Looked<T> {
+    /// Finds the profile and looks at each of its hosts, on all cores. No more traces are held at a time than
+    /// there are cores, however many hosts the session has.
+    pub(crate) fn at(
+        wanted: &Wanted,
+        terminal: &Terminal,
+        look: impl Fn(&Loaded) -> T + Sync,
+    ) -> Result<Self, Problem> {
+        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
+        let labels = labels(&found.sessions);
+        let chosen = choose(wanted, &found, &labels, terminal)?;
+        let files = hosts(wanted, &found.sessions[chosen])?;
+        let session = labels[chosen].clone();
+        let inputs = files.iter().map(|file| (file.host.clone(), || Input::open(&file.path))).collect();
+        Self::at_inputs(session, labels, inputs, look)
+    }
+
+    /// The same for inputs that are already known.
+    pub(crate) fn at_inputs(
+        session: String,
+        sessions: Vec<String>,
+        inputs: Vec<(String, impl Fn() -> Result<Input, ReadError> + Send + Sync)>,
+        look: impl Fn(&Loaded) -> T + Sync,
+    ) -> Result<Self, Problem> {
+        let progress = Progress::new();
+        let only = inputs.len() == 1;
+        let one = |(host, open): (String, _)| -> (Option<T>, Option<Problem>) {
+            let open: &(dyn Fn() -> Result<Input, ReadError> + Sync) = &open;
+            match open().and_then(|input| Loaded::read(host, &input, &progress)) {
+                Ok(loaded) => {
+                    let looked = look(&loaded);
+                    let problem = damage(&loaded);
+                    if only {
+                        // The process is about to end: the system takes the memory back faster.
+                        std::mem::forget(loaded);
+                    }
+                    (Some(looked), problem)
+                }
+                Err(error) => (None, Some(unreadable_file(&error))),
+            }
+        };
+        let looked: Vec<(Option<T>, Option<Problem>)> =
+            with_bar(&progress, || inputs.into_par_iter().map(one).collect());
+        let (hosts, problems): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
+        let hosts: Vec<T> = hosts.into_iter().flatten().collect();
+        let mut problems: Vec<Problem> = problems.into_iter().flatten().collect();
+        if hosts.is_empty()
+            && let Some(problem) = problems.pop()
+        {
+            return Err(problem);
+        }
+        Ok(Looked { session, sessions, hosts, problems })
+    }
+
+    /// Ends a command: names any damage on standard error, and gives the exit code for it.
+    pub(crate) fn end(problems: &[Problem], terminal: &Terminal) -> Exit {
+        for problem in problems {
+            terminal.report(problem);
+        }
+        if problems.is_empty() { Exit::Done } else { Exit::Damaged }
+    }
+
+    /// What was made of the hosts, and what is wrong with their files.
+    pub(crate) fn into_parts(self) -> (Vec<T>, Vec<Problem>) {
+        (self.hosts, self.problems)
+    }
+}
+
 impl Loaded {
     fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
         let Opened { format, bytes, trace } = open_input(input, progress)?;
         Ok(Loaded { path: input.path().display().to_string(), host, format, bytes, trace })
+    }
+
+    /// The source as the report lists it.
+    pub(crate) fn source_row(&self) -> SourceRow {
+        SourceRow {
+            path: self.path.clone(),
+            format: self.format.to_owned(),
+            bytes: self.bytes,
+            host: self.host.clone(),
+            events: self.trace.events(),
+        }
     }
 
     fn source(&self) -> Source<'_> {

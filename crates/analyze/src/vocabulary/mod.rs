@@ -17,7 +17,7 @@ use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 pub use cuda::{CopyDirection, copy_direction, is_collective};
 pub use python::is_python_frame;
 pub use signature::{KeySet, Keys, Signatures};
-pub use tensorflow::{iterator_path, op_type};
+pub use tensorflow::{is_output_op, iterator_path, op_type};
 
 /// What an event of a kind does to the thread or stream that it lies on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

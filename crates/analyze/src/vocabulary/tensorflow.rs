@@ -110,13 +110,18 @@ pub(super) fn role(name: &str, keys: KeySet) -> Option<Role> {
 fn op_role(op: &str) -> Option<Role> {
     if INPUT_OPS.contains(&op) {
         Some(Role::InputWait)
-    } else if OUTPUT_OPS.contains(&op) {
+    } else if is_output_op(op) {
         Some(Role::Output)
     } else if op.ends_with("Dataset") || op.ends_with("DatasetV2") || op.ends_with("DatasetV3") {
         Some(Role::Framework)
     } else {
         None
     }
+}
+
+/// Does an op of this type write something for people or for later?
+pub fn is_output_op(op: &str) -> bool {
+    OUTPUT_OPS.contains(&op)
 }
 
 /// The op's type in an event name `scope/name:Type`.

@@ -6,7 +6,7 @@
 use stepscope_analyze::Category;
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
 /// What the matrix units win on these kernels at the least.

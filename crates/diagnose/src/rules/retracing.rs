@@ -6,7 +6,7 @@
 use stepscope_analyze::Category;
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
 const BUILDING: [Category; 2] = [Category::Tracing, Category::Compile];

@@ -1,7 +1,7 @@
 //! `straggler`: one host is slower than the others, and in synchronous training all wait for it.
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {

@@ -5,7 +5,7 @@
 use stepscope_analyze::Category;
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
 const COPIES: [Category; 3] = [Category::TransferIn, Category::TransferOut, Category::TransferDevice];
