@@ -10,7 +10,11 @@ pub(super) fn communication(finding: &Finding, ms: f64, hidden_ms: f64) -> Words
     let mut evidence = vec![format!("{} a step of collectives do not hide under compute.", duration_ms(ms))];
     let all = ms + hidden_ms;
     if hidden_ms > 0.0 {
-        evidence.push(format!("{} a step do ({}).", duration_ms(hidden_ms), share(hidden_ms / all)));
+        evidence.push(format!(
+            "{} a step hide under it ({} of all).",
+            duration_ms(hidden_ms),
+            share(hidden_ms / all)
+        ));
     } else {
         evidence.push("None of them hides under compute.".to_owned());
     }

@@ -19,6 +19,8 @@ const ABOVE: f64 = 8.0;
 const BARS: usize = 240;
 /// A step this many times the median is cut off at the top: the others would be too small to see.
 const CUT: f64 = 4.0;
+/// A bar is never wider: a few steps are not more than many.
+const WIDEST: f64 = 48.0;
 
 /// One bar of the step chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +56,7 @@ pub fn steps(bars: &[Bar]) -> Html {
     let middle = quantile(&lengths, 0.5).unwrap_or(0.0);
     let longest = lengths.last().copied().unwrap_or(0.0);
     let top = if middle > 0.0 { longest.min(middle * CUT) } else { longest }.max(f64::MIN_POSITIVE) * 1.04;
-    let scale = Scale { top, width: (WIDTH - LEFT) / bars.len() as f64 };
+    let scale = Scale { top, width: ((WIDTH - LEFT) / bars.len() as f64).min(WIDEST) };
     let mut drawing = scale.grid();
     for (place, bar) in bars.iter().enumerate() {
         drawing.push(&scale.bar(place, bar));

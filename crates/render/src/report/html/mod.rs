@@ -54,11 +54,14 @@ fn overview(report: &Report) -> Html {
         }
         _ => add(duration_ms(report.summary.length_ms()), report.step_line().join(" · ")),
     }
-    if let Some(gain) = report.findings.iter().find_map(|finding| finding.gain_ms.filter(|gain| *gain > 0.0))
-    {
+    let winning = report.findings.iter().filter_map(|finding| Some((finding, finding.gain_ms?)));
+    if let Some((finding, gain)) = winning.into_iter().find(|(_, gain)| *gain > 0.0) {
         let length = report.summary.length_ms();
         let part = if length > 0.0 { format!(" ({})", share(gain / length)) } else { String::new() };
-        add(format!("−{}", duration_ms(gain)), format!("at most, a step, from the first fix{part}"));
+        add(
+            format!("−{}", duration_ms(gain)),
+            format!("a step at most, from mending `{}`{part}", finding.id.key()),
+        );
     }
     let mut body = figures(&all);
     if let Some(by) = report.bounded_by() {
