@@ -10,6 +10,8 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// Done.
     Done = 0,
+    /// The gate failed.
+    GateFailed = 1,
     /// Wrong usage.
     Usage = 2,
     /// Nothing readable there.
