@@ -1,0 +1,212 @@
+//! From analyses to facts: runs, for one host, what the rules look at; merges hosts; puts the results into the
+//! shape that rules need. The only file here that knows the analyses' own types.
+
+use stepscope_analyze::Context;
+use stepscope_analyze::eager::Eager;
+use stepscope_analyze::health::{Issue, Trouble, health};
+use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
+use stepscope_analyze::memory::{Allocator, MemoryPartial};
+use stepscope_analyze::ops::{OpRow, Ops, OpsPartial};
+use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_analyze::vocabulary::{is_output_op, is_python_frame};
+
+use crate::facts::{Facts, Memory, Recording};
+use crate::finding::{Loader, OpCost, Pipeline, PythonLine};
+
+/// Everything that one host has to say.
+#[derive(Debug)]
+pub struct HostPartial {
+    summary: HostSummary,
+    issues: Vec<Issue>,
+    ops: OpsPartial,
+    input: InputPartial,
+    memory: MemoryPartial,
+    eager: Eager,
+    frames: u64,
+    events: u64,
+}
+
+impl HostPartial {
+    /// Runs the analyses on one host.
+    pub fn of(context: &Context) -> Self {
+        let trace = context.trace;
+        let issues = health(trace, &context.host);
+        HostPartial {
+            summary: HostSummary::of(context),
+            issues,
+            ops: OpsPartial::of(context),
+            input: InputPartial::of(context),
+            memory: MemoryPartial::of(context),
+            eager: Eager::of(context),
+            frames: python_frames(context),
+            events: trace.events(),
+        }
+    }
+}
+
+fn python_frames(context: &Context) -> u64 {
+    let trace = context.trace;
+    let is_frame = |kind: stepscope_trace::KindId| {
+        is_python_frame(trace.kind_name(kind), trace.str(trace.kind(kind).category))
+    };
+    (0..trace.kinds().len())
+        .map(stepscope_trace::KindId::from_index)
+        .filter(|&kind| is_frame(kind))
+        .map(|kind| context.vocabulary().signatures.events(kind))
+        .sum()
+}
+
+/// What all hosts say together.
+#[derive(Debug)]
+pub struct Gathered {
+    /// What rules look at.
+    pub facts: Facts,
+    /// What is wrong with the recordings, the worst first.
+    pub issues: Vec<Issue>,
+    /// All ops.
+    pub ops: Ops,
+}
+
+impl Gathered {
+    /// Puts the hosts together; `None` of no host.
+    pub fn finish(hosts: Vec<HostPartial>) -> Option<Self> {
+        let mut hosts = hosts.into_iter();
+        let first = hosts.next()?;
+        let HostPartial {
+            summary,
+            mut issues,
+            mut ops,
+            mut input,
+            mut memory,
+            mut eager,
+            mut frames,
+            mut events,
+        } = first;
+        let mut summaries = vec![summary];
+        for host in hosts {
+            summaries.push(host.summary);
+            issues.extend(host.issues);
+            ops.merge(host.ops);
+            input.merge(host.input);
+            memory.merge(host.memory);
+            eager.merge(&host.eager);
+            frames += host.frames;
+            events += host.events;
+        }
+        issues.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
+        let (ops, input) = (ops.finish(), input.finish());
+        let facts = Facts {
+            summary: Summary::finish(summaries),
+            recording: recording(&issues, frames as f64 / events.max(1) as f64),
+            ops: op_costs(&ops, |row| !row.key.input && !is_output_op(&row.key.kind)),
+            output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
+            eager,
+            rebuilt: Vec::new(),
+            loader: loader(&input),
+            python: python_lines(&input),
+            device: None,
+            memory: memory.finish().allocators.iter().map(allocator).collect(),
+        };
+        Some(Gathered { facts, issues, ops })
+    }
+}
+
+fn recording(issues: &[Issue], python_frames: f64) -> Recording {
+    let of = |trouble: Trouble| issues.iter().filter(move |issue| issue.trouble == trouble);
+    // A break inside a message breaks all that hold it; the innermost lies furthest.
+    let damage = of(Trouble::Damaged).max_by_key(|issue| issue.offset);
+    let mut dropped = of(Trouble::DroppedEvents).chain(of(Trouble::EventCap)).peekable();
+    Recording {
+        damage: damage.map(|issue| (issue.detail.clone(), issue.offset)),
+        dropped: dropped.peek().is_some().then(|| dropped.filter_map(|issue| issue.count).sum()),
+        errors: of(Trouble::CollectionError).map(|issue| issue.detail.clone()).collect(),
+        python_frames,
+    }
+}
+
+/// Costs by type, the costliest first, each with the costliest op of that type.
+fn op_costs(ops: &Ops, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
+    let side = ops.side();
+    let by_type = ops.by_type();
+    let rows: Vec<&OpRow> = by_type.rows.iter().filter(|row| row.key.side == side && wanted(row)).collect();
+    let all: f64 = rows.iter().map(|row| row.self_ms).sum();
+    let per_step = |total: f64| ops.window.per_step(total).unwrap_or(total);
+    rows.into_iter()
+        .map(|row| {
+            // Rows are ranked: the first of the type costs most.
+            let example = ops.rows.iter().find(|op| op.key.side == side && op.key.kind == row.key.kind);
+            OpCost {
+                op_type: plain_type(&row.key.kind).to_owned(),
+                example: example.map(|op| op.key.name.clone()).filter(|name| *name != row.key.kind),
+                ms_per_step: per_step(row.self_ms),
+                count_per_step: per_step(row.count as f64),
+                share: if all > 0.0 { row.self_ms / all } else { 0.0 },
+            }
+        })
+        .collect()
+}
+
+/// The type as users know it: libraries' own variants (`_MklNativeFusedConv2D`) go by the op that they replace.
+fn plain_type(kind: &str) -> &str {
+    let variant = ["_MklNative", "_Mkl", "_"].iter().find_map(|prefix| kind.strip_prefix(prefix));
+    variant.filter(|plain| plain.starts_with(|c: char| c.is_ascii_uppercase())).unwrap_or(kind)
+}
+
+fn loader(input: &Input) -> Loader {
+    if let Some(pipeline) = &input.pipeline {
+        return Loader::TfData(tf_data(pipeline));
+    }
+    if let Some(loader) = input.loaders.first() {
+        return Loader::TorchLoader { workers: loader.has_workers == Some(true) };
+    }
+    let lines = python_lines(input);
+    if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
+}
+
+fn tf_data(pipeline: &InputPipeline) -> Pipeline {
+    let bound = pipeline.bound.as_ref();
+    let stage = pipeline.bounding();
+    // Stages stand before their inputs, so the one that feeds a stage follows it, one deeper.
+    let after = bound.and_then(|bound| {
+        let (own, next) = (pipeline.stages.get(bound.stage)?, pipeline.stages.get(bound.stage + 1)?);
+        (next.depth > own.depth).then(|| next.name.clone())
+    });
+    Pipeline {
+        bounding_stage: stage.map(|stage| stage.name.clone()),
+        written_as: stage.and_then(|stage| stage.dataset.clone()),
+        after,
+        stage_ms: bound.map(|bound| bound.ms_per_batch),
+        parallelism: stage.and_then(|stage| stage.parallelism).map(|parallelism| parallelism as f64),
+        prefetches: pipeline.has_prefetch_by_user,
+        parallel: stage
+            .is_some_and(|stage| stage.written == Written::ByUser && stage.name.starts_with("Parallel")),
+        python_inside: pipeline.runs_python,
+        caches: pipeline.has_cache,
+    }
+}
+
+fn python_lines(input: &Input) -> Vec<PythonLine> {
+    let steps = input.python.steps.max(1) as f64;
+    let line = |frame: &stepscope_analyze::python::PythonFrame| {
+        let place = match frame.line {
+            Some(line) => format!("{}:{line} {}", frame.file, frame.function),
+            None => format!("{} {}", frame.file, frame.function),
+        };
+        PythonLine { place, ms_per_step: frame.own_ms / steps }
+    };
+    input.python.frames.iter().map(line).collect()
+}
+
+fn allocator(allocator: &Allocator) -> Memory {
+    let steps = allocator.steps.len().max(1) as f64;
+    let growth = allocator.growth.as_ref().filter(|growth| growth.grows);
+    let kept = allocator.leaks.iter().map(|leak| (leak.op.clone(), leak.blocks as f64 / steps));
+    Memory {
+        allocator: allocator.name.clone(),
+        growth_per_step: growth.map(|growth| growth.bytes_per_step),
+        kept: kept.collect(),
+        peak_bytes: Some(allocator.peak as f64),
+        capacity_bytes: allocator.capacity.map(|bytes| bytes as f64),
+        fragmentation: allocator.fragmentation_at_peak,
+    }
+}
