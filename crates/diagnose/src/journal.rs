@@ -236,7 +236,7 @@ mod tests {
         let line = entry.line().unwrap();
         assert!(!line.contains('\n'));
         let journal = Journal::parse(&line);
-        assert_eq!(journal.entries, [entry.clone()]);
+        assert_eq!(journal.entries, std::slice::from_ref(&entry));
         assert_eq!(entry.breakdown, [("compute".to_owned(), 9.0), ("input".to_owned(), 2.5)]);
         assert_eq!(entry.run().setting.devices, run.setting.devices);
     }

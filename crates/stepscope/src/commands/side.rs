@@ -6,9 +6,10 @@ use rayon::prelude::*;
 use stepscope_analyze::Context;
 use stepscope_analyze::input::InputPartial;
 use stepscope_analyze::names::stable_name;
-use stepscope_analyze::ops::{Ops, OpsPartial, Where};
-use stepscope_analyze::summary::{HostSummary, Summary};
-use stepscope_diagnose::compare::{OpTime, Run};
+use stepscope_analyze::ops::{Ops, Where};
+use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
+use stepscope_diagnose::diagnose;
+use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_trace::{Trace, Value};
 
 use crate::load::Profile;
@@ -17,17 +18,22 @@ use crate::load::Profile;
 pub(crate) fn run_of(profile: &Profile, label: &str) -> Run {
     let partials = profile.hosts.par_iter().map(|loaded| {
         let context = Context::new(&loaded.trace, loaded.host.as_str());
-        (vec![HostSummary::of(&context)], OpsPartial::of(&context), InputPartial::of(&context))
+        (vec![HostPartial::of(&context)], InputPartial::of(&context))
     });
     let merged = partials.reduce_with(|mut all, one| {
         all.0.extend(one.0);
         all.1.merge(one.1);
-        all.2.merge(one.2);
         all
     });
-    let Some((hosts, ops, input)) = merged else { return Run::default() };
-    let mut run = Run::of(label, &Summary::finish(hosts));
-    run.ops = op_times(&ops.finish());
+    let Some((hosts, input)) = merged else { return Run::default() };
+    let Some(gathered) = Gathered::finish(hosts) else { return Run::default() };
+    let mut run = Run::of(label, &gathered.facts.summary);
+    run.ops = op_times(&gathered.ops);
+    let findings = diagnose(&gathered.facts);
+    run.findings = findings
+        .into_iter()
+        .map(|finding| FindingKey { id: finding.id.key().to_owned(), subject: finding.subject })
+        .collect();
     run.setting.versions = versions(profile.hosts.iter().map(|loaded| &loaded.trace));
     run.setting.batch_size =
         input.finish().pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);

@@ -1,0 +1,145 @@
+//! `compare`, `gate` and `journal` as a user runs them, on profiles written byte by byte and on the fixtures.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+use stepscope_testkit::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
+use support::{code, stepscope};
+
+/// Forty marked steps of about `step_us`, each with one MatMul that fills most of it.
+fn profile(folder: &Path, name: &str, step_us: i64) -> PathBuf {
+    let mut host = XPlane::named("/host:CPU");
+    host.stat_metadata = vec![(1, "step_num".to_owned()), (2, "_r".to_owned())];
+    host.event_metadata =
+        vec![(1, XEventMetadata::named("train")), (2, XEventMetadata::named("model/dense/MatMul:MatMul"))];
+    let mut events = Vec::new();
+    let mut at = 0;
+    for step in 0..40 {
+        // A repeatable scatter of a few per cent.
+        let length = (step_us * 1_000_000) / 100 * (98 + (step * 7) % 5);
+        let mut marker = XEvent::at(at, length, 1);
+        marker.stats = vec![XStat::new(1, XValue::Int64(step)), XStat::new(2, XValue::Int64(1))];
+        events.push(marker);
+        events.push(XEvent::at(at + 1_000_000, length - 2_000_000, 2));
+        at += length;
+    }
+    host.lines =
+        vec![XLine { id: 1, name: "python".to_owned(), timestamp_ns: 1_000, events, ..XLine::default() }];
+    let path = folder.join(format!("{name}.xplane.pb"));
+    let space = XSpace { planes: vec![host], ..XSpace::default() };
+    std::fs::write(&path, space.encode()).unwrap();
+    path
+}
+
+fn run(args: &[&str]) -> Output {
+    stepscope().args(args).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+struct Pair {
+    folder: tempfile::TempDir,
+    base: String,
+    slow: String,
+}
+
+fn pair() -> Pair {
+    let folder = tempfile::tempdir().unwrap();
+    let base = profile(folder.path(), "base", 10_000).display().to_string();
+    let slow = profile(folder.path(), "slow", 12_000).display().to_string();
+    Pair { folder, base, slow }
+}
+
+#[test]
+fn a_profile_is_the_same_as_itself_and_a_slower_one_is_slower() {
+    let pair = pair();
+    let same = json(&run(&["compare", &pair.base, &pair.base, "--json"]));
+    assert_eq!(same["schema"], "stepscope.compare.v1");
+    assert_eq!((&same["verdict"], &same["ratio"]["median"]), (&"same".into(), &1.0.into()));
+    let slower = json(&run(&["compare", &pair.base, &pair.slow, "--json"]));
+    assert_eq!(slower["verdict"], "slower");
+    let ratio = &slower["ratio"];
+    let (low, high) = (ratio["low"].as_f64().unwrap(), ratio["high"].as_f64().unwrap());
+    assert!((ratio["median"].as_f64().unwrap() - 1.2).abs() < 0.001 && low < 1.2 && 1.2 < high, "{ratio}");
+    assert_eq!(slower["breakdown"][0]["category"], "compute");
+    assert_eq!(slower["ops"][0]["type"], "MatMul");
+    let faster =
+        json(&run(&["compare", "--base", &pair.slow, "--new", &pair.base, "--new", &pair.base, "--json"]));
+    assert_eq!(faster["verdict"], "faster");
+    assert_eq!(faster["new"]["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn text_and_markdown_begin_with_the_answer() {
+    let pair = pair();
+    let text = run(&["compare", &pair.base, &pair.slow]);
+    assert!(String::from_utf8_lossy(&text.stdout).starts_with("slower: the step takes 20.0 % longer"));
+    let markdown = run(&["compare", &pair.base, &pair.slow, "--markdown"]);
+    assert!(String::from_utf8_lossy(&markdown.stdout).starts_with("### slower"));
+}
+
+#[test]
+fn the_gate_stops_what_is_slower_and_nothing_else() {
+    let pair = pair();
+    let exit = |args: &[&str]| code(&run(&[&["gate"], args].concat()));
+    assert_eq!(exit(&[&pair.base, &pair.base]), 0);
+    assert_eq!(exit(&[&pair.slow, &pair.base]), 0);
+    assert_eq!(exit(&[&pair.base, &pair.slow]), 1);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--max-regression", "30%"]), 0);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--max-ms", "0.5"]), 1);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--max-ms", "5"]), 0);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--metric", "op:MatMul"]), 1);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--metric", "finding:retracing"]), 0);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--metric", "op:NoSuchOp"]), 2);
+    assert_eq!(exit(&[&pair.base, &pair.slow, "--metric", "nonsense"]), 2);
+    assert_eq!(exit(&[&pair.base]), 2);
+}
+
+#[test]
+fn the_gate_writes_reports_for_servers() {
+    let pair = pair();
+    let (junit, summary) = (pair.folder.path().join("gate.xml"), pair.folder.path().join("summary.md"));
+    let output = stepscope()
+        .args(["gate", &pair.base, &pair.slow, "--json", "--github-summary", "--junit"])
+        .arg(&junit)
+        .env("GITHUB_STEP_SUMMARY", &summary)
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 1);
+    let told = json(&output);
+    assert_eq!((&told["passed"], &told["checks"][0]["outcome"]), (&false.into(), &"failed".into()));
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("failures=\"1\"") && junit.contains("<failure message=\"step.median"), "{junit}");
+    assert!(std::fs::read_to_string(summary).unwrap().starts_with("## stepscope gate failed"));
+}
+
+#[test]
+fn the_journal_keeps_what_was_tried() {
+    let pair = pair();
+    let file = pair.folder.path().join("tried.journal").display().to_string();
+    for (path, note) in [(&pair.base, "start"), (&pair.slow, "bigger model")] {
+        assert_eq!(code(&run(&["journal", "add", path, "--note", note, "--file", &file])), 0);
+    }
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count(), 2);
+    // Another branch added the same first line and one of its own: a union merge keeps all.
+    std::fs::write(&file, format!("{text}{}\n", text.lines().next().unwrap())).unwrap();
+    let shown = json(&run(&["journal", "show", "--file", &file, "--json"]));
+    let rows = shown["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{shown}");
+    let compared: Vec<&Value> = rows.iter().map(|row| &row["compared"]).collect();
+    assert!(compared.contains(&&Value::Null), "{shown}");
+    assert!(compared.iter().any(|it| **it == "slower" || **it == "faster"), "{shown}");
+    assert_eq!(code(&run(&["journal", "show", "--file", "no/such.journal"])), 3);
+}
