@@ -10,9 +10,11 @@
 pub mod breakdown;
 mod context;
 pub mod eager;
+pub mod functions;
 pub mod health;
 pub mod info;
 pub mod input;
+pub mod kernels;
 pub mod launches;
 pub mod markers;
 pub mod memory;
@@ -21,6 +23,7 @@ pub mod ops;
 mod owners;
 mod pieces;
 pub mod python;
+pub mod scopes;
 #[cfg(test)]
 mod sketch;
 pub mod states;

@@ -18,6 +18,7 @@ pub(crate) struct OpKeys {
     hlo_op: Option<StrId>,
     hlo_category: Option<StrId>,
     framework: Vec<StrId>,
+    path: Option<StrId>,
 }
 
 /// An op as a device event names it.
@@ -34,7 +35,24 @@ impl OpKeys {
             hlo_op: find("hlo_op"),
             hlo_category: find("hlo_category"),
             framework: ["tf_op", "level 0", "annotation"].iter().filter_map(|key| find(key)).collect(),
+            path: find("name"),
         }
+    }
+
+    /// The framework's path of an event's op, e.g. `model/dense/MatMul` or `jit(f)/layer/dot_general`.
+    pub(crate) fn path(&self, args: Args<'_>) -> Option<String> {
+        let mut found: Option<(usize, String)> = None;
+        args.visit(|key, value| {
+            let rank = if Some(key) == self.path { Some(usize::MAX) } else { None };
+            let rank = rank.or_else(|| self.framework.iter().position(|known| *known == key));
+            let text = value.as_str().map(|text| text.split('#').next().unwrap_or(text));
+            if let (Some(rank), Some(text)) = (rank, text.filter(|text| text.contains('/')))
+                && found.as_ref().is_none_or(|(best, _)| rank < *best)
+            {
+                found = Some((rank, framework_op(text).0.to_owned()));
+            }
+        });
+        found.map(|(_, path)| path)
     }
 
     /// The op that an event's own arguments name. An XLA op is its instruction: one framework op may become

@@ -60,6 +60,11 @@ impl Windows {
         Windows { devices: devices.collect(), host, window }
     }
 
+    /// The windows on the host's time.
+    pub fn of_host(&self) -> Walk<'_> {
+        Walk { spans: &self.host }
+    }
+
     /// The windows on a track's own time.
     pub fn of_track(&self, trace: &Trace, track: &Track) -> Walk<'_> {
         let process = trace.process(track.process).id;

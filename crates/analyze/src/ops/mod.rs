@@ -112,6 +112,12 @@ impl OpsPartial {
         OpsPartial { window: windows.window, entries }
     }
 
+    /// Names of the model's host ops with their executions and their own time in picoseconds.
+    pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, i64)> {
+        let host = self.entries.iter().filter(|(key, _)| key.side == Where::Host && !key.input);
+        host.map(|(key, entry)| (key.name.as_str(), entry.totals.count, entry.totals.own))
+    }
+
     /// Takes in another host.
     pub fn merge(&mut self, other: OpsPartial) {
         self.window = self.window.merge(other.window);

@@ -1,9 +1,12 @@
 //! The views, one file each: a function from an analysis' result to a [`crate::Table`]. The frame in
 //! [`crate::table`] does the rest.
 
+pub mod functions;
 pub mod input;
 pub mod memory;
+pub mod kernels;
 pub mod ops;
+pub mod scopes;
 pub mod steps;
 
 use stepscope_analyze::window::Window;

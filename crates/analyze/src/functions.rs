@@ -1,0 +1,475 @@
+//! Compiled functions: for every tf.function and jitted function how often it was called, traced and compiled,
+//! what that cost, and what it is a sign of.
+//!
+//! Only outermost calls count: a call inside another one happens while the outer one is being traced (and JAX
+//! records every call twice, one inside the other). Calls are counted over the whole capture, since a first
+//! call's tracing is worth knowing; what a step loses is over the steps that count.
+//!
+//! One partial a host ([`FunctionsPartial::of`]) → [`FunctionsPartial::merge`] → [`FunctionsPartial::finish`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use stepscope_trace::{Dur, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
+
+use crate::context::Context;
+use crate::names::concrete_function;
+use crate::vocabulary::{Role, Vocabulary};
+use crate::window::{Window, Windows};
+
+/// What repeated tracing or compiling is a sign of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Traced again and again as one function whose count of traces climbs: its arguments vary.
+    ArgumentsVary,
+    /// Traced again and again, each time as a function traced once: it is made anew, in a loop.
+    Recreated,
+    /// Compiled again and again under one name: its arguments' shapes vary, or it is made anew.
+    ShapesVary,
+    /// Compiled again and again without being traced.
+    CompilesEachCall,
+    /// Traced or compiled once.
+    FirstCallOnly,
+}
+
+impl Sign {
+    /// Its public word.
+    pub fn key(self) -> &'static str {
+        match self {
+            Sign::ArgumentsVary => "arguments-vary",
+            Sign::Recreated => "re-created",
+            Sign::ShapesVary => "shapes-vary",
+            Sign::CompilesEachCall => "compiles-each-call",
+            Sign::FirstCallOnly => "first-call-only",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    calls: u64,
+    traces: u64,
+    compiles: u64,
+    time: i64,
+    /// Time of the calls that traced or compiled.
+    slow: i64,
+    tracing: i64,
+    compiling: i64,
+    /// Tracing and compiling in steps that count.
+    lost_in_steps: i64,
+    /// Does the framework count traces, and the smallest and largest count that traced calls had.
+    counts: Option<(i64, i64)>,
+    jitted: bool,
+    modules: BTreeSet<String>,
+    concrete: BTreeSet<String>,
+}
+
+impl Entry {
+    fn add(&mut self, other: Entry) {
+        self.calls += other.calls;
+        self.traces += other.traces;
+        self.compiles += other.compiles;
+        self.time = self.time.saturating_add(other.time);
+        self.slow = self.slow.saturating_add(other.slow);
+        self.tracing = self.tracing.saturating_add(other.tracing);
+        self.compiling = self.compiling.saturating_add(other.compiling);
+        self.lost_in_steps = self.lost_in_steps.saturating_add(other.lost_in_steps);
+        self.counts = match (self.counts, other.counts) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, other) => one.or(other),
+        };
+        self.jitted |= other.jitted;
+        self.modules.extend(other.modules);
+        self.concrete.extend(other.concrete);
+    }
+
+    fn sign(&self) -> Option<Sign> {
+        match (self.traces, self.compiles, self.counts) {
+            (0, 0, _) => None,
+            (2.., _, Some((_, highest))) => {
+                Some(if highest > 1 { Sign::ArgumentsVary } else { Sign::Recreated })
+            }
+            (_, 2.., _) if self.jitted => Some(Sign::ShapesVary),
+            (0, 2.., _) => Some(Sign::CompilesEachCall),
+            (2.., _, None) => Some(Sign::ShapesVary),
+            _ => Some(Sign::FirstCallOnly),
+        }
+    }
+}
+
+/// The functions of one host, or of several merged.
+#[derive(Clone, Debug)]
+pub struct FunctionsPartial {
+    window: Window,
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Default for FunctionsPartial {
+    /// No host at all.
+    fn default() -> Self {
+        FunctionsPartial { window: Window::WholeCapture, entries: BTreeMap::new() }
+    }
+}
+
+impl FunctionsPartial {
+    /// The functions of one host.
+    pub fn of(context: &Context) -> Self {
+        let (trace, vocabulary) = (context.trace, context.vocabulary());
+        let windows = Windows::of(context);
+        let keys = Keys::of(trace);
+        let threads: Vec<Thread> = trace
+            .tracks()
+            .par_iter()
+            .filter(|track| matches!(track.kind, TrackKind::Thread | TrackKind::Async))
+            .filter(|track| trace.process(track.process).kind != ProcessKind::Device)
+            .map(|track| Thread::walk(trace, vocabulary, &keys, track))
+            .collect();
+        let elsewhere: Vec<Compile> = threads.iter().flat_map(|thread| thread.outside.clone()).collect();
+        let mut calls: Vec<Call> = threads.into_iter().flat_map(|thread| thread.calls).collect();
+        calls.sort_by_key(|call| call.span.start);
+        charge_compiles_elsewhere(&mut calls, elsewhere);
+        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+        let mut counted = windows.of_host();
+        for call in calls {
+            let in_step = counted.counts(call.span.start);
+            entries.entry(name_of(trace, call.kind)).or_default().add(call.into_entry(in_step));
+        }
+        name_concrete_functions(trace, vocabulary, &mut entries);
+        FunctionsPartial { window: windows.window, entries }
+    }
+
+    /// Takes in another host.
+    pub fn merge(&mut self, other: FunctionsPartial) {
+        self.window = self.window.merge(other.window);
+        for (name, entry) in other.entries {
+            self.entries.entry(name).or_default().add(entry);
+        }
+    }
+
+    /// Ranks the functions by what they lose, then by their time.
+    pub fn finish(self) -> Functions {
+        let ms = |ps: i64| ps as f64 / 1e9;
+        let window = self.window;
+        let mut rows: Vec<FunctionRow> = self
+            .entries
+            .into_iter()
+            .map(|(name, entry)| FunctionRow {
+                name,
+                sign: entry.sign(),
+                calls: entry.calls,
+                traces: entry.traces,
+                compiles: entry.compiles,
+                total_ms: ms(entry.time),
+                slow_calls_ms: ms(entry.slow),
+                tracing_ms: ms(entry.tracing),
+                compile_ms: ms(entry.compiling),
+                lost_ms_per_step: window.per_step(ms(entry.lost_in_steps)),
+                concrete_functions: entry.concrete.len(),
+                modules: entry.modules.into_iter().collect(),
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            let lost = |row: &FunctionRow| row.tracing_ms + row.compile_ms;
+            lost(b)
+                .total_cmp(&lost(a))
+                .then_with(|| b.total_ms.total_cmp(&a.total_ms))
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        Functions { window, rows }
+    }
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionRow {
+    /// Its name in the program.
+    pub name: String,
+    /// Calls in the whole capture.
+    pub calls: u64,
+    /// Calls that traced it.
+    pub traces: u64,
+    /// Compilations that its calls waited for.
+    pub compiles: u64,
+    /// Time in its calls, in milliseconds.
+    pub total_ms: f64,
+    /// Time in those calls that traced or compiled, in milliseconds.
+    pub slow_calls_ms: f64,
+    /// Time spent tracing, in milliseconds.
+    pub tracing_ms: f64,
+    /// Time spent compiling, in milliseconds.
+    pub compile_ms: f64,
+    /// Tracing and compiling in an average step that counts, in milliseconds; `None` without steps.
+    pub lost_ms_per_step: Option<f64>,
+    /// What the tracing or compiling is a sign of; `None` where there was none.
+    pub sign: Option<Sign>,
+    /// Graphs made of it that ran, as far as their names show.
+    pub concrete_functions: usize,
+    /// XLA modules that its calls compiled.
+    pub modules: Vec<String>,
+}
+
+/// All functions, those that lose the most first.
+#[derive(Clone, Debug)]
+pub struct Functions {
+    /// What per-step figures are over.
+    pub window: Window,
+    /// One row a function.
+    pub rows: Vec<FunctionRow>,
+}
+
+struct Keys {
+    how: Option<StrId>,
+    count: Option<StrId>,
+    module: Vec<StrId>,
+}
+
+impl Keys {
+    fn of(trace: &Trace) -> Self {
+        let find = |key: &str| trace.strings().find(key);
+        Keys {
+            how: find("tf_function_call"),
+            count: find("tracing_count"),
+            module: ["module", "name", "hlo_module"].iter().filter_map(|key| find(key)).collect(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Compile {
+    span: Span,
+    module: Option<String>,
+}
+
+/// One outermost call.
+#[derive(Debug)]
+struct Call {
+    kind: KindId,
+    span: Span,
+    /// The framework says that the call traced.
+    traced: bool,
+    count: Option<i64>,
+    jitted: bool,
+    compiles: u64,
+    compiling: Dur,
+    /// When the last compilation inside ended.
+    compiled_until: Option<Time>,
+    tracing: Dur,
+    modules: BTreeSet<String>,
+}
+
+impl Call {
+    fn compile(&mut self, compile: Compile) {
+        self.compiles += 1;
+        self.compiling += compile.span.intersect(self.span).dur();
+        self.compiled_until = self.compiled_until.max(Some(compile.span.end.min(self.span.end)));
+        self.modules.extend(compile.module);
+    }
+
+    fn into_entry(self, in_step: bool) -> Entry {
+        let jit_traced = self.jitted && (self.compiles > 0 || !self.tracing.is_zero());
+        // All that a jitted call does before its program is compiled is tracing and lowering.
+        let before = match self.compiled_until.filter(|_| self.jitted) {
+            Some(until) => (until - self.span.start - self.compiling).at_least_zero(),
+            None => self.tracing,
+        };
+        let tracing = if self.traced || jit_traced { before } else { Dur::ZERO };
+        let lost = tracing + self.compiling;
+        let slow = self.traced || jit_traced || self.compiles > 0;
+        Entry {
+            calls: 1,
+            traces: u64::from(self.traced || jit_traced),
+            compiles: self.compiles,
+            time: self.span.dur().ps(),
+            slow: if slow { self.span.dur().ps() } else { 0 },
+            tracing: tracing.ps(),
+            compiling: self.compiling.ps(),
+            lost_in_steps: if in_step { lost.ps() } else { 0 },
+            counts: self.count.filter(|_| self.traced).map(|count| (count, count)),
+            jitted: self.jitted,
+            modules: self.modules,
+            concrete: BTreeSet::new(),
+        }
+    }
+}
+
+/// What one thread says.
+#[derive(Default)]
+struct Thread {
+    calls: Vec<Call>,
+    /// Compilations outside of any call: another thread waits for them.
+    outside: Vec<Compile>,
+}
+
+impl Thread {
+    fn walk(trace: &Trace, vocabulary: &Vocabulary, keys: &Keys, track: &Track) -> Self {
+        let mut thread = Thread::default();
+        let (mut busy_until, mut traced_until) = (Time::MIN, Time::MIN);
+        for index in 0..track.len() {
+            let kind = track.kind_of(index);
+            let role = vocabulary.role(kind);
+            if !matches!(role, Role::FunctionCall | Role::Tracing | Role::Compile) {
+                continue;
+            }
+            let span = track.span_of(index);
+            let inside = thread.calls.last_mut().filter(|call| span.start < call.span.end);
+            match (role, inside) {
+                (Role::FunctionCall, None) => thread.calls.push(call(trace, keys, track, index)),
+                (Role::Compile, _) if span.start < busy_until => {}
+                (Role::Compile, inside) => {
+                    busy_until = span.end;
+                    let compile = Compile { span, module: module(trace, keys, track, index) };
+                    match inside {
+                        Some(call) => call.compile(compile),
+                        None => thread.outside.push(compile),
+                    }
+                }
+                (Role::Tracing, Some(call)) if span.start >= traced_until => {
+                    traced_until = span.end;
+                    call.tracing += span.intersect(call.span).dur();
+                }
+                _ => {}
+            }
+        }
+        thread
+    }
+}
+
+fn call(trace: &Trace, keys: &Keys, track: &Track, index: usize) -> Call {
+    let (mut how, mut count) = (None, None);
+    trace.args_at(track, index).visit(|key, value| {
+        if Some(key) == keys.how {
+            how = value.as_str().map(|how| how.starts_with("traced"));
+        } else if Some(key) == keys.count {
+            count = value.as_i64();
+        }
+    });
+    Call {
+        kind: track.kind_of(index),
+        span: track.span_of(index),
+        traced: how.unwrap_or(false),
+        count,
+        jitted: how.is_none(),
+        compiles: 0,
+        compiling: Dur::ZERO,
+        compiled_until: None,
+        tracing: Dur::ZERO,
+        modules: BTreeSet::new(),
+    }
+}
+
+fn module(trace: &Trace, keys: &Keys, track: &Track, index: usize) -> Option<String> {
+    let mut module = None;
+    trace.args_at(track, index).visit(|key, value| {
+        if keys.module.contains(&key) && module.is_none() {
+            module = value.as_str().filter(|name| !name.is_empty()).map(str::to_owned);
+        }
+    });
+    module
+}
+
+/// A compilation on another thread is waited for by the call that began last before it and still runs. Where
+/// that call's own thread shows its compilations, it only tells the module.
+fn charge_compiles_elsewhere(calls: &mut [Call], elsewhere: Vec<Compile>) {
+    /// Calls of other threads that are looked at: threads that call functions at one time are few.
+    const NEAR: usize = 32;
+    for compile in elsewhere {
+        let after = calls.partition_point(|call| call.span.start <= compile.span.start);
+        let near = &mut calls[after.saturating_sub(NEAR)..after];
+        let Some(call) = near.iter_mut().rev().find(|call| call.span.contains(compile.span.start)) else {
+            continue;
+        };
+        let shown = call.compiled_until.is_some_and(|until| until >= compile.span.end);
+        if shown {
+            call.modules.extend(compile.module);
+        } else {
+            call.compile(compile);
+        }
+    }
+}
+
+/// The function's own name: `PjitFunction(f)` is `f`.
+fn name_of(trace: &Trace, kind: KindId) -> String {
+    let name = trace.kind_name(kind);
+    let jitted = name.strip_prefix("PjitFunction(").and_then(|name| name.strip_suffix(')'));
+    jitted.unwrap_or(name).to_owned()
+}
+
+/// Counts the graphs `__inference_<function>_<number>` that ran.
+fn name_concrete_functions(trace: &Trace, vocabulary: &Vocabulary, entries: &mut BTreeMap<String, Entry>) {
+    for index in 0..trace.kinds().len() {
+        let kind = KindId::from_index(index);
+        let name = trace.kind_name(kind);
+        let run = name.strip_prefix("EagerLocalExecute: ").filter(|_| vocabulary.signatures.events(kind) > 0);
+        if let Some((function, run)) = run.and_then(|run| Some((concrete_function(run)?, run)))
+            && let Some(entry) = entries.get_mut(function)
+        {
+            entry.concrete.insert(run.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{Arg, Sketch};
+
+    fn functions(sketch: Sketch) -> Functions {
+        FunctionsPartial::of(&Context::new(&sketch.finish(), "host")).finish()
+    }
+
+    fn tf_calls(counts: &[i64]) -> Functions {
+        let mut sketch = Sketch::new();
+        let python = sketch.thread("python");
+        sketch.steps(python, counts.len() as i64, 1_000);
+        for (step, &count) in counts.iter().enumerate() {
+            let at = step as i64 * 1_000;
+            let traced = if count > 0 { "traced-nonXla" } else { "notTraced-nonXla" };
+            let args = [("tf_function_call", Arg::Text(traced)), ("tracing_count", Arg::Int(count.abs()))];
+            sketch.event(python, "step", at + 10, 800, &args);
+            if count > 0 {
+                sketch.event(python, "tf.function-graph_building", at + 20, 500, &[]);
+            }
+            let run = format!("EagerLocalExecute: __inference_step_{}", if count > 0 { step } else { 0 });
+            sketch.event(python, &run, at + 600, 100, &[]);
+        }
+        functions(sketch)
+    }
+
+    #[test]
+    fn climbing_counts_mean_that_arguments_vary() {
+        let found = tf_calls(&[1, 2, 3, 4]);
+        let row = &found.rows[0];
+        assert_eq!((row.calls, row.traces, row.sign), (4, 4, Some(Sign::ArgumentsVary)));
+        assert_eq!((row.tracing_ms, row.lost_ms_per_step), (2.0, Some(0.5)));
+        assert_eq!(row.concrete_functions, 4);
+    }
+
+    #[test]
+    fn a_count_that_stays_one_means_a_new_function_each_time() {
+        assert_eq!(tf_calls(&[1, 1, 1]).rows[0].sign, Some(Sign::Recreated));
+        assert_eq!(tf_calls(&[1, -1, -1]).rows[0].sign, Some(Sign::FirstCallOnly));
+        assert_eq!(tf_calls(&[-1, -1, -1]).rows[0].sign, None);
+    }
+
+    #[test]
+    fn jitted_calls_are_counted_once_though_recorded_twice() {
+        let mut sketch = Sketch::new();
+        let python = sketch.thread("python");
+        sketch.steps(python, 3, 1_000);
+        let pool = sketch.thread("tf_PjRtCompilerThreadPool/1");
+        for step in 0..3 {
+            let at = step * 1_000;
+            sketch.event(python, "PjitFunction(f)", at + 10, 900, &[]);
+            sketch.event(python, "PjitFunction(f)", at + 11, 898, &[]);
+            sketch.event(python, "PjitFunction(tanh)", at + 20, 50, &[]);
+            sketch.event(python, "backend_compile_and_load", at + 110, 500, &[]);
+            sketch.event(pool, "CpuCompiler::RunBackend", at + 150, 300, &[("name", Arg::Text("jit_f"))]);
+        }
+        let found = functions(sketch);
+        assert_eq!(found.rows.len(), 1, "{found:#?}");
+        let row = &found.rows[0];
+        assert_eq!((row.name.as_str(), row.calls, row.compiles), ("f", 3, 3));
+        assert_eq!((row.compile_ms, row.tracing_ms), (1.5, 0.3));
+        assert_eq!((row.sign, row.modules.as_slice()), (Some(Sign::ShapesVary), &["jit_f".to_owned()][..]));
+    }
+}

@@ -1,0 +1,346 @@
+//! Kernels: what runs on GPUs, how it was launched, by which op, and how long it waited for its turn.
+//!
+//! One row a kernel name, over the steps that count. A name may be launched in many configurations: the row
+//! shows the one that takes the most time and says how many there are. One partial a host
+//! ([`KernelsPartial::of`]) → [`KernelsPartial::merge`] → [`KernelsPartial::finish`].
+
+mod launch;
+mod occupancy;
+mod tensor_core;
+
+use hashbrown::HashMap;
+use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Device, DeviceKind, Dur, ProcessKind, Trace, Track, TrackKind};
+
+use crate::context::Context;
+use crate::ops::OpTable;
+use crate::owners::{OpKeys, Owners};
+use crate::vocabulary::Role;
+use crate::window::{Window, Windows};
+
+pub use launch::LaunchConfig;
+pub use occupancy::{Limiter, Occupancy, theoretical, waves};
+pub use tensor_core::{is_product_without, uses_tensor_cores};
+
+/// Values kept beside a kernel's name (configurations, ops, streams); what comes later is only counted.
+const KEPT: usize = 64;
+
+/// Where a kernel's occupancy comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum OccupancySource {
+    /// The profile says it.
+    Reported,
+    /// From the launch and the device's properties: the theoretical one.
+    Computed,
+}
+
+/// A launch configuration with what follows from it on its device.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Launched {
+    config: LaunchConfig,
+    computed: Option<Occupancy>,
+    waves: Option<(f64, f64)>,
+}
+
+/// Something and the time that it took.
+type Timed<T> = Vec<(T, i64)>;
+
+fn took<T: PartialEq>(all: &mut Timed<T>, what: T, time: i64) {
+    let full = all.len() >= KEPT;
+    match all.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, known)) => *known = known.saturating_add(time),
+        None if !full => all.push((what, time)),
+        None => {}
+    }
+}
+
+fn longest<T>(all: &Timed<T>) -> Option<&T> {
+    // The first of equals: later ones do not displace it.
+    all.iter().rev().max_by_key(|(_, time)| *time).map(|(what, _)| what)
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    count: u64,
+    total: i64,
+    min: Option<Dur>,
+    max: Dur,
+    launches: Timed<Launched>,
+    ops: Timed<String>,
+    streams: Timed<i64>,
+    devices: Timed<String>,
+    /// Kernels whose launch was recorded, time since its begin, time since its end.
+    delayed: u64,
+    delay: i64,
+    queue: i64,
+}
+
+impl Entry {
+    fn add(&mut self, other: Entry) {
+        self.count += other.count;
+        self.total = self.total.saturating_add(other.total);
+        self.min = [self.min, other.min].into_iter().flatten().min();
+        self.max = self.max.max(other.max);
+        other.launches.into_iter().for_each(|(what, time)| took(&mut self.launches, what, time));
+        other.ops.into_iter().for_each(|(what, time)| took(&mut self.ops, what, time));
+        other.streams.into_iter().for_each(|(what, time)| took(&mut self.streams, what, time));
+        other.devices.into_iter().for_each(|(what, time)| took(&mut self.devices, what, time));
+        self.delayed += other.delayed;
+        self.delay = self.delay.saturating_add(other.delay);
+        self.queue = self.queue.saturating_add(other.queue);
+    }
+}
+
+/// The kernels of one host, or of several merged.
+#[derive(Clone, Debug)]
+pub struct KernelsPartial {
+    window: Window,
+    entries: HashMap<String, Entry, FxBuildHasher>,
+}
+
+impl Default for KernelsPartial {
+    /// No host at all.
+    fn default() -> Self {
+        KernelsPartial { window: Window::WholeCapture, entries: HashMap::default() }
+    }
+}
+
+impl KernelsPartial {
+    /// The kernels of one host.
+    pub fn of(context: &Context) -> Self {
+        let trace = context.trace;
+        let windows = Windows::of(context);
+        let table = OpTable::of(trace, context.vocabulary());
+        let pass = Pass {
+            context,
+            windows: &windows,
+            keys: OpKeys::of(trace),
+            launch_keys: launch::LaunchKeys::of(trace),
+            owners: Owners::of(context, &table),
+            table: &table,
+        };
+        let found: Vec<_> = trace
+            .tracks()
+            .par_iter()
+            .filter(|track| track.kind == TrackKind::Stream)
+            .filter(|track| trace.process(track.process).kind == ProcessKind::Device)
+            // TPUs run ops, not kernels.
+            .filter(|track| device_of(trace, track).is_none_or(|device| device.kind != DeviceKind::Tpu))
+            .map(|track| pass.walk(track))
+            .collect();
+        let mut entries: HashMap<String, Entry, FxBuildHasher> = HashMap::default();
+        for (kind, entry) in found.into_iter().flatten() {
+            entries.entry(trace.kind_name(kind).to_owned()).or_default().add(entry);
+        }
+        KernelsPartial { window: windows.window, entries }
+    }
+
+    /// Takes in another host.
+    pub fn merge(&mut self, other: KernelsPartial) {
+        self.window = self.window.merge(other.window);
+        for (name, entry) in other.entries {
+            self.entries.entry(name).or_default().add(entry);
+        }
+    }
+
+    /// Ranks the kernels, longest first.
+    pub fn finish(self) -> Kernels {
+        let all: i64 = self.entries.values().map(|entry| entry.total).fold(0, i64::saturating_add);
+        let mut rows: Vec<KernelRow> =
+            self.entries.into_iter().map(|(name, entry)| KernelRow::new(name, entry, all)).collect();
+        rows.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms).then_with(|| a.name.cmp(&b.name)));
+        Kernels { window: self.window, rows }
+    }
+}
+
+fn device_of<'t>(trace: &'t Trace, track: &Track) -> Option<&'t Device> {
+    trace.devices().get(trace.process(track.process).device?.index())
+}
+
+struct Pass<'c, 't> {
+    context: &'c Context<'t>,
+    windows: &'c Windows,
+    keys: OpKeys,
+    launch_keys: launch::LaunchKeys,
+    owners: Owners,
+    table: &'c OpTable,
+}
+
+impl Pass<'_, '_> {
+    fn walk(&self, track: &Track) -> HashMap<stepscope_trace::KindId, Entry, FxBuildHasher> {
+        let (trace, vocabulary) = (self.context.trace, self.context.vocabulary());
+        let device = device_of(trace, track);
+        let device_name = trace.str(trace.process(track.process).name);
+        let mut windows = self.windows.of_track(trace, track);
+        let mut found: HashMap<_, Entry, FxBuildHasher> = HashMap::default();
+        for index in 0..track.len() {
+            let kind = track.kind_of(index);
+            let start = track.start(index);
+            if !matches!(vocabulary.role(kind), Role::Kernel | Role::Collective) || !windows.counts(start) {
+                continue;
+            }
+            let dur = track.dur(index);
+            let time = dur.ps();
+            let args = trace.args_at(track, index);
+            let entry = found.entry(kind).or_default();
+            entry.count += 1;
+            entry.total = entry.total.saturating_add(time);
+            entry.min = Some(entry.min.map_or(dur, |min| min.min(dur)));
+            entry.max = entry.max.max(dur);
+            took(&mut entry.launches, launched(self.launch_keys.read(args), device), time);
+            took(&mut entry.streams, track.number, time);
+            if entry.devices.is_empty() {
+                entry.devices.push((device_name.to_owned(), 0));
+            }
+            if let Some((_, known)) = entry.devices.first_mut() {
+                *known = known.saturating_add(time);
+            }
+            let work = track.event_id(index);
+            let named = self.keys.named(args, trace.kind_name(kind)).map(|op| op.name);
+            let owner = || self.owners.op_of(work).and_then(|op| self.table.ops.get(op as usize));
+            if let Some(op) = named.or_else(|| owner().map(|(name, _)| name.clone())) {
+                took(&mut entry.ops, op, time);
+            }
+            if let Some(launch) = self.context.launches().of_work(work) {
+                let call = trace.track(launch.call.track).end(launch.call.index as usize);
+                entry.delayed += 1;
+                entry.delay = entry.delay.saturating_add((start - launch.called).at_least_zero().ps());
+                entry.queue = entry.queue.saturating_add((start - call).at_least_zero().ps());
+            }
+        }
+        found
+    }
+}
+
+fn launched(config: LaunchConfig, device: Option<&Device>) -> Launched {
+    let computed = device.and_then(|device| theoretical(device, &config));
+    let waves = device.zip(computed).and_then(|(device, found)| waves(device, &config, found.blocks));
+    Launched { config, computed, waves }
+}
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelRow {
+    /// Its name as recorded.
+    pub name: String,
+    /// How often it ran.
+    pub count: u64,
+    /// All its time, in milliseconds.
+    pub total_ms: f64,
+    /// Its shortest run, in milliseconds.
+    pub min_ms: f64,
+    /// Its longest run, in milliseconds.
+    pub max_ms: f64,
+    /// The share of all kernels' time.
+    pub fraction: f64,
+    /// The configuration that takes the most time.
+    pub launch: LaunchConfig,
+    /// How many configurations there are.
+    pub configurations: usize,
+    /// Occupancy of that configuration, 0 to 1.
+    pub occupancy: Option<f64>,
+    /// Where the occupancy comes from.
+    pub occupancy_source: Option<OccupancySource>,
+    /// What keeps the theoretical occupancy from being higher.
+    pub limiter: Option<Limiter>,
+    /// How often the grid fills the device.
+    pub waves: Option<f64>,
+    /// The share of places that stay empty because the last wave is not full.
+    pub tail: Option<f64>,
+    /// Does it use the matrix units? `None`: its name does not tell.
+    pub tensor_core: Option<bool>,
+    /// The op that launched most of it.
+    pub op: Option<String>,
+    /// Mean time from the begin of the launching call to its own begin, in milliseconds.
+    pub launch_delay_ms: Option<f64>,
+    /// Mean time from the end of the launching call to its own begin, in milliseconds.
+    pub queue_ms: Option<f64>,
+    /// The stream on which it took the most time.
+    pub stream: Option<i64>,
+    /// The device on which it took the most time.
+    pub device: Option<String>,
+}
+
+impl KernelRow {
+    fn new(name: String, entry: Entry, all: i64) -> Self {
+        let ms = |ps: i64| ps as f64 / 1e9;
+        let mean = |sum: i64| (entry.delayed > 0).then(|| ms(sum) / entry.delayed as f64);
+        let main = longest(&entry.launches);
+        let config = main.map_or_else(LaunchConfig::default, |launched| launched.config);
+        let computed = main.and_then(|launched| launched.computed);
+        let reported = config.reported_occupancy.map(|hundredths| f64::from(hundredths) / 1e4);
+        let theirs = reported.map(|fraction| (fraction, OccupancySource::Reported));
+        let ours = computed.map(|found| (found.fraction, OccupancySource::Computed));
+        let occupancy = theirs.or(ours);
+        KernelRow {
+            tensor_core: uses_tensor_cores(&name),
+            name,
+            count: entry.count,
+            total_ms: ms(entry.total),
+            min_ms: entry.min.unwrap_or_default().ms(),
+            max_ms: entry.max.ms(),
+            fraction: if all > 0 { entry.total as f64 / all as f64 } else { 0.0 },
+            launch: config,
+            configurations: entry.launches.len(),
+            occupancy: occupancy.map(|(fraction, _)| fraction),
+            occupancy_source: occupancy.map(|(_, source)| source),
+            limiter: computed.map(|found| found.limiter),
+            waves: main.and_then(|launched| launched.waves).map(|(waves, _)| waves),
+            tail: main.and_then(|launched| launched.waves).map(|(_, tail)| tail),
+            op: longest(&entry.ops).cloned(),
+            launch_delay_ms: mean(entry.delay),
+            queue_ms: mean(entry.queue),
+            stream: longest(&entry.streams).copied(),
+            device: longest(&entry.devices).cloned(),
+        }
+    }
+
+    /// The mean time of a run, in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        if self.count > 0 { self.total_ms / self.count as f64 } else { 0.0 }
+    }
+}
+
+/// All kernels, longest first.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    /// What totals are over.
+    pub window: Window,
+    /// One row a kernel name.
+    pub rows: Vec<KernelRow>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn a_kernel_has_its_launch_its_op_and_its_delay() {
+        let mut sketch = Sketch::new();
+        let python = sketch.thread("python");
+        sketch.steps(python, 3, 1_000);
+        let stream = sketch.stream();
+        for step in 0..3 {
+            let at = step * 1_000;
+            let id = || ("correlation_id", Arg::Int(step + 1));
+            sketch.event(python, "cuLaunchKernel", at + 100, 20, &[id()]);
+            let details = "regs:64 static_shared:0 dynamic_shared:0 grid:216,1,1 block:256,1,1";
+            let args =
+                [id(), ("kernel_details", Arg::Text(details)), ("tf_op", Arg::Text("d/MatMul:MatMul"))];
+            sketch.event(stream, "ampere_sgemm_128x64_tn", at + 150, 100 + step, &args);
+            sketch.event(stream, "MemcpyH2D", at + 500, 10, &[]);
+        }
+        let trace = sketch.finish();
+        let kernels = KernelsPartial::of(&Context::new(&trace, "host")).finish();
+        assert_eq!(kernels.rows.len(), 1, "a copy is not a kernel");
+        let row = &kernels.rows[0];
+        assert_eq!((row.count, row.min_ms, row.max_ms), (3, 0.1, 0.102));
+        assert_eq!(row.op.as_deref(), Some("d/MatMul"));
+        assert_eq!((row.launch_delay_ms, row.queue_ms), (Some(0.05), Some(0.03)));
+        assert_eq!((row.occupancy, row.occupancy_source), (Some(0.5), Some(OccupancySource::Computed)));
+        assert_eq!((row.limiter, row.waves, row.tail), (Some(Limiter::Registers), Some(0.5), Some(0.5)));
+        assert_eq!(row.tensor_core, Some(false));
+    }
+}

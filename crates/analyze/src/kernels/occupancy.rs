@@ -1,0 +1,198 @@
+//! Theoretical occupancy of NVIDIA GPUs: how many of a multiprocessor's warps a launch can keep resident, and
+//! what keeps it from more. The rules are those of the CUDA occupancy calculator.
+
+use stepscope_trace::Device;
+
+use super::launch::LaunchConfig;
+
+/// What a multiprocessor runs out of first.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Limiter {
+    /// Places for warps: nothing more is to be had.
+    Warps,
+    /// Places for blocks: the blocks are small.
+    Blocks,
+    /// Registers.
+    Registers,
+    /// Shared memory.
+    SharedMemory,
+}
+
+impl Limiter {
+    /// Its public word.
+    pub fn key(self) -> &'static str {
+        match self {
+            Limiter::Warps => "warps",
+            Limiter::Blocks => "blocks",
+            Limiter::Registers => "registers",
+            Limiter::SharedMemory => "shared-memory",
+        }
+    }
+}
+
+/// What a launch can keep resident.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Occupancy {
+    /// Resident warps over the warps that a multiprocessor can hold, 0 to 1.
+    pub fraction: f64,
+    /// Resident blocks a multiprocessor.
+    pub blocks: u32,
+    /// What keeps it from more.
+    pub limiter: Limiter,
+}
+
+/// What a multiprocessor can hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Capacity {
+    warps: u32,
+    blocks: u32,
+    registers: u32,
+    shared_bytes: u64,
+    /// Shared memory is given out in pieces of this size.
+    shared_unit: u64,
+    /// Shared memory that the runtime takes for itself, a block.
+    shared_reserved: u64,
+}
+
+const WARP: u32 = 32;
+/// Registers are given to warps in pieces of this size.
+const REGISTER_UNIT: u32 = 256;
+/// Warps get registers in groups of this many.
+const WARP_GROUP: u32 = 4;
+
+/// Warps, blocks and kilobytes of shared memory a multiprocessor, by compute capability (CUDA programming
+/// guide, table of technical specifications). All of them have 65,536 registers.
+const CAPACITIES: &[((u32, u32), u32, u32, u64)] = &[
+    ((5, 0), 64, 32, 64),
+    ((5, 2), 64, 32, 96),
+    ((5, 3), 64, 32, 64),
+    ((6, 0), 64, 32, 64),
+    ((6, 1), 64, 32, 96),
+    ((6, 2), 64, 32, 64),
+    ((7, 0), 64, 32, 96),
+    ((7, 2), 64, 32, 96),
+    ((7, 5), 32, 16, 64),
+    ((8, 0), 64, 32, 164),
+    ((8, 6), 48, 16, 100),
+    ((8, 7), 48, 16, 164),
+    ((8, 9), 48, 24, 100),
+    ((9, 0), 64, 32, 228),
+    ((10, 0), 64, 32, 228),
+    ((10, 3), 64, 32, 228),
+    ((11, 0), 48, 24, 228),
+    ((12, 0), 48, 24, 100),
+    ((12, 1), 48, 24, 100),
+];
+
+impl Capacity {
+    /// `None` for devices whose rules are not known, AMD's among them.
+    fn of(device: &Device) -> Option<Self> {
+        let capability = device.compute_capability?;
+        // AMD devices report their generation in the same field; their wavefronts give them away.
+        if device.warp_size.is_some_and(|size| size != WARP) {
+            return None;
+        }
+        let (_, warps, blocks, kilobytes) = CAPACITIES.iter().find(|(known, ..)| *known == capability)?;
+        let modern = capability.0 >= 8;
+        Some(Capacity {
+            warps: device.max_threads_per_multiprocessor.map_or(*warps, |threads| threads / WARP).max(1),
+            blocks: *blocks,
+            registers: device.registers_per_multiprocessor.unwrap_or(65_536),
+            shared_bytes: device.shared_memory_per_multiprocessor.unwrap_or(kilobytes * 1024),
+            shared_unit: if modern { 128 } else { 256 },
+            shared_reserved: if modern { 1024 } else { 0 },
+        })
+    }
+}
+
+/// The theoretical occupancy of a launch; `None` where the device's rules or the launch are not known.
+pub fn theoretical(device: &Device, launch: &LaunchConfig) -> Option<Occupancy> {
+    let capacity = Capacity::of(device)?;
+    let threads = launch.threads().filter(|threads| (1..=1024).contains(threads))?;
+    let warps = threads.div_ceil(WARP);
+    let by_warps = capacity.warps / warps;
+    let by_registers = match launch.registers? {
+        0 => u32::MAX,
+        registers => {
+            let a_warp = (registers * WARP).next_multiple_of(REGISTER_UNIT);
+            capacity.registers / a_warp / WARP_GROUP * WARP_GROUP / warps
+        }
+    };
+    let shared = launch.shared_bytes.unwrap_or(0) + capacity.shared_reserved;
+    let by_shared = match shared.next_multiple_of(capacity.shared_unit) {
+        0 => u32::MAX,
+        shared => u32::try_from(capacity.shared_bytes / shared).unwrap_or(u32::MAX),
+    };
+    let limits = [
+        (by_warps, Limiter::Warps),
+        (capacity.blocks, Limiter::Blocks),
+        (by_registers, Limiter::Registers),
+        (by_shared, Limiter::SharedMemory),
+    ];
+    let (blocks, limiter) = limits.into_iter().min_by_key(|(blocks, _)| *blocks)?;
+    // It ran, so one block fits, whatever the figures say.
+    let blocks = blocks.max(1);
+    let fraction = (f64::from(blocks * warps) / f64::from(capacity.warps)).min(1.0);
+    Some(Occupancy { fraction, blocks, limiter })
+}
+
+/// How often a launch fills the device, and the share of its last filling that stays empty.
+pub fn waves(device: &Device, launch: &LaunchConfig, resident: u32) -> Option<(f64, f64)> {
+    let slots = f64::from(device.multiprocessors?) * f64::from(resident);
+    let waves = launch.blocks()? as f64 / slots;
+    (waves.is_finite() && waves > 0.0).then(|| (waves, 1.0 - waves / waves.ceil()))
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_trace::DeviceKind;
+
+    use super::*;
+
+    fn occupancy(capability: (u32, u32), threads: u32, registers: u32, shared: u64) -> (f64, Limiter) {
+        let device = Device { compute_capability: Some(capability), ..Device::new(DeviceKind::Gpu, 0) };
+        let launch = LaunchConfig {
+            block: Some([threads, 1, 1]),
+            registers: Some(registers),
+            shared_bytes: Some(shared),
+            ..LaunchConfig::default()
+        };
+        let found = theoretical(&device, &launch).unwrap();
+        (found.fraction, found.limiter)
+    }
+
+    #[test]
+    fn known_values_of_the_cuda_occupancy_calculator() {
+        assert_eq!(occupancy((7, 0), 256, 64, 0), (0.5, Limiter::Registers));
+        assert_eq!(occupancy((8, 0), 1024, 32, 0), (1.0, Limiter::Warps));
+        // 48 KiB and the runtime's own kilobyte: three blocks of four warps fit into 164 KiB.
+        assert_eq!(occupancy((8, 0), 128, 32, 48 * 1024), (0.1875, Limiter::SharedMemory));
+        // Two blocks of 48 KiB fill 96 KiB exactly where the runtime takes nothing.
+        assert_eq!(occupancy((7, 0), 256, 32, 48 * 1024), (0.25, Limiter::SharedMemory));
+        assert_eq!(occupancy((8, 6), 32, 16, 0), (16.0 / 48.0, Limiter::Blocks));
+        assert_eq!(occupancy((7, 5), 256, 32, 0), (1.0, Limiter::Warps));
+        // 168 registers: 5,376 a warp, twelve warps in groups of four.
+        assert_eq!(occupancy((9, 0), 384, 168, 0), (0.1875, Limiter::Registers));
+    }
+
+    #[test]
+    fn unknown_devices_have_no_occupancy() {
+        let launch =
+            LaunchConfig { block: Some([256, 1, 1]), registers: Some(32), ..LaunchConfig::default() };
+        assert_eq!(theoretical(&Device::new(DeviceKind::Gpu, 0), &launch), None);
+        let amd = Device {
+            compute_capability: Some((9, 0)),
+            warp_size: Some(64),
+            ..Device::new(DeviceKind::Gpu, 0)
+        };
+        assert_eq!(theoretical(&amd, &launch), None);
+    }
+
+    #[test]
+    fn a_little_more_than_one_wave_leaves_nearly_half_empty() {
+        let device = Device { multiprocessors: Some(10), ..Device::new(DeviceKind::Gpu, 0) };
+        let launch = LaunchConfig { grid: Some([11, 1, 1]), ..LaunchConfig::default() };
+        let (waves, tail) = waves(&device, &launch, 1).unwrap();
+        assert!((waves - 1.1).abs() < 1e-9 && (tail - 0.45).abs() < 1e-9);
+    }
+}

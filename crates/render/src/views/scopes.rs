@@ -1,0 +1,89 @@
+//! The view `scopes`: time by name scope, as a tree with bars. JSON and CSV have every scope with its parent,
+//! ready for a flame graph.
+
+use stepscope_analyze::scopes::{ScopeNode, ScopeSource, Scopes};
+
+use super::describe_window;
+use crate::format::{duration_ms, middle_cut, percent, printable};
+use crate::style::Style;
+use crate::table::{Cell, Column, Format, Table};
+
+/// Scopes with less than this share of all time are left out of the text.
+const SHOWN: f64 = 0.01;
+/// Rows that the text shows.
+const ROWS: usize = 40;
+/// Characters of a full bar.
+const BAR: usize = 16;
+
+/// One row a scope, parents before children.
+pub fn table(scopes: &Scopes, style: Style) -> Table {
+    let columns = [
+        ("id", Format::Id),
+        ("parent", Format::Id),
+        ("depth", Format::Id),
+        ("name", Format::Name),
+        ("path", Format::Name),
+        ("count", Format::Count),
+        ("total_ms", Format::Ms),
+        ("self_ms", Format::Ms),
+        ("fraction", Format::Percent),
+        ("total_ms_per_step", Format::Ms),
+    ];
+    let columns = columns.map(|(key, format)| Column::new(key, key, format)).to_vec();
+    let mut table = Table::new("scopes", columns);
+    let all = scopes.total_ms();
+    let share = |node: &ScopeNode| if all > 0.0 { node.total_ms / all } else { 0.0 };
+    table.headline = Some(headline(scopes));
+    for (index, node) in scopes.nodes.iter().enumerate() {
+        let cells = [
+            index.into(),
+            node.parent.into(),
+            node.depth.into(),
+            node.name.as_str().into(),
+            scopes.path(index).into(),
+            node.count.into(),
+            node.total_ms.into(),
+            node.self_ms.into(),
+            share(node).into(),
+            Cell::from(scopes.window.per_step(node.total_ms)),
+        ];
+        table.push_prose(cells, line(scopes, node, share(node), style));
+    }
+    // The tree is in depth-first order, so the first rows are the longest branch, down to the smallest twig.
+    table.top = Some(scopes.nodes.iter().filter(|node| share(node) >= SHOWN).count().clamp(1, ROWS));
+    describe_window(&mut table, scopes.window);
+    table.member("source", source(scopes.source));
+    table
+}
+
+fn line(scopes: &Scopes, node: &ScopeNode, share: f64, style: Style) -> String {
+    let filled = ((share * BAR as f64).round() as usize).min(BAR);
+    let bar = format!("{}{}", "█".repeat(filled), " ".repeat(BAR - filled));
+    let time = scopes.window.per_step(node.total_ms).unwrap_or(node.total_ms);
+    let indent = "  ".repeat(node.depth.min(20));
+    let name = middle_cut(&printable(&node.name), 72);
+    format!("{} {:>7} {:>9}  {indent}{name}", style.cyan(&bar), percent(share), duration_ms(time))
+}
+
+fn source(source: ScopeSource) -> &'static str {
+    match source {
+        ScopeSource::DeviceOps => "device ops",
+        ScopeSource::HostOps => "host ops",
+        ScopeSource::Modules => "modules",
+        ScopeSource::PythonStack => "python stack",
+        ScopeSource::Nothing => "nothing",
+    }
+}
+
+fn headline(scopes: &Scopes) -> String {
+    let all = scopes.total_ms();
+    let time = scopes.window.per_step(all).unwrap_or(all);
+    let what = match scopes.source {
+        ScopeSource::DeviceOps => "time of kernels by the path of their op",
+        ScopeSource::HostOps => "time of host ops by their path",
+        ScopeSource::Modules => "time by module, from the Python stack",
+        ScopeSource::PythonStack => "time by Python stack",
+        ScopeSource::Nothing => return "nothing in this recording has a name scope".to_owned(),
+    };
+    format!("{what}: {} {}", duration_ms(time), super::covers(scopes.window))
+}

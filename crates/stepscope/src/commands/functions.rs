@@ -1,0 +1,30 @@
+//! `stepscope functions`: how often compiled functions were called, traced and compiled, and at what cost.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::functions::{Functions, FunctionsPartial};
+use stepscope_render::{Style, views};
+
+use super::View;
+use crate::load::Profile;
+
+pub(super) const VIEW: View = View {
+    name: "functions",
+    about: "Show how often compiled functions were called, traced and compiled, and at what cost",
+    after_help: "Examples:\n  \
+        stepscope functions logs/          which function is traced or compiled again, and why\n  \
+        stepscope functions logs/ --json   with the XLA modules that were compiled",
+    table: |profile, _: Style| views::functions::table(&functions(profile)),
+};
+
+fn functions(profile: &Profile) -> Functions {
+    let partials = profile
+        .hosts
+        .par_iter()
+        .map(|loaded| FunctionsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
+    let merged = partials.reduce_with(|mut all, one| {
+        all.merge(one);
+        all
+    });
+    merged.unwrap_or_default().finish()
+}

@@ -1,0 +1,31 @@
+//! `stepscope kernels`: which kernels run on the GPUs, how they were launched and by which op.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::kernels::{Kernels, KernelsPartial};
+use stepscope_render::{Style, views};
+
+use super::View;
+use crate::load::Profile;
+
+pub(super) const VIEW: View = View {
+    name: "kernels",
+    about: "Show which kernels run on the GPUs, how they were launched and by which op",
+    after_help: "Examples:\n  \
+        stepscope kernels logs/                     longest first\n  \
+        stepscope kernels logs/ --sort occupancy:asc those that leave most of the GPU empty\n  \
+        stepscope kernels logs/ --csv               with launch delay, waves, tail and limiter",
+    table: |profile, _: Style| views::kernels::table(&kernels(profile)),
+};
+
+fn kernels(profile: &Profile) -> Kernels {
+    let partials = profile
+        .hosts
+        .par_iter()
+        .map(|loaded| KernelsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
+    let merged = partials.reduce_with(|mut all, one| {
+        all.merge(one);
+        all
+    });
+    merged.unwrap_or_default().finish()
+}

@@ -1,0 +1,28 @@
+//! `stepscope scopes`: time by name scope, module or Python stack, as a tree.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::scopes::{Scopes, ScopesPartial};
+use stepscope_render::{Style, views};
+
+use super::View;
+use crate::load::Profile;
+
+pub(super) const VIEW: View = View {
+    name: "scopes",
+    about: "Show time by name scope, module or Python stack, as a tree",
+    after_help: "Examples:\n  \
+        stepscope scopes logs/ --top 20    the tree, down to its smaller twigs\n  \
+        stepscope scopes logs/ --json      every scope with its parent, for a flame graph",
+    table: |profile, style: Style| views::scopes::table(&scopes(profile), style),
+};
+
+fn scopes(profile: &Profile) -> Scopes {
+    let partials =
+        profile.hosts.par_iter().map(|loaded| ScopesPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
+    let merged = partials.reduce_with(|mut all, one| {
+        all.merge(one);
+        all
+    });
+    merged.unwrap_or_default().finish()
+}
