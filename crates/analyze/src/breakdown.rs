@@ -214,7 +214,7 @@ impl Breakdown {
 }
 
 /// What owns an instant.
-fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
+pub(crate) fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
     const ORDER: [(State, Category); 14] = [
         (State::DeviceCompute, Category::Compute),
         (State::Communication, Category::Communication),
@@ -240,16 +240,16 @@ fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
 
 /// What is known about the whole trace when a single instant is judged.
 #[derive(Copy, Clone, Debug)]
-struct Ground {
+pub(crate) struct Ground {
     /// Who owns an instant in which nothing is recorded.
-    fallback: Category,
+    pub(crate) fallback: Category,
     /// There was a device whose side was not recorded.
-    device_unseen: bool,
+    pub(crate) device_unseen: bool,
 }
 
 /// Where nothing is recorded at all: if the trace holds the thread that runs the user's Python, that thread is
 /// in Python. If not, nobody knows.
-fn fallback_category(context: &Context) -> Category {
+pub(crate) fn fallback_category(context: &Context) -> Category {
     let trace = context.trace;
     let known = context.states().lines.iter().any(|(track, line)| {
         let track = trace.track(*track);
@@ -261,7 +261,7 @@ fn fallback_category(context: &Context) -> Category {
 }
 
 /// The states of the host's threads, or of one device's streams.
-fn merged<'c>(context: &'c Context, device: Option<ProcessId>) -> Timeline<'c> {
+pub(crate) fn merged<'c>(context: &'c Context, device: Option<ProcessId>) -> Timeline<'c> {
     let trace = context.trace;
     let lines: Vec<&StateLine> = context
         .states()
@@ -309,7 +309,7 @@ fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBrea
     finished(None, steps, false, host, Mask(State::HostCompute as u16))
 }
 
-const DEVICE_BUSY: Mask = Mask(
+pub(crate) const DEVICE_BUSY: Mask = Mask(
     State::DeviceCompute as u16
         | State::Communication as u16
         | State::CopyIn as u16

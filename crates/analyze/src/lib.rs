@@ -9,9 +9,11 @@
 
 pub mod breakdown;
 mod context;
+pub mod devices;
 pub mod eager;
 pub mod functions;
 pub mod health;
+pub mod inference;
 pub mod info;
 pub mod input;
 pub mod kernels;

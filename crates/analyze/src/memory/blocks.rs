@@ -44,6 +44,8 @@ pub struct Leak {
 
 /// How many rows a result holds.
 const MOST_ROWS: usize = 1_000;
+/// Old recorders write no addresses: nobody knows which block a free gives back.
+pub(super) const UNKNOWN: u64 = 0;
 /// For blocks that were never given back.
 const NEVER: u32 = u32::MAX;
 
@@ -55,7 +57,7 @@ pub(super) fn pair(records: &[Record]) -> Vec<u32> {
     let mut freed = vec![NEVER; records.len()];
     for two in order.windows(2) {
         let (take, give) = (&records[two[0] as usize], &records[two[1] as usize]);
-        if take.address == give.address && take.change >= 0 && give.change < 0 {
+        if take.address == give.address && take.address != UNKNOWN && take.change >= 0 && give.change < 0 {
             freed[two[0] as usize] = two[1];
         }
     }
@@ -108,7 +110,7 @@ impl Rows<'_, '_> {
 pub(super) fn alive(context: &Context, records: &[Record], freed: &[u32], peak: usize) -> Vec<Live> {
     let mut rows = Rows { context, places: HashMap::default(), rows: Vec::new() };
     for (record, &end) in records.iter().zip(freed).take(peak + 1) {
-        if record.change > 0 && (end == NEVER || end as usize > peak) {
+        if record.change > 0 && record.address != UNKNOWN && (end == NEVER || end as usize > peak) {
             rows.add(record);
         }
     }
@@ -150,7 +152,11 @@ pub(super) fn leaks(
     };
     let mut rows = Rows { context, places: HashMap::default(), rows: Vec::new() };
     let mut seen: HashSet<(usize, usize), FxBuildHasher> = HashSet::default();
-    for (record, _) in records.iter().zip(freed).filter(|(record, end)| record.change > 0 && **end == NEVER) {
+    let kept = records
+        .iter()
+        .zip(freed)
+        .filter(|(record, end)| record.change > 0 && record.address != UNKNOWN && **end == NEVER);
+    for (record, _) in kept {
         if let Some(step) = step_of(record.time) {
             let place = rows.add(record);
             seen.insert((place, step));

@@ -57,7 +57,7 @@ pub struct Allocator {
     pub fragmentation_at_peak: Option<f64>,
     /// In use over time: at most [`MOST_POINTS`] points, maxima kept.
     pub timeline: Vec<(Time, i64)>,
-    /// What was alive at the peak, largest first.
+    /// What was alive at the peak, largest first. Empty where blocks have no addresses.
     pub at_peak: Vec<Live>,
     /// In use at the peak, and allocated before the capture began.
     pub before_capture: i64,
@@ -111,6 +111,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     let freed = blocks::pair(&records);
     let at_peak = blocks::alive(context, &records, &freed, peak_place);
     let known: i64 = at_peak.iter().map(|live| live.bytes).sum();
+    let addressed = records.iter().any(|record| record.address != blocks::UNKNOWN);
     let by_step = growth::by_step(&records, &steps);
     let lifetime = records.last().and_then(|last| records::details(context, last.event).lifetime_peak);
     Some(Allocator {
@@ -125,7 +126,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
         lifetime_peak: lifetime,
         fragmentation_at_peak: details.fragmentation,
         timeline: timeline(&records),
-        before_capture: (peak.in_use - known).max(0),
+        before_capture: if addressed { (peak.in_use - known).max(0) } else { 0 },
         at_peak,
         growth: growth::growth(&by_step),
         leaks: blocks::leaks(context, &records, &freed, &steps),

@@ -1,7 +1,9 @@
 //! The views, one file each: a function from an analysis' result to a [`crate::Table`]. The frame in
 //! [`crate::table`] does the rest.
 
+pub mod devices;
 pub mod functions;
+pub mod inference;
 pub mod input;
 pub mod memory;
 pub mod kernels;

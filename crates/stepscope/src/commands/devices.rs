@@ -1,0 +1,34 @@
+//! `stepscope devices`: how busy each device is, and why it is idle when it is.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::devices::DevicesPartial;
+use stepscope_render::{Style, Table};
+
+use super::View;
+use crate::load::Profile;
+
+pub(super) const VIEW: View = View {
+    name: "devices",
+    about: "Show devices: busy, idle and why, streams, overlap, bytes moved, the longest gaps",
+    after_help: "Examples:\n  \
+        stepscope devices logs/          every device of the newest session\n  \
+        stepscope devices logs/ --json   with all gaps and the breakdown of each",
+    table,
+};
+
+fn table(profile: &Profile, _style: Style) -> Table {
+    let all = profile
+        .hosts
+        .par_iter()
+        .map(|loaded| DevicesPartial::of(&Context::new(&loaded.trace, loaded.host.as_str())))
+        .reduce_with(|mut all, other| {
+            all.merge(other);
+            all
+        });
+    // A profile has at least one host.
+    all.map_or_else(
+        || Table::new("devices", Vec::new()),
+        |all| stepscope_render::views::devices::table(&all.finish()),
+    )
+}
