@@ -1,13 +1,10 @@
 //! `compare`, `gate` and `journal` as a user runs them, on profiles written byte by byte and on the fixtures.
 
-mod support;
-
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use stepscope_testkit::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
-use support::{code, stepscope};
 
 /// Forty marked steps of about `step_us`, each with one MatMul that fills most of it.
 fn profile(folder: &Path, name: &str, step_us: i64) -> PathBuf {
@@ -32,6 +29,14 @@ fn profile(folder: &Path, name: &str, step_us: i64) -> PathBuf {
     let space = XSpace { planes: vec![host], ..XSpace::default() };
     std::fs::write(&path, space.encode()).unwrap();
     path
+}
+
+fn stepscope() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_stepscope"))
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
 }
 
 fn run(args: &[&str]) -> Output {
