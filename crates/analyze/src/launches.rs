@@ -1,7 +1,7 @@
 //! Which host call started which device work: a sorted join on the correlation id that CUPTI, ROCm and Kineto
 //! write on both sides.
 
-use stepscope_trace::{EventId, ProcessKind, Time, Trace, TrackKind};
+use stepscope_trace::{Dur, EventId, ProcessKind, Time, Trace, TrackKind};
 
 use crate::vocabulary::{Keys, Vocabulary};
 
@@ -55,6 +55,15 @@ impl Launches {
             }
         }
         Launches { all: join(trace, calls, works) }
+    }
+
+    /// How many calls there are, and how long they took together. A graph launch that starts many kernels is one.
+    pub fn calls(&self, trace: &Trace) -> (u64, Dur) {
+        let mut calls: Vec<EventId> = self.all.iter().map(|launch| launch.call).collect();
+        calls.sort_unstable();
+        calls.dedup();
+        let length = |call: &EventId| trace.track(call.track).dur(call.index as usize);
+        (calls.len() as u64, calls.iter().map(length).sum())
     }
 
     /// The call that started `work`.

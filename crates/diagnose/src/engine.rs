@@ -11,12 +11,21 @@ use stepscope_analyze::Category;
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity};
 use crate::rules::RULES;
+use crate::thresholds;
 
 /// What is wrong, the verdict first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(facts)).collect();
     findings.sort_by(order);
+    // Those that promise something are served before those that only describe.
+    let (mut promising, describing): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| finding.winnable.is_some() || finding.claims.is_empty());
+    promising.extend(describing);
+    let mut findings = promising;
     settle(&mut findings, facts);
+    findings.sort_by(order);
+    // What others have a better claim to is not worth saying twice.
+    findings.retain(|finding| finding.fraction.is_none_or(|fraction| fraction >= thresholds::NOTABLE));
     findings
 }
 
@@ -45,10 +54,7 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         for (category, ms) in &mut finding.claims {
             let available = left.entry(*category).or_default();
             let taken = ms.min(*available).max(0.0);
-            // Only what could be won is used up: compute that nobody can win stays for those who can.
-            if finding.winnable.is_some() {
-                *available -= taken;
-            }
+            *available -= taken;
             served += taken;
             *ms = taken;
         }
@@ -63,5 +69,151 @@ impl Finding {
     /// Does it answer the question that this kind of program asks, whatever else is found?
     fn leads(&self) -> bool {
         self.id == crate::finding::FindingId::InferenceLatency
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use stepscope_analyze::breakdown::Shares;
+    use stepscope_analyze::eager::Eager;
+    use stepscope_analyze::steps::{How, Origin, StepKind};
+    use stepscope_analyze::summary::{HostSummary, StepRow, Summary};
+    use stepscope_analyze::vocabulary::Framework;
+    use stepscope_trace::{Dur, Span, Time};
+
+    use super::*;
+    use crate::facts::{DeviceWork, Recording};
+    use crate::finding::{FindingId, Loader, OpCost};
+
+    /// Facts about steps that are all alike, with these milliseconds a category.
+    fn facts(owned: &[(Category, u16)]) -> Facts {
+        let mut shares = Shares::default();
+        owned.iter().for_each(|&(category, ms)| shares.add(category, Dur::from_us(i64::from(ms) * 1_000)));
+        let length = shares.total();
+        let step = |number: i64| {
+            let start = Time::ZERO + Dur::from_ps(length.ps() * number);
+            StepRow { number, span: Span::new(start, start + length), shares, set_apart: None }
+        };
+        let host = HostSummary {
+            host: "a".to_owned(),
+            framework: Framework::TensorFlow,
+            origin: Origin::Marker,
+            how: How::Marker("train".to_owned()),
+            kind: StepKind::Training,
+            whole_capture: false,
+            steps: (0..10).map(step).collect(),
+            devices: Vec::new(),
+            bounding_device: None,
+            asynchronous: false,
+            device_unseen: false,
+            hidden_communication_ms: 0.0,
+            hidden_copies_ms: 0.0,
+            events: 100,
+        };
+        Facts {
+            summary: Summary::finish(vec![host]),
+            recording: Recording::default(),
+            ops: Vec::new(),
+            output_ops: Vec::new(),
+            eager: Eager::default(),
+            rebuilt: Vec::new(),
+            loader: Loader::Unknown,
+            python: Vec::new(),
+            device: None,
+            memory: Vec::new(),
+        }
+    }
+
+    fn ids(findings: &[Finding]) -> Vec<FindingId> {
+        findings.iter().map(|finding| finding.id).collect()
+    }
+
+    #[test]
+    fn every_rule_is_registered_once() {
+        let unique: BTreeSet<FindingId> = RULES.iter().map(|rule| rule.id).collect();
+        assert_eq!(unique.len(), RULES.len());
+    }
+
+    #[test]
+    fn the_largest_owner_is_the_verdict() {
+        let waiting = diagnose(&facts(&[(Category::Compute, 20), (Category::Input, 80)]));
+        assert_eq!(ids(&waiting), [FindingId::InputBound]);
+        assert_eq!(waiting[0].gain_ms, Some(80.0));
+        let healthy = diagnose(&facts(&[(Category::Compute, 90), (Category::Input, 10)]));
+        assert_eq!(ids(&healthy), [FindingId::ComputeBound]);
+        assert_eq!(healthy[0].gain_ms, None);
+    }
+
+    #[test]
+    fn a_mendable_share_comes_before_a_larger_healthy_one() {
+        let findings = diagnose(&facts(&[(Category::Compute, 60), (Category::Input, 40)]));
+        assert_eq!(ids(&findings), [FindingId::InputBound, FindingId::ComputeBound]);
+    }
+
+    #[test]
+    fn doubt_comes_before_any_diagnosis() {
+        let mut facts = facts(&[(Category::Input, 100)]);
+        facts.recording.damage = Some(("cut".to_owned(), Some(7)));
+        assert_eq!(ids(&diagnose(&facts)), [FindingId::TruncatedTrace, FindingId::InputBound]);
+    }
+
+    #[test]
+    fn one_op_is_named_and_its_compute_is_not_claimed_twice() {
+        let mut facts = facts(&[(Category::Compute, 100)]);
+        let op = |name: &str, share: f64| OpCost {
+            op_type: name.to_owned(),
+            example: None,
+            ms_per_step: 100.0 * share,
+            count_per_step: 1.0,
+            share,
+        };
+        facts.ops = vec![op("ConcatV2", 0.95), op("Sum", 0.05)];
+        assert_eq!(ids(&diagnose(&facts)), [FindingId::OpDominates]);
+        facts.ops = vec![op("MatMul", 0.95), op("Sum", 0.05)];
+        assert_eq!(ids(&diagnose(&facts)), [FindingId::ComputeBound]);
+    }
+
+    #[test]
+    fn two_rules_do_not_win_the_same_milliseconds() {
+        let mut facts = facts(&[(Category::Dispatch, 50), (Category::Python, 50)]);
+        facts.eager = Eager { ops: 10_000, inside: Dur::ZERO, between: Dur::from_us(400_000), steps: 10 };
+        let findings = diagnose(&facts);
+        assert_eq!(findings[0].id, FindingId::EagerDispatch);
+        let gains: f64 = findings.iter().filter_map(|finding| finding.gain_ms).sum();
+        assert!(gains <= 100.0, "{gains}");
+    }
+
+    proptest! {
+        #[test]
+        fn gains_never_exceed_the_step(
+            owned in prop::collection::vec(0u16..200, Category::COUNT),
+            ops in 0u64..100_000,
+            between in 0i64..1_000_000,
+            product in 0.0f64..1.0,
+        ) {
+            let owned: Vec<(Category, u16)> = Category::ALL.into_iter().zip(owned).collect();
+            let mut facts = facts(&owned);
+            facts.eager = Eager { ops, inside: Dur::ZERO, between: Dur::from_us(between), steps: 10 };
+            facts.device = Some(DeviceWork {
+                kernels_per_step: 1_000.0,
+                kernel_us: 3.0,
+                launch_us: Some(6.0),
+                without_matrix_units: Some((product, "sgemm".to_owned())),
+                low_occupancy: None,
+            });
+            let step = facts.summary.length_ms();
+            let findings = diagnose(&facts);
+            let gains: f64 = findings.iter().filter_map(|finding| finding.gain_ms).sum();
+            prop_assert!(gains <= step + 1e-6, "{} of {}", gains, step);
+            for finding in &findings {
+                prop_assert!(finding.fraction.is_none_or(|fraction| (0.0..=1.0).contains(&fraction)));
+                if let (Some(gain), Some(fraction)) = (finding.gain_ms, finding.fraction) {
+                    prop_assert!(gain <= fraction * step + 1e-6, "{:?} wins more than it owns", finding.id);
+                }
+            }
+        }
     }
 }

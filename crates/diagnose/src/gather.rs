@@ -3,15 +3,20 @@
 
 use stepscope_analyze::Context;
 use stepscope_analyze::eager::Eager;
+use stepscope_analyze::functions::{FunctionRow, FunctionsPartial, Sign};
 use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
+use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
 use stepscope_analyze::ops::{OpRow, Ops, OpsPartial};
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_analyze::vocabulary::{is_output_op, is_python_frame};
 
-use crate::facts::{Facts, Memory, Recording};
-use crate::finding::{Loader, OpCost, Pipeline, PythonLine};
+use stepscope_trace::{Dur, KindId, Trace};
+
+use crate::facts::{DeviceWork, Facts, Memory, Recording};
+use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
+use crate::thresholds;
 
 /// Everything that one host has to say.
 #[derive(Debug)]
@@ -22,8 +27,20 @@ pub struct HostPartial {
     input: InputPartial,
     memory: MemoryPartial,
     eager: Eager,
+    functions: FunctionsPartial,
+    kernels: KernelsPartial,
+    launches: LaunchCalls,
     frames: u64,
     events: u64,
+}
+
+/// Host calls that started device work.
+#[derive(Copy, Clone, Debug, Default)]
+struct LaunchCalls {
+    calls: u64,
+    time: Dur,
+    /// Does a device have matrix units?
+    matrix_units: bool,
 }
 
 impl HostPartial {
@@ -38,19 +55,31 @@ impl HostPartial {
             input: InputPartial::of(context),
             memory: MemoryPartial::of(context),
             eager: Eager::of(context),
+            functions: FunctionsPartial::of(context),
+            kernels: KernelsPartial::of(context),
+            launches: launch_calls(context),
             frames: python_frames(context),
             events: trace.events(),
         }
     }
 }
 
+fn launch_calls(context: &Context) -> LaunchCalls {
+    let (calls, time) = context.launches().calls(context.trace);
+    LaunchCalls { calls, time, matrix_units: has_matrix_units(context.trace) }
+}
+
+/// NVIDIA's since compute capability 7.0.
+fn has_matrix_units(trace: &Trace) -> bool {
+    trace.devices().iter().any(|device| device.compute_capability.is_some_and(|(major, _)| major >= 7))
+}
+
 fn python_frames(context: &Context) -> u64 {
     let trace = context.trace;
-    let is_frame = |kind: stepscope_trace::KindId| {
-        is_python_frame(trace.kind_name(kind), trace.str(trace.kind(kind).category))
-    };
+    let is_frame =
+        |kind: KindId| is_python_frame(trace.kind_name(kind), trace.str(trace.kind(kind).category));
     (0..trace.kinds().len())
-        .map(stepscope_trace::KindId::from_index)
+        .map(KindId::from_index)
         .filter(|&kind| is_frame(kind))
         .map(|kind| context.vocabulary().signatures.events(kind))
         .sum()
@@ -72,15 +101,9 @@ impl Gathered {
     pub fn finish(hosts: Vec<HostPartial>) -> Option<Self> {
         let mut hosts = hosts.into_iter();
         let first = hosts.next()?;
+        let HostPartial { summary, mut issues, mut ops, mut input, mut memory, .. } = first;
         let HostPartial {
-            summary,
-            mut issues,
-            mut ops,
-            mut input,
-            mut memory,
-            mut eager,
-            mut frames,
-            mut events,
+            mut eager, mut functions, mut kernels, mut launches, mut frames, mut events, ..
         } = first;
         let mut summaries = vec![summary];
         for host in hosts {
@@ -90,6 +113,11 @@ impl Gathered {
             input.merge(host.input);
             memory.merge(host.memory);
             eager.merge(&host.eager);
+            functions.merge(host.functions);
+            kernels.merge(host.kernels);
+            launches.calls += host.launches.calls;
+            launches.time += host.launches.time;
+            launches.matrix_units |= host.launches.matrix_units;
             frames += host.frames;
             events += host.events;
         }
@@ -101,10 +129,10 @@ impl Gathered {
             ops: op_costs(&ops, |row| !row.key.input && !is_output_op(&row.key.kind)),
             output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
             eager,
-            rebuilt: Vec::new(),
+            rebuilt: functions.finish().rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&input),
             python: python_lines(&input),
-            device: None,
+            device: device_work(&kernels.finish(), launches),
             memory: memory.finish().allocators.iter().map(allocator).collect(),
         };
         Some(Gathered { facts, issues, ops })
@@ -150,6 +178,47 @@ fn op_costs(ops: &Ops, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
 fn plain_type(kind: &str) -> &str {
     let variant = ["_MklNative", "_Mkl", "_"].iter().find_map(|prefix| kind.strip_prefix(prefix));
     variant.filter(|plain| plain.starts_with(|c: char| c.is_ascii_uppercase())).unwrap_or(kind)
+}
+
+fn rebuilt(function: &FunctionRow) -> Option<RebuiltFunction> {
+    let why = match function.sign? {
+        Sign::ArgumentsVary | Sign::ShapesVary => Rebuilding::ArgumentsVary,
+        Sign::Recreated => Rebuilding::Recreated,
+        Sign::CompilesEachCall => Rebuilding::Unknown,
+        Sign::FirstCallOnly => return None,
+    };
+    Some(RebuiltFunction {
+        name: function.name.clone(),
+        calls: function.calls,
+        traces: function.traces,
+        compiles: function.compiles,
+        ms_per_step: function.lost_ms_per_step.unwrap_or(function.tracing_ms + function.compile_ms),
+        why,
+    })
+}
+
+fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
+    let all: f64 = kernels.rows.iter().map(|row| row.total_ms).sum();
+    let count: u64 = kernels.rows.iter().map(|row| row.count).sum();
+    if count == 0 || all <= 0.0 {
+        return None;
+    }
+    let share = |wanted: &dyn Fn(&KernelRow) -> bool| {
+        let rows: Vec<&KernelRow> = kernels.rows.iter().filter(|row| wanted(row)).collect();
+        let worst = rows.iter().max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).copied().cloned()?;
+        Some((rows.iter().map(|row| row.total_ms).sum::<f64>() / all, worst))
+    };
+    let without = launches.matrix_units.then(|| share(&|row| is_product_without(&row.name))).flatten();
+    let empty = share(&|row| row.occupancy.is_some_and(|occupancy| occupancy < thresholds::OCCUPANCY));
+    Some(DeviceWork {
+        kernels_per_step: kernels.window.per_step(count as f64).unwrap_or(count as f64),
+        kernel_us: all * 1e3 / count as f64,
+        launch_us: (launches.calls > 0).then(|| launches.time.ms() * 1e3 / launches.calls as f64),
+        without_matrix_units: without.map(|(share, row)| (share, row.name)),
+        low_occupancy: empty.and_then(|(share, row)| {
+            Some((share, row.name, row.occupancy?, row.limiter.map(|limiter| limiter.key().to_owned())))
+        }),
+    })
 }
 
 fn loader(input: &Input) -> Loader {
