@@ -190,6 +190,8 @@ pub struct Table {
     pub headline: Option<String>,
     /// How many rows text shows unless told otherwise.
     pub top: Option<usize>,
+    /// In text, rows of prose stand line below line, as those of a tree do.
+    pub dense: bool,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
     prose: Vec<String>,
@@ -204,6 +206,7 @@ impl Table {
             view,
             headline: None,
             top: None,
+            dense: false,
             columns,
             rows: Vec::new(),
             prose: Vec::new(),

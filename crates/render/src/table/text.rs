@@ -21,8 +21,9 @@ pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wr
     if table.prose.is_empty() {
         write_columns(table, picked, style, out)?;
     } else {
-        for prose in picked.rows.iter().filter_map(|&row| table.prose.get(row)) {
-            writeln!(out, "\n{prose}")?;
+        for (place, prose) in picked.rows.iter().filter_map(|&row| table.prose.get(row)).enumerate() {
+            let gap = if table.dense && place > 0 { "" } else { "\n" };
+            writeln!(out, "{gap}{prose}")?;
         }
     }
     if picked.cut > 0 {

@@ -34,7 +34,14 @@ pub fn table(scopes: &Scopes, style: Style) -> Table {
     let all = scopes.total_ms();
     let share = |node: &ScopeNode| if all > 0.0 { node.total_ms / all } else { 0.0 };
     table.headline = Some(headline(scopes));
-    for (index, node) in scopes.nodes.iter().enumerate() {
+    // What text shows comes first; both halves keep the order of the tree.
+    let least = smallest_shown(scopes);
+    let (shown, rest): (Vec<usize>, Vec<usize>) =
+        (0..scopes.nodes.len()).partition(|&index| scopes.nodes[index].total_ms >= least);
+    table.dense = true;
+    table.top = Some(shown.len().max(1));
+    for index in shown.into_iter().chain(rest) {
+        let node = &scopes.nodes[index];
         let cells = [
             index.into(),
             node.parent.into(),
@@ -49,11 +56,17 @@ pub fn table(scopes: &Scopes, style: Style) -> Table {
         ];
         table.push_prose(cells, line(scopes, node, share(node), style));
     }
-    // The tree is in depth-first order, so the first rows are the longest branch, down to the smallest twig.
-    table.top = Some(scopes.nodes.iter().filter(|node| share(node) >= SHOWN).count().clamp(1, ROWS));
     describe_window(&mut table, scopes.window);
     table.member("source", source(scopes.source));
     table
+}
+
+/// The time of the smallest scope that text shows: at least [`SHOWN`] of all, and no more than [`ROWS`] rows.
+fn smallest_shown(scopes: &Scopes) -> f64 {
+    let mut times: Vec<f64> = scopes.nodes.iter().map(|node| node.total_ms).collect();
+    times.sort_by(|a, b| b.total_cmp(a));
+    let last = times.get(ROWS - 1).copied().unwrap_or(0.0);
+    last.max(scopes.total_ms() * SHOWN)
 }
 
 fn line(scopes: &Scopes, node: &ScopeNode, share: f64, style: Style) -> String {
