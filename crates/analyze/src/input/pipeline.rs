@@ -278,9 +278,7 @@ fn work_per_batch(tallies: &[Tally]) -> Vec<Option<Work>> {
     let mut elements = vec![1.0; tallies.len()];
     let mut all = Vec::with_capacity(tallies.len());
     for (at, tally) in tallies.iter().enumerate() {
-        if let Some((above, parent)) =
-            tally.parent.and_then(|parent| Some((elements[parent], &tallies[parent])))
-        {
+        if let Some((above, parent)) = tally.parent.map(|parent| (elements[parent], &tallies[parent])) {
             elements[at] = above * inputs_per_element(parent, tally);
         }
         let own_batch =
