@@ -7,11 +7,14 @@
 //! This crate knows nothing of what an event means for performance.
 
 mod chrome;
+mod csv;
 pub mod discover;
 mod error;
 mod input;
+mod ncu;
 mod nsys;
 mod progress;
+mod smi;
 mod xplane;
 
 use std::path::Path;
@@ -21,8 +24,10 @@ use stepscope_trace::Trace;
 pub use chrome::ChromeReader;
 pub use error::ReadError;
 pub use input::{Bytes, Input};
+pub use ncu::NcuReader;
 pub use nsys::{NsysReader, NsysReportReader};
 pub use progress::Progress;
+pub use smi::SmiReader;
 pub use xplane::XPlaneReader;
 
 /// A profile format.
@@ -38,7 +43,8 @@ pub trait Reader: Sync {
 }
 
 /// Every format that can be read, in the order in which they are tried.
-pub const READERS: &[&dyn Reader] = &[&NsysReader, &NsysReportReader, &ChromeReader, &XPlaneReader];
+pub const READERS: &[&dyn Reader] =
+    &[&NsysReader, &NsysReportReader, &NcuReader, &SmiReader, &ChromeReader, &XPlaneReader];
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
@@ -68,8 +74,8 @@ pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadErro
     if input.raw().is_empty() {
         return Err(ReadError::Empty { path: input.path().to_owned() });
     }
-    let reader =
-        reader_for(input).ok_or_else(|| ReadError::NotRecognised { path: input.path().to_owned() })?;
+    let reader = reader_for(input).or_else(|| nsys::for_any_database(input));
+    let reader = reader.ok_or_else(|| ReadError::NotRecognised { path: input.path().to_owned() })?;
     let trace = reader.read(input, progress)?;
     Ok(Opened { format: reader.format(), bytes: input.raw().len() as u64, trace })
 }

@@ -3,4 +3,6 @@
 
 pub mod chrome;
 pub mod damage;
+pub mod ncu;
+pub mod nsys;
 pub mod xspace;

@@ -75,6 +75,12 @@ impl Reader for NsysReader {
     }
 }
 
+/// The reader for a database that does not show at once what it is: it may be an export after all, and if it is
+/// none, the reader says what was found instead.
+pub(crate) fn for_any_database(input: &Input) -> Option<&'static dyn Reader> {
+    input.head().starts_with(database::MAGIC).then_some(&NsysReader)
+}
+
 /// Is there a single table that says so?
 fn is_export(database: &Database) -> bool {
     let known = ["StringIds", "CUPTI_ACTIVITY_KIND", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"];

@@ -21,7 +21,7 @@ mod recognise;
 mod scan;
 mod schema;
 mod stats;
-mod wire;
+pub(crate) mod wire;
 
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Why and where the bytes are not what they claim to be.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(crate) struct Broken {
     pub what: &'static str,
     pub at: usize,
 }
@@ -24,7 +24,7 @@ impl Broken {
 /// What a field holds. `Cut` is a length-delimited field that claims more bytes than there are: its range ends
 /// with the message that encloses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Payload {
+pub(crate) enum Payload {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
@@ -34,7 +34,7 @@ pub(super) enum Payload {
 
 /// One field of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Field {
+pub(crate) struct Field {
     pub number: u32,
     /// Where its tag is.
     pub at: usize,
@@ -43,7 +43,7 @@ pub(super) struct Field {
 
 /// A place in a message.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     file: &'a [u8],
     at: usize,
     end: usize,
@@ -227,7 +227,7 @@ fn unpack(word: u64) -> Option<(u64, usize)> {
 }
 
 /// Calls `visit` for each field of the message in `range`. Returns what ended it early, if anything did.
-pub(super) fn walk(file: &[u8], range: Range<usize>, mut visit: impl FnMut(Field)) -> Option<Broken> {
+pub(crate) fn walk(file: &[u8], range: Range<usize>, mut visit: impl FnMut(Field)) -> Option<Broken> {
     let mut cursor = Cursor::new(file, range);
     loop {
         match cursor.field() {

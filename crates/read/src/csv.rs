@@ -1,0 +1,114 @@
+//! Text that tools print for people: its encoding, and CSV taken apart. Shared by the readers of such logs.
+
+use std::borrow::Cow;
+
+/// The text of a file. PowerShell redirects into UTF-16, with or without a mark; what is not text is replaced.
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes).into(),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes).into(),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
+        [first, 0, _, 0, ..] if *first != 0 => utf16(bytes, u16::from_le_bytes).into(),
+        [0, first, 0, _, ..] if *first != 0 => utf16(bytes, u16::from_be_bytes).into(),
+        _ => String::from_utf8_lossy(bytes),
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units = bytes.as_chunks::<2>().0.iter().map(|&pair| unit(pair));
+    char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// The next record of `rest`: its fields without the quotes around them, blanks trimmed. A quoted field may hold
+/// commas and line breaks; a quote that never closes ends with the line.
+pub(crate) fn record<'t>(rest: &mut &'t str) -> Option<Vec<Cow<'t, str>>> {
+    if rest.is_empty() {
+        return None;
+    }
+    let mut fields = Vec::new();
+    loop {
+        let (field, end) = field(rest);
+        fields.push(field);
+        let ended_by = rest.as_bytes().get(end).copied();
+        *rest = rest.get(end + 1..).unwrap_or("");
+        if ended_by != Some(b',') {
+            return Some(fields);
+        }
+    }
+}
+
+/// The first field, and where the comma or line break after it is.
+fn field(text: &str) -> (Cow<'_, str>, usize) {
+    let blanks = text.len() - text.trim_start_matches([' ', '\t']).len();
+    if let Some(inner) = text[blanks..].strip_prefix('"')
+        && let Some(close) = closing_quote(inner)
+    {
+        let start = blanks + 1;
+        let inside = &text[start..start + close];
+        let after = start + close + 1;
+        let end = text[after..].find([',', '\n']).map_or(text.len(), |at| after + at);
+        let inside = if inside.contains('"') { inside.replace("\"\"", "\"").into() } else { inside.into() };
+        return (inside, end);
+    }
+    let end = text.find([',', '\n']).unwrap_or(text.len());
+    (text[..end].trim().into(), end)
+}
+
+fn closing_quote(inner: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = inner[from..].find('"').map(|at| from + at) {
+        if !inner[at + 1..].starts_with('"') {
+            return Some(at);
+        }
+        from = at + 2;
+    }
+    None
+}
+
+/// A number that may have commas between its thousands.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let digits = text.trim();
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        return None;
+    }
+    let value = if digits.contains(',') { digits.replace(',', "").parse() } else { digits.parse() };
+    value.ok().filter(|value: &f64| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<Vec<String>> {
+        let mut rest = text;
+        std::iter::from_fn(|| record(&mut rest))
+            .map(|fields| fields.into_iter().map(Cow::into_owned).collect())
+            .collect()
+    }
+
+    #[test]
+    fn quotes_hold_commas_and_line_breaks() {
+        assert_eq!(all("a, b ,\"c,\n\"\"d\"\"\"\r\ne,\n"), [vec!["a", "b", "c,\n\"d\""], vec!["e", ""]]);
+        assert_eq!(all("\"open, end\nnext"), [vec!["\"open", "end"], vec!["next"]]);
+        assert_eq!(all(""), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn utf16_of_both_orders_is_read_with_and_without_a_mark() {
+        let little: Vec<u8> = "gpu, 45 %".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = "gpu, 45 %".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(decode(&little), "gpu, 45 %");
+        assert_eq!(decode(&big), "gpu, 45 %");
+        assert_eq!(decode(&[&[0xff, 0xfe][..], &little].concat()), "gpu, 45 %");
+        assert_eq!(decode(b"\xef\xbb\xbfgpu"), "gpu");
+    }
+
+    #[test]
+    fn numbers_may_have_thousands() {
+        assert_eq!(number("1,234,567.5"), Some(1_234_567.5));
+        assert_eq!(number(" -3e2 "), Some(-300.0));
+        for none in ["", "nan", "inf", "n/a", "(32, 1)", "-", "."] {
+            assert_eq!(number(none), None, "{none}");
+        }
+    }
+}

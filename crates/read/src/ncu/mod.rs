@@ -1,0 +1,63 @@
+//! Nsight Compute: hardware counters of single kernels, from its own reports (`.ncu-rep`), from the CSV pages
+//! that it prints, and from what it prints on a terminal.
+//!
+//! ```text
+//! report   the native file: blocks of length-prefixed messages
+//! pages    CSV: the raw page (one row a launch) and the details page (one row a metric)
+//! console  the details page as text
+//! units    scaled units → base units (ns, bytes, Hz, per second)
+//! labels   the details page's words → names of metrics
+//! launch   profiled launches → events, devices
+//! ```
+//!
+//! Every profiled launch becomes an event with all its metrics as arguments, in base units. Kernels run many
+//! times over and one by one while they are profiled, so their order means nothing: they are laid out one after
+//! the other on a track that never counts as work.
+
+mod console;
+mod labels;
+mod launch;
+mod pages;
+mod report;
+mod units;
+
+use stepscope_trace::Trace;
+
+use crate::{Input, Progress, ReadError, Reader, csv};
+
+/// Reads the reports and the printed pages of Nsight Compute.
+#[derive(Debug)]
+pub struct NcuReader;
+
+impl Reader for NcuReader {
+    fn format(&self) -> &'static str {
+        "ncu"
+    }
+
+    fn recognises(&self, head: &[u8]) -> bool {
+        if head.starts_with(report::MAGIC) {
+            return true;
+        }
+        // Text is only looked at where its first line can be text: this is asked of every file.
+        let printed = head.iter().take(64).all(|&byte| byte >= b' ' || matches!(byte, b'\t' | b'\r' | b'\n'));
+        printed && (pages::recognises(&csv::decode(head)) || console::recognises(&csv::decode(head)))
+    }
+
+    fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+        let (bytes, _) = input.inflated();
+        progress.expect(bytes.len() as u64);
+        let profile = if bytes.starts_with(report::MAGIC) {
+            report::read(&bytes)
+        } else {
+            let text = csv::decode(&bytes);
+            if pages::recognises(&text) { pages::read(&text) } else { console::read(&text) }
+        };
+        if profile.is_empty() {
+            let what = "no profiled kernel in it".to_owned();
+            return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: 0 });
+        }
+        let trace = profile.finish();
+        progress.advance(bytes.len() as u64, trace.events());
+        Ok(trace)
+    }
+}

@@ -1,0 +1,116 @@
+//! Samples → counter tracks, one process a GPU.
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{
+    ArgSourceId, Device, DeviceKind, Dur, NoteKind, ProcessId, ProcessKind, StrId, Time, Trace, TraceBuilder,
+    TrackId, TrackKind,
+};
+
+use super::fields::Gauge;
+
+/// More GPUs than any machine has: what looks like more is a column that was misread.
+const MOST_GPUS: usize = 1_024;
+
+/// A trace of counters in the making.
+pub(super) struct Gauges {
+    builder: TraceBuilder,
+    /// What the log calls a GPU → our number of it, its process and model.
+    gpus: FxHashMap<String, Gpu>,
+    tracks: FxHashMap<(i64, Gauge), TrackId>,
+    origin: Option<i64>,
+    pub samples: u64,
+    /// Rows that could not be read.
+    pub broken: u64,
+}
+
+#[derive(Copy, Clone)]
+struct Gpu {
+    number: i64,
+    process: ProcessId,
+    name: StrId,
+}
+
+impl Gauges {
+    pub fn new() -> Self {
+        Gauges {
+            builder: TraceBuilder::new(),
+            gpus: FxHashMap::default(),
+            tracks: FxHashMap::default(),
+            origin: None,
+            samples: 0,
+            broken: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// The first sample's time by the wall clock is where the trace begins.
+    pub fn start_at(&mut self, wall_ns: i64) -> i64 {
+        *self.origin.get_or_insert(wall_ns)
+    }
+
+    /// The number of the GPU that the log calls `key`; `None` where there are too many.
+    pub fn gpu(&mut self, key: &str, model: Option<&str>) -> Option<i64> {
+        if let Some(gpu) = self.gpus.get_mut(key) {
+            if gpu.name == StrId::default()
+                && let Some(model) = model
+            {
+                gpu.name = self.builder.strings.intern(model);
+            }
+            return Some(gpu.number);
+        }
+        if self.gpus.len() >= MOST_GPUS {
+            return None;
+        }
+        let taken = |number: i64| self.gpus.values().any(|gpu| gpu.number == number);
+        // A log's own index is kept; identifiers are numbered as they come.
+        let index = key.rsplit(' ').next().and_then(|index| index.parse().ok());
+        let index = index.filter(|&index: &i64| (0..MOST_GPUS as i64).contains(&index) && !taken(index));
+        let number = index.unwrap_or_else(|| (0..).find(|&number| !taken(number)).unwrap_or(0));
+        let name = self.builder.strings.intern(&format!("GPU {number}"));
+        let process = self.builder.process(name, ProcessKind::Device, number);
+        let name = model.map(|model| self.builder.strings.intern(model)).unwrap_or_default();
+        self.gpus.insert(key.to_owned(), Gpu { number, process, name });
+        Some(number)
+    }
+
+    /// Adds a sample.
+    pub fn sample(&mut self, gpu: i64, gauge: &Gauge, at: Time, value: f64) {
+        let key = (gpu, gauge.clone());
+        let track = match self.tracks.get(&key) {
+            Some(&track) => track,
+            None => {
+                let name = match gauge.unit {
+                    "" => gauge.name.clone(),
+                    unit => format!("{} [{unit}]", gauge.name),
+                };
+                let name = self.builder.strings.intern(&name);
+                let process = self.gpus.values().find(|known| known.number == gpu).map(|gpu| gpu.process);
+                let Some(process) = process else { return };
+                let number = self.tracks.len() as i64;
+                let track =
+                    self.builder.track(process, name, TrackKind::Counter, number, ArgSourceId::default());
+                self.tracks.insert(key, track);
+                track
+            }
+        };
+        self.samples += 1;
+        self.builder.sample(track, at, value);
+    }
+
+    pub fn finish(mut self) -> Trace {
+        self.builder.note(NoteKind::Damaged, "rows that are no samples", self.broken, None);
+        self.builder.clock.resolution = Dur::from_us(1_000);
+        self.builder.clock.wall_ns_at_origin = self.origin;
+        let mut gpus: Vec<Gpu> = self.gpus.into_values().collect();
+        gpus.sort_unstable_by_key(|gpu| gpu.number);
+        let vendor = Some(self.builder.strings.intern("NVIDIA"));
+        for gpu in gpus {
+            let device = Device::new(DeviceKind::Gpu, gpu.number);
+            self.builder.device(Device { name: gpu.name, vendor, process: Some(gpu.process), ..device });
+        }
+        self.builder.finish()
+    }
+}

@@ -1,0 +1,49 @@
+//! Logs of `nvidia-smi`: a GPU's utilisation, memory, power, clocks and temperature, sampled every so often.
+//!
+//! ```text
+//! fields   what columns are called and measured in; what they are where nobody says
+//! clock    timestamps of every style
+//! query    `--query-gpu=… --format=csv`: rows → samples
+//! dmon     `nvidia-smi dmon`: the table for terminals → samples
+//! gauges   samples → counter tracks, one set a GPU
+//! ```
+//!
+//! A log has no events, so a trace of it has counters only. Times are counted from its first sample.
+
+mod clock;
+mod dmon;
+mod fields;
+mod gauges;
+mod query;
+
+use stepscope_trace::Trace;
+
+use crate::{Input, Progress, ReadError, Reader, csv};
+
+/// Reads logs of `nvidia-smi`.
+#[derive(Debug)]
+pub struct SmiReader;
+
+impl Reader for SmiReader {
+    fn format(&self) -> &'static str {
+        "nvidia-smi"
+    }
+
+    fn recognises(&self, head: &[u8]) -> bool {
+        let text = csv::decode(head);
+        query::recognises(&text) || dmon::recognises(&text)
+    }
+
+    fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+        let (bytes, _) = input.inflated();
+        progress.expect(bytes.len() as u64);
+        let text = csv::decode(&bytes);
+        let gauges = if dmon::recognises(&text) { dmon::read(&text) } else { query::read(&text) };
+        if gauges.is_empty() {
+            let what = "not one sample in it".to_owned();
+            return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: 0 });
+        }
+        progress.advance(bytes.len() as u64, gauges.samples);
+        Ok(gauges.finish())
+    }
+}
