@@ -58,7 +58,7 @@ impl Page<'_> {
     fn steps(&mut self, report: &Report) -> io::Result<()> {
         writeln!(self.out)?;
         let label = if report.summary.step_ms.is_some() { "step" } else { "time" };
-        self.labelled(label, &report.step_line().join(" · "))?;
+        self.items(label, &report.step_line())?;
         if let Some(by) = report.bounded_by() {
             self.labelled("bound by", &by)?;
         }
@@ -216,11 +216,29 @@ impl Page<'_> {
 
     fn next(&mut self, report: &Report) -> io::Result<()> {
         writeln!(self.out)?;
-        self.labelled("next", &report.next_commands().join(" · "))
+        self.items("next", &report.next_commands())
     }
 
     fn heading(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "\n{}", self.style.bold(text))
+    }
+
+    /// Items behind a label, as many a line as fit, none of them broken.
+    fn items(&mut self, label: &str, items: &[String]) -> io::Result<()> {
+        let mut lines: Vec<String> = Vec::new();
+        for item in items.iter().map(|item| printable(item)) {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + item.chars().count() + 12 <= self.width => {
+                    line.push_str(" · ");
+                    line.push_str(&item);
+                }
+                _ => lines.push(item),
+            }
+        }
+        for (place, line) in lines.iter().enumerate() {
+            self.labelled(if place == 0 { label } else { "" }, line)?;
+        }
+        Ok(())
     }
 
     fn labelled(&mut self, label: &str, text: &str) -> io::Result<()> {
@@ -253,9 +271,12 @@ fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut length = 0;
-    for word in text.split_whitespace() {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
         let word_length = word.chars().count();
-        if length > 0 && length + 1 + word_length > room {
+        let unit = words.peek().filter(|next| is_number(word) && is_unit(next));
+        let needed = word_length + unit.map_or(0, |unit| 1 + unit.chars().count());
+        if length > 0 && length + 1 + needed > room {
             lines.push(std::mem::take(&mut line));
             length = 0;
         }
@@ -270,4 +291,14 @@ fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+fn is_number(word: &str) -> bool {
+    word.ends_with(|c: char| c.is_ascii_digit())
+}
+
+/// A unit stays on the line of its number.
+fn is_unit(word: &str) -> bool {
+    let bare = word.trim_end_matches([')', '.', ',', ';', ':']);
+    matches!(bare, "%" | "ns" | "µs" | "ms" | "s" | "min" | "B" | "kB" | "MB" | "GB" | "TB")
 }

@@ -4,7 +4,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::finding::{Rebuilding, RebuiltFunction};
 use stepscope_diagnose::{Finding, FindingId};
 
-use super::{Words, owned, quoted};
+use super::{Words, listed, owned, quoted};
 use crate::format::{duration_ms, plural, thousands};
 
 pub(super) fn words(finding: &Finding, functions: &[RebuiltFunction], steps: usize) -> Words {
@@ -12,26 +12,46 @@ pub(super) fn words(finding: &Finding, functions: &[RebuiltFunction], steps: usi
     let (title, verb) = if tracing { ("Retracing", "traced") } else { ("Recompilation", "compiled") };
     let lost = functions.iter().map(|function| function.ms_per_step).sum();
     let what = match functions.first() {
-        Some(function) => {
-            let built = if tracing { function.traces } else { function.compiles.max(function.traces) };
-            let times = match function.calls {
-                0 => "again and again".to_owned(),
-                calls => format!("in {} of {}", thousands(built.min(calls)), plural(calls, "call", "calls")),
+        Some(first) => {
+            let built = |function: &RebuiltFunction| {
+                if tracing { function.traces } else { function.compiles.max(function.traces) }
             };
-            format!("{} is {verb} {times}", quoted(&function.name))
+            let (built, calls) = functions.iter().fold((0, 0), |(sum, calls), function| {
+                (sum + built(function).min(function.calls), calls + function.calls)
+            });
+            let times = match calls {
+                0 => "again and again".to_owned(),
+                calls => format!("in {} of {}", thousands(built), plural(calls, "call", "calls")),
+            };
+            match functions.len() - 1 {
+                0 => format!("{} is {verb} {times}", quoted(&first.name)),
+                _ => format!("{} are {verb} {times}", names(functions)),
+            }
         }
         None => format!("functions are {verb} in {}", plural(steps as u64, "step", "steps")),
     };
-    let why = match functions.first().map(|function| function.why) {
-        Some(Rebuilding::ArgumentsVary) => "; its arguments vary",
-        Some(Rebuilding::Recreated) => "; it is made anew for each call",
-        Some(Rebuilding::Unknown) | None => "",
+    let why = match (functions.first().map(|function| function.why), functions.len()) {
+        (Some(Rebuilding::ArgumentsVary), 1) => "; its arguments vary",
+        (Some(Rebuilding::ArgumentsVary), _) => "; their arguments vary",
+        (Some(Rebuilding::Recreated), 1) => "; it is made anew for each call",
+        (Some(Rebuilding::Recreated), _) => "; they are made anew for each call",
+        (Some(Rebuilding::Unknown) | None, _) => "",
     };
     Words {
         summary: format!("{title}: {what}, which takes {}{why}.", owned(finding, lost)),
         evidence: evidence(functions, steps),
         advice: advice(finding, functions),
     }
+}
+
+/// The worst two by name, the others by number.
+fn names(functions: &[RebuiltFunction]) -> String {
+    let mut named: Vec<String> = functions.iter().take(2).map(|function| quoted(&function.name)).collect();
+    let others = functions.len().saturating_sub(2) as u64;
+    if others > 0 {
+        named.push(plural(others, "other", "others"));
+    }
+    listed(&named)
 }
 
 fn evidence(functions: &[RebuiltFunction], steps: usize) -> Vec<String> {
@@ -51,7 +71,7 @@ fn evidence(functions: &[RebuiltFunction], steps: usize) -> Vec<String> {
 
 fn advice(finding: &Finding, functions: &[RebuiltFunction]) -> Vec<String> {
     let first = functions.first();
-    let name = first.map_or_else(|| "the function".to_owned(), |function| quoted(&function.name));
+    let name = if functions.is_empty() { "the function".to_owned() } else { names(functions) };
     let why = first.map_or(Rebuilding::Unknown, |function| function.why);
     let (arguments, recreated, explain) = match finding.framework {
         Framework::Jax => jax(&name),

@@ -15,7 +15,7 @@ pub(super) fn bound(finding: &Finding, top: &[OpCost], on_device: bool) -> Words
     Words {
         summary: format!("Compute-bound: {place} works on the model for {}{most}.", owned(finding, step)),
         evidence: top.iter().take(3).map(cost).collect(),
-        advice: faster_model(finding.framework, on_device),
+        advice: faster_model(finding, on_device),
     }
 }
 
@@ -33,13 +33,25 @@ fn cost(op: &OpCost) -> String {
 }
 
 fn times(count: f64) -> String {
+    if count == 1.0 {
+        return "once".to_owned();
+    }
     format!("{} times", if count.fract() == 0.0 { crate::format::decimal(count, 0) } else { short(count) })
 }
 
-fn faster_model(framework: Framework, on_device: bool) -> Vec<String> {
+/// From this share on, nothing but the model is left to tune.
+const FULL: f64 = 0.8;
+
+fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
+    let framework = finding.framework;
+    let full = finding.fraction.is_some_and(|fraction| fraction >= FULL);
     let mut advice = vec![
-        "This is how a healthy step looks: what is left is the model itself, its precision or the hardware."
-            .to_owned(),
+        if full {
+            "This is how a healthy step looks: what is left is the model itself, its precision or the hardware."
+        } else {
+            "Most of the step is the model's own work; larger batches shrink the share of what is around it."
+        }
+        .to_owned(),
     ];
     let precision = match (framework, on_device) {
         (_, false) => None,

@@ -137,7 +137,7 @@ pub(super) fn transfer(finding: &Finding, directions: &[(Category, f64)], hidden
         evidence.push(format!("{} a step of copies hide under compute.", duration_ms(hidden_ms)));
     }
     let mostly = directions.first().map(|(category, _)| *category);
-    let towards = mostly.map_or(String::new(), |category| format!(", mostly {}", way(category)));
+    let towards = mostly.map_or(String::new(), |category| format!(", mostly {},", way(category)));
     Words {
         summary: format!("Transfer-bound: copies{towards} take {}.", owned(finding, all)),
         evidence,

@@ -78,7 +78,7 @@ pub(super) fn dispatch(finding: &Finding, ms: f64, ops_per_step: f64) -> Words {
 pub(super) fn python(finding: &Finding, places: &[PythonLine]) -> Words {
     let most = places.first().map_or(String::new(), |line| format!(", most in {}", quoted(&line.place)));
     let evidence = if places.is_empty() {
-        lines(["In that time nothing of the framework runs on any thread and the device is idle."])
+        lines(["In that time nothing of the framework runs on any thread, and no device works."])
     } else {
         let line =
             |line: &PythonLine| format!("{}: {} a step.", quoted(&line.place), duration_ms(line.ms_per_step));

@@ -56,7 +56,7 @@ pub fn steps(bars: &[Bar]) -> Html {
     let middle = quantile(&lengths, 0.5).unwrap_or(0.0);
     let longest = lengths.last().copied().unwrap_or(0.0);
     let top = if middle > 0.0 { longest.min(middle * CUT) } else { longest }.max(f64::MIN_POSITIVE) * 1.04;
-    let scale = Scale { top, width: ((WIDTH - LEFT) / bars.len() as f64).min(WIDEST) };
+    let scale = Scale { top, width: (WIDTH - LEFT) / bars.len() as f64 };
     let mut drawing = scale.grid();
     for (place, bar) in bars.iter().enumerate() {
         drawing.push(&scale.bar(place, bar));
@@ -103,8 +103,9 @@ impl Scale {
 
     fn bar(&self, place: usize, bar: &Bar) -> Html {
         let gap = if self.width > 6.0 { 2.0 } else { self.width * 0.15 };
-        let x = plain(LEFT + place as f64 * self.width + gap / 2.0);
-        let width = plain(self.width - gap);
+        let width = (self.width - gap).min(WIDEST);
+        let x = plain(LEFT + (place as f64 + 0.5) * self.width - width / 2.0);
+        let width = plain(width);
         let mut inner = tag("title", &[], Html::text(&bar.title()));
         let mut below = 0.0;
         for (category, ms) in bar.owners.iter().filter(|(_, ms)| *ms > 0.0) {
