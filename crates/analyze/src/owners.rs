@@ -73,7 +73,7 @@ impl OpKeys {
         });
         let category = category.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty());
         if event.starts_with('%') || category.is_some() {
-            let kind = category.map_or_else(|| hlo_opcode(event), |category| category);
+            let kind = category.unwrap_or_else(|| hlo_opcode(event));
             return Some(NamedOp { name: hlo_name(event).to_owned(), kind: kind.to_owned() });
         }
         if let Some(op) = hlo.as_ref().and_then(Value::as_str).filter(|op| !op.is_empty()) {

@@ -84,10 +84,13 @@ struct Pass<'c> {
     table: &'c OpTable,
 }
 
+/// An op with its figures and the shapes that it was seen with.
+type Summed = (NamedOp, Totals, Vec<(String, u64)>);
+
 #[derive(Default)]
 struct Found {
     lookup: HashMap<NamedOp, usize, FxBuildHasher>,
-    ops: Vec<(NamedOp, Totals, Vec<(String, u64)>)>,
+    ops: Vec<Summed>,
 }
 
 struct Open {
