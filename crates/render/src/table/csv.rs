@@ -7,10 +7,12 @@ use super::{Cell, Picked, Table};
 
 /// Writes the picked rows.
 pub fn write_csv(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Result<()> {
-    let keys: Vec<Cow<'_, str>> = table.columns.iter().map(|column| quoted(&column.key)).collect();
+    let kept = || table.columns.iter().filter(|column| !column.drawn);
+    let keys: Vec<Cow<'_, str>> = kept().map(|column| quoted(&column.key)).collect();
     write!(out, "{}\r\n", keys.join(","))?;
     for row in picked.rows.iter().filter_map(|&row| table.rows.get(row)) {
-        for (place, cell) in row.iter().enumerate() {
+        let cells = row.iter().zip(&table.columns).filter(|(_, column)| !column.drawn);
+        for (place, (cell, _)) in cells.enumerate() {
             if place > 0 {
                 out.write_all(b",")?;
             }

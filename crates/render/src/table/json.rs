@@ -34,8 +34,8 @@ struct Row<'a> {
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.columns.len()))?;
-        for (column, cell) in self.columns.iter().zip(self.cells) {
+        let mut map = to.serialize_map(None)?;
+        for (column, cell) in self.columns.iter().zip(self.cells).filter(|(column, _)| !column.drawn) {
             map.serialize_entry(&column.key, cell)?;
         }
         map.end()

@@ -93,6 +93,8 @@ pub struct Column {
     pub optional: bool,
     /// Never shown in text.
     pub hidden: bool,
+    /// Shown in text alone: a bar, a figure that other columns hold already.
+    pub drawn: bool,
 }
 
 impl Column {
@@ -102,7 +104,7 @@ impl Column {
         title: impl Into<Cow<'static, str>>,
         format: Format,
     ) -> Self {
-        Column { key: key.into(), title: title.into(), format, optional: false, hidden: false }
+        Column { key: key.into(), title: title.into(), format, optional: false, hidden: false, drawn: false }
     }
 
     /// The same, left out of text where the terminal is too narrow.
@@ -113,6 +115,11 @@ impl Column {
     /// The same, for JSON and CSV only.
     pub fn hidden(self) -> Self {
         Column { hidden: true, ..self }
+    }
+
+    /// The same, for text only.
+    pub fn drawn(self) -> Self {
+        Column { drawn: true, ..self }
     }
 }
 

@@ -26,7 +26,7 @@ pub fn table(input: &Input) -> Table {
         vec![
             Column::new("source", "source", Format::Text).hidden(),
             Column::new("stage", "stage", Format::Name),
-            Column::new("bar", "", Format::Text),
+            Column::new("bar", "", Format::Text).drawn(),
             Column::new("ms_per_batch", per, Format::Ms),
             of_pipelines(Column::new("self_ms", "self", Format::Ms)),
             of_pipelines(Column::new("function_ms", "function", Format::Ms)),
