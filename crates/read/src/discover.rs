@@ -55,7 +55,7 @@ pub enum Lookalike {
     NsightSystemsReport,
     /// A database, perhaps an Nsight Systems export.
     Database,
-    /// An Nsight Compute report.
+    /// A compressed Nsight Compute report, which has to be unpacked first.
     NsightComputeReport,
     /// A result that a profiler's own tools left behind.
     ToolResult,
@@ -185,7 +185,7 @@ fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
         Lookalike::NsightSystemsReport
     } else if head.starts_with(b"SQLite format 3\0") {
         Lookalike::Database
-    } else if head.starts_with(b"NVR\0") {
+    } else if name.ends_with(".ncu-repz") {
         Lookalike::NsightComputeReport
     } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
         Lookalike::ToolResult

@@ -1,6 +1,6 @@
 //! Nsight Systems: exports that the tests write themselves, whole, old, strange and damaged.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //!
 //! Runs where a folder of profiles is there (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
 use std::collections::BTreeMap;

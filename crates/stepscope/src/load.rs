@@ -252,9 +252,28 @@ fn unreadable_file(error: &ReadError) -> Problem {
                 .then("no event could be read")
                 .then("copy the file again, or record again")
         }
+        ReadError::NeedsExport { path, command } => {
+            let what = format!("{} can only be read by Nsight Systems itself", path.display());
+            Problem::new(Exit::Nothing, what)
+                .then("found no nsys on this machine to export it (NSYS_PATH, PATH, /opt/nvidia)")
+                .then(format!("run `{command}` where nsys is installed, and give the .sqlite file"))
+        }
+        ReadError::ExportFailed { path, tool, said } => {
+            Problem::new(Exit::Nothing, format!("{} could not be exported", path.display()))
+                .then(format!("{} said: {said}", tool.display()))
+                .then("export it with the version of nsys that recorded it, and give the .sqlite file")
+        }
+        ReadError::Foreign { path, found } => {
+            Problem::new(Exit::Nothing, format!("{} is not a profile", path.display()))
+                .then(format!("found {found}"))
+                .then("give a database that `nsys export --type sqlite` wrote")
+        }
         other => Problem::new(Exit::Nothing, other.to_string())
             .then("its content is of no known format")
-            .then("give an XPlane file (.xplane.pb) or a Chrome/PyTorch trace (.json, .json.gz)"),
+            .then(
+                "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), an Nsight export \
+                 (.sqlite) or report (.ncu-rep), or a log of nvidia-smi",
+            ),
     }
 }
 
@@ -369,10 +388,12 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
              TensorBoard callback ran with profile_batch, or tf.profiler.experimental.start was called",
         ),
         Lookalike::NsightSystemsReport => Some(
-            "this version does not read Nsight Systems reports; capture with the framework's own profiler",
+            "an Nsight Systems report has to be whole to be exported; export it with `nsys export --type sqlite` \
+             and give the .sqlite file",
         ),
         Lookalike::NsightComputeReport => Some(
-            "this version does not read Nsight Compute reports; capture with the framework's own profiler",
+            "compressed Nsight Compute reports have to be unpacked first: `zstd -d report.ncu-repz -o \
+             report.ncu-rep`",
         ),
         Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
         Lookalike::Database | Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,

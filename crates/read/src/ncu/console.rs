@@ -53,7 +53,7 @@ fn launch_of(line: &str) -> Option<Launch> {
         }
         // Versions before 2022 print the time of the launch instead.
         None => {
-            launch.name = what.split_once("), ").map_or(what, |(name, _)| &what[..name.len() + 1]).to_owned()
+            launch.name = what.split_once("), ").map_or(what, |(name, _)| &what[..name.len() + 1]).to_owned();
         }
     }
     Some(launch)

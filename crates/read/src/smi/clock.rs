@@ -5,10 +5,10 @@
 pub(super) fn parse(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        // From 2001 on, in seconds or milliseconds; smaller numbers are something else.
+        // From 2001 to 2223, in seconds or milliseconds; other numbers are something else.
         return match seconds {
-            1e9..1e11 => Some((seconds * 1e6).round() as i64 * 1_000),
-            1e12..1e14 => Some((seconds * 1e3).round() as i64 * 1_000),
+            1e9..8e9 => Some((seconds * 1e6).round() as i64 * 1_000),
+            1e12..8e12 => Some((seconds * 1e3).round() as i64 * 1_000),
             _ => None,
         };
     }

@@ -36,7 +36,7 @@ pub(super) fn recognises(text: &str) -> bool {
 fn header(line: &str) -> Option<Vec<&str>> {
     let columns: Vec<&str> = line.trim().strip_prefix('#')?.split_whitespace().collect();
     let known = |column: &&str| COLUMNS.iter().any(|(name, _, _)| name == column);
-    (columns.contains(&"gpu") && columns.iter().any(|column| known(&column))).then_some(columns)
+    (columns.contains(&"gpu") && columns.iter().any(known)).then_some(columns)
 }
 
 /// Reads all rows. Without times in it, a tick is a second: that is what dmon does unless told otherwise.

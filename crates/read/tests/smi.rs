@@ -1,0 +1,147 @@
+//! Logs of nvidia-smi in every style, written by the tests; and real ones where a folder of profiles is there
+//! (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+
+use stepscope_read::{Bytes, Input, Opened, Progress, ReadError, open, open_input};
+use stepscope_testkit::damage::{Rng, flip_bits, splice};
+use stepscope_trace::{NoteKind, Time, Trace, Track, TrackKind};
+
+fn try_read(bytes: &[u8]) -> Result<Opened, ReadError> {
+    open_input(&Input::from_bytes("log.csv", Bytes::held(bytes.to_vec())), &Progress::new())
+}
+
+fn read(text: &str) -> Trace {
+    let opened = try_read(text.as_bytes()).unwrap();
+    assert_eq!(opened.format, "nvidia-smi");
+    opened.trace
+}
+
+fn gauge<'t>(trace: &'t Trace, gpu: i64, name: &str) -> &'t Track {
+    let here = |track: &&Track| trace.process(track.process).number == gpu && trace.str(track.name) == name;
+    trace.tracks().iter().find(here).unwrap_or_else(|| panic!("GPU {gpu} has no {name}"))
+}
+
+fn values<'t>(trace: &'t Trace, gpu: i64, name: &str) -> &'t [f64] {
+    &gauge(trace, gpu, name).samples.values
+}
+
+const TWO_GPUS: &str = "timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], clocks_throttle_reasons.active, pstate\n\
+2026/04/25 16:06:06.780, 0, Tesla T4, 45 %, 2048 MiB, 70.10 W, 0x0000000000000004, P0\n\
+2026/04/25 16:06:06.790, 1, Tesla T4, 0 %, 3 MiB, [N/A], 0x0000000000000000, P8\n\
+timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], clocks_throttle_reasons.active, pstate\n\
+2026/04/25 16:06:07.780, 0, Tesla T4, 55 %, 2049 MiB, 71.00 W, 0x0000000000000000, P0\n";
+
+#[test]
+fn several_gpus_with_a_repeated_header_become_counters_of_their_own() {
+    let trace = read(TWO_GPUS);
+    assert!(trace.tracks().iter().all(|track| track.kind == TrackKind::Counter));
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [45.0, 55.0]);
+    assert_eq!(
+        gauge(&trace, 0, "utilization.gpu [%]").samples.times,
+        [Time::ZERO, Time::from_ns(1_000_000_000)]
+    );
+    assert_eq!(values(&trace, 1, "memory.used [MiB]"), [3.0]);
+    assert_eq!(values(&trace, 0, "clocks_throttle_reasons.active"), [4.0, 0.0]);
+    assert_eq!(values(&trace, 1, "pstate"), [8.0]);
+    let power = trace.tracks().iter().filter(|track| trace.str(track.name) == "power.draw [W]");
+    assert_eq!(power.count(), 1, "what is not available is no sample");
+    let models: Vec<_> = trace.devices().iter().map(|gpu| (gpu.number, trace.str(gpu.name))).collect();
+    assert_eq!(models, [(0, "Tesla T4"), (1, "Tesla T4")]);
+    assert_eq!(trace.clock().wall_ns_at_origin, Some(1_777_133_166_780_000_000));
+}
+
+#[test]
+fn powershells_utf16_is_read_the_same() {
+    let units: Vec<u8> = TWO_GPUS.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [units.clone(), [&[0xff, 0xfe][..], &units].concat()] {
+        let trace = try_read(&bytes).unwrap().trace;
+        assert_eq!(values(&trace, 0, "power.draw [W]"), [70.1, 71.0]);
+    }
+}
+
+#[test]
+fn units_may_be_missing_or_stand_in_cells_without_any_header() {
+    let bare = read("timestamp,power.draw\n2025-09-08T17:26:50+08:00,74.01\n2025-09-08T17:26:51+08:00,75\n");
+    assert_eq!(values(&bare, 0, "power.draw [W]"), [74.01, 75.0]);
+    let cells = read("2026/04/25 16:06:06.780, 9 %, 0 %, 2 MiB, 20146 MiB, 27, 11.64 W\n");
+    assert_eq!(values(&cells, 0, "utilization.gpu [%]"), [9.0]);
+    assert_eq!(values(&cells, 0, "memory.total [MiB]"), [20146.0]);
+    assert_eq!(values(&cells, 0, "temperature.gpu [C]"), [27.0]);
+    let power = read("2026/04/25 16:06:06.780, 11.64 W\n2026/04/25 16:06:07.780, 12 W\n");
+    assert_eq!(values(&power, 0, "power.draw [W]"), [11.64, 12.0]);
+}
+
+#[test]
+fn rows_of_one_time_without_an_index_are_several_gpus() {
+    let time = "2026/04/25 16:06:06.780";
+    let trace = read(&format!("timestamp, utilization.gpu [%]\n{time}, 10 %\n{time}, 20 %\n{time}, 30 %\n"));
+    assert_eq!(values(&trace, 2, "utilization.gpu [%]"), [30.0]);
+}
+
+#[test]
+fn rows_that_are_no_samples_are_counted() {
+    let trace = read(&format!("{TWO_GPUS}Unable to determine the device handle for GPU\n"));
+    let damaged: Vec<_> = trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged).collect();
+    assert_eq!(damaged[0].count, 1);
+    let header_only = try_read(b"timestamp, name, utilization.gpu [%]\n");
+    assert!(matches!(header_only, Err(ReadError::Damaged { .. })));
+    assert!(matches!(try_read(b"time,name,loss\n1,2,3\n"), Err(ReadError::NotRecognised { .. })));
+}
+
+#[test]
+fn the_table_of_dmon_is_read_with_and_without_times() {
+    let trace = read(
+        "# gpu    pwr  gtemp  mtemp     sm    mem     fb\n# Idx      W      C      C      %      %     MB\n    0     74     33      -     10      1   2048\n    1     73     34      -     20      2     16\n    0     75     33      -     30      3   2048\n",
+    );
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [10.0, 30.0]);
+    assert_eq!(gauge(&trace, 0, "power.draw [W]").samples.times[1], Time::from_ns(1_000_000_000));
+    assert_eq!(values(&trace, 1, "memory.used [MiB]"), [16.0]);
+    let timed = read(
+        "#Date       Time        gpu     sm\n#YYYYMMDD   HH:MM:SS    Idx      %\n 20260425   16:06:06      0     10\n 20260425   16:06:11      0     12\n",
+    );
+    assert_eq!(gauge(&timed, 0, "utilization.gpu [%]").samples.times[1], Time::from_ns(5_000_000_000));
+}
+
+#[test]
+fn damage_gives_an_error_or_a_trace_but_never_a_panic() {
+    let mut rng = Rng::new(3);
+    for round in 0..2_000 {
+        let bytes = TWO_GPUS.as_bytes();
+        let damaged = if round % 2 == 0 {
+            flip_bits(bytes, &mut rng, 1 + round / 100)
+        } else {
+            splice(bytes, &mut rng)
+        };
+        let _ = try_read(&damaged);
+    }
+}
+
+#[test]
+fn real_logs_are_read() {
+    let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    let folder = named.unwrap_or(beside).join("nvidia-smi");
+    if !folder.is_dir() {
+        eprintln!("no corpus at {}: skipped", folder.display());
+        return;
+    }
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let opened = open(&path, &Progress::new()).unwrap();
+        let trace = &opened.trace;
+        let samples: usize = trace.tracks().iter().map(|track| track.samples.values.len()).sum();
+        eprintln!(
+            "{}: {} GPUs, {} counters, {samples} samples, {:?}",
+            path.display(),
+            trace.devices().len(),
+            trace.tracks().len(),
+            trace.span()
+        );
+        assert_eq!(opened.format, "nvidia-smi");
+        assert!(trace.notes().is_empty() && samples > 50);
+        assert!(!gauge(trace, 0, "memory.used [MiB]").samples.values.is_empty());
+    }
+}
