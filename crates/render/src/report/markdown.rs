@@ -84,7 +84,12 @@ fn ops(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn health(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let troubles: Vec<_> = report.health.iter().filter(|row| row.severity != "info").take(5).collect();
+    let troubles: Vec<_> = report
+        .health
+        .iter()
+        .filter(|row| row.severity != "info" && !report.said_above(row))
+        .take(5)
+        .collect();
     for row in &troubles {
         writeln!(out, "- recording, {}: {}", row.severity, escaped(&row.message))?;
     }

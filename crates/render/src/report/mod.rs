@@ -26,6 +26,9 @@ pub use markdown::write_markdown;
 pub use palette::color;
 pub use text::write_text;
 
+/// A longer path is left to the reader in commands.
+const LONGEST_TARGET: usize = 40;
+
 /// Everything that `report` tells.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -175,8 +178,13 @@ impl Report {
         };
         let (one, many) = terms::step_kind(host.kind);
         let steps = plural(self.summary.count as u64, one, many);
-        let mut parts = vec![format!("{} median", duration_ms(moments.median))];
-        parts.push(format!("{} p90", duration_ms(moments.p90)));
+        let mut parts = match self.summary.count {
+            1 => vec![duration_ms(moments.median)],
+            _ => vec![
+                format!("{} median", duration_ms(moments.median)),
+                format!("{} p90", duration_ms(moments.p90)),
+            ],
+        };
         parts.push(format!("{steps} {}", terms::how(&host.how)));
         parts.extend(terms::all_set_apart(host));
         parts
@@ -216,6 +224,16 @@ impl Report {
         })
     }
 
+    /// Does a finding about trust already say what this row says?
+    fn said_above(&self, row: &HealthRow) -> bool {
+        let found = |id| self.findings.iter().any(|finding| finding.id == id);
+        match row.id {
+            "no-device-trace" | "collection-error" => found(FindingId::NoDeviceTrace),
+            "damaged" | "dropped-events" | "event-cap" => found(FindingId::TruncatedTrace),
+            _ => false,
+        }
+    }
+
     /// What the time of a breakdown is of.
     fn whole(&self) -> &'static str {
         if self.summary.step_ms.is_some() { "step" } else { "capture" }
@@ -228,7 +246,8 @@ impl Report {
             .iter()
             .find(|finding| !finding.id.is_about_trust())
             .map(|finding| view_for(finding.id));
-        let target = shell_word(&self.target);
+        let word = shell_word(&self.target);
+        let target = if word.chars().count() <= LONGEST_TARGET { word.as_str() } else { "PATH" };
         if view.is_none() && !self.findings.is_empty() {
             return ["health", "info"].map(|view| format!("stepscope {view} {target}")).to_vec();
         }

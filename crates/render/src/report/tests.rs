@@ -7,7 +7,7 @@ use stepscope_diagnose::finding::{Cause, OpCost};
 use stepscope_diagnose::{Finding, FindingId, Severity};
 
 use super::sample::{input_bound, no_steps, on_device, settled};
-use super::{Report, write_json, write_markdown, write_text};
+use super::{HealthRow, Report, write_json, write_markdown, write_text};
 use crate::Style;
 
 fn json(report: &Report) -> Value {
@@ -185,6 +185,19 @@ fn text_fits_one_screen() {
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         }
     }
+}
+
+#[test]
+fn the_recording_s_troubles_are_told_once() {
+    let mut report = no_steps();
+    let trouble = |id| HealthRow { id, severity: "error", message: format!("about {id}") };
+    report.health = ["damaged", "collection-error"].map(trouble).to_vec();
+    assert!(text(&report, Style::PLAIN).contains("error: about damaged"));
+    let cause = Cause::Damage { what: "a tag".into(), offset: None };
+    let finding = Finding::new(FindingId::TruncatedTrace, Severity::Warning, cause, Framework::Jax);
+    report.findings.insert(0, finding);
+    let text = text(&report, Style::PLAIN);
+    assert!(!text.contains("about damaged") && text.contains("about collection-error"), "{text}");
 }
 
 #[test]

@@ -109,11 +109,13 @@ impl Page<'_> {
             return Ok(());
         }
         self.heading("ops that matter")?;
+        let of_type = Column::new("type", "type", Format::Name);
+        let named_by_type = report.ops.iter().take(OPS).all(|op| op.name == op.op_type);
         let mut table = Table::new(
             "ops",
             vec![
                 Column::new("name", "  op", Format::Name),
-                Column::new("type", "type", Format::Name),
+                if named_by_type { of_type.hidden() } else { of_type },
                 Column::new("where", "where", Format::Text).optional(),
                 Column::new("count", "count", Format::Count),
                 Column::new("self_ms", "self", Format::Ms),
@@ -194,7 +196,7 @@ impl Page<'_> {
     /// `health`.
     fn health(&mut self, report: &Report) -> io::Result<()> {
         let mut told: Vec<(&super::HealthRow, u64)> = Vec::new();
-        for row in report.health.iter().filter(|row| row.severity != "info") {
+        for row in report.health.iter().filter(|row| row.severity != "info" && !report.said_above(row)) {
             match told.iter_mut().find(|(known, _)| *known == row) {
                 Some((_, times)) => *times += 1,
                 None => told.push((row, 1)),

@@ -37,7 +37,10 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new("The run", run(report)),
         Section::new("About the recording", health(report)),
     ];
-    let kicker = format!("stepscope report · {} · {}", report.target, report.session);
+    let mut kicker = format!("stepscope report · {}", report.target);
+    if !report.target.contains(&report.session) {
+        kicker.push_str(&format!(" · {}", report.session));
+    }
     out.write_all(html_page(&report.verdict(), &kicker, &sections).as_bytes())
 }
 
