@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::states::{State, StateLine, is_python_thread};
 use crate::steps::{SetApart, Step, median};
 use crate::timeline::{Mask, Timeline};
+use crate::vocabulary::Framework;
 
 /// Who owns an instant of a step. The contract's categories, in the order in which they are shown.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -257,6 +258,10 @@ pub(crate) fn fallback_category(context: &Context) -> Category {
             && line.states.iter().any(|&state| state != Mask::default() && state != Mask::of(State::Present))
     });
     let marked = context.steps().on_host && context.steps().track.is_some();
+    // A recorder of device calls alone does not see the framework: what is not recorded may be either.
+    if context.vocabulary().framework == Framework::Unknown {
+        return Category::Idle;
+    }
     if known || marked { Category::Python } else { Category::Idle }
 }
 

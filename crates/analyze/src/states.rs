@@ -13,11 +13,14 @@ use std::ops::Range;
 use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{DeviceKind, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind};
+use stepscope_trace::{
+    DeviceKind, Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind,
+};
 
 use crate::pieces::pieces;
+use crate::steps::median;
 use crate::timeline::Mask;
-use crate::vocabulary::{CopyDirection, Role, Vocabulary};
+use crate::vocabulary::{CopyDirection, Framework, Role, Vocabulary};
 
 /// What a track is doing. Each is one bit, so that what all tracks do together fits a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +88,30 @@ impl StateLine {
         self.times.extend_from_slice(&later.times);
         self.states.extend_from_slice(&later.states);
         self
+    }
+
+    /// Fills the pauses between launching calls, where a recorder saw calls to the device and nothing of the
+    /// framework that makes them. A loop that launches pauses about equally long between two calls; a pause many
+    /// times longer is something else, and stays unknown.
+    fn bridge_launches(&mut self) {
+        const LEAST_CALLS: usize = 20;
+        const LONG_PAUSE: i64 = 10;
+        let (launch, nothing) = (Mask::of(State::Launch), Mask::default());
+        let is_pause =
+            |states: &[Mask], index: usize| states[index] == nothing && index > 0 && index + 1 < states.len();
+        let pauses = (0..self.states.len()).filter(|&index| is_pause(&self.states, index));
+        let lengths: Vec<Dur> = pauses.map(|index| self.times[index + 1] - self.times[index]).collect();
+        if lengths.len() < LEAST_CALLS || !self.states.contains(&launch) {
+            return;
+        }
+        let longest = Dur::from_ps(median(lengths.into_iter()).ps().saturating_mul(LONG_PAUSE));
+        for index in 1..self.states.len().saturating_sub(1) {
+            let length = self.times[index + 1] - self.times[index];
+            let between = self.states[index - 1] == launch || self.states[index + 1] == launch;
+            if self.states[index] == nothing && between && length <= longest {
+                self.states[index] = launch;
+            }
+        }
     }
 
     fn change(&mut self, at: Time, state: State) {
@@ -178,6 +205,8 @@ struct Facts<'t> {
     has_device: bool,
     /// Numbers of graph runs that belong to the input pipeline.
     input_runs: HashSet<i64, FxBuildHasher>,
+    /// Calls to devices were recorded, and nothing of the framework that makes them.
+    only_calls: bool,
     /// Batches are fetched by eager ops, so that eager calls have to be looked into.
     fetches_eagerly: bool,
     id_key: Option<StrId>,
@@ -197,6 +226,7 @@ impl<'t> Facts<'t> {
             vocabulary,
             has_device,
             input_runs: HashSet::default(),
+            only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
             id_key,
             call_key,
@@ -302,6 +332,9 @@ impl<'f, 't> Walk<'f, 't> {
 
     fn finish(mut self) -> StateLine {
         self.close_until(Time::MAX);
+        if self.facts.only_calls && !self.on_device {
+            self.line.bridge_launches();
+        }
         self.line.times.shrink_to_fit();
         self.line.states.shrink_to_fit();
         self.line
@@ -470,6 +503,21 @@ mod tests {
         );
         let line = line(&[(1, Dispatch), (1, HostCompute), (2, Nothing)]);
         assert_eq!(line, [(1, Mask::of(HostCompute)), (2, Mask::of(Nothing))]);
+    }
+
+    #[test]
+    fn short_pauses_between_launches_are_launching_and_long_ones_are_not() {
+        let mut line = StateLine::default();
+        let mut at = 0;
+        for call in 0..40 {
+            line.change(Time::from_ps(at), State::Launch);
+            line.change(Time::from_ps(at + 5), State::Nothing);
+            at += if call == 20 { 10_000 } else { 20 };
+        }
+        line.bridge_launches();
+        let quiet = |index: usize| line.states[index] == Mask::default();
+        let pauses: Vec<usize> = (0..line.states.len() - 1).filter(|&index| quiet(index)).collect();
+        assert_eq!(pauses, [41], "only the long pause stays");
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Recording {
     pub damage: Option<(String, Option<u64>)>,
     /// Events that the recorder dropped, by its own word or because their number is exactly its limit.
     pub dropped: Option<u64>,
+    /// Devices, or calls to devices, were seen, but nothing that ran on one.
+    pub device_missing: bool,
     /// The recorder's own errors.
     pub errors: Vec<String>,
     /// The share of events that are frames of a Python tracer.

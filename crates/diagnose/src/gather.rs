@@ -12,7 +12,7 @@ use stepscope_analyze::ops::{OpRow, Ops, OpsPartial};
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_analyze::vocabulary::{is_output_op, is_python_frame};
 
-use stepscope_trace::{Dur, KindId, Trace};
+use stepscope_trace::{DeviceKind, Dur, KindId, Trace};
 
 use crate::facts::{DeviceWork, Facts, Memory, Recording};
 use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
@@ -41,6 +41,8 @@ struct LaunchCalls {
     time: Dur,
     /// Does a device have matrix units?
     matrix_units: bool,
+    /// Is a GPU or TPU listed?
+    accelerator: bool,
 }
 
 impl HostPartial {
@@ -66,7 +68,9 @@ impl HostPartial {
 
 fn launch_calls(context: &Context) -> LaunchCalls {
     let (calls, time) = context.launches().calls(context.trace);
-    LaunchCalls { calls, time, matrix_units: has_matrix_units(context.trace) }
+    let accelerator =
+        context.trace.devices().iter().any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
+    LaunchCalls { calls, time, matrix_units: has_matrix_units(context.trace), accelerator }
 }
 
 /// NVIDIA's since compute capability 7.0.
@@ -118,21 +122,25 @@ impl Gathered {
             launches.calls += host.launches.calls;
             launches.time += host.launches.time;
             launches.matrix_units |= host.launches.matrix_units;
+            launches.accelerator |= host.launches.accelerator;
             frames += host.frames;
             events += host.events;
         }
         issues.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
         let (ops, input) = (ops.finish(), input.finish());
+        let kernels = kernels.finish();
+        let mut recording = recording(&issues, frames as f64 / events.max(1) as f64);
+        recording.device_missing |= launches.accelerator && kernels.rows.is_empty();
         let facts = Facts {
             summary: Summary::finish(summaries),
-            recording: recording(&issues, frames as f64 / events.max(1) as f64),
+            recording,
             ops: op_costs(&ops, |row| !row.key.input && !is_output_op(&row.key.kind)),
             output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
             eager,
             rebuilt: functions.finish().rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&input),
             python: python_lines(&input),
-            device: device_work(&kernels.finish(), launches),
+            device: device_work(&kernels, launches),
             memory: memory.finish().allocators.iter().map(allocator).collect(),
         };
         Some(Gathered { facts, issues, ops })
@@ -147,6 +155,7 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
     Recording {
         damage: damage.map(|issue| (issue.detail.clone(), issue.offset)),
         dropped: dropped.peek().is_some().then(|| dropped.filter_map(|issue| issue.count).sum()),
+        device_missing: of(Trouble::NoDeviceEvents).next().is_some(),
         errors: of(Trouble::CollectionError).map(|issue| issue.detail.clone()).collect(),
         python_frames,
     }

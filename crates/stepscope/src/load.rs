@@ -396,6 +396,9 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
              report.ncu-rep`",
         ),
         Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
-        Lookalike::Database | Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
+        Lookalike::Database => {
+            Some("databases are read where `nsys export --type sqlite` wrote them; this one is another's")
+        }
+        Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
     }
 }

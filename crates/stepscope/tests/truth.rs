@@ -1,7 +1,9 @@
 //! What the report says, held against a stopwatch that ran beside the recording: on the project's own fixtures,
 //! and on a corpus of labelled profiles where that folder is there (`STEPSCOPE_CORPUS`, or `../shared/corpus`
 //! beside the repository).
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
 
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::fs;

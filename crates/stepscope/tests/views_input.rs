@@ -1,6 +1,7 @@
 //! Input, memory, devices and inference as the binary shows them: snapshots of the project's own profiles, and
 //! what is known about profiles of the corpus, where that folder is there.
 
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::path::PathBuf;

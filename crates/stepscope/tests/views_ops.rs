@@ -2,6 +2,7 @@
 //! beside XProf's figures.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::collections::HashMap;

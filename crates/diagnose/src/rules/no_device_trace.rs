@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId, Severity};
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
-    let unseen = facts.summary.hosts.iter().any(|host| host.device_unseen);
+    let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
     let errors = facts.recording.errors.clone();
     unseen.then(|| {
         let cause = Cause::DeviceMissing { errors };

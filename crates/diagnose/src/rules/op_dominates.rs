@@ -19,7 +19,8 @@ const OPAQUE: &[&str] =
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let op = facts.ops.first()?;
     let name = op.op_type.to_ascii_lowercase();
-    let ordinary = DENSE.iter().chain(OPAQUE).any(|part| name.contains(part));
+    // `aten::mm`, `aten::bmm`, `aten::baddbmm`: PyTorch's products end in the same two letters.
+    let ordinary = name.ends_with("mm") || DENSE.iter().chain(OPAQUE).any(|part| name.contains(part));
     let step = facts.summary.length_ms();
     // On several cores ops overlap: an op type cannot own more of the step than its share of the compute.
     let owned = op.ms_per_step.min(op.share * facts.ms(Category::Compute));

@@ -5,18 +5,18 @@ mod compare;
 pub(crate) mod demo;
 mod devices;
 pub(crate) mod export;
-mod gate;
 mod functions;
+mod gate;
 mod health;
 mod inference;
 pub(crate) mod info;
 mod input;
 mod journal;
-mod memory;
 mod kernels;
+mod memory;
 mod ops;
-mod scopes;
 pub(crate) mod report;
+mod scopes;
 mod side;
 mod steps;
 mod view;
@@ -28,7 +28,18 @@ pub(crate) use journal::JournalArgs;
 pub(crate) use view::{Grouping, View, ViewCommand};
 
 /// Every view, in the order in which the help lists them.
-pub(crate) const VIEWS: &[View] = &[steps::VIEW, ops::VIEW, kernels::VIEW, scopes::VIEW, functions::VIEW, input::VIEW, memory::VIEW, devices::VIEW, inference::VIEW, health::VIEW];
+pub(crate) const VIEWS: &[View] = &[
+    steps::VIEW,
+    ops::VIEW,
+    kernels::VIEW,
+    scopes::VIEW,
+    functions::VIEW,
+    input::VIEW,
+    memory::VIEW,
+    devices::VIEW,
+    inference::VIEW,
+    health::VIEW,
+];
 
 /// Other ways to group a view's rows, chosen with `--by`.
 pub(crate) const GROUPINGS: &[Grouping] = &[Grouping { view: "ops", by: "type", table: ops::by_type }];
