@@ -350,6 +350,31 @@ fn an_unfinished_export_and_a_write_ahead_log_are_told() {
 }
 
 #[test]
+fn a_file_that_ends_early_gives_what_is_there() {
+    let mut export = sample();
+    for id in 0..3_000 {
+        export.string(1_000 + id, &format!("a string that fills a page or two, number {id}"));
+    }
+    let whole = bytes(&export);
+    let trace = try_read(whole[..whole.len() * 2 / 3].to_vec()).unwrap().trace;
+    assert_eq!(trace.events(), 12, "the tables of work come first in the file");
+    let damage = notes(&trace, NoteKind::Damaged);
+    assert!(damage.iter().any(|(detail, count)| detail.contains("ends early") && *count > 10), "{damage:?}");
+}
+
+#[test]
+fn waits_lie_on_the_device_that_their_process_works_on() {
+    let mut export = sample();
+    let process = global_tid(71, 0).to_string();
+    let fields =
+        [("start", "5"), ("end", "9"), ("streamId", "22"), ("deviceId", "0"), ("globalPid", &*process)];
+    export.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &fields);
+    let trace = read(&export);
+    let waits = track(&trace, TrackKind::Derived, "stream 22 · waits");
+    assert_eq!(trace.str(trace.process(waits.process).name), "GPU 1");
+}
+
+#[test]
 fn other_databases_are_refused_by_what_they_are() {
     let mut export = Export::default();
     export.raw("CREATE TABLE runs (id INTEGER); CREATE TABLE metrics (id INTEGER);");

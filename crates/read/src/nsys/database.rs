@@ -25,6 +25,8 @@ pub(super) struct Database {
     connection: Connection,
     /// The columns of each table.
     tables: FxHashMap<String, Vec<String>>,
+    /// How many of its pages the file does not have.
+    pub missing_pages: u64,
 }
 
 /// How the rows of a table came out.
@@ -44,11 +46,14 @@ impl Database {
             what: said(&error),
             offset: 0,
         };
-        let in_place = !input.is_gzip() && input.raw().len() >= COPY_BELOW && input.path().is_file();
-        let connection = if in_place { open_in_place(input.path()) } else { open_copy(input) };
-        let connection = connection.map_err(damaged)?;
+        let large = !input.is_gzip() && input.raw().len() >= COPY_BELOW && input.path().is_file();
+        let (connection, missing_pages) = if large && Pages::of(input.raw()).missing() == 0 {
+            (open_in_place(input.path()).map_err(damaged)?, 0)
+        } else {
+            open_copy(input).map_err(damaged)?
+        };
         let tables = tables_of(&connection).map_err(damaged)?;
-        Ok(Database { connection, tables })
+        Ok(Database { connection, tables, missing_pages })
     }
 
     /// Is there a table of this name?
@@ -167,9 +172,48 @@ fn address(path: &Path) -> String {
     address + "?mode=ro&immutable=1"
 }
 
-fn open_copy(input: &Input) -> rusqlite::Result<Connection> {
+/// How many pages a file has, and how many it says it has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Pages {
+    size: u64,
+    there: u64,
+    stated: u64,
+}
+
+impl Pages {
+    fn of(file: &[u8]) -> Self {
+        let size = match file.get(16..18) {
+            Some(&[0, 1]) => 65_536,
+            Some(&[high, low]) => u64::from(u16::from_be_bytes([high, low])),
+            _ => 0,
+        };
+        let stated = file.get(28..32).and_then(|count| count.first_chunk::<4>());
+        let stated = stated.map_or(0, |&count| u64::from(u32::from_be_bytes(count)));
+        Pages { size, there: (file.len() as u64).checked_div(size).unwrap_or(0), stated }
+    }
+
+    fn missing(self) -> u64 {
+        self.stated.saturating_sub(self.there)
+    }
+}
+
+/// Makes SQLite read a file that ends early, and says how many pages it lacks. SQLite refuses one with fewer pages
+/// than its header states, and one whose tables begin beyond its end: empty pages take the place of what is
+/// missing, and only who reads one of them fails.
+fn fill_up(copy: &mut Vec<u8>) -> u64 {
+    /// A header that states more than this many times what is there is not believed.
+    const BELIEVED: u64 = 4;
+    let pages = Pages::of(copy);
+    if pages.missing() > 0 && pages.stated <= pages.there.saturating_mul(BELIEVED) {
+        copy.resize(usize::try_from(pages.stated * pages.size).unwrap_or(copy.len()), 0);
+    }
+    pages.missing()
+}
+
+fn open_copy(input: &Input) -> rusqlite::Result<(Connection, u64)> {
     let (bytes, _) = input.inflated();
     let mut copy = bytes.to_vec();
+    let missing = fill_up(&mut copy);
     // A database in memory cannot have a write-ahead log; the file's own pages are read as they are.
     if let Some(versions) = copy.get_mut(18..20)
         && *versions == [2, 2]
@@ -179,7 +223,7 @@ fn open_copy(input: &Input) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_in_memory()?;
     connection.deserialize_read_exact(MAIN_DB, copy.as_slice(), copy.len(), true)?;
     prepare(&connection)?;
-    Ok(connection)
+    Ok((connection, missing))
 }
 
 /// Files come from anywhere: nothing that a schema says may run, and pages are checked before use.

@@ -308,7 +308,8 @@ fn read_waits(import: &mut Import, keys: &Keys) {
     let mut odd = OddTimes::default();
     let outcome = import.database.rows(WAITS, &columns, |row| {
         let Some(times) = odd.take(row.int(0), row.int(1)) else { return };
-        let queue = Queue::of(row);
+        let mut queue = Queue::of(row);
+        queue.device = import.places.device_in_use(queue.pid, queue.device);
         let name = import.intern(sync_name(row.int(7)));
         let kind = import.kind(name, category, Form::Slice);
         let own = [own_of(import, &queue, keys)];

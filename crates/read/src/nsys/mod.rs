@@ -115,6 +115,8 @@ impl<'d> Import<'d> {
         let (mut names, outcome) = Names::read(database, &mut builder);
         let places = Places::read(database, &mut names, &mut builder);
         builder.clock.resolution = Dur::from_ns(1);
+        let cut = "the file ends early; pages missing";
+        builder.note(NoteKind::Damaged, cut, database.missing_pages, None);
         let mut import = Import { database, builder, names, places };
         import.settle("StringIds", outcome);
         import

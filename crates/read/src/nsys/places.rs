@@ -186,6 +186,16 @@ impl Places {
         }
     }
 
+    /// The device that a process really means. Rows about waits always say 0: where a process works on one other
+    /// device only, it is that one.
+    pub fn device_in_use(&self, pid: i64, device: i64) -> i64 {
+        let mut used = self.devices.keys().filter(|(user, _)| *user == pid).map(|&(_, device)| device);
+        match (used.next(), used.next()) {
+            (Some(only), None) => only,
+            _ => device,
+        }
+    }
+
     fn gpu(&self, pid: i64, device: i64) -> i64 {
         self.gpus.get(&(pid, device)).copied().unwrap_or(device)
     }
