@@ -5,6 +5,7 @@
 //! them. It is told from the user's own Python by its length: a loop of eager ops pauses about equally long
 //! between all of them, so a pause many times longer than the usual one is something else.
 
+use rayon::prelude::*;
 use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
@@ -51,38 +52,55 @@ impl Eager {
     }
 
     fn add(&mut self, context: &Context, track: &Track, windows: &[Span]) {
-        let mut pauses: Vec<Dur> = Vec::new();
-        for &window in windows {
-            let mut last_end: Option<Time> = None;
-            let mut inside_until = window.start;
-            for index in track.first_from(window.start)..track.len() {
+        let walked: Vec<Walked> =
+            windows.par_iter().map(|&window| Walked::of(context, track, window)).collect();
+        let usual = median(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
+        let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
+        for Walked { ops, inside, pauses } in walked {
+            self.ops += ops;
+            self.inside += inside;
+            self.between += pauses.into_iter().filter(|&pause| pause <= longest).sum::<Dur>();
+        }
+    }
+}
+
+/// One thread in one step.
+#[derive(Default)]
+struct Walked {
+    ops: u64,
+    inside: Dur,
+    /// Between an eager op and the next one.
+    pauses: Vec<Dur>,
+}
+
+impl Walked {
+    fn of(context: &Context, track: &Track, window: Span) -> Self {
+        let mut walked = Walked::default();
+        let mut last_end: Option<Time> = None;
+        let mut inside_until = window.start;
+        for index in track.first_from(window.start)..track.len() {
+            let start = track.start(index);
+            if start >= window.end {
+                break;
+            }
+            if start < inside_until {
+                continue;
+            }
+            let role = context.vocabulary().role(track.kind_of(index));
+            if is_eager_op(context, role) {
                 let span = track.span_of(index);
-                if span.start >= window.end {
-                    break;
-                }
-                let role = context.vocabulary().role(track.kind_of(index));
-                if span.start < inside_until
-                    || matches!(role, Role::Bookkeeping | Role::StepMarker | Role::Annotation)
-                {
-                    continue;
-                }
-                if is_eager_op(context, role) {
-                    self.ops += 1;
-                    self.inside += span.dur();
-                    pauses.extend(last_end.map(|end| span.start - end));
-                    last_end = Some(span.end);
-                    inside_until = span.end;
-                } else if matches!(role, Role::FunctionCall | Role::InputWait | Role::Output | Role::Tracing)
-                {
-                    // What is not an eager op ends the run of them.
-                    last_end = None;
-                    inside_until = span.end;
-                }
+                walked.ops += 1;
+                walked.inside += span.dur();
+                walked.pauses.extend(last_end.map(|end| span.start - end));
+                last_end = Some(span.end);
+                inside_until = span.end;
+            } else if matches!(role, Role::FunctionCall | Role::InputWait | Role::Output | Role::Tracing) {
+                // What is not an eager op ends the run of them.
+                last_end = None;
+                inside_until = track.end(index);
             }
         }
-        let usual = median(pauses.iter().copied());
-        let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
-        self.between += pauses.into_iter().filter(|&pause| pause <= longest).sum::<Dur>();
+        walked
     }
 }
 

@@ -49,20 +49,25 @@ impl HostPartial {
     /// Runs the analyses on one host.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;
-        let issues = health(trace, &context.host);
-        HostPartial {
-            summary: HostSummary::of(context),
-            issues,
-            ops: OpsPartial::of(context),
-            input: InputPartial::of(context),
-            memory: MemoryPartial::of(context),
-            eager: Eager::of(context),
-            functions: FunctionsPartial::of(context),
-            kernels: KernelsPartial::of(context),
-            launches: launch_calls(context),
-            frames: python_frames(context),
-            events: trace.events(),
-        }
+        // The recording's health needs nothing of the rest, so it runs beside it.
+        let (issues, mut partial) = rayon::join(
+            || health(trace, &context.host),
+            || HostPartial {
+                summary: HostSummary::of(context),
+                issues: Vec::new(),
+                ops: OpsPartial::of(context),
+                input: InputPartial::of(context),
+                memory: MemoryPartial::of(context),
+                eager: Eager::of(context),
+                functions: FunctionsPartial::of(context),
+                kernels: KernelsPartial::of(context),
+                launches: launch_calls(context),
+                frames: python_frames(context),
+                events: trace.events(),
+            },
+        );
+        partial.issues = issues;
+        partial
     }
 }
 

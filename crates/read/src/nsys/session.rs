@@ -3,7 +3,7 @@
 //! An export also holds the environment of the profiled process, keys and tokens included. So nothing is taken
 //! here but what is listed by name.
 
-use stepscope_trace::{Datum, NoteKind, Property};
+use stepscope_trace::{NoteKind, Property};
 
 use super::Import;
 
@@ -137,11 +137,6 @@ fn read_clock(import: &mut Import) {
     import.builder.environment.captured_ns = origin
         .zip(capture)
         .map(|(origin, (start, stop))| (origin.saturating_add(start), origin.saturating_add(stop)));
-    if let Some((start, stop)) = capture {
-        let key = import.intern("capture_ns");
-        let value = Datum::Int(stop.saturating_sub(start));
-        import.builder.environment.capture.push(Property { key, value });
-    }
 }
 
 const COMPLAINTS: &str = "DIAGNOSTIC_EVENT";
