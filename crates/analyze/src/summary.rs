@@ -3,10 +3,11 @@
 //! A session's step is as long as its slowest host's. The host and the device that bound it are named, and how
 //! far the others differ from it.
 
-use stepscope_trace::{DeviceKind, Span};
+use stepscope_trace::{DeviceKind, Span, Trace};
 
 use crate::breakdown::{Category, Shares};
 use crate::context::Context;
+use crate::counters::has_timeline;
 use crate::statistics::Moments;
 use crate::steps::{How, Origin, SetApart, StepKind};
 use crate::vocabulary::Framework;
@@ -111,6 +112,17 @@ impl HostSummary {
         self.steps.iter().filter(|step| step.set_apart.is_none())
     }
 
+    /// What the host itself does in a mean step, in milliseconds: without waiting for other hosts.
+    pub fn own_work_ms(&self) -> f64 {
+        const WAITING: [Category; 3] = [Category::Communication, Category::Sync, Category::Idle];
+        let own = |step: &StepRow| {
+            let waiting: f64 = WAITING.iter().map(|&category| step.shares.get(category).ms()).sum();
+            step.span.dur().ms() - waiting
+        };
+        let steps = self.counted().count().max(1) as f64;
+        self.counted().map(own).sum::<f64>() / steps
+    }
+
     /// The middle step's length in milliseconds; `None` without steps.
     pub fn median_ms(&self) -> Option<f64> {
         Moments::of(self.counted().map(|step| step.span.dur().ms())).map(|moments| moments.median)
@@ -119,6 +131,9 @@ impl HostSummary {
 
 fn device_rows(context: &Context) -> Vec<DeviceRow> {
     let (trace, breakdown) = (context.trace, context.breakdown());
+    if !has_timeline(trace) {
+        return unwatched(trace);
+    }
     let rows = breakdown.devices.iter().map(|device| {
         let Some(process) = device.process else {
             return DeviceRow {
@@ -144,6 +159,23 @@ fn device_rows(context: &Context) -> Vec<DeviceRow> {
     rows.collect()
 }
 
+/// Devices of which only counters or gauges were recorded: how busy they were is not known.
+fn unwatched(trace: &Trace) -> Vec<DeviceRow> {
+    let rows = trace.devices().iter().map(|device| {
+        let process = device.process.map(|process| trace.str(trace.process(process).name).to_owned());
+        let id = process.unwrap_or_else(|| format!("GPU {}", device.number));
+        let name = Some(trace.str(device.name)).filter(|name| !name.is_empty());
+        DeviceRow {
+            name: name.unwrap_or(&id).to_owned(),
+            kind: device.kind,
+            id,
+            busy_fraction: None,
+            steps_seen: 0,
+        }
+    });
+    rows.collect()
+}
+
 /// The whole session.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -161,13 +193,24 @@ pub struct Summary {
     pub breakdown_ms: Vec<(Category, f64)>,
 }
 
+/// Hosts whose steps differ by less than this run in step: each waits for the slowest.
+const IN_STEP: f64 = 1.02;
+
+/// The host that all others wait for: the one with the longest step, or, where hosts run in step, the one that
+/// works longest in it.
+fn slowest(hosts: &[HostSummary]) -> usize {
+    let lengths: Vec<f64> = hosts.iter().map(|host| host.median_ms().unwrap_or(0.0)).collect();
+    let longest = lengths.iter().copied().fold(0.0, f64::max);
+    let shortest = lengths.iter().copied().fold(f64::INFINITY, f64::min);
+    let in_step = longest <= shortest * IN_STEP;
+    let key = |index: usize| if in_step { hosts[index].own_work_ms() } else { lengths[index] };
+    (0..hosts.len()).max_by(|&a, &b| key(a).total_cmp(&key(b)).then(b.cmp(&a))).unwrap_or(0)
+}
+
 impl Summary {
     /// Puts the hosts together.
     pub fn finish(hosts: Vec<HostSummary>) -> Self {
-        let length = |host: &HostSummary| host.median_ms().unwrap_or(0.0);
-        let bounding_host = (0..hosts.len())
-            .max_by(|&a, &b| length(&hosts[a]).total_cmp(&length(&hosts[b])).then(b.cmp(&a)))
-            .unwrap_or(0);
+        let bounding_host = slowest(&hosts);
         let bound = hosts.get(bounding_host);
         let whole = bound.is_none_or(|host| host.whole_capture);
         let lengths: Vec<f64> =

@@ -1,4 +1,5 @@
 //! `compare`, `gate` and `journal` as a user runs them, on profiles written byte by byte and on the fixtures.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,6 @@
 //! The views of ops, kernels, scopes and functions: on the project's own profiles as snapshots, on real ones
 //! beside XProf's figures.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test may fail")]
 
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
@@ -70,7 +70,10 @@ fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
 }
 
 /// XProf's host ops: (name, type) → (occurrences, total ms, self ms).
-fn xprof(file: &Path) -> Vec<((String, String), (f64, f64, f64))> {
+/// (name, type) and (count, total, self) of an op, as XProf says it.
+type XprofRow = ((String, String), (f64, f64, f64));
+
+fn xprof(file: &Path) -> Vec<XprofRow> {
     let tables: Value = serde_json::from_reader(GzDecoder::new(File::open(file).unwrap())).unwrap();
     let rows = tables[0]["rows"].as_array().unwrap();
     rows.iter()

@@ -6,16 +6,25 @@ use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let hosts = &facts.summary.hosts;
-    let mut lengths: Vec<f64> = hosts.iter().filter_map(|host| host.median_ms()).collect();
-    lengths.sort_by(f64::total_cmp);
-    let usual_ms = stepscope_analyze::statistics::quantile(&lengths, 0.5)?;
     let slowest = facts.summary.bound()?;
-    let ms = slowest.median_ms()?;
-    if hosts.len() < 2 || usual_ms <= 0.0 || ms / usual_ms < thresholds::STRAGGLER {
+    if hosts.len() < 2 {
         return None;
     }
+    // Hosts that run in step have steps of equal length; what each does in them differs all the same.
+    let lengths = hosts.iter().filter_map(|host| host.median_ms());
+    let own_work = hosts.iter().map(|host| host.own_work_ms());
+    let (ms, usual_ms) = beside_the_usual(slowest.median_ms()?, lengths)
+        .or_else(|| beside_the_usual(slowest.own_work_ms(), own_work))?;
     let cause = Cause::Slowest { name: slowest.host.clone(), ms, usual_ms, of: hosts.len() };
     let finding =
         Finding::new(FindingId::Straggler, super::severity(1.0 - usual_ms / ms), cause, facts.framework());
     Some(finding.about(slowest.host.clone()).sure(0.8))
+}
+
+/// A figure with the middle one of all, if it is far above it.
+fn beside_the_usual(figure: f64, all: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let mut all: Vec<f64> = all.collect();
+    all.sort_by(f64::total_cmp);
+    let usual = stepscope_analyze::statistics::quantile(&all, 0.5)?;
+    (usual > 0.0 && figure / usual >= thresholds::STRAGGLER).then_some((figure, usual))
 }
