@@ -1,5 +1,10 @@
 //! Input, memory, devices and inference as the binary shows them: snapshots of the project's own profiles, and
 //! what is known about profiles of the corpus, where that folder is there.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what helps a test may fail it; one that is skipped says so"
+)]
 
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
