@@ -90,6 +90,8 @@ type Summed = (NamedOp, Totals, Vec<(String, u64)>);
 #[derive(Default)]
 struct Found {
     lookup: HashMap<NamedOp, usize, FxBuildHasher>,
+    /// Kinds whose events no op owns: shortening a kernel's name takes longer than all the rest.
+    unowned: HashMap<KindId, usize, FxBuildHasher>,
     ops: Vec<Summed>,
 }
 
@@ -120,7 +122,10 @@ impl Pass<'_> {
             if let Some(outer) = open.last_mut().filter(|outer| end <= outer.end) {
                 outer.inside += dur;
             }
-            let op = found.number(self.op_of(track, index, kind));
+            let op = match self.op_of(track, index, kind) {
+                Some(op) => found.number(op),
+                None => found.unowned(self.trace, kind),
+            };
             let costs = self.costs_of(track, index);
             open.push(Open { end, dur, inside: Dur::ZERO, op, costs });
         }
@@ -136,16 +141,14 @@ impl Pass<'_> {
             && matches!(role, Role::Kernel | Role::Collective | Role::Copy(_) | Role::Memset | Role::Unknown)
     }
 
-    fn op_of(&self, track: &Track, index: usize, kind: KindId) -> NamedOp {
+    /// The op that the event names or that launched it.
+    fn op_of(&self, track: &Track, index: usize, kind: KindId) -> Option<NamedOp> {
         let args = self.trace.args_at(track, index);
         if let Some(named) = self.keys.named(args, self.trace.kind_name(kind)) {
-            return named;
+            return Some(named);
         }
         let owner = self.owners.op_of(track.event_id(index)).and_then(|op| self.table.ops.get(op as usize));
-        match owner {
-            Some((name, kind)) => NamedOp { name: name.clone(), kind: kind.clone() },
-            None => unowned(self.trace, kind),
-        }
+        owner.map(|(name, kind)| NamedOp { name: name.clone(), kind: kind.clone() })
     }
 
     fn costs_of(&self, track: &Track, index: usize) -> Costs {
@@ -175,6 +178,16 @@ fn copied_bytes(details: &Value<'_>) -> Option<f64> {
 }
 
 impl Found {
+    /// The number of the op that stands for a kind which nobody owns.
+    fn unowned(&mut self, trace: &Trace, kind: KindId) -> usize {
+        if let Some(&known) = self.unowned.get(&kind) {
+            return known;
+        }
+        let number = self.number(unowned(trace, kind));
+        self.unowned.insert(kind, number);
+        number
+    }
+
     fn number(&mut self, op: NamedOp) -> usize {
         let next = self.ops.len();
         let (number, ops) = (self.lookup.entry(op), &mut self.ops);
