@@ -12,8 +12,9 @@ use crate::breakdown::{
     Category, DEVICE_BUSY, DeviceBreakdown, Ground, Shares, fallback_category, merged, owner,
 };
 use crate::context::Context;
+use crate::counters::has_timeline;
 use crate::states::State;
-use crate::summary::HostSummary;
+use crate::summary::{DeviceRow, HostSummary};
 use crate::timeline::{Mask, Timeline};
 use crate::vocabulary::{CopyDirection, Role};
 
@@ -88,6 +89,29 @@ pub struct DeviceUse {
     pub gaps: Vec<Gap>,
 }
 
+impl DeviceUse {
+    /// A device of which no work is known yet.
+    fn new(host: &str, row: DeviceRow) -> Self {
+        DeviceUse {
+            host: host.to_owned(),
+            id: row.id,
+            name: row.name,
+            kind: row.kind,
+            busy_fraction: row.busy_fraction,
+            steps_seen: row.steps_seen,
+            steps: 0,
+            shares: Shares::default(),
+            streams: 0,
+            concurrency: None,
+            communication: (Dur::ZERO, Dur::ZERO),
+            copies: (Dur::ZERO, Dur::ZERO),
+            kernels: (0, Dur::ZERO),
+            moved: [Moved::default(); 3],
+            gaps: Vec::new(),
+        }
+    }
+}
+
 /// How many gaps a result holds.
 pub const MOST_GAPS: usize = 20;
 
@@ -110,6 +134,11 @@ impl DevicesPartial {
         let rows = HostSummary::of(context).devices;
         let breakdown = context.breakdown();
         let host = merged(context, None);
+        if !has_timeline(context.trace) {
+            return DevicesPartial {
+                devices: rows.into_iter().map(|row| DeviceUse::new(&context.host, row)).collect(),
+            };
+        }
         let devices = breakdown.devices.iter().zip(rows).map(|(device, row)| {
             let counted: Vec<_> = breakdown
                 .steps
@@ -120,23 +149,11 @@ impl DevicesPartial {
                 .collect();
             let mut shares = Shares::default();
             counted.iter().for_each(|step| shares.add_all(&step.shares));
-            let mut found = DeviceUse {
-                host: context.host.clone(),
-                id: row.id,
-                name: row.name,
-                kind: row.kind,
-                busy_fraction: row.busy_fraction,
-                steps_seen: row.steps_seen,
-                steps: if breakdown.whole_capture { 0 } else { counted.len() },
-                shares,
-                streams: 0,
-                concurrency: None,
-                communication: (Dur::ZERO, counted.iter().map(|step| step.hidden_communication).sum()),
-                copies: (Dur::ZERO, counted.iter().map(|step| step.hidden_copies).sum()),
-                kernels: (0, Dur::ZERO),
-                moved: [Moved::default(); 3],
-                gaps: Vec::new(),
-            };
+            let mut found = DeviceUse::new(&context.host, row);
+            found.steps = if breakdown.whole_capture { 0 } else { counted.len() };
+            found.shares = shares;
+            found.communication.1 = counted.iter().map(|step| step.hidden_communication).sum();
+            found.copies.1 = counted.iter().map(|step| step.hidden_copies).sum();
             if let Some(process) = device.process {
                 let windows: Vec<Span> = counted.iter().map(|step| step.window).collect();
                 add_device_side(context, &host, process, device, &windows, &mut found);

@@ -7,6 +7,7 @@ use stepscope_trace::{
     DeviceKind, Dur, Form, Note, NoteKind, ProcessKind, Span, Time, Trace, Track, TrackKind,
 };
 
+use crate::counters::has_timeline;
 use crate::info::events_by_process;
 
 /// How bad it is. Ordered: the worst is the greatest.
@@ -140,8 +141,11 @@ impl Trouble {
 /// What is wrong with the recording of one host, worst first.
 pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     let mut found = Found { host, issues: trace.notes().iter().map(|note| noted(note, host)).collect() };
-    whole_recording(trace, &mut found);
-    devices(trace, &mut found);
+    // Counters and gauges alone are no recording of a run that could be short, empty or one-sided.
+    if has_timeline(trace) {
+        whole_recording(trace, &mut found);
+        devices(trace, &mut found);
+    }
     events(trace, &mut found);
     let mut issues = found.issues;
     issues.sort_by(|a, b| {

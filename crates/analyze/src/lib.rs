@@ -9,9 +9,11 @@
 
 pub mod breakdown;
 mod context;
+pub mod counters;
 pub mod devices;
 pub mod eager;
 pub mod functions;
+pub mod gauges;
 pub mod health;
 pub mod inference;
 pub mod info;

@@ -89,7 +89,7 @@ fn hundredths(percent: f64) -> Option<u32> {
 
 /// The keys under which launch configurations stand.
 #[derive(Debug)]
-pub(super) struct LaunchKeys {
+pub(crate) struct LaunchKeys {
     details: Option<StrId>,
     grid: Option<StrId>,
     block: Option<StrId>,
@@ -99,7 +99,7 @@ pub(super) struct LaunchKeys {
 }
 
 impl LaunchKeys {
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
         let find = |key: &str| trace.strings().find(key);
         let occupancy = ["est. achieved occupancy %", "theoretical_occupancy_pct"];
         LaunchKeys {
@@ -113,7 +113,7 @@ impl LaunchKeys {
     }
 
     /// The launch configuration of one event.
-    pub(super) fn read(&self, args: Args<'_>) -> LaunchConfig {
+    pub(crate) fn read(&self, args: Args<'_>) -> LaunchConfig {
         let mut config = LaunchConfig::default();
         args.visit(|key, value| {
             let key = Some(key);

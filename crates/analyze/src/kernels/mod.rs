@@ -20,6 +20,7 @@ use crate::vocabulary::Role;
 use crate::window::{Window, Windows};
 
 pub use launch::LaunchConfig;
+pub(crate) use launch::LaunchKeys;
 pub use occupancy::{Limiter, Occupancy, theoretical, waves};
 pub use tensor_core::{is_product_without, uses_tensor_cores};
 
@@ -116,7 +117,7 @@ impl KernelsPartial {
             context,
             windows: &windows,
             keys: OpKeys::of(trace),
-            launch_keys: launch::LaunchKeys::of(trace),
+            launch_keys: LaunchKeys::of(trace),
             owners: Owners::of(context, &table),
             table: &table,
         };
@@ -162,7 +163,7 @@ struct Pass<'c, 't> {
     context: &'c Context<'t>,
     windows: &'c Windows,
     keys: OpKeys,
-    launch_keys: launch::LaunchKeys,
+    launch_keys: LaunchKeys,
     owners: Owners,
     table: &'c OpTable,
 }
@@ -238,6 +239,8 @@ pub struct KernelRow {
     pub launch: LaunchConfig,
     /// How many configurations there are.
     pub configurations: usize,
+    /// Milliseconds by configuration.
+    pub by_launch: Vec<(LaunchConfig, f64)>,
     /// Occupancy of that configuration, 0 to 1.
     pub occupancy: Option<f64>,
     /// Where the occupancy comes from.
@@ -283,6 +286,7 @@ impl KernelRow {
             fraction: if all > 0 { entry.total as f64 / all as f64 } else { 0.0 },
             launch: config,
             configurations: entry.launches.len(),
+            by_launch: entry.launches.iter().map(|(launched, time)| (launched.config, ms(*time))).collect(),
             occupancy: occupancy.map(|(fraction, _)| fraction),
             occupancy_source: occupancy.map(|(_, source)| source),
             limiter: computed.map(|found| found.limiter),

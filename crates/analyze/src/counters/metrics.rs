@@ -1,0 +1,225 @@
+//! Names of Nsight Compute's metrics → figures. A metric has had several names over versions and architectures;
+//! the first one that a launch has counts. Percentages stay percentages here.
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{Args, StrId, Trace};
+
+/// A figure that is read from a launch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Metric {
+    Compute,
+    Memory,
+    Dram,
+    L1,
+    L2,
+    Achieved,
+    Theoretical,
+    LimitWarps,
+    LimitBlocks,
+    LimitRegisters,
+    LimitShared,
+    Waves,
+    Multiprocessors,
+    Blocks,
+    LoadSectors,
+    LoadRequests,
+    StoreSectors,
+    StoreRequests,
+    LoadBytesPerSector,
+    StoreBytesPerSector,
+    Sectors,
+    IdealSectors,
+    ExcessSectors,
+    LoadConflicts,
+    StoreConflicts,
+    LoadWavefronts,
+    StoreWavefronts,
+    SharedBusy,
+    LocalSpills,
+    SharedSpills,
+    Issue,
+    IssuePercent,
+    Latency,
+    L1Hits,
+    L2Hits,
+    DramRate,
+    Tensor,
+    Fadd,
+    Fmul,
+    Ffma,
+    Cycles,
+}
+
+/// The last of [`Metric`] and one more.
+const METRICS: usize = Metric::Cycles as usize + 1;
+
+/// All names, those of newer versions first where a figure has several.
+const NAMES: &[(Metric, &str)] = &[
+    (Metric::Compute, "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::Memory, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::Dram, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::Dram, "dram__throughput.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::L1, "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+    (Metric::L2, "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::Achieved, "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    (Metric::Theoretical, "sm__maximum_warps_per_active_cycle_pct"),
+    (Metric::LimitWarps, "launch__occupancy_limit_warps"),
+    (Metric::LimitBlocks, "launch__occupancy_limit_blocks"),
+    (Metric::LimitRegisters, "launch__occupancy_limit_registers"),
+    (Metric::LimitShared, "launch__occupancy_limit_shared_mem"),
+    (Metric::Waves, "launch__waves_per_multiprocessor"),
+    (Metric::Multiprocessors, "launch__sm_count"),
+    (Metric::Multiprocessors, "device__attribute_multiprocessor_count"),
+    (Metric::Blocks, "launch__grid_size"),
+    (Metric::LoadSectors, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+    (Metric::LoadRequests, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
+    (Metric::StoreSectors, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+    (Metric::StoreRequests, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
+    (Metric::LoadBytesPerSector, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
+    (Metric::StoreBytesPerSector, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
+    (Metric::Sectors, "memory_l2_theoretical_sectors_global"),
+    (Metric::IdealSectors, "memory_l2_theoretical_sectors_global_ideal"),
+    (Metric::ExcessSectors, "derived__memory_l2_theoretical_sectors_global_excessive"),
+    (Metric::LoadConflicts, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"),
+    (Metric::StoreConflicts, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"),
+    (Metric::LoadWavefronts, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"),
+    (Metric::StoreWavefronts, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"),
+    (Metric::SharedBusy, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"),
+    (Metric::SharedBusy, "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::LocalSpills, "derived__local_spilling_requests"),
+    (Metric::LocalSpills, "smsp__sass_inst_executed_op_local.sum"),
+    (Metric::SharedSpills, "derived__shared_spilling_requests"),
+    (Metric::Issue, "smsp__issue_active.avg.per_cycle_active"),
+    (Metric::IssuePercent, "smsp__issue_active.avg.pct_of_peak_sustained_active"),
+    (Metric::Latency, "smsp__average_warp_latency_per_inst_issued.ratio"),
+    (Metric::L1Hits, "l1tex__t_sector_hit_rate.pct"),
+    (Metric::L2Hits, "lts__t_sector_hit_rate.pct"),
+    (Metric::DramRate, "dram__bytes.sum.per_second"),
+    (Metric::Tensor, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"),
+    (Metric::Tensor, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
+    (Metric::Tensor, "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"),
+    (Metric::Tensor, "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"),
+    (Metric::Fadd, "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed"),
+    (Metric::Fmul, "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed"),
+    (Metric::Ffma, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed"),
+    (Metric::Cycles, "smsp__cycles_elapsed.avg.per_second"),
+];
+
+/// What a warp can wait for, as the metrics spell it. Being picked, or another being picked, is not waiting.
+const STALLS: &[&str] = &[
+    "barrier",
+    "branch_resolving",
+    "dispatch_stall",
+    "drain",
+    "gmma",
+    "imc_miss",
+    "lg_throttle",
+    "long_scoreboard",
+    "math_pipe_throttle",
+    "membar",
+    "mio_throttle",
+    "misc",
+    "no_instruction",
+    "short_scoreboard",
+    "sleeping",
+    "tex_throttle",
+    "wait",
+];
+
+const SLOTS: usize = METRICS + STALLS.len();
+
+/// Where each metric's figure goes.
+pub(super) struct Names {
+    slots: FxHashMap<StrId, (usize, usize)>,
+}
+
+impl Names {
+    pub(super) fn of(trace: &Trace) -> Self {
+        let find = |name: &str| trace.strings().find(name);
+        let named =
+            NAMES.iter().enumerate().map(|(rank, (metric, name))| (find(name), *metric as usize, rank));
+        let stalls = STALLS.iter().enumerate().map(|(at, reason)| {
+            let name = format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio");
+            (find(&name), METRICS + at, 0)
+        });
+        let slots = named.chain(stalls).filter_map(|(name, slot, rank)| Some((name?, (slot, rank))));
+        Names { slots: slots.collect() }
+    }
+
+    /// The figures of one launch.
+    pub(super) fn read(&self, args: Args<'_>) -> Figures {
+        let mut best = [usize::MAX; SLOTS];
+        let mut figures = Figures([None; SLOTS]);
+        args.visit(|key, value| {
+            let Some(&(slot, rank)) = self.slots.get(&key) else { return };
+            let value = value.as_f64().filter(|value| *value >= 0.0);
+            if let (Some(best), Some(figure), Some(value)) =
+                (best.get_mut(slot), figures.0.get_mut(slot), value)
+                && rank < *best
+            {
+                (*best, *figure) = (rank, Some(value));
+            }
+        });
+        figures
+    }
+}
+
+/// The figures of a launch, or means of several.
+#[derive(Clone, Debug)]
+pub(super) struct Figures([Option<f64>; SLOTS]);
+
+impl Figures {
+    pub(super) fn get(&self, metric: Metric) -> Option<f64> {
+        self.0.get(metric as usize).copied().flatten()
+    }
+
+    /// A percentage as a share, at most 1.
+    pub(super) fn share(&self, metric: Metric) -> Option<f64> {
+        self.get(metric).map(|percent| (percent / 100.0).min(1.0))
+    }
+
+    /// One figure over another, where there is something to divide by.
+    pub(super) fn ratio(&self, over: Metric, under: Metric) -> Option<f64> {
+        let under = self.get(under).filter(|under| *under > 0.0)?;
+        self.get(over).map(|over| over / under)
+    }
+
+    /// What warps wait for longest, with the cycles an issued instruction that they do.
+    pub(super) fn longest_stall(&self) -> Option<(&'static str, f64)> {
+        let cycles = self.0.iter().skip(METRICS).zip(STALLS);
+        let known = cycles.filter_map(|(cycles, reason)| Some((*reason, (*cycles)?)));
+        known.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, cycles)| *cycles > 0.0)
+    }
+}
+
+/// Means of the figures of several launches, each weighed by its time.
+#[derive(Clone, Debug)]
+pub(super) struct Means([(f64, f64); SLOTS]);
+
+impl Default for Means {
+    fn default() -> Self {
+        Means([(0.0, 0.0); SLOTS])
+    }
+}
+
+impl Means {
+    pub(super) fn add(&mut self, figures: &Figures, weight: f64) {
+        for ((sum, weights), figure) in self.0.iter_mut().zip(figures.0) {
+            if let Some(figure) = figure {
+                *sum += figure * weight;
+                *weights += weight;
+            }
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Means) {
+        for ((sum, weights), (others, their_weights)) in self.0.iter_mut().zip(other.0) {
+            *sum += others;
+            *weights += their_weights;
+        }
+    }
+
+    pub(super) fn finish(&self) -> Figures {
+        Figures(self.0.map(|(sum, weights)| (weights > 0.0).then(|| sum / weights)))
+    }
+}

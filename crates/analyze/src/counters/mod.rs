@@ -1,0 +1,378 @@
+//! Hardware counters of single kernels, as Nsight Compute collects them: why a kernel takes the time it takes.
+//!
+//! One row a kernel and launch configuration, means over its launches weighed by their time. What was not
+//! collected is `None`. One partial a host ([`CountersPartial::of`]) → [`CountersPartial::merge`] →
+//! [`CountersPartial::finish`]. Shares run from 0 to 1.
+
+mod join;
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Dur, Trace, Track, TrackKind};
+
+use crate::gauges::has_gauges;
+use crate::kernels::{LaunchConfig, LaunchKeys, Limiter};
+pub use join::Join;
+use metrics::{Figures, Means, Metric, Names};
+
+/// The category of events that are profiled launches.
+const LAUNCH: &str = "ncu_kernel";
+
+/// Does the trace say what ran when? Profiled launches run one by one, many times over, and gauges only sample:
+/// of them no timeline is made. A trace without anything counts as one, as an empty one.
+pub fn has_timeline(trace: &Trace) -> bool {
+    let launches: u64 = launch_tracks(trace).map(|track| track.len() as u64).sum();
+    trace.events() > launches || (launches == 0 && !has_gauges(trace))
+}
+
+/// Tracks whose events are all profiled launches.
+fn launch_tracks(trace: &Trace) -> impl Iterator<Item = &Track> {
+    let category = trace.strings().find(LAUNCH);
+    let is_launch = move |track: &&Track| {
+        let first = track.kinds().first();
+        category.is_some() && first.map(|&kind| trace.kind(kind).category) == category
+    };
+    trace.tracks().iter().filter(|track| track.kind == TrackKind::Derived).filter(is_launch)
+}
+
+/// A kernel and how it was launched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    name: String,
+    launch: LaunchConfig,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    launches: u64,
+    total: i64,
+    min: Option<Dur>,
+    max: Dur,
+    means: Means,
+}
+
+/// The profiled kernels of one host, or of several merged.
+#[derive(Clone, Debug, Default)]
+pub struct CountersPartial {
+    entries: HashMap<Key, Entry, FxBuildHasher>,
+}
+
+impl CountersPartial {
+    /// The profiled kernels of one host.
+    pub fn of(trace: &Trace) -> Self {
+        let mut found = CountersPartial::default();
+        let mut tracks = launch_tracks(trace).peekable();
+        if tracks.peek().is_none() {
+            return found;
+        }
+        let (names, launches) = (Names::of(trace), LaunchKeys::of(trace));
+        for track in tracks {
+            for index in 0..track.len() {
+                let args = trace.args_at(track, index);
+                let name = trace.kind_name(track.kind_of(index)).to_owned();
+                let entry = found.entries.entry(Key { name, launch: launches.read(args) }).or_default();
+                entry.add(&names.read(args), track.dur(index));
+            }
+        }
+        found
+    }
+
+    /// Takes in another host.
+    pub fn merge(&mut self, other: CountersPartial) {
+        for (key, entry) in other.entries {
+            let own = self.entries.entry(key).or_default();
+            own.launches += entry.launches;
+            own.total = own.total.saturating_add(entry.total);
+            own.min = [own.min, entry.min].into_iter().flatten().min();
+            own.max = own.max.max(entry.max);
+            own.means.merge(&entry.means);
+        }
+    }
+
+    /// Ranks the kernels, longest first.
+    pub fn finish(self) -> Counters {
+        let all: i64 = self.entries.values().map(|entry| entry.total).fold(0, i64::saturating_add);
+        let mut kernels: Vec<KernelCounters> =
+            self.entries.into_iter().map(|(key, entry)| KernelCounters::new(key, &entry, all)).collect();
+        kernels.sort_by(|a, b| {
+            let sides = |kernel: &KernelCounters| (kernel.launch.grid, kernel.launch.block);
+            b.total_ms
+                .total_cmp(&a.total_ms)
+                .then_with(|| a.name.cmp(&b.name))
+                .then_with(|| sides(a).cmp(&sides(b)))
+        });
+        Counters { kernels }
+    }
+}
+
+impl Entry {
+    fn add(&mut self, figures: &Figures, dur: Dur) {
+        self.launches += 1;
+        self.total = self.total.saturating_add(dur.ps());
+        self.min = Some(self.min.map_or(dur, |min| min.min(dur)));
+        self.max = self.max.max(dur);
+        // A launch whose time was not collected counts too, if hardly.
+        self.means.add(figures, dur.ps().max(1) as f64);
+    }
+}
+
+/// All profiled kernels, longest first.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// One a kernel and launch configuration.
+    pub kernels: Vec<KernelCounters>,
+}
+
+/// How global memory is accessed in one direction.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Access {
+    /// Sectors of 32 bytes that a warp's request touches; 4 is ideal for lanes of 4 bytes, 16 for 16 bytes.
+    pub sectors_per_request: Option<f64>,
+    /// Bytes that are asked for, of the 32 of a sector.
+    pub bytes_per_sector: Option<f64>,
+    /// All sectors.
+    sectors: Option<f64>,
+}
+
+/// Requests of lanes of 16 bytes: a warp's 512 bytes in 16 sectors, of which the counters see half as asked for.
+const VECTOR_SECTORS: f64 = 16.0;
+const VECTOR_BYTES: f64 = 16.0;
+/// How far a mean may be from an exact figure: edges of arrays are ragged.
+const RAGGED: f64 = 0.05;
+/// Contiguous lanes of 4 bytes take 4 sectors, and 5 where they are not aligned.
+const CONTIGUOUS: f64 = 5.0;
+const SECTOR: f64 = 32.0;
+
+impl Access {
+    /// Are these whole, contiguous requests of 16 bytes a lane? They look half wasted, and are the best there is.
+    pub fn is_vectorised(&self) -> bool {
+        let near = |figure: Option<f64>, ideal: f64| {
+            figure.is_some_and(|figure| (figure - ideal).abs() <= RAGGED * ideal)
+        };
+        near(self.sectors_per_request, VECTOR_SECTORS) && near(self.bytes_per_sector, VECTOR_BYTES)
+    }
+
+    /// Sectors for nothing, from what is asked of each. Few sectors a request mean that lanes share addresses,
+    /// which costs nothing.
+    fn wasted(&self) -> Option<f64> {
+        let (requested, bytes) = (self.sectors_per_request?, self.bytes_per_sector?);
+        let wasteful = requested > CONTIGUOUS && !self.is_vectorised();
+        Some(if wasteful { self.sectors? * (1.0 - bytes / SECTOR).max(0.0) } else { 0.0 })
+    }
+}
+
+/// The counters of one kernel in one launch configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelCounters {
+    /// Its name.
+    pub name: String,
+    /// How it was launched.
+    pub launch: LaunchConfig,
+    /// How many launches were profiled.
+    pub launches: u64,
+    /// Their time together, in milliseconds.
+    pub total_ms: f64,
+    /// The shortest launch, in milliseconds.
+    pub min_ms: f64,
+    /// The longest launch, in milliseconds.
+    pub max_ms: f64,
+    /// The share of all profiled time.
+    pub fraction: f64,
+    /// Speed of light: the busiest compute unit's share of its peak.
+    pub compute: Option<f64>,
+    /// The busiest memory unit's share of its peak.
+    pub memory: Option<f64>,
+    /// Device memory's.
+    pub dram: Option<f64>,
+    /// The first cache's.
+    pub l1: Option<f64>,
+    /// The second cache's.
+    pub l2: Option<f64>,
+    /// Warps resident over warps that fit, as it was while a multiprocessor had any.
+    pub achieved: Option<f64>,
+    /// What the launch configuration allows.
+    pub theoretical: Option<f64>,
+    /// What keeps the theoretical occupancy from being higher.
+    pub limiter: Option<Limiter>,
+    /// How often the grid fills the device.
+    pub waves: Option<f64>,
+    /// Blocks of the grid.
+    pub blocks: Option<f64>,
+    /// Multiprocessors of the device.
+    pub multiprocessors: Option<f64>,
+    /// Global loads.
+    pub loads: Access,
+    /// Global stores.
+    pub stores: Access,
+    /// The share of global memory's sectors that an ideal pattern would not need.
+    pub excess_sectors: Option<f64>,
+    /// The share of shared memory's accesses that are repeated because of bank conflicts.
+    pub bank_conflicts: Option<f64>,
+    /// How busy shared memory's path is.
+    pub shared_busy: Option<f64>,
+    /// Requests for spilled registers.
+    pub spills: Option<f64>,
+    /// What warps wait for longest, as ncu calls it, and its share of the time between two of their instructions.
+    pub stall: Option<(&'static str, f64)>,
+    /// The share of cycles in which schedulers issue an instruction.
+    pub issue: Option<f64>,
+    /// Hits of the first cache.
+    pub l1_hits: Option<f64>,
+    /// Hits of the second.
+    pub l2_hits: Option<f64>,
+    /// Bytes a second from and to device memory.
+    pub dram_bytes_per_s: Option<f64>,
+    /// How busy the matrix units are.
+    pub tensor: Option<f64>,
+    /// Floating-point operations of 32 bits a second.
+    pub flops_per_s: Option<f64>,
+}
+
+impl KernelCounters {
+    fn new(key: Key, entry: &Entry, all: i64) -> Self {
+        let ms = |ps: i64| ps as f64 / 1e9;
+        let figures = entry.means.finish();
+        let access = |sectors, requests, bytes| Access {
+            sectors_per_request: figures.ratio(sectors, requests),
+            bytes_per_sector: figures.get(bytes).filter(|bytes| *bytes > 0.0),
+            sectors: figures.get(sectors),
+        };
+        let loads = access(Metric::LoadSectors, Metric::LoadRequests, Metric::LoadBytesPerSector);
+        let stores = access(Metric::StoreSectors, Metric::StoreRequests, Metric::StoreBytesPerSector);
+        KernelCounters {
+            launches: entry.launches,
+            total_ms: ms(entry.total),
+            min_ms: entry.min.unwrap_or_default().ms(),
+            max_ms: entry.max.ms(),
+            fraction: if all > 0 { entry.total as f64 / all as f64 } else { 0.0 },
+            compute: figures.share(Metric::Compute),
+            memory: figures.share(Metric::Memory),
+            dram: figures.share(Metric::Dram),
+            l1: figures.share(Metric::L1),
+            l2: figures.share(Metric::L2),
+            achieved: figures.share(Metric::Achieved),
+            theoretical: figures.share(Metric::Theoretical),
+            limiter: limiter(&figures),
+            waves: figures.get(Metric::Waves),
+            blocks: figures.get(Metric::Blocks).or(key.launch.blocks().map(|blocks| blocks as f64)),
+            multiprocessors: figures.get(Metric::Multiprocessors),
+            excess_sectors: excess_sectors(&figures, [loads, stores]),
+            loads,
+            stores,
+            bank_conflicts: bank_conflicts(&figures),
+            shared_busy: figures.share(Metric::SharedBusy),
+            spills: sum(&figures, Metric::LocalSpills, Metric::SharedSpills),
+            stall: stall(&figures),
+            issue: figures
+                .get(Metric::Issue)
+                .or(figures.share(Metric::IssuePercent))
+                .map(|issue| issue.min(1.0)),
+            l1_hits: figures.share(Metric::L1Hits),
+            l2_hits: figures.share(Metric::L2Hits),
+            dram_bytes_per_s: figures.get(Metric::DramRate),
+            tensor: figures.share(Metric::Tensor),
+            flops_per_s: flops_per_s(&figures),
+            name: key.name,
+            launch: key.launch,
+        }
+    }
+
+    /// The mean time of a launch, in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        if self.launches > 0 { self.total_ms / self.launches as f64 } else { 0.0 }
+    }
+
+    /// The highest speed-of-light figure: how near the kernel is to a peak of the device.
+    pub fn speed_of_light(&self) -> Option<f64> {
+        [self.compute, self.memory, self.dram, self.l1, self.l2].into_iter().flatten().reduce(f64::max)
+    }
+
+    /// The share of its time that the kernel could win at the most without another algorithm: a unit that is busy
+    /// for 89 % of the time cannot do the same work in less than that.
+    pub fn headroom(&self) -> Option<f64> {
+        self.speed_of_light().map(|figure| (1.0 - figure).clamp(0.0, 1.0))
+    }
+
+    /// The share of the whole device's places for warps that are taken: a small grid leaves multiprocessors empty
+    /// that the achieved occupancy does not count.
+    pub fn device_occupancy(&self) -> Option<f64> {
+        let places = self.blocks.zip(self.multiprocessors.filter(|count| *count > 0.0));
+        let reached = places.map_or(1.0, |(blocks, count)| (blocks / count).min(1.0));
+        self.achieved.map(|achieved| achieved * reached)
+    }
+
+    /// The share of places that stay empty because the last wave is not full.
+    pub fn tail(&self) -> Option<f64> {
+        self.waves.filter(|waves| *waves > 0.0).map(|waves| 1.0 - waves / waves.ceil())
+    }
+
+    /// Floating-point operations a byte of device memory.
+    pub fn intensity(&self) -> Option<f64> {
+        let bytes = self.dram_bytes_per_s.filter(|bytes| *bytes > 0.0)?;
+        self.flops_per_s.map(|flops| flops / bytes)
+    }
+}
+
+fn sum(figures: &Figures, a: Metric, b: Metric) -> Option<f64> {
+    [figures.get(a), figures.get(b)].into_iter().flatten().reduce(|a, b| a + b)
+}
+
+/// What allows the fewest blocks. Of equals, places for warps come first: nothing more is to be had then.
+fn limiter(figures: &Figures) -> Option<Limiter> {
+    let limits = [
+        (Metric::LimitWarps, Limiter::Warps),
+        (Metric::LimitBlocks, Limiter::Blocks),
+        (Metric::LimitRegisters, Limiter::Registers),
+        (Metric::LimitShared, Limiter::SharedMemory),
+    ];
+    let known = limits.into_iter().filter_map(|(limit, limiter)| Some((figures.get(limit)?, limiter)));
+    known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, limiter)| limiter)
+}
+
+/// ncu counts what an ideal pattern would need; where that was not collected, what is asked of each sector tells.
+fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
+    let counted = figures
+        .get(Metric::ExcessSectors)
+        .or_else(|| Some(figures.get(Metric::Sectors)? - figures.get(Metric::IdealSectors)?));
+    let (excess, all) = match counted {
+        Some(excess) => {
+            // The counters take whole requests of 16 bytes a lane for half wasted.
+            let vectors = accesses.iter().filter(|access| access.is_vectorised());
+            let fine: f64 = vectors.filter_map(|access| access.sectors).sum::<f64>() * VECTOR_BYTES / SECTOR;
+            (excess - fine, sectors(figures, accesses)?)
+        }
+        None => {
+            let wasted = accesses.iter().filter_map(Access::wasted).reduce(|a, b| a + b)?;
+            (wasted, accesses.iter().filter_map(|access| access.sectors).sum())
+        }
+    };
+    (all > 0.0).then(|| (excess / all).clamp(0.0, 1.0))
+}
+
+fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
+    let seen = accesses.iter().filter_map(|access| access.sectors).reduce(|a, b| a + b);
+    figures.get(Metric::Sectors).or(seen)
+}
+
+fn bank_conflicts(figures: &Figures) -> Option<f64> {
+    let conflicts = sum(figures, Metric::LoadConflicts, Metric::StoreConflicts)?;
+    let all = sum(figures, Metric::LoadWavefronts, Metric::StoreWavefronts)?;
+    Some(if all > 0.0 { (conflicts / all).min(1.0) } else { 0.0 })
+}
+
+fn stall(figures: &Figures) -> Option<(&'static str, f64)> {
+    let (reason, cycles) = figures.longest_stall()?;
+    let all = figures.get(Metric::Latency).filter(|all| *all > 0.0)?;
+    Some((reason, (cycles / all).min(1.0)))
+}
+
+/// A fused multiply-add is two operations.
+fn flops_per_s(figures: &Figures) -> Option<f64> {
+    let plain = sum(figures, Metric::Fadd, Metric::Fmul);
+    let fused = figures.get(Metric::Ffma).map(|fused| 2.0 * fused);
+    let per_cycle = [plain, fused].into_iter().flatten().reduce(|a, b| a + b)?;
+    Some(per_cycle * figures.get(Metric::Cycles)?)
+}

@@ -1,0 +1,205 @@
+//! Gauges: what a monitor sampled of each GPU beside the run (utilisation, memory, power, temperature, clocks,
+//! throttling), as nvidia-smi names it. One partial a host ([`GaugesPartial::of`]) → [`GaugesPartial::merge`] →
+//! [`GaugesPartial::finish`].
+
+use stepscope_trace::{Dur, ProcessKind, Trace, Track, TrackKind};
+
+/// A gauge over the whole log.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Gauged {
+    /// The mean of all samples.
+    pub mean: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+/// What was sampled of one GPU. What was not is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GpuGauges {
+    /// The host.
+    pub host: String,
+    /// The GPU as the log numbers it.
+    pub id: String,
+    /// Samples of the gauge that has the most.
+    pub samples: usize,
+    /// From the first to the last sample.
+    pub span: Dur,
+    /// The share of time in which any kernel was running, 0 to 1. One small kernel is enough.
+    pub utilisation: Option<Gauged>,
+    /// The share of time in which memory was read or written, 0 to 1.
+    pub memory_utilisation: Option<Gauged>,
+    /// Bytes of memory in use.
+    pub memory_bytes: Option<Gauged>,
+    /// Bytes that there are.
+    pub memory_total_bytes: Option<f64>,
+    /// Watts.
+    pub power_w: Option<Gauged>,
+    /// The limit in watts.
+    pub power_limit_w: Option<f64>,
+    /// Degrees Celsius.
+    pub temperature_c: Option<Gauged>,
+    /// Megahertz of the multiprocessors.
+    pub clock_mhz: Option<Gauged>,
+    /// The share of samples in which clocks were held down, and why, as the log names it.
+    pub throttled: Option<(f64, Vec<String>)>,
+}
+
+const MEBIBYTE: f64 = 1_048_576.0;
+/// Bits of the mask of reasons that hold no clock down: nothing to do, and clocks that an application asked for.
+const HARMLESS_REASONS: u64 = 0b11;
+/// Beginnings of the names of reasons to hold clocks down.
+const REASONS: [&str; 2] = ["clocks_throttle_reasons.", "clocks_event_reasons."];
+/// The gauges that are summed up here.
+const KNOWN: [&str; 8] = [
+    "utilization.gpu",
+    "utilization.memory",
+    "memory.used",
+    "memory.total",
+    "power.draw",
+    "power.limit",
+    "temperature.gpu",
+    "clocks.sm",
+];
+
+/// A gauge's name without its unit; `None` for other tracks.
+fn gauge<'t>(trace: &'t Trace, track: &Track) -> Option<&'t str> {
+    let on_device = trace.process(track.process).kind == ProcessKind::Device;
+    if track.kind != TrackKind::Counter || !on_device || track.samples.values.is_empty() {
+        return None;
+    }
+    let name = trace.str(track.name);
+    let name = name.split_once(" [").map_or(name, |(name, _)| name);
+    let known = KNOWN.contains(&name) || REASONS.iter().any(|start| name.starts_with(start));
+    known.then_some(name)
+}
+
+/// Was any GPU sampled by a monitor?
+pub fn has_gauges(trace: &Trace) -> bool {
+    trace.tracks().iter().any(|track| gauge(trace, track).is_some())
+}
+
+/// The GPUs of one host, or of several merged.
+#[derive(Clone, Debug, Default)]
+pub struct GaugesPartial {
+    gpus: Vec<GpuGauges>,
+}
+
+impl GaugesPartial {
+    /// The GPUs of one host.
+    pub fn of(trace: &Trace, host: &str) -> Self {
+        let mut gpus: Vec<(usize, GpuGauges)> = Vec::new();
+        for track in trace.tracks() {
+            let Some(name) = gauge(trace, track) else { continue };
+            let process = track.process.index();
+            if gpus.last().is_none_or(|(last, _)| *last != process)
+                && !gpus.iter().any(|(known, _)| *known == process)
+            {
+                let id = trace.str(trace.process(track.process).name).to_owned();
+                gpus.push((process, GpuGauges { host: host.to_owned(), id, ..GpuGauges::default() }));
+            }
+            if let Some((_, gpu)) = gpus.iter_mut().find(|(known, _)| *known == process) {
+                gpu.add(name, track);
+            }
+        }
+        GaugesPartial { gpus: gpus.into_iter().map(|(_, gpu)| gpu).collect() }
+    }
+
+    /// Takes in another host.
+    pub fn merge(&mut self, other: GaugesPartial) {
+        self.gpus.extend(other.gpus);
+    }
+
+    /// All GPUs, by host.
+    pub fn finish(self) -> Vec<GpuGauges> {
+        let mut gpus = self.gpus;
+        gpus.sort_by(|a, b| a.host.cmp(&b.host));
+        gpus
+    }
+}
+
+impl GpuGauges {
+    fn add(&mut self, name: &str, track: &Track) {
+        let values = &track.samples.values;
+        self.samples = self.samples.max(values.len());
+        self.span = self.span.max(track.span().unwrap_or_default().dur());
+        let gauged = |scale: f64| {
+            let max = values.iter().copied().reduce(f64::max)?;
+            let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+            Some(Gauged { mean: mean * scale, max: max * scale })
+        };
+        match name {
+            "utilization.gpu" => self.utilisation = gauged(0.01),
+            "utilization.memory" => self.memory_utilisation = gauged(0.01),
+            "memory.used" => self.memory_bytes = gauged(MEBIBYTE),
+            "memory.total" => self.memory_total_bytes = gauged(MEBIBYTE).map(|total| total.max),
+            "power.draw" => self.power_w = gauged(1.0),
+            "power.limit" => self.power_limit_w = gauged(1.0).map(|limit| limit.max),
+            "temperature.gpu" => self.temperature_c = gauged(1.0),
+            "clocks.sm" => self.clock_mhz = gauged(1.0),
+            reason => self.add_reason(reason, values),
+        }
+    }
+
+    fn add_reason(&mut self, name: &str, values: &[f64]) {
+        let Some(reason) = REASONS.iter().find_map(|start| name.strip_prefix(start)) else { return };
+        let held: fn(f64) -> bool = match reason {
+            // A mask of all reasons.
+            "active" => |mask| mask as u64 & !HARMLESS_REASONS != 0,
+            "supported" | "gpu_idle" | "applications_clocks_setting" => return,
+            _ => |flag| flag > 0.0,
+        };
+        let share = values.iter().filter(|&&value| held(value)).count() as f64 / values.len().max(1) as f64;
+        let (most, reasons) = self.throttled.get_or_insert((0.0, Vec::new()));
+        *most = most.max(share);
+        if share > 0.0 && reason != "active" {
+            reasons.push(reason.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_trace::{ArgSourceId, Time, TraceBuilder};
+
+    use super::*;
+
+    fn sampled(gauges: &[(&str, &[f64])]) -> Trace {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("GPU 0");
+        let process = builder.process(name, ProcessKind::Device, 0);
+        for (number, (name, values)) in gauges.iter().enumerate() {
+            let name = builder.strings.intern(name);
+            let track =
+                builder.track(process, name, TrackKind::Counter, number as i64, ArgSourceId::default());
+            for (at, value) in values.iter().enumerate() {
+                builder.sample(track, Time::from_ns(at as i64 * 1_000_000_000), *value);
+            }
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn gauges_are_summed_up_in_base_units() {
+        let trace = sampled(&[
+            ("utilization.gpu [%]", &[0.0, 50.0, 100.0]),
+            ("memory.used [MiB]", &[1.0, 3.0]),
+            ("memory.total [MiB]", &[4.0]),
+            ("clocks_throttle_reasons.active", &[1.0, 4.0, 0.0, 0.0]),
+            ("clocks_throttle_reasons.sw_power_cap", &[0.0, 1.0, 0.0, 0.0]),
+            ("clocks_throttle_reasons.gpu_idle", &[1.0, 1.0, 1.0, 1.0]),
+        ]);
+        assert!(has_gauges(&trace) && !crate::counters::has_timeline(&trace));
+        let gpus = GaugesPartial::of(&trace, "a").finish();
+        assert_eq!(gpus.len(), 1);
+        assert_eq!(gpus[0].utilisation, Some(Gauged { mean: 0.5, max: 1.0 }));
+        assert_eq!(gpus[0].memory_bytes, Some(Gauged { mean: 2.0 * MEBIBYTE, max: 3.0 * MEBIBYTE }));
+        assert_eq!(gpus[0].memory_total_bytes, Some(4.0 * MEBIBYTE));
+        assert_eq!(gpus[0].throttled, Some((0.25, vec!["sw_power_cap".to_owned()])));
+        assert_eq!((gpus[0].power_w, gpus[0].samples), (None, 4));
+    }
+
+    #[test]
+    fn other_counters_are_no_gauges() {
+        assert!(!has_gauges(&sampled(&[("SM Active [Throughput %]", &[1.0])])));
+    }
+}
