@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -213,30 +213,79 @@ fn sums_equal_nvidias_own() {
     assert!(compared.iter().all(|&count| count > 0), "{compared:?}");
 }
 
+/// Tables whose rows are events, and which rows of them.
+const EVENTS: &[(&str, &str)] = &[
+    ("CUPTI_ACTIVITY_KIND_KERNEL", ""),
+    ("CUPTI_ACTIVITY_KIND_MEMCPY", ""),
+    ("CUPTI_ACTIVITY_KIND_MEMSET", ""),
+    ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", ""),
+    ("CUPTI_ACTIVITY_KIND_RUNTIME", ""),
+    ("CUPTI_ACTIVITY_KIND_OVERHEAD", ""),
+    ("PROFILER_OVERHEAD", ""),
+    ("OSRT_API", ""),
+    ("COMPOSITE_EVENTS", ""),
+    ("NVTX_EVENTS", "WHERE eventType IN (34, 59, 60)"),
+];
+
+fn database(path: &Path) -> rusqlite::Connection {
+    let address = format!("file:{}?immutable=1", path.canonicalize().unwrap().display());
+    rusqlite::Connection::open(address).unwrap()
+}
+
+fn rows(path: &Path) -> u64 {
+    let connection = database(path);
+    let count = |(table, condition): &(&str, &str)| {
+        let query = format!("SELECT count(*) FROM {table} {condition}");
+        connection.query_row(&query, (), |row| row.get::<_, i64>(0)).unwrap_or(0)
+    };
+    EVENTS.iter().map(count).sum::<i64>() as u64
+}
+
+/// The correlation ids of all events of some categories.
+fn correlations(trace: &Trace, kind: TrackKind, categories: &[&str]) -> Vec<i64> {
+    let mut found = Vec::new();
+    each_event(trace, kind, |track, index, category| {
+        if categories.contains(&category) {
+            let id = trace.args_at(track, index).named("correlation");
+            found.push(id.and_then(|id| id.as_i64()).unwrap_or(0));
+        }
+    });
+    found
+}
+
 #[test]
-fn every_export_is_read_without_damage_and_its_work_has_launches() {
+fn every_row_becomes_an_event_without_damage() {
     let Some(folder) = corpus() else { return };
     for path in exports(&folder) {
         let trace = read(&path);
+        assert_eq!(trace.events(), rows(&path), "{}", path.display());
         let bad =
             [NoteKind::Damaged, NoteKind::DanglingReference, NoteKind::Unknown, NoteKind::NegativeDuration];
         let notes: Vec<_> = trace.notes().iter().filter(|note| bad.contains(&note.kind)).collect();
-        eprintln!(
-            "{}: {} events, {} kinds, {} tracks, {} KB heap, devices {:?}",
-            path.file_name().unwrap().display(),
-            trace.events(),
-            trace.kinds().len(),
-            trace.tracks().len(),
-            trace.heap_bytes() >> 10,
-            trace
-                .devices()
-                .iter()
-                .map(|device| (trace.str(device.name), device.multiprocessors))
-                .collect::<Vec<_>>()
-        );
         assert!(notes.is_empty(), "{}: {notes:?}", path.display());
         for process in trace.processes().iter().filter(|process| process.kind == ProcessKind::Device) {
             assert!(process.device.is_some(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn kernels_find_the_calls_that_launched_them() {
+    let Some(folder) = corpus() else { return };
+    for path in exports(&folder) {
+        let trace = read(&path);
+        let calls: BTreeSet<i64> =
+            correlations(&trace, TrackKind::Thread, &["cuda_runtime", "cuda_driver"]).into_iter().collect();
+        let kernels = correlations(&trace, TrackKind::Stream, &["kernel"]);
+        let launched = kernels.iter().filter(|id| calls.contains(id)).count();
+        eprintln!("{}: {launched} of {} kernels", path.display(), kernels.len());
+        // Those at the start may have been launched before the capture began: the database itself knows.
+        let joined = "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE EXISTS (SELECT 1 \
+                      FROM CUPTI_ACTIVITY_KIND_RUNTIME r WHERE r.correlationId = k.correlationId \
+                      AND r.globalTid >> 24 = k.globalPid >> 24)";
+        match database(&path).query_row(joined, (), |row| row.get::<_, i64>(0)) {
+            Ok(wanted) => assert_eq!(launched as i64, wanted, "{}", path.display()),
+            Err(_) => assert_eq!(launched, kernels.len(), "{}", path.display()),
         }
     }
 }
