@@ -61,7 +61,9 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         if step > 0.0 && !finding.claims.is_empty() {
             finding.fraction = Some((served / step).clamp(0.0, 1.0));
         }
-        finding.gain_ms = finding.winnable.map(|share| (served * share).min(step));
+        // Without a timeline there is no step whose milliseconds could be won.
+        let winnable = finding.winnable.filter(|_| facts.timeline);
+        finding.gain_ms = winnable.map(|share| (served * share).min(step));
     }
 }
 
@@ -118,11 +120,14 @@ mod tests {
             recording: Recording::default(),
             ops: Vec::new(),
             output_ops: Vec::new(),
+            around_output_ms: 0.0,
             eager: Eager::default(),
             rebuilt: Vec::new(),
             loader: Loader::Unknown,
             python: Vec::new(),
             device: None,
+            counters: Vec::new(),
+            timeline: true,
             memory: Vec::new(),
         }
     }
@@ -179,7 +184,7 @@ mod tests {
     #[test]
     fn two_rules_do_not_win_the_same_milliseconds() {
         let mut facts = facts(&[(Category::Dispatch, 50), (Category::Python, 50)]);
-        facts.eager = Eager { ops: 10_000, inside: Dur::ZERO, between: Dur::from_us(400_000), steps: 10 };
+        facts.eager = Eager { ops: 10_000, between: Dur::from_us(400_000), steps: 10, ..Eager::default() };
         let findings = diagnose(&facts);
         assert_eq!(findings[0].id, FindingId::EagerDispatch);
         let gains: f64 = findings.iter().filter_map(|finding| finding.gain_ms).sum();
@@ -196,7 +201,7 @@ mod tests {
         ) {
             let owned: Vec<(Category, u16)> = Category::ALL.into_iter().zip(owned).collect();
             let mut facts = facts(&owned);
-            facts.eager = Eager { ops, inside: Dur::ZERO, between: Dur::from_us(between), steps: 10 };
+            facts.eager = Eager { ops, between: Dur::from_us(between), kernels: Dur::from_us(between), steps: 10, ..Eager::default() };
             facts.device = Some(DeviceWork {
                 kernels_per_step: 1_000.0,
                 kernel_us: 3.0,

@@ -2,6 +2,7 @@
 //! traces in it. One for a whole session.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::eager::Eager;
 use stepscope_analyze::summary::Summary;
 use stepscope_analyze::vocabulary::Framework;
@@ -39,6 +40,16 @@ pub struct DeviceWork {
     pub low_occupancy: Option<(f64, String, f64, Option<String>)>,
 }
 
+/// A kernel whose hardware counters were collected.
+#[derive(Clone, Debug)]
+pub struct ProfiledKernel {
+    /// Its counters.
+    pub counters: KernelCounters,
+    /// Milliseconds a step that it takes, or of the profiled time where there is no timeline; `None` where the
+    /// timeline does not show it.
+    pub ms: Option<f64>,
+}
+
 /// One allocator.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -67,6 +78,8 @@ pub struct Facts {
     pub ops: Vec<OpCost>,
     /// Ops that write, the costliest first.
     pub output_ops: Vec<OpCost>,
+    /// Milliseconds a step in Python and dispatch around what writes.
+    pub around_output_ms: f64,
     /// Eager execution.
     pub eager: Eager,
     /// Functions that were built in the steps, the worst first.
@@ -77,6 +90,10 @@ pub struct Facts {
     pub python: Vec<PythonLine>,
     /// Device work; `None` without devices.
     pub device: Option<DeviceWork>,
+    /// Kernels whose hardware counters were collected, the longest first.
+    pub counters: Vec<ProfiledKernel>,
+    /// Is there a timeline? Without one the breakdown is of the profiled kernels alone.
+    pub timeline: bool,
     /// Allocators.
     pub memory: Vec<Memory>,
 }

@@ -2,6 +2,7 @@
 //! behind it. The sentences are made in `stepscope-render`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::Span;
@@ -61,6 +62,8 @@ pub enum FindingId {
     UncoalescedAccess,
     /// Shared memory limits kernels.
     SharedMemoryLimited,
+    /// Warps wait for one thing most of the time.
+    KernelStalls,
     /// Memory grows from step to step.
     MemoryGrowth,
     /// Memory is nearly full.
@@ -103,6 +106,7 @@ impl FindingId {
             FindingId::LowOccupancy => "low-occupancy",
             FindingId::UncoalescedAccess => "uncoalesced-access",
             FindingId::SharedMemoryLimited => "shared-memory-limited",
+            FindingId::KernelStalls => "kernel-stalls",
             FindingId::MemoryGrowth => "memory-growth",
             FindingId::MemoryPressure => "memory-pressure",
             FindingId::MemoryFragmentation => "memory-fragmentation",
@@ -228,6 +232,19 @@ pub struct Pipeline {
     pub python_inside: bool,
     /// Elements are kept after the first epoch.
     pub caches: bool,
+}
+
+/// A kernel whose hardware counters show a trouble.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TroubledKernel {
+    /// Its counters.
+    pub counters: KernelCounters,
+    /// Milliseconds a step that it takes, or of the profiled time without a timeline; `None` where a timeline does
+    /// not show it.
+    pub ms: Option<f64>,
+    /// The share of its time that mending it could win at the most; never more than its headroom. `None` where
+    /// how near it is to the device's peak was not collected.
+    pub winnable: Option<f64>,
 }
 
 /// The facts behind a finding, by rule.
@@ -387,6 +404,13 @@ pub enum Cause {
         limiter: Option<String>,
         /// The share of kernel time of all such kernels.
         share: f64,
+    },
+    /// Hardware counters; the finding's id says which of them show the trouble.
+    Counters {
+        /// The kernels that win most when mended, the best first.
+        kernels: Vec<TroubledKernel>,
+        /// How many kernels have the trouble.
+        count: usize,
     },
     /// Memory that grows.
     Growth {

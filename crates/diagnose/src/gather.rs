@@ -1,7 +1,7 @@
 //! From analyses to facts: runs, for one host, what the rules look at; merges hosts; puts the results into the
 //! shape that rules need. The only file here that knows the analyses' own types.
 
-use stepscope_analyze::Context;
+use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
 use stepscope_analyze::eager::Eager;
 use stepscope_analyze::functions::{FunctionRow, FunctionsPartial, Sign};
 use stepscope_analyze::health::{Issue, Trouble, health};
@@ -11,10 +11,12 @@ use stepscope_analyze::memory::{Allocator, MemoryPartial};
 use stepscope_analyze::ops::{OpRow, Ops, OpsPartial};
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_analyze::vocabulary::{is_output_op, is_python_frame};
+use stepscope_analyze::writing::Writing;
+use stepscope_analyze::{Category, Context};
 
 use stepscope_trace::{DeviceKind, Dur, KindId, Trace};
 
-use crate::facts::{DeviceWork, Facts, Memory, Recording};
+use crate::facts::{DeviceWork, Facts, Memory, ProfiledKernel, Recording};
 use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
 use crate::thresholds;
 
@@ -27,8 +29,12 @@ pub struct HostPartial {
     input: InputPartial,
     memory: MemoryPartial,
     eager: Eager,
+    writing: Writing,
     functions: FunctionsPartial,
     kernels: KernelsPartial,
+    counters: CountersPartial,
+    /// Does it say what ran when?
+    timeline: bool,
     launches: LaunchCalls,
     frames: u64,
     events: u64,
@@ -59,8 +65,11 @@ impl HostPartial {
                 input: InputPartial::of(context),
                 memory: MemoryPartial::of(context),
                 eager: Eager::of(context),
+                writing: Writing::of(context),
                 functions: FunctionsPartial::of(context),
                 kernels: KernelsPartial::of(context),
+                counters: CountersPartial::of(trace),
+                timeline: has_timeline(trace),
                 launches: launch_calls(context),
                 frames: python_frames(context),
                 events: trace.events(),
@@ -73,8 +82,12 @@ impl HostPartial {
 
 fn launch_calls(context: &Context) -> LaunchCalls {
     let (calls, time) = context.launches().calls(context.trace);
-    let accelerator =
-        context.trace.devices().iter().any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
+    let accelerator = has_timeline(context.trace)
+        && context
+            .trace
+            .devices()
+            .iter()
+            .any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
     LaunchCalls { calls, time, matrix_units: has_matrix_units(context.trace), accelerator }
 }
 
@@ -112,18 +125,29 @@ impl Gathered {
         let first = hosts.next()?;
         let HostPartial { summary, mut issues, mut ops, mut input, mut memory, .. } = first;
         let HostPartial {
-            mut eager, mut functions, mut kernels, mut launches, mut frames, mut events, ..
+            mut eager,
+            mut writing,
+            mut functions,
+            mut kernels,
+            mut counters,
+            mut launches,
+            mut frames,
+            mut events,
+            timeline,
+            ..
         } = first;
-        let mut summaries = vec![summary];
+        let mut summaries = vec![(summary, timeline)];
         for host in hosts {
-            summaries.push(host.summary);
+            summaries.push((host.summary, host.timeline));
             issues.extend(host.issues);
             ops.merge(host.ops);
             input.merge(host.input);
             memory.merge(host.memory);
             eager.merge(&host.eager);
+            writing.merge(&host.writing);
             functions.merge(host.functions);
             kernels.merge(host.kernels);
+            counters.merge(host.counters);
             launches.calls += host.launches.calls;
             launches.time += host.launches.time;
             launches.matrix_units |= host.launches.matrix_units;
@@ -136,11 +160,17 @@ impl Gathered {
         let kernels = kernels.finish();
         let mut recording = recording(&issues, frames as f64 / events.max(1) as f64);
         recording.device_missing |= launches.accelerator && kernels.rows.is_empty();
+        let counters = counters.finish();
+        let timeline = summaries.iter().any(|(_, timeline)| *timeline);
+        let summary = summed_up(summaries, &counters);
         let facts = Facts {
-            summary: Summary::finish(summaries),
+            counters: profiled(counters, &kernels, &summary, timeline),
+            timeline,
+            summary,
             recording,
             ops: op_costs(&ops, |row| !row.key.input && !is_output_op(&row.key.kind)),
             output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
+            around_output_ms: writing.around_ms(),
             eager,
             rebuilt: functions.finish().rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&input),
@@ -150,6 +180,33 @@ impl Gathered {
         };
         Some(Gathered { facts, issues, ops })
     }
+}
+
+/// Hosts without a timeline have no steps to bound anything. Where there is no timeline at all, the time that is
+/// looked at is that of the profiled kernels.
+fn summed_up(mut hosts: Vec<(HostSummary, bool)>, counters: &Counters) -> Summary {
+    let timeline = hosts.iter().any(|(_, timeline)| *timeline);
+    hosts.retain(|(_, own)| *own || !timeline);
+    let mut summary = Summary::finish(hosts.into_iter().map(|(host, _)| host).collect());
+    if !timeline {
+        let profiled: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
+        summary.breakdown_ms = vec![(Category::Compute, profiled)];
+        summary.breakdown_ms.retain(|(_, ms)| *ms > 0.0);
+    }
+    summary
+}
+
+/// What the profiled kernels cost: in a step, as far as the timeline shows them.
+fn profiled(counters: Counters, kernels: &Kernels, summary: &Summary, timeline: bool) -> Vec<ProfiledKernel> {
+    let compute = summary.length_ms() * summary.fraction(Category::Compute);
+    let all: f64 = kernels.rows.iter().map(|row| row.total_ms).sum();
+    let in_steps = counters.join().ms_in(&kernels.rows);
+    let cost = |profiled_ms: f64, seen_ms: f64| match timeline {
+        false => Some(profiled_ms),
+        true => (all > 0.0 && seen_ms > 0.0).then(|| compute * seen_ms / all),
+    };
+    let kernels = counters.kernels.into_iter().zip(in_steps);
+    kernels.map(|(counters, seen)| ProfiledKernel { ms: cost(counters.total_ms, seen), counters }).collect()
 }
 
 fn recording(issues: &[Issue], python_frames: f64) -> Recording {

@@ -69,6 +69,23 @@ pub const OCCUPANCY: f64 = 0.25;
 /// The share of kernel time that a property of kernels must concern.
 pub const KERNEL_SHARE: f64 = 0.30;
 
+/// The share of global memory's sectors that an ideal pattern would not need. Contiguous lanes that are not
+/// aligned take five sectors instead of four, a fifth too many; more is a stride.
+pub const EXCESS_SECTORS: f64 = 0.25;
+
+/// The share of shared memory's accesses that bank conflicts repeat (Nsight Compute's own limit).
+pub const BANK_CONFLICTS: f64 = 0.10;
+
+/// The share of a warp's time that waiting for one thing must have to be worth naming (Nsight Compute's own).
+pub const STALL: f64 = 0.30;
+
+/// Schedulers that issue in a larger share of cycles have enough warps that do not wait.
+pub const ISSUING: f64 = 0.80;
+
+/// A kernel that is nearer than this to a peak of the device is bound by it; below, by latency, which more
+/// resident warps would hide (Nsight Compute's own limit).
+pub const LATENCY: f64 = 0.60;
+
 /// Recorded events a millisecond of step time above which the recorder itself is felt: a Python tracer costs
 /// about a microsecond an event, so this many are a fifth of the step.
 pub const EVENTS_PER_MS: f64 = 200.0;

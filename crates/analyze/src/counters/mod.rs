@@ -165,7 +165,7 @@ impl Access {
 }
 
 /// The counters of one kernel in one launch configuration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelCounters {
     /// Its name.
     pub name: String,

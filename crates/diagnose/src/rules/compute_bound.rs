@@ -14,7 +14,8 @@ const NAMED: usize = 5;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.share(Category::Compute);
-    let bound = share >= thresholds::COMPUTE && !facts.summary.bound()?.device_unseen;
+    // Profiled kernels are nothing but compute.
+    let bound = facts.timeline && share >= thresholds::COMPUTE && !facts.summary.bound()?.device_unseen;
     bound.then(|| {
         let top = facts.ops.iter().take(NAMED).cloned().collect::<Vec<_>>();
         let subject = top.first().map(|op| op.op_type.clone());

@@ -3,6 +3,7 @@
 
 mod communication_bound;
 mod compute_bound;
+mod counters;
 mod device_idle;
 mod dispatch_bound;
 mod eager_dispatch;
@@ -10,6 +11,7 @@ mod host_python;
 mod inference_latency;
 mod input_bound;
 mod kernel_launch_bound;
+mod kernel_stalls;
 mod low_occupancy;
 mod low_precision_unused;
 mod memory_fragmentation;
@@ -22,6 +24,7 @@ mod output_bound;
 mod overhead_distorts;
 mod recompilation;
 mod retracing;
+mod shared_memory_limited;
 mod small_kernels;
 mod startup_profiled;
 mod step_variance;
@@ -30,6 +33,7 @@ mod sync_stall;
 mod too_few_steps;
 mod transfer_bound;
 mod truncated_trace;
+mod uncoalesced_access;
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
@@ -73,6 +77,9 @@ pub const RULES: &[Rule] = &[
     Rule { id: FindingId::Straggler, check: straggler::check },
     Rule { id: FindingId::LowPrecisionUnused, check: low_precision_unused::check },
     Rule { id: FindingId::LowOccupancy, check: low_occupancy::check },
+    Rule { id: FindingId::UncoalescedAccess, check: uncoalesced_access::check },
+    Rule { id: FindingId::SharedMemoryLimited, check: shared_memory_limited::check },
+    Rule { id: FindingId::KernelStalls, check: kernel_stalls::check },
     Rule { id: FindingId::MemoryGrowth, check: memory_growth::check },
     Rule { id: FindingId::MemoryPressure, check: memory_pressure::check },
     Rule { id: FindingId::MemoryFragmentation, check: memory_fragmentation::check },

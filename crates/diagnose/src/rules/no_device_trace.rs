@@ -8,7 +8,7 @@ use crate::finding::{Cause, Finding, FindingId, Severity};
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
     let errors = facts.recording.errors.clone();
-    unseen.then(|| {
+    (facts.timeline && unseen).then(|| {
         let cause = Cause::DeviceMissing { errors };
         Finding::new(FindingId::NoDeviceTrace, Severity::Warning, cause, facts.framework())
     })

@@ -130,7 +130,20 @@ impl Report {
         Some(format!("{so_far}: {}", uncapitalised(&words::summary(other))))
     }
 
+    /// Are all sources of this format?
+    fn only(&self, format: &str) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|source| source.format == format)
+    }
+
     fn nothing_found(&self) -> String {
+        if self.only("ncu") {
+            return "Nothing stands out in the counters of the profiled kernels.".to_owned();
+        }
+        if self.only("nvidia-smi") {
+            return "Samples of nvidia-smi alone say how busy and how hot GPUs were, not why; see \
+                    `stepscope devices`."
+                .to_owned();
+        }
         let shares = self.by_share();
         let most: Vec<String> = shares
             .iter()
@@ -169,6 +182,10 @@ impl Report {
         let Some(host) = self.bound() else { return vec!["nothing was recorded".to_owned()] };
         let Some(moments) = self.summary.step_ms else {
             let length = duration_ms(self.summary.length_ms());
+            if self.only("ncu") {
+                let parts = ["profiled one by one, without a timeline".to_owned()];
+                return std::iter::once(format!("{length} of kernels")).chain(parts).collect();
+            }
             let why = if host.whole_capture { terms::how(&host.how) } else { "no step counts".to_owned() };
             let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
             return [Some(format!("whole capture, {length}")), Some(why), apart]
@@ -277,7 +294,8 @@ fn view_for(id: FindingId) -> &'static str {
         | FindingId::LowPrecisionUnused
         | FindingId::LowOccupancy
         | FindingId::UncoalescedAccess
-        | FindingId::SharedMemoryLimited => "kernels",
+        | FindingId::SharedMemoryLimited
+        | FindingId::KernelStalls => "kernels",
         FindingId::DeviceIdle
         | FindingId::SyncStall
         | FindingId::TransferBound

@@ -3,9 +3,10 @@
 use serde_json::json;
 use stepscope_analyze::Category;
 use stepscope_analyze::devices::{DeviceUse, Devices, Gap, Moved};
+use stepscope_analyze::gauges::{Gauged, GpuGauges};
 use stepscope_trace::{DeviceKind, Dur};
 
-use crate::format::{bytes, duration_ms, middle_cut, percent, plural, short};
+use crate::format::{bytes, decimal, duration_ms, middle_cut, percent, plural, short};
 use crate::{Cell, Column, Format, Table};
 
 /// Gaps that text shows below the table.
@@ -16,8 +17,8 @@ const DESCRIBED: usize = 4;
 const NAME: usize = 48;
 const DIRECTIONS: [&str; 3] = ["in", "out", "device"];
 
-/// The table.
-pub fn table(devices: &Devices) -> Table {
+/// The table, with what a monitor sampled of GPUs below it.
+pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
     let several = devices.devices.windows(2).any(|two| two[0].host != two[1].host);
     let host = Column::new("host", "host", Format::Text);
     let streams = devices.devices.iter().any(|device| device.streams > 0);
@@ -51,10 +52,18 @@ pub fn table(devices: &Devices) -> Table {
             Column::new("breakdown", "breakdown", Format::Text).hidden(),
         ],
     );
-    table.headline = headline(devices);
+    table.headline = sampled_headline(devices, gauges).or_else(|| headline(devices));
     table.member("gaps", devices.devices.iter().flat_map(gaps).collect::<Vec<_>>());
     devices.devices.iter().for_each(|device| table.push(row(device)));
     devices.devices.iter().take(DESCRIBED).for_each(|device| describe(&mut table, device));
+    if !gauges.is_empty() {
+        table.member("gauges", gauges.iter().map(sampled).collect::<Vec<_>>());
+        gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(sampled_words(gpu)));
+        table.note(
+            "Utilisation is the share of time in which any kernel was running. One small kernel is enough: it does \
+             not say that the GPU was busy.",
+        );
+    }
     table
 }
 
@@ -71,6 +80,57 @@ fn headline(devices: &Devices) -> Option<String> {
         format!("; when idle, mostly {} ({} of the step)", cause.key(), percent(*share))
     });
     Some(format!("{} is busy for {} of the steps{why}", device.id, percent(busy)))
+}
+
+/// Where a monitor's samples are all there is, they are the answer.
+fn sampled_headline(devices: &Devices, gauges: &[GpuGauges]) -> Option<String> {
+    let watched = devices.devices.iter().any(|device| device.busy_fraction.is_some());
+    let gpu = gauges.iter().filter(|_| !watched).max_by(|a, b| {
+        let mean = |gpu: &GpuGauges| gpu.utilisation.map_or(0.0, |utilisation| utilisation.mean);
+        mean(a).total_cmp(&mean(b))
+    })?;
+    let utilisation = gpu.utilisation?;
+    Some(format!("On {}, some kernel was running for {} of the time", gpu.id, percent(utilisation.mean)))
+}
+
+fn sampled(gpu: &GpuGauges) -> serde_json::Value {
+    let gauged = |gauge: Option<Gauged>| gauge.map(|gauge| json!({"mean": gauge.mean, "max": gauge.max}));
+    json!({"host": gpu.host, "id": gpu.id, "samples": gpu.samples, "seconds": gpu.span.secs(),
+           "utilisation": gauged(gpu.utilisation), "memory_utilisation": gauged(gpu.memory_utilisation),
+           "memory_bytes": gauged(gpu.memory_bytes), "memory_total_bytes": gpu.memory_total_bytes,
+           "power_w": gauged(gpu.power_w), "power_limit_w": gpu.power_limit_w,
+           "temperature_c": gauged(gpu.temperature_c), "clock_mhz": gauged(gpu.clock_mhz),
+           "throttled_fraction": gpu.throttled.as_ref().map(|(share, _)| share),
+           "throttle_reasons": gpu.throttled.as_ref().map(|(_, reasons)| reasons)})
+}
+
+/// `GPU 0, 1,923 samples over 160 min 37 s: utilisation 45.0 % (at most 100.0 %), memory …`
+fn sampled_words(gpu: &GpuGauges) -> String {
+    let mut parts = Vec::new();
+    let most = |what: &str, gauge: Gauged, unit: fn(f64) -> String| {
+        format!("{what} {} (at most {})", unit(gauge.mean), unit(gauge.max))
+    };
+    let power = |watts: f64| format!("{} W", decimal(watts, 0));
+    parts.extend(gpu.utilisation.map(|gauge| most("utilisation", gauge, percent)));
+    parts.extend(gpu.memory_utilisation.map(|gauge| most("memory in use for", gauge, percent)));
+    parts.extend(gpu.memory_bytes.map(|gauge| {
+        let of = gpu.memory_total_bytes.map_or(String::new(), |total| format!(" of {}", bytes(total)));
+        format!("{}{of}", most("memory", gauge, bytes))
+    }));
+    parts.extend(gpu.power_w.map(|gauge| {
+        let of = gpu.power_limit_w.map_or(String::new(), |limit| format!(" of {}", power(limit)));
+        format!("{}{of}", most("power", gauge, power))
+    }));
+    parts.extend(
+        gpu.temperature_c.map(|gauge| most("temperature", gauge, |c| format!("{} °C", decimal(c, 0)))),
+    );
+    parts.extend(gpu.clock_mhz.map(|gauge| most("clock", gauge, |mhz| format!("{} MHz", decimal(mhz, 0)))));
+    parts.extend(gpu.throttled.as_ref().map(|(share, reasons)| {
+        let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        format!("clocks held down in {} of the samples{why}", percent(*share))
+    }));
+    let samples = plural(gpu.samples as u64, "sample", "samples");
+    format!("{}, {samples} over {}: {}.", gpu.id, duration_ms(gpu.span.ms()), parts.join(", "))
 }
 
 /// Who owns the device's idle time, most first, as shares of the steps.

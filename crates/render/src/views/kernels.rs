@@ -1,14 +1,16 @@
 //! The view `kernels`: what runs on GPUs and how it was launched.
 
-use stepscope_analyze::kernels::{KernelRow, Kernels, OccupancySource};
+use stepscope_analyze::counters::{Counters, KernelCounters};
+use stepscope_analyze::kernels::{KernelRow, Kernels, OccupancySource, uses_tensor_cores};
 
 use super::{covers, describe_window};
-use crate::format::{duration_ms, percent};
+use crate::format::{duration_ms, percent, plural};
 use crate::table::{Cell, Column, Format, Table};
 
-/// One row a kernel, longest first.
-pub fn table(kernels: &Kernels) -> Table {
-    let columns = vec![
+/// One row a kernel, longest first, with its hardware counters where they were collected. Without a timeline the
+/// profiled launches are the rows.
+pub fn table(kernels: &Kernels, counters: &Counters) -> Table {
+    let mut columns = vec![
         Column::new("name", "kernel", Format::Name),
         Column::new("count", "count", Format::Count),
         Column::new("total_ms", "total", Format::Ms),
@@ -33,10 +35,21 @@ pub fn table(kernels: &Kernels) -> Table {
         Column::new("stream", "stream", Format::Id).hidden(),
         Column::new("device", "device", Format::Text).hidden(),
     ];
+    if !counters.kernels.is_empty() {
+        columns.extend(counter_columns());
+    }
     let mut table = Table::new("kernels", columns);
     table.top = Some(20);
+    if kernels.rows.is_empty() && !counters.kernels.is_empty() {
+        profiled(&mut table, counters);
+        return table;
+    }
     table.headline = Some(headline(kernels));
-    kernels.rows.iter().for_each(|row| table.push(cells(row)));
+    let join = counters.join();
+    for row in &kernels.rows {
+        let counted = join.of_launch(&row.name, &row.launch).map(counter_cells);
+        table.push(cells(row).into_iter().chain(counted.into_iter().flatten()));
+    }
     describe_window(&mut table, kernels.window);
     if kernels.rows.iter().any(|row| row.configurations > 1) {
         table.note("Grid, block and what follows from them: of the launches that take the most time.");
@@ -70,6 +83,108 @@ fn cells(row: &KernelRow) -> [Cell; 23] {
         row.queue_ms.into(),
         row.stream.into(),
         row.device.clone().into(),
+    ]
+}
+
+/// The launches that were profiled, as rows.
+fn profiled(table: &mut Table, counters: &Counters) {
+    let total: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
+    let launches: u64 = counters.kernels.iter().map(|kernel| kernel.launches).sum();
+    let launches = plural(launches, "profiled launch takes", "profiled launches take");
+    table.headline = Some(format!("{launches} {} together", duration_ms(total)));
+    for kernel in &counters.kernels {
+        table.push(cells(&as_row(kernel)).into_iter().chain(counter_cells(kernel)));
+    }
+    table.note(
+        "Launches were profiled one by one, without a timeline: what share of a step they have is unknown.",
+    );
+}
+
+fn as_row(kernel: &KernelCounters) -> KernelRow {
+    KernelRow {
+        name: kernel.name.clone(),
+        count: kernel.launches,
+        total_ms: kernel.total_ms,
+        min_ms: kernel.min_ms,
+        max_ms: kernel.max_ms,
+        fraction: kernel.fraction,
+        launch: kernel.launch,
+        configurations: 1,
+        by_launch: Vec::new(),
+        occupancy: kernel.achieved,
+        occupancy_source: kernel.achieved.map(|_| OccupancySource::Reported),
+        limiter: kernel.limiter,
+        waves: kernel.waves,
+        tail: kernel.tail(),
+        tensor_core: kernel.tensor.map(|busy| busy > 0.0).or_else(|| uses_tensor_cores(&kernel.name)),
+        op: None,
+        launch_delay_ms: None,
+        queue_ms: None,
+        stream: None,
+        device: None,
+    }
+}
+
+/// Columns for hardware counters. Those of the speed of light are shares of a unit's peak.
+fn counter_columns() -> Vec<Column> {
+    let hidden = |key: &'static str, format| Column::new(key, key, format).hidden();
+    vec![
+        Column::new("sol_compute", "compute", Format::Percent),
+        Column::new("sol_memory", "memory", Format::Percent),
+        Column::new("excess_sectors", "excess sectors", Format::Percent).optional(),
+        Column::new("stall", "waits for", Format::Text).optional(),
+        Column::new("stall_share", "of time", Format::Percent).optional(),
+        Column::new("headroom", "headroom", Format::Percent).optional(),
+        hidden("sol_dram", Format::Percent),
+        hidden("sol_l1", Format::Percent),
+        hidden("sol_l2", Format::Percent),
+        hidden("achieved_occupancy", Format::Percent),
+        hidden("theoretical_occupancy", Format::Percent),
+        hidden("sectors_per_load", Format::Short),
+        hidden("sectors_per_store", Format::Short),
+        hidden("bytes_per_load_sector", Format::Short),
+        hidden("bytes_per_store_sector", Format::Short),
+        hidden("bank_conflicts", Format::Percent),
+        hidden("spills", Format::Short),
+        hidden("issue", Format::Percent),
+        hidden("l1_hits", Format::Percent),
+        hidden("l2_hits", Format::Percent),
+        hidden("dram_bytes_per_s", Format::Bytes),
+        hidden("tensor_busy", Format::Percent),
+        hidden("flops_per_s", Format::Short),
+        hidden("flops_per_byte", Format::Short),
+        hidden("profiled_launches", Format::Count),
+    ]
+}
+
+fn counter_cells(kernel: &KernelCounters) -> Vec<Cell> {
+    let (loads, stores) = (kernel.loads, kernel.stores);
+    vec![
+        kernel.compute.into(),
+        kernel.memory.into(),
+        kernel.excess_sectors.into(),
+        kernel.stall.map(|(reason, _)| reason).into(),
+        kernel.stall.map(|(_, part)| part).into(),
+        kernel.headroom().into(),
+        kernel.dram.into(),
+        kernel.l1.into(),
+        kernel.l2.into(),
+        kernel.achieved.into(),
+        kernel.theoretical.into(),
+        loads.sectors_per_request.into(),
+        stores.sectors_per_request.into(),
+        loads.bytes_per_sector.into(),
+        stores.bytes_per_sector.into(),
+        kernel.bank_conflicts.into(),
+        kernel.spills.into(),
+        kernel.issue.into(),
+        kernel.l1_hits.into(),
+        kernel.l2_hits.into(),
+        kernel.dram_bytes_per_s.into(),
+        kernel.tensor.into(),
+        kernel.flops_per_s.into(),
+        kernel.intensity().into(),
+        kernel.launches.into(),
     ]
 }
 

@@ -7,6 +7,7 @@
 
 mod building;
 mod compute;
+mod counters;
 mod device;
 mod host;
 mod input;
@@ -88,6 +89,7 @@ fn worded(finding: &Finding) -> Words {
         Cause::Occupancy { kernel, occupancy, limiter, share } => {
             compute::occupancy(kernel, *occupancy, limiter.as_deref(), *share)
         }
+        Cause::Counters { kernels, count } => counters::words(finding, kernels, *count),
         Cause::Growth { allocator, bytes_per_step, kept } => {
             memory::growth(finding.framework, allocator, *bytes_per_step, kept)
         }

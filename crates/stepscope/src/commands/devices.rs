@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use stepscope_analyze::Context;
 use stepscope_analyze::devices::DevicesPartial;
+use stepscope_analyze::gauges::{GaugesPartial, GpuGauges};
 use stepscope_render::{Style, Table};
 
 use super::View;
@@ -29,6 +30,12 @@ fn table(profile: &Profile, _style: Style) -> Table {
     // A profile has at least one host.
     all.map_or_else(
         || Table::new("devices", Vec::new()),
-        |all| stepscope_render::views::devices::table(&all.finish()),
+        |all| stepscope_render::views::devices::table(&all.finish(), &gauges(profile)),
     )
+}
+
+fn gauges(profile: &Profile) -> Vec<GpuGauges> {
+    let mut all = GaugesPartial::default();
+    profile.hosts.iter().for_each(|loaded| all.merge(GaugesPartial::of(&loaded.trace, &loaded.host)));
+    all.finish()
 }

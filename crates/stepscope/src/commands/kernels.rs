@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 use stepscope_analyze::Context;
+use stepscope_analyze::counters::{Counters, CountersPartial};
 use stepscope_analyze::kernels::{Kernels, KernelsPartial};
 use stepscope_render::{Style, views};
 
@@ -14,8 +15,9 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope kernels logs/                     longest first\n  \
         stepscope kernels logs/ --sort occupancy:asc those that leave most of the GPU empty\n  \
-        stepscope kernels logs/ --csv               with launch delay, waves, tail and limiter",
-    table: |profile, _: Style| views::kernels::table(&kernels(profile)),
+        stepscope kernels logs/ --csv               with launch delay, waves, tail and limiter\n  \
+        stepscope kernels run.sqlite gemm.ncu-rep   with the hardware counters of Nsight Compute",
+    table: |profile, _: Style| views::kernels::table(&kernels(profile), &counters(profile)),
 };
 
 fn kernels(profile: &Profile) -> Kernels {
@@ -23,6 +25,15 @@ fn kernels(profile: &Profile) -> Kernels {
         .hosts
         .par_iter()
         .map(|loaded| KernelsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
+    let merged = partials.reduce_with(|mut all, one| {
+        all.merge(one);
+        all
+    });
+    merged.unwrap_or_default().finish()
+}
+
+fn counters(profile: &Profile) -> Counters {
+    let partials = profile.hosts.par_iter().map(|loaded| CountersPartial::of(&loaded.trace));
     let merged = partials.reduce_with(|mut all, one| {
         all.merge(one);
         all

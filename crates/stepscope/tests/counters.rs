@@ -1,0 +1,81 @@
+//! Reports on real profiles of Nsight Compute and logs of nvidia-smi, where the corpus is there
+//! (`STEPSCOPE_CORPUS`, or `../shared/corpus` beside the repository).
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
+
+#[allow(dead_code, reason = "each test binary uses its own part")]
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{root, stepscope};
+
+fn corpus(folder: &str) -> Vec<PathBuf> {
+    let corpus = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
+    let Ok(files) = std::fs::read_dir(corpus.join(folder)) else {
+        eprintln!("no corpus at {}: nothing to hold against it", corpus.display());
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+    files.sort();
+    files
+}
+
+fn json(view: &str, path: &Path) -> Value {
+    let output = stepscope().arg(view).arg(path).arg("--json").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text:.200}", path.display()))
+}
+
+fn ids(report: &Value) -> Vec<&str> {
+    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
+}
+
+/// `uncoalesced-access` is found exactly where ncu counted sectors that an ideal pattern would not need, and
+/// nothing is said about steps and timelines that such a profile cannot have.
+#[test]
+fn verdicts_follow_the_counters() {
+    for path in corpus("ncu") {
+        let (kernels, report) = (json("kernels", &path), json("report", &path));
+        let rows = kernels["rows"].as_array().unwrap();
+        assert!(!rows.is_empty() && rows.iter().all(|row| row["count"].as_u64() > Some(0)), "{path:?}");
+        let wasteful =
+            rows.iter().any(|row| row["excess_sectors"].as_f64().is_some_and(|share| share >= 0.25));
+        let found = ids(&report);
+        assert_eq!(found.contains(&"uncoalesced-access"), wasteful, "{path:?}: {found:?}");
+        assert!(
+            !found.iter().any(|id| ["no-steps", "no-device-trace", "compute-bound"].contains(id)),
+            "{found:?}"
+        );
+        if wasteful {
+            assert_eq!(found[0], "uncoalesced-access", "{path:?}");
+        }
+        for finding in report["findings"].as_array().unwrap() {
+            assert_eq!(finding["gain_ms_per_step"], Value::Null, "{path:?}: no step, no gain");
+        }
+    }
+}
+
+/// A native report and its raw page say the same.
+#[test]
+fn both_forms_of_a_profile_get_one_verdict() {
+    for path in corpus("ncu").iter().filter(|path| path.extension().is_some_and(|kind| kind == "ncu-rep")) {
+        let page = path.with_extension("raw.csv");
+        assert_eq!(ids(&json("report", path)), ids(&json("report", &page)), "{path:?}");
+    }
+}
+
+#[test]
+fn logs_of_nvidia_smi_are_summed_up() {
+    for path in corpus("nvidia-smi") {
+        let devices = json("devices", &path);
+        let gpus = devices["gauges"].as_array().unwrap();
+        assert!(!gpus.is_empty(), "{path:?}");
+        for gpu in gpus {
+            let mean = gpu["utilisation"]["mean"].as_f64().unwrap();
+            assert!((0.0..=1.0).contains(&mean), "{path:?}: {gpu}");
+        }
+        let notes = devices["notes"].to_string();
+        assert!(notes.contains("does not say that the GPU was busy"), "{notes}");
+    }
+}
