@@ -23,6 +23,8 @@ pub struct Eager {
     pub ops: u64,
     /// Time inside those calls.
     pub inside: Dur,
+    /// The part of that in which their kernels ran, where it is recorded.
+    pub kernels: Dur,
     /// Python between them.
     pub between: Dur,
     /// Steps looked at.
@@ -47,6 +49,7 @@ impl Eager {
     pub fn merge(&mut self, other: &Eager) {
         self.ops += other.ops;
         self.inside += other.inside;
+        self.kernels += other.kernels;
         self.between += other.between;
         self.steps += other.steps;
     }
@@ -56,9 +59,10 @@ impl Eager {
             windows.par_iter().map(|&window| Walked::of(context, track, window)).collect();
         let usual = median(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
         let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
-        for Walked { ops, inside, pauses } in walked {
+        for Walked { ops, inside, kernels, pauses } in walked {
             self.ops += ops;
             self.inside += inside;
+            self.kernels += kernels;
             self.between += pauses.into_iter().filter(|&pause| pause <= longest).sum::<Dur>();
         }
     }
@@ -69,6 +73,7 @@ impl Eager {
 struct Walked {
     ops: u64,
     inside: Dur,
+    kernels: Dur,
     /// Between an eager op and the next one.
     pauses: Vec<Dur>,
 }
@@ -83,10 +88,13 @@ impl Walked {
             if start >= window.end {
                 break;
             }
+            let role = context.vocabulary().role(track.kind_of(index));
             if start < inside_until {
+                if role == Role::EagerKernel && last_end.is_some() {
+                    walked.kernels += track.dur(index);
+                }
                 continue;
             }
-            let role = context.vocabulary().role(track.kind_of(index));
             if is_eager_op(context, role) {
                 let span = track.span_of(index);
                 walked.ops += 1;

@@ -37,6 +37,7 @@ pub mod summary;
 pub mod timeline;
 pub mod vocabulary;
 pub mod window;
+pub mod writing;
 
 pub use breakdown::{Breakdown, Category, Shares};
 pub use context::Context;

@@ -74,7 +74,7 @@ pub(crate) struct SourceArgs {
     /// Profiles, session folders or log directories, at any depth.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Take this session instead of the newest.
+    /// Take the session of this name instead of the newest.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
     /// Take only hosts whose name matches.

@@ -1,6 +1,7 @@
 //! `eager-dispatch`: the loop starts ops one by one, and starting them costs more than running them.
 //!
-//! Claims the framework's overhead and the Python between the ops; the ops themselves remain.
+//! Claims the framework's overhead, the Python between the ops, and, where kernels are shorter than what starting
+//! them costs, the kernels too: a compiler fuses such ops into few.
 
 use stepscope_analyze::Category;
 
@@ -17,11 +18,13 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     if ops_per_step < thresholds::EAGER_OPS || step <= 0.0 || overhead / step < thresholds::SEVERE {
         return None;
     }
-    let us_per_op = overhead * 1e3 / ops_per_step;
-    let cause = Cause::Eager { ops_per_step, us_per_op };
-    let claims = vec![(Category::Dispatch, facts.ms(Category::Dispatch)), (Category::Python, between)];
-    let finding =
-        Finding::new(FindingId::EagerDispatch, super::severity(overhead / step), cause, facts.framework());
-    // A compiled function still has to be called, and still costs the executor something an op.
-    Some(finding.owning(claims, Some(0.9)).sure(0.9))
+    let kernels = (facts.eager.kernels.ms() / steps).min(facts.ms(Category::Compute));
+    let mut claims = vec![(Category::Dispatch, facts.ms(Category::Dispatch)), (Category::Python, between)];
+    if kernels < overhead {
+        claims.push((Category::Compute, kernels));
+    }
+    let cause = Cause::Eager { ops_per_step, us_per_op: overhead * 1e3 / ops_per_step };
+    let severity = super::severity(overhead / step);
+    let finding = Finding::new(FindingId::EagerDispatch, severity, cause, facts.framework());
+    Some(finding.owning(claims, Some(1.0)).sure(0.9))
 }

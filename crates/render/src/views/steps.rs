@@ -1,10 +1,10 @@
 //! The steps, one a row: how long each took, who owned it, which stand out.
 
 use stepscope_analyze::statistics::{Moments, quantile};
-use stepscope_analyze::steps::{How, Origin, SetApart};
 use stepscope_analyze::summary::{HostSummary, StepRow, Summary};
 
-use crate::format::{duration_ms, plural};
+use crate::format::duration_ms;
+use crate::words::terms;
 use crate::{Cell, Column, Format, Table};
 
 /// Width of the bars in text.
@@ -39,7 +39,7 @@ pub fn table(summary: &Summary) -> Table {
     for step in &host.steps {
         table.push(row(step, host, longest, bounds));
     }
-    if let Some(note) = set_apart(host) {
+    if let Some(note) = terms::all_set_apart(host) {
         table.note(note);
     }
     table
@@ -54,12 +54,12 @@ fn row(step: &StepRow, host: &HostSummary, longest: f64, ordinary: Option<(f64, 
     let breakdown = step.shares.owners().map(|(owner, time)| (owner.key().to_owned(), time.ms())).collect();
     let outlier = ordinary.is_some_and(|(low, high)| length < low || length > high);
     let remark = match step.set_apart {
-        Some(reason) => Some(reason_word(reason)),
-        None => outlier.then_some("stands out"),
+        Some(reason) => Some(format!("{}, not counted", terms::set_apart(reason))),
+        None => outlier.then(|| "stands out".to_owned()),
     };
     vec![
         step.number.into(),
-        name(host).into(),
+        terms::step_name(&host.how).into(),
         step.span.start.ms().into(),
         length.into(),
         bar(length, longest).into(),
@@ -69,32 +69,9 @@ fn row(step: &StepRow, host: &HostSummary, longest: f64, ordinary: Option<(f64, 
     ]
 }
 
-/// What the marker or the repeated thing is called.
-fn name(host: &HostSummary) -> String {
-    match &host.how {
-        How::Marker(name)
-        | How::FunctionCalls(name)
-        | How::ModuleRuns(name)
-        | How::OptimizerSteps(name)
-        | How::Batches(name)
-        | How::Annotations(name) => name.clone(),
-        How::DeviceSteps => "Steps".to_owned(),
-        How::Period(length) => format!("{length} kernels"),
-        How::Nothing => "capture".to_owned(),
-    }
-}
-
 fn bar(length: f64, longest: f64) -> String {
     let filled = if longest > 0.0 { (length / longest * BAR as f64).round() as usize } else { 0 };
     "█".repeat(filled.clamp(usize::from(length > 0.0), BAR))
-}
-
-fn reason_word(reason: SetApart) -> &'static str {
-    match reason {
-        SetApart::Incomplete => "incomplete, not counted",
-        SetApart::Startup => "start-up, not counted",
-        SetApart::Interrupted => "before a pause, not counted",
-    }
 }
 
 /// The lengths between which steps are ordinary: around the median by the median distance from it.
@@ -113,17 +90,13 @@ fn headline(summary: &Summary) -> String {
     match (summary.step_ms, summary.bound()) {
         (Some(Moments { median, p90, p99, stddev, .. }), Some(host)) => {
             let spread = stddev.map_or(String::new(), |spread| format!(", spread {}", duration_ms(spread)));
-            let found = match host.origin {
-                Origin::Marker => "marked",
-                Origin::Inferred | Origin::None => "found by repetition",
-            };
             format!(
-                "{} a step (median of {}; p90 {}, p99 {}{spread}), {found}: {}",
+                "{} a step (median of {}; p90 {}, p99 {}{spread}), {}",
                 duration_ms(median),
                 summary.count,
                 duration_ms(p90),
                 duration_ms(p99),
-                name(host)
+                terms::how(&host.how)
             )
         }
         (None, Some(host)) if !host.whole_capture => "No step counts: all were cut off".to_owned(),
@@ -131,26 +104,8 @@ fn headline(summary: &Summary) -> String {
     }
 }
 
-fn set_apart(host: &HostSummary) -> Option<String> {
-    let count = |reason| host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64;
-    let told: Vec<String> = [SetApart::Startup, SetApart::Incomplete, SetApart::Interrupted]
-        .into_iter()
-        .filter(|&reason| count(reason) > 0)
-        .map(|reason| {
-            let steps = plural(count(reason), "step is", "steps are");
-            format!("{steps} set apart: {}", reason_word(reason))
-        })
-        .collect();
-    (!told.is_empty()).then(|| told.join("; "))
-}
-
 fn members(table: &mut Table, summary: &Summary, host: &HostSummary) {
-    let origin = match host.origin {
-        Origin::Marker => "marker",
-        Origin::Inferred => "inferred",
-        Origin::None => "none",
-    };
-    table.member("origin", origin);
+    table.member("origin", terms::origin(host.origin));
     table.member("count", summary.count as u64);
     table.member("dropped", summary.dropped as u64);
     table.member("mean_ms", summary.step_ms.map(|moments| moments.mean));
