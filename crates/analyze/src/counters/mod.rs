@@ -357,10 +357,18 @@ fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
     figures.get(Metric::Sectors).or(seen)
 }
 
+/// Counted by the hardware, or, where that was not collected, what an ideal pattern would not need.
 fn bank_conflicts(figures: &Figures) -> Option<f64> {
-    let conflicts = sum(figures, Metric::LoadConflicts, Metric::StoreConflicts)?;
-    let all = sum(figures, Metric::LoadWavefronts, Metric::StoreWavefronts)?;
-    Some(if all > 0.0 { (conflicts / all).min(1.0) } else { 0.0 })
+    let counted = sum(figures, Metric::LoadConflicts, Metric::StoreConflicts).zip(sum(
+        figures,
+        Metric::LoadWavefronts,
+        Metric::StoreWavefronts,
+    ));
+    let (conflicts, all) = counted.or_else(|| {
+        let all = figures.get(Metric::SharedAccesses)?;
+        Some((all - figures.get(Metric::IdealSharedAccesses)?, all))
+    })?;
+    Some(if all > 0.0 { (conflicts / all).clamp(0.0, 1.0) } else { 0.0 })
 }
 
 fn stall(figures: &Figures) -> Option<(&'static str, f64)> {

@@ -100,6 +100,18 @@ fn the_longest_stall_is_a_share_of_the_latency() {
 }
 
 #[test]
+fn bank_conflicts_are_counted_or_follow_from_the_ideal() {
+    let counted = one(&[
+        ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 30.0),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 60.0),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", 40.0),
+    ]);
+    assert_eq!(counted.bank_conflicts, Some(0.3));
+    let ideal = one(&[("memory_l1_wavefronts_shared", 100.0), ("memory_l1_wavefronts_shared_ideal", 20.0)]);
+    assert_eq!((ideal.bank_conflicts, one(&[]).bank_conflicts), (Some(0.8), None));
+}
+
+#[test]
 fn a_small_grid_leaves_multiprocessors_empty() {
     let kernel = one(&[
         ("sm__warps_active.avg.pct_of_peak_sustained_active", 80.0),

@@ -183,8 +183,13 @@ impl Report {
         let Some(moments) = self.summary.step_ms else {
             let length = duration_ms(self.summary.length_ms());
             if self.only("ncu") {
-                let parts = ["profiled one by one, without a timeline".to_owned()];
-                return std::iter::once(format!("{length} of kernels")).chain(parts).collect();
+                return vec![
+                    format!("{length} of kernels"),
+                    "profiled one by one, without a timeline".to_owned(),
+                ];
+            }
+            if self.only("nvidia-smi") {
+                return vec!["samples of a monitor, without a timeline".to_owned()];
             }
             let why = if host.whole_capture { terms::how(&host.how) } else { "no step counts".to_owned() };
             let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
@@ -265,6 +270,11 @@ impl Report {
             .map(|finding| view_for(finding.id));
         let word = shell_word(&self.target);
         let target = if word.chars().count() <= LONGEST_TARGET { word.as_str() } else { "PATH" };
+        for (format, view) in [("ncu", "kernels"), ("nvidia-smi", "devices")] {
+            if self.only(format) {
+                return vec![format!("stepscope {view} {target}")];
+            }
+        }
         if view.is_none() && !self.findings.is_empty() {
             return ["health", "info"].map(|view| format!("stepscope {view} {target}")).to_vec();
         }

@@ -69,7 +69,8 @@ impl Page<'_> {
     }
 
     fn breakdown(&mut self, report: &Report) -> io::Result<()> {
-        let rows = report.by_share();
+        // Profiled kernels are compute and nothing else.
+        let rows = if report.only("ncu") { Vec::new() } else { report.by_share() };
         let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
         self.heading(&format!("where the {} goes", report.whole()))?;
         let (shown, small): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, share)| *share >= SMALL);

@@ -122,6 +122,11 @@ fn check(finding: &Finding) -> Option<String> {
             let what = most.map_or("the step", |(category, _)| category.key());
             Some(format!("{checked}; `{what}` can fall by up to {} a step.", duration_ms(gain)))
         }
+        // Kernels that were profiled one by one have no steps to compare.
+        _ if matches!(finding.cause, Cause::Counters { .. }) => Some(
+            "Check it: profile the kernel again and see its counters with `stepscope kernels PATH`."
+                .to_owned(),
+        ),
         _ if finding.id == FindingId::ComputeBound || finding.id.is_about_trust() => None,
         _ => Some(format!("{checked}.")),
     }

@@ -1,9 +1,13 @@
 //! Advice fits: it speaks the framework's language, names the user's own thing, and leaves out what is there.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::counters::KernelCounters;
+use stepscope_analyze::kernels::Limiter;
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::finding::{Cause, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
+use stepscope_diagnose::finding::{
+    Cause, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction, TroubledKernel,
+};
 use stepscope_diagnose::{Finding, FindingId, Severity};
 
 use super::words;
@@ -33,6 +37,33 @@ fn op(op_type: &str) -> OpCost {
     }
 }
 
+/// A kernel with every trouble that counters can show.
+fn troubled() -> Cause {
+    let mut counters = KernelCounters {
+        name: "void gemm<float>(float*)".into(),
+        launches: 2,
+        total_ms: 4.0,
+        compute: Some(0.2),
+        memory: Some(0.4),
+        achieved: Some(0.2),
+        theoretical: Some(0.25),
+        limiter: Some(Limiter::SharedMemory),
+        blocks: Some(10.0),
+        multiprocessors: Some(108.0),
+        waves: Some(1.1),
+        excess_sectors: Some(0.5),
+        bank_conflicts: Some(0.3),
+        spills: Some(12.0),
+        stall: Some(("long_scoreboard", 0.8)),
+        issue: Some(0.1),
+        ..KernelCounters::default()
+    };
+    counters.loads.sectors_per_request = Some(32.0);
+    counters.loads.bytes_per_sector = Some(4.0);
+    let kernel = TroubledKernel { counters, ms: Some(2.0), winnable: Some(0.25) };
+    Cause::Counters { kernels: vec![kernel.clone(), kernel], count: 2 }
+}
+
 /// One of every cause, with the id that it comes with.
 fn causes() -> Vec<(FindingId, Cause)> {
     let kernels = || Cause::Kernels { per_step: 900.0, mean_us: 6.5, launch_us: Some(11.0), busy: 0.3 };
@@ -41,6 +72,10 @@ fn causes() -> Vec<(FindingId, Cause)> {
     let input = |loader| Cause::Input { loader, wait_ms: 30.0 };
     let copies = vec![(Category::TransferIn, 5.0), (Category::TransferOut, 1.0)];
     vec![
+        (FindingId::UncoalescedAccess, troubled()),
+        (FindingId::SharedMemoryLimited, troubled()),
+        (FindingId::LowOccupancy, troubled()),
+        (FindingId::KernelStalls, troubled()),
         (FindingId::TruncatedTrace, Cause::Damage { what: "a tag".into(), offset: Some(1_234) }),
         (FindingId::TruncatedTrace, Cause::Dropped { count: 9_000 }),
         (FindingId::NoDeviceTrace, Cause::DeviceMissing { errors: vec!["Failed to load libcupti".into()] }),
@@ -220,4 +255,16 @@ fn names_are_short_and_cannot_leave_their_quotes() {
     let name = format!("a`b\x1b{}", "x".repeat(500));
     let quoted = super::quoted(&name);
     assert!(quoted.chars().count() <= 72 && quoted.starts_with("`a'b x"), "{quoted}");
+}
+
+#[test]
+fn a_kernels_promise_says_what_bounds_it() {
+    let (id, cause) = (FindingId::UncoalescedAccess, troubled());
+    let text = words(&finding(id, cause, Framework::Unknown));
+    assert!(
+        text.summary.starts_with("Uncoalesced access:") && text.summary.contains("`gemm` and 1 more"),
+        "{text:?}"
+    );
+    assert!(text.evidence.iter().any(|fact| fact.contains("25 %") && fact.contains("40 %")), "{text:?}");
+    assert!(text.advice.iter().any(|advice| advice.contains("threadIdx.x")), "{text:?}");
 }
