@@ -13,8 +13,11 @@ const LOAD_REQUESTS: &str = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
 const LOAD_BYTES: &str = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio";
 const EXCESS: &str = "derived__memory_l2_theoretical_sectors_global_excessive";
 
-/// Launches of kernels: name, grid, microseconds, metrics.
-fn profiled(launches: &[(&str, &str, i64, &[(&str, f64)])]) -> Trace {
+/// A launch: name, grid, microseconds, metrics.
+type Launch<'a> = (&'a str, &'a str, i64, &'a [(&'a str, f64)]);
+
+/// Launches one after the other.
+fn profiled(launches: &[Launch<'_>]) -> Trace {
     let mut builder = TraceBuilder::new();
     let name = builder.strings.intern("Nsight Compute");
     let process = builder.process(name, ProcessKind::Other, 0);

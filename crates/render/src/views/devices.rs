@@ -59,6 +59,8 @@ pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
     if !gauges.is_empty() {
         table.member("gauges", gauges.iter().map(sampled).collect::<Vec<_>>());
         gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(sampled_words(gpu)));
+    }
+    if gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
         table.note(
             "Utilisation is the share of time in which any kernel was running. One small kernel is enough: it does \
              not say that the GPU was busy.",
@@ -89,8 +91,12 @@ fn sampled_headline(devices: &Devices, gauges: &[GpuGauges]) -> Option<String> {
         let mean = |gpu: &GpuGauges| gpu.utilisation.map_or(0.0, |utilisation| utilisation.mean);
         mean(a).total_cmp(&mean(b))
     })?;
-    let utilisation = gpu.utilisation?;
-    Some(format!("On {}, some kernel was running for {} of the time", gpu.id, percent(utilisation.mean)))
+    Some(match gpu.utilisation {
+        Some(gauge) => {
+            format!("On {}, some kernel was running for {} of the time", gpu.id, percent(gauge.mean))
+        }
+        None => "A monitor sampled the GPUs; how busy they were is unknown".to_owned(),
+    })
 }
 
 fn sampled(gpu: &GpuGauges) -> serde_json::Value {
