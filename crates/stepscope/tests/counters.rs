@@ -31,16 +31,45 @@ fn ids(report: &Value) -> Vec<&str> {
     report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
 }
 
+/// A raw page with one launch that strides through memory, written like ncu's.
+const PAGE: &str = concat!(
+    r#""ID","Process ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum","#,
+    r#""gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed","#,
+    r#""memory_l2_theoretical_sectors_global","memory_l2_theoretical_sectors_global_ideal""#,
+    "\n",
+    r#""","","","","","ms","%","sectors","sectors""#,
+    "\n",
+    r#""0","7","strided(float *)","(256, 1, 1)","(64, 1, 1)","2.5","89","8,000","2,000""#,
+    "\n",
+);
+
+#[test]
+fn a_profiled_kernel_has_its_columns_and_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.csv");
+    std::fs::write(&path, PAGE).unwrap();
+    let row = &json("kernels", &path)["rows"][0];
+    assert_eq!((row["name"].as_str(), row["grid"].as_str()), (Some("strided(float *)"), Some("64,1,1")));
+    assert_eq!((row["total_ms"].as_f64(), row["sol_memory"].as_f64()), (Some(2.5), Some(0.89)));
+    assert_eq!((row["excess_sectors"].as_f64(), &row["stall"]), (Some(0.75), &Value::Null));
+    let report = json("report", &path);
+    assert_eq!(ids(&report), ["uncoalesced-access"]);
+    let told = report["findings"][0]["evidence"].to_string();
+    assert!(told.contains("At most 11 % of the kernel's time can be won"), "{told}");
+}
+
 /// `uncoalesced-access` is found exactly where ncu counted sectors that an ideal pattern would not need, and
 /// nothing is said about steps and timelines that such a profile cannot have.
 #[test]
 fn verdicts_follow_the_counters() {
+    let mut seen = [false; 2];
     for path in corpus("ncu") {
         let (kernels, report) = (json("kernels", &path), json("report", &path));
         let rows = kernels["rows"].as_array().unwrap();
         assert!(!rows.is_empty() && rows.iter().all(|row| row["count"].as_u64() > Some(0)), "{path:?}");
         let wasteful =
             rows.iter().any(|row| row["excess_sectors"].as_f64().is_some_and(|share| share >= 0.25));
+        seen[usize::from(wasteful)] = true;
         let found = ids(&report);
         assert_eq!(found.contains(&"uncoalesced-access"), wasteful, "{path:?}: {found:?}");
         assert!(
@@ -54,6 +83,7 @@ fn verdicts_follow_the_counters() {
             assert_eq!(finding["gain_ms_per_step"], Value::Null, "{path:?}: no step, no gain");
         }
     }
+    assert!(seen[0] == seen[1], "a corpus holds kernels of both sorts");
 }
 
 /// A native report and its raw page say the same.
