@@ -93,6 +93,15 @@ fn counters_alone_speak_of_kernels_and_not_of_what_a_timeline_would_have() {
 }
 
 #[test]
+fn profiles_of_kernels_do_not_wait_for_one_another() {
+    let (few, many) =
+        (counters(&[("f", STRIDED)]), counters(&[("g", STRIDED), ("g", STRIDED), ("g", STRIDED)]));
+    let findings = judged(&[few, many]);
+    assert_eq!(ids(&findings), [FindingId::UncoalescedAccess]);
+    assert_eq!(findings[0].fraction, Some(1.0));
+}
+
+#[test]
 fn a_kernel_near_a_peak_is_promised_no_more_than_is_left() {
     let near = [(MEMORY, 89.0), (COMPUTE, 20.0), (SECTORS, 800.0), (IDEAL, 400.0)];
     let findings = judged(&[counters(&[("near", &near)])]);

@@ -7,7 +7,8 @@ use crate::thresholds;
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let hosts = &facts.summary.hosts;
     let slowest = facts.summary.bound()?;
-    if hosts.len() < 2 {
+    // Without a timeline nobody waits for anybody.
+    if hosts.len() < 2 || !facts.timeline {
         return None;
     }
     // Hosts that run in step have steps of equal length; what each does in them differs all the same.

@@ -130,9 +130,12 @@ impl Report {
         Some(format!("{so_far}: {}", uncapitalised(&words::summary(other))))
     }
 
-    /// Are all sources of this format?
+    /// Are this format's sources what there is to tell of, and no timeline? Counters tell more than samples.
     fn only(&self, format: &str) -> bool {
-        !self.sources.is_empty() && self.sources.iter().all(|source| source.format == format)
+        let any = |format: &str| self.sources.iter().any(|source| source.format == format);
+        let timeline =
+            self.sources.iter().any(|source| !["ncu", "nvidia-smi"].contains(&source.format.as_str()));
+        !timeline && any(format) && (format == "ncu" || !any("ncu"))
     }
 
     fn nothing_found(&self) -> String {
@@ -214,7 +217,7 @@ impl Report {
 
     /// Which host and device bound the step, where there is a choice.
     fn bounded_by(&self) -> Option<String> {
-        let host = self.bound()?;
+        let host = self.bound().filter(|_| !self.only("ncu") && !self.only("nvidia-smi"))?;
         let device = host.bounding_device.and_then(|place| host.devices.get(place));
         let device = device.map(|device| {
             let busy = device.busy_fraction.map_or(String::new(), |busy| format!(", busy {}", share(busy)));
