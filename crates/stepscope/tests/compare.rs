@@ -96,6 +96,25 @@ fn text_and_markdown_begin_with_the_answer() {
 }
 
 #[test]
+fn the_page_stands_alone_and_has_both_sides() {
+    let pair = pair();
+    let file = pair.folder.path().join("change.html").display().to_string();
+    let output = run(&["compare", &pair.base, &pair.slow, "--html", &file]);
+    assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (0, file.as_str()));
+    let page = std::fs::read_to_string(&file).unwrap();
+    for wanted in [&pair.base, &pair.slow, "<h1>Slower: the step takes 20.0 % longer", "<svg", ">MatMul<"] {
+        assert!(page.contains(wanted), "{wanted} is missing");
+    }
+    assert!(!page.contains("http://") && !page.contains("https://"));
+    let told = json(&run(&["compare", &pair.base, &pair.slow, "--html", &file, "--json"]));
+    assert_eq!(told["verdict"], "slower");
+    let nowhere = pair.folder.path().join("no/such/change.html").display().to_string();
+    let failed = run(&["compare", &pair.base, &pair.slow, "--html", &nowhere]);
+    assert_eq!(code(&failed), 3);
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("cannot write"));
+}
+
+#[test]
 fn the_gate_stops_what_is_slower_and_nothing_else() {
     let pair = pair();
     let exit = |args: &[&str]| code(&run(&[&["gate"], args].concat()));

@@ -25,8 +25,7 @@ pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) ->
         writeln!(out, "median step {base} → {new} ({delta})")?;
     }
     if let Some(ranks) = &comparison.ranks {
-        let p = if ranks.p < 0.001 { "< 0.001".to_owned() } else { format!("= {:.3}", ranks.p) };
-        writeln!(out, "{}", style.dim(&format!("rank test p {p}, Cliff's delta {}", short(ranks.delta))))?;
+        writeln!(out, "{}", style.dim(&format!("rank test {}", words::rank_test(ranks))))?;
     }
     section(&breakdown(comparison), style, out)?;
     section(&ops(comparison), style, out)?;

@@ -1,12 +1,13 @@
-//! The sentences of a comparison, shared by text, Markdown and the gate.
+//! The sentences of a comparison, shared by text, Markdown, the page and the gate.
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
     Comparison, Difference, Estimate, FindingKey, Match, Needed, SideFigures, Verdict,
 };
+use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
 
-use crate::format::{duration_ms, middle_cut, percent, plural};
+use crate::format::{duration_ms, middle_cut, percent, plural, short};
 
 /// The answer in one line.
 pub(crate) fn headline(comparison: &Comparison) -> String {
@@ -51,6 +52,12 @@ pub(crate) fn change_ms(ms: f64) -> String {
 fn signed(value: f64, show: fn(f64) -> String) -> String {
     let text = show(value);
     if value > 0.0 && !text.starts_with("0.0 ") { format!("+{text}") } else { text }
+}
+
+/// `p < 0.001, Cliff's delta 0.812`.
+pub(crate) fn rank_test(ranks: &RankTest) -> String {
+    let p = if ranks.p < 0.001 { "< 0.001".to_owned() } else { format!("= {:.3}", ranks.p) };
+    format!("p {p}, Cliff's delta {}", short(ranks.delta))
 }
 
 /// `60 steps of 1 run`.

@@ -7,6 +7,7 @@ use clap::Args;
 use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
 use stepscope_render::compare as render;
 
+use super::report::write_page;
 use super::side::run_of;
 use crate::load::{Profile, Wanted};
 use crate::output::Terminal;
@@ -20,7 +21,8 @@ use crate::problem::{Exit, Failure, Problem};
 #[command(after_help = "Examples:\n  \
     stepscope compare before/ after/                    the newest session of each\n  \
     stepscope compare --base a1 --base a2 --new b1 --new b2   several runs a side\n  \
-    stepscope compare before/ after/ --markdown         for a pull request")]
+    stepscope compare before/ after/ --markdown         for a pull request\n  \
+    stepscope compare before/ after/ --html change.html  one page to share")]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     sides: SidesArgs,
@@ -30,6 +32,9 @@ pub(crate) struct CompareArgs {
     /// Write Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Write one self-contained page with both sides to FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Two sides.
@@ -84,12 +89,17 @@ fn load_run(path: PathBuf, exit: &mut Exit, terminal: &Terminal) -> Result<Run, 
 
 impl CompareArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let Sides { comparison, exit, .. } = self.sides.load(terminal)?;
+        let Sides { base, new, comparison, exit } = self.sides.load(terminal)?;
+        if let Some(path) = &self.html {
+            write_page(path, |out| render::write_html(&comparison, &base, &new, out))?;
+        }
         let mut out = terminal.stdout();
         if self.json {
             render::write_json(&comparison, &mut out)?;
         } else if self.markdown {
             render::write_markdown(&comparison, &mut out)?;
+        } else if let Some(path) = &self.html {
+            writeln!(out, "{}", path.display())?;
         } else {
             render::write_text(&comparison, terminal.out, &mut out)?;
         }

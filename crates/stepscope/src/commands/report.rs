@@ -84,7 +84,7 @@ fn op_row(row: &OpResult) -> OpRow {
 /// Writes the report in the form that is wanted.
 pub(crate) fn show(report: &Report, form: &Form, terminal: &Terminal) -> Result<(), Failure> {
     if let Some(path) = &form.html {
-        write_page(report, path)?;
+        write_page(path, |out| report::write_html(report, out))?;
     }
     let mut out = terminal.stdout();
     if form.json {
@@ -100,14 +100,18 @@ pub(crate) fn show(report: &Report, form: &Form, terminal: &Terminal) -> Result<
     Ok(())
 }
 
-fn write_page(report: &Report, path: &Path) -> Result<(), Failure> {
+/// Writes a page into the file that was named after `--html`.
+pub(crate) fn write_page(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Problem::new(Exit::Nothing, format!("cannot write {}", path.display()))
             .then(error.to_string())
             .then("name a file in a folder that you may write to after --html")
     };
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
-    report::write_html(report, &mut file).map_err(failed)?;
+    write(&mut file).map_err(failed)?;
     file.flush().map_err(failed)?;
     Ok(())
 }

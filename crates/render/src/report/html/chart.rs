@@ -145,12 +145,12 @@ impl Scale {
 }
 
 /// A coordinate without thousands separators.
-fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     format!("{value:.2}")
 }
 
 /// The next of 1, 2 or 5 times a power of ten.
-fn round_step(at_least: f64) -> f64 {
+pub(crate) fn round_step(at_least: f64) -> f64 {
     let power = 10_f64.powf(at_least.max(f64::MIN_POSITIVE).log10().floor());
     [1.0, 2.0, 5.0, 10.0]
         .map(|factor| factor * power)
@@ -189,7 +189,7 @@ fn legend(bars: &[Bar]) -> Html {
     tag("div", &[("class", "legend")], Category::ALL.into_iter().filter(used).map(entry).collect())
 }
 
-fn swatch(category: Category) -> Html {
+pub(crate) fn swatch(category: Category) -> Html {
     let style = format!("background:{}", color(category));
     tag("i", &[("class", "swatch"), ("style", &style)], Html::new())
 }

@@ -30,6 +30,8 @@ pub enum Value {
     Count(u64),
     /// Milliseconds.
     Ms(f64),
+    /// A difference of milliseconds, with its sign.
+    ChangeMs(f64),
     /// A fraction, shown as per cent; unknown without.
     Share(Option<f64>),
 }
@@ -50,6 +52,11 @@ impl Value {
             }
             Value::Count(count) => number(thousands(*count), *count as f64),
             Value::Ms(ms) => number(decimal(*ms, 3), *ms),
+            Value::ChangeMs(ms) => {
+                let shown = decimal(*ms, 3);
+                let gained = *ms > 0.0 && shown.bytes().any(|digit| matches!(digit, b'1'..=b'9'));
+                number(if gained { format!("+{shown}") } else { shown }, *ms)
+            }
             Value::Share(Some(share)) => number(percent(*share), *share),
             Value::Share(None) => text("td", "number", crate::format::UNKNOWN),
         }
