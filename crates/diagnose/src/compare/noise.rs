@@ -9,9 +9,13 @@
 use crate::statistics::{self, Deviation, Sample, interval, mean, median, median_in_place, student_95};
 
 /// The least standard deviation from run to run, relative to the step. Recordings of the same program on one
-/// machine were seen to differ by 0.6 to 2.4 % although their own steps agreed to a fraction of that
+/// machine were seen to differ by 0.6 to 3 % although their own steps agreed to a fraction of that
 /// (`tools/noise_study.py` measures it). Less would call such pairs different; more would hide a tenth.
-pub const LEAST_RUN_TO_RUN: f64 = 0.015;
+pub const LEAST_RUN_TO_RUN: f64 = 0.02;
+/// The part of a run's wandering that is left between the medians of runs: a median ignores bursts, and of what
+/// it does not ignore the bootstrap over blocks of steps has its share already. Recordings whose level wandered
+/// by 9 % had medians that differed by 3 %.
+const LEFT_OF_WANDERING: f64 = 1.0 / 3.0;
 /// The least counts like so many runs against what repeated runs say themselves.
 const PRIOR_RUNS: f64 = 3.0;
 /// A run is cut into so many pieces to see how its level wanders.
@@ -78,8 +82,7 @@ pub fn run_to_run(base: &[Vec<f64>], new: &[Vec<f64>]) -> f64 {
         side.iter().filter_map(|run| median(run)).filter(|level| *level > 0.0).map(f64::ln).collect()
     };
     let wander = base.iter().chain(new).map(|run| wandering(run)).fold(0.0, f64::max);
-    // The median of a run evens out some of its wandering; about half of the variance is left between runs.
-    let least = LEAST_RUN_TO_RUN.max(wander / std::f64::consts::SQRT_2);
+    let least = LEAST_RUN_TO_RUN.max(wander * LEFT_OF_WANDERING);
     let (mut squares, mut weight) = (PRIOR_RUNS * least * least, PRIOR_RUNS);
     for levels in [levels(base), levels(new)] {
         let Some(middle) = mean(&levels) else { continue };
@@ -190,8 +193,8 @@ mod tests {
         let wandering: Vec<f64> =
             steady.iter().enumerate().map(|(i, ms)| if i < 30 { *ms } else { ms * 1.3 }).collect();
         let quiet = run_to_run(std::slice::from_ref(&steady), std::slice::from_ref(&steady));
-        assert!((LEAST_RUN_TO_RUN..0.02).contains(&quiet), "{quiet}");
-        assert!(run_to_run(&[steady], &[wandering]) > 0.06);
+        assert!((LEAST_RUN_TO_RUN..0.03).contains(&quiet), "{quiet}");
+        assert!(run_to_run(&[steady], &[wandering]) > 0.03);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Faster, slower, no difference, or too noisy to say.
 //!
 //! Two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical margin,
-//! and the ranks of the steps must agree. *Is it the same?* The interval must be narrow enough that a change
-//! worth speaking of would have been seen. Neither: nobody can say, and what would be needed is told instead.
+//! and the ranks of the steps must agree; an interval that lies far from 1 as a whole needs no second opinion,
+//! which a dozen scattered steps could not give. *Is it the same?* The interval must be narrow enough that a change
+//! worth speaking of would have been seen, or hold 1 and a best guess near it. Neither: nobody can say, and what would be needed is told instead.
 
 use super::noise::{Measured, inflation};
 use crate::statistics::{RankTest, rank_test, student_95};
@@ -44,11 +45,13 @@ pub struct Margins {
     pub same: f64,
     /// How unlikely the ranks must be by chance.
     pub significance: f64,
+    /// An interval that excludes 1 by this much is plain enough by itself.
+    pub plain: f64,
 }
 
 impl Default for Margins {
     fn default() -> Self {
-        Margins { practical: 0.01, same: 0.10, significance: 0.05 }
+        Margins { practical: 0.01, same: 0.10, significance: 0.05, plain: 0.25 }
     }
 }
 
@@ -73,15 +76,30 @@ pub fn verdict(measured: &Measured, ranks: Option<&RankTest>, margins: &Margins)
     };
     let agree =
         |sign: f64| ranks.is_some_and(|ranks| ranks.p < margins.significance && ranks.delta * sign > 0.0);
-    if low > 1.0 + margins.practical && agree(1.0) {
+    let plain = 1.0 + margins.plain;
+    if low > 1.0 + margins.practical && (agree(1.0) || low > plain) {
         Verdict::Slower
-    } else if high < 1.0 / (1.0 + margins.practical) && agree(-1.0) {
+    } else if high < 1.0 / (1.0 + margins.practical) && (agree(-1.0) || high < 1.0 / plain) {
         Verdict::Faster
-    } else if low >= 1.0 / (1.0 + margins.same) && high <= 1.0 + margins.same {
+    } else if within(low, high, margins.same) || nothing_shows(measured, low, high, margins) {
         Verdict::Same
     } else {
         Verdict::Unclear
     }
+}
+
+/// Does the interval reach no further than `margin` from 1?
+fn within(low: f64, high: f64, margin: f64) -> bool {
+    low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin
+}
+
+/// The best guess is near 1 and so is a fair part of the interval: no difference shows, though a small one could
+/// hide. An interval twice as wide as what counts as the same says nothing.
+fn nothing_shows(measured: &Measured, low: f64, high: f64, margins: &Margins) -> bool {
+    let near = measured.ratio.is_some_and(|ratio| within(ratio.value, ratio.value, 0.8 * margins.same));
+    near && low <= 1.0 + margins.practical
+        && high >= 1.0 / (1.0 + margins.practical)
+        && within(low, high, 2.0 * margins.same)
 }
 
 /// The largest number of steps or runs that is worth naming.
