@@ -122,6 +122,46 @@ fn delta(key: Key, matched: Match, base: (f64, f64), new: (f64, f64)) -> OpDelta
     }
 }
 
+/// A name scope on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopeDelta {
+    /// Its path from the root, without the ops' own names.
+    pub name: String,
+    /// Milliseconds a step in BASE, all ops below it together.
+    pub base_ms: f64,
+    /// Milliseconds a step in NEW.
+    pub new_ms: f64,
+}
+
+impl ScopeDelta {
+    /// How much longer it takes in NEW.
+    pub fn delta_ms(&self) -> f64 {
+        self.new_ms - self.base_ms
+    }
+}
+
+/// Parts of a path that make a scope worth a row of its own: deeper ones are ops by another name.
+const SCOPE_PARTS: usize = 2;
+
+/// The scopes that the ops' names tell, the largest change first. Of an op `encoder/layer/dense/MatMul` the scopes
+/// are `encoder` and `encoder/layer`.
+pub fn match_scopes(ops: &[OpDelta]) -> Vec<ScopeDelta> {
+    let mut scopes: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for op in ops {
+        for (end, _) in op.name.match_indices('/').take(SCOPE_PARTS) {
+            let (base, new) = scopes.entry(&op.name[..end]).or_default();
+            *base += op.base_ms;
+            *new += op.new_ms;
+        }
+    }
+    let delta =
+        |(name, (base_ms, new_ms)): (&str, (f64, f64))| ScopeDelta { name: name.to_owned(), base_ms, new_ms };
+    let mut deltas: Vec<ScopeDelta> = scopes.into_iter().map(delta).collect();
+    deltas
+        .sort_by(|a, b| b.delta_ms().abs().total_cmp(&a.delta_ms().abs()).then_with(|| a.name.cmp(&b.name)));
+    deltas
+}
+
 /// How much the sides' ops have in common, 0 to 1; `None` where a side has none.
 ///
 /// Taken twice, by the number of names and by their time, and the larger one counts: a model in which one op
@@ -156,6 +196,24 @@ mod tests {
             count_per_step: 1.0,
         };
         vec![Run { ops: ops.iter().map(op).collect(), ..Run::default() }]
+    }
+
+    #[test]
+    fn a_scopes_change_is_that_of_all_its_ops() {
+        let base = run(&[
+            ("enc/attn/MatMul", "MatMul", 4.0),
+            ("enc/ffn/MatMul", "MatMul", 2.0),
+            ("loss", "Sum", 1.0),
+        ]);
+        let new = run(&[
+            ("enc/attn/MatMul", "MatMul", 1.0),
+            ("enc/ffn/MatMul", "MatMul", 2.5),
+            ("loss", "Sum", 1.0),
+        ]);
+        let scopes = match_scopes(&match_ops(&base, &new));
+        let told: Vec<(&str, f64)> =
+            scopes.iter().map(|scope| (scope.name.as_str(), scope.delta_ms())).collect();
+        assert_eq!(told, [("enc/attn", -3.0), ("enc", -2.5), ("enc/ffn", 0.5)]);
     }
 
     #[test]

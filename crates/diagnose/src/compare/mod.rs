@@ -14,7 +14,7 @@ use stepscope_analyze::Category;
 
 use crate::statistics::RankTest;
 pub use comparable::{Comparability, Difference};
-pub use matching::{Match, OpDelta};
+pub use matching::{Match, OpDelta, ScopeDelta};
 pub use noise::{Estimate, Measured, Statistic};
 pub use side::{FindingKey, OpTime, Run, Setting};
 pub use verdict::{Margins, Needed, Verdict};
@@ -77,6 +77,8 @@ pub struct Comparison {
     pub breakdown: Vec<CategoryDelta>,
     /// Ops; the largest change first.
     pub ops: Vec<OpDelta>,
+    /// Name scopes, as far as the ops' names tell them; the largest change first.
+    pub scopes: Vec<ScopeDelta>,
     /// Findings.
     pub findings: FindingChanges,
     /// What else differs.
@@ -113,6 +115,7 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
         breakdown: breakdown(base, new, run_to_run),
         findings: findings(base, new),
         comparability,
+        scopes: matching::match_scopes(&ops),
         ops,
         base: figures(base),
         new: figures(new),

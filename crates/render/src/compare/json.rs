@@ -50,6 +50,12 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             row["proven"] = delta.proven().into();
             row
         }).collect::<Vec<_>>(),
+        "scopes": comparison.scopes.iter().map(|scope| json!({
+            "name": scope.name,
+            "base_ms": scope.base_ms,
+            "new_ms": scope.new_ms,
+            "delta_ms": scope.delta_ms(),
+        })).collect::<Vec<_>>(),
         "ops": comparison.ops.iter().map(|op| json!({
             "name": op.name, "type": op.op_type, "where": if op.on_device { "device" } else { "host" },
             "matched": words::matched(op.matched), "base_ms": op.base_ms, "new_ms": op.new_ms,

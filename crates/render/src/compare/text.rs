@@ -11,6 +11,8 @@ use crate::table::{self, Cell, Column, Format, Select, Table};
 
 /// So many ops are shown.
 const TOP_OPS: usize = 10;
+/// So many scopes are shown.
+const TOP_SCOPES: usize = 5;
 
 /// Writes the comparison.
 pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -28,6 +30,7 @@ pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) ->
         writeln!(out, "{}", style.dim(&format!("rank test {}", words::rank_test(ranks))))?;
     }
     section(&breakdown(comparison), style, out)?;
+    section(&scopes(comparison), style, out)?;
     section(&ops(comparison), style, out)?;
     findings(comparison, style, out)?;
     let remarks = words::remarks(comparison);
@@ -92,6 +95,24 @@ pub(super) fn ops(comparison: &Comparison) -> Table {
             op.delta_ms().into(),
             Cell::from(format!("{} → {}", short(op.base_count), short(op.new_count))),
         ]);
+    }
+    table
+}
+
+/// The name scopes on both sides; those that did not move at all are left out.
+pub(super) fn scopes(comparison: &Comparison) -> Table {
+    let columns = vec![
+        Column::new("name", "scope", Format::Name),
+        Column::new("base_ms", "BASE", Format::Ms),
+        Column::new("new_ms", "NEW", Format::Ms),
+        Column::new("delta_ms", "change", Format::Ms),
+    ];
+    let mut table = Table::new("compare", columns);
+    table.headline = Some("Scopes whose ops changed most, a step".to_owned());
+    table.top = Some(TOP_SCOPES);
+    for scope in comparison.scopes.iter().filter(|scope| scope.delta_ms() != 0.0) {
+        let (base, new, change) = (scope.base_ms, scope.new_ms, scope.delta_ms());
+        table.push([scope.name.as_str().into(), base.into(), new.into(), change.into()]);
     }
     table
 }
