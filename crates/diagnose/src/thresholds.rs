@@ -13,7 +13,8 @@ pub const INPUT: f64 = 0.20;
 /// The model's ops fill the step. Below this, something else is a better answer.
 pub const COMPUTE: f64 = 0.50;
 
-/// One op type holds at least half of the step: mending it alone can double the speed.
+/// One op type holds at least half of all ops' time, and a severe share of the step: what else the step does says
+/// nothing about whether one op dominates the model.
 pub const ONE_OP: f64 = 0.50;
 
 /// Tracing or compiling in the steps. Steady steps do neither; a tenth means that it happens again and again.

@@ -24,7 +24,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let step = facts.summary.length_ms();
     // On several cores ops overlap: an op type cannot own more of the step than its share of the compute.
     let owned = op.ms_per_step.min(op.share * facts.ms(Category::Compute));
-    if ordinary || step <= 0.0 || owned / step < thresholds::ONE_OP {
+    if ordinary || step <= 0.0 || op.share < thresholds::ONE_OP || owned / step < thresholds::SEVERE {
         return None;
     }
     let finding = Finding::new(
