@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::summary::StepRow;
+use stepscope_trace::Dur;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Place, Severity};
 use crate::rules::RULES;
 use crate::thresholds;
 
@@ -63,8 +65,24 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         }
         // Without a timeline there is no step whose milliseconds could be won.
         let winnable = finding.winnable.filter(|_| facts.timeline);
+        finding.place = worst_step(finding, facts);
         finding.gain_ms = winnable.map(|share| (served * share).min(step));
     }
+}
+
+/// Where to look: the step that counts in which the finding's categories own most.
+fn worst_step(finding: &Finding, facts: &Facts) -> Option<Place> {
+    let host = facts.summary.bound().filter(|host| !host.whole_capture && !finding.claims.is_empty())?;
+    let owned = |step: &StepRow| -> Dur {
+        finding
+            .claims
+            .iter()
+            .filter(|(_, ms)| *ms > 0.0)
+            .map(|&(category, _)| step.shares.get(category))
+            .sum()
+    };
+    let worst = host.counted().max_by_key(|step| owned(step))?;
+    Some(Place { host: host.host.clone(), span: worst.span })
 }
 
 impl Finding {
@@ -82,9 +100,9 @@ mod tests {
     use stepscope_analyze::breakdown::Shares;
     use stepscope_analyze::eager::Eager;
     use stepscope_analyze::steps::{How, Origin, StepKind};
-    use stepscope_analyze::summary::{HostSummary, StepRow, Summary};
+    use stepscope_analyze::summary::{HostSummary, Summary};
     use stepscope_analyze::vocabulary::Framework;
-    use stepscope_trace::{Dur, Span, Time};
+    use stepscope_trace::{Span, Time};
 
     use super::*;
     use crate::facts::{DeviceWork, Recording};
@@ -147,6 +165,7 @@ mod tests {
         let waiting = diagnose(&facts(&[(Category::Compute, 20), (Category::Input, 80)]));
         assert_eq!(ids(&waiting), [FindingId::InputBound]);
         assert_eq!(waiting[0].gain_ms, Some(80.0));
+        assert_eq!(waiting[0].place.as_ref().map(|place| place.span.dur()), Some(Dur::from_us(100_000)));
         let healthy = diagnose(&facts(&[(Category::Compute, 90), (Category::Input, 10)]));
         assert_eq!(ids(&healthy), [FindingId::ComputeBound]);
         assert_eq!(healthy[0].gain_ms, None);

@@ -515,9 +515,9 @@ impl Finding {
         }
     }
 
-    /// Says what it is about.
-    pub fn about(mut self, subject: impl Into<String>) -> Self {
-        self.subject = Some(subject.into());
+    /// Says what it is about, where that is known.
+    pub fn about(mut self, subject: impl Into<Option<String>>) -> Self {
+        self.subject = subject.into();
         self
     }
 

@@ -55,16 +55,29 @@ pub(crate) struct Profile {
     unreadable: Vec<Problem>,
 }
 
+/// The session that is meant, before any of its files is read.
+struct Chosen {
+    session: String,
+    sessions: Vec<String>,
+    files: Vec<ProfileFile>,
+}
+
+impl Chosen {
+    fn of(wanted: &Wanted, terminal: &Terminal) -> Result<Self, Problem> {
+        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
+        let sessions = labels(&found.sessions);
+        let chosen = choose(wanted, &found, &sessions, terminal)?;
+        let files = hosts(wanted, &found.sessions[chosen])?.into_iter().cloned().collect();
+        Ok(Chosen { session: sessions[chosen].clone(), sessions, files })
+    }
+}
+
 impl Profile {
     /// Finds and reads the profile.
     pub(crate) fn load(wanted: &Wanted, terminal: &Terminal) -> Result<Profile, Problem> {
-        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
-        let labels = labels(&found.sessions);
-        let chosen = choose(wanted, &found, &labels, terminal)?;
-        let files = hosts(wanted, &found.sessions[chosen])?;
+        let Chosen { session, sessions, files } = Chosen::of(wanted, terminal)?;
         let inputs = files.iter().map(|file| (file.host.clone(), Input::open(&file.path))).collect();
-        let session = labels[chosen].clone();
-        Profile::read(session, labels, inputs)
+        Profile::read(session, sessions, inputs)
     }
 
     /// Reads the files of one session, each with its host, all at the same time.
@@ -132,13 +145,9 @@ impl<T: Send> Looked<T> {
         terminal: &Terminal,
         look: impl Fn(&Loaded) -> T + Sync,
     ) -> Result<Self, Problem> {
-        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
-        let labels = labels(&found.sessions);
-        let chosen = choose(wanted, &found, &labels, terminal)?;
-        let files = hosts(wanted, &found.sessions[chosen])?;
-        let session = labels[chosen].clone();
+        let Chosen { session, sessions, files } = Chosen::of(wanted, terminal)?;
         let inputs = files.iter().map(|file| (file.host.clone(), || Input::open(&file.path))).collect();
-        Self::at_inputs(session, labels, inputs, look)
+        Self::at_inputs(session, sessions, inputs, look)
     }
 
     /// The same for inputs that are already known.

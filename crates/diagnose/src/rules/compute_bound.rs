@@ -23,9 +23,6 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         let finding = Finding::new(FindingId::ComputeBound, Severity::Info, cause, facts.framework())
             .owning(facts.claims(&[Category::Compute]), None)
             .sure(0.9);
-        match subject {
-            Some(subject) => finding.about(subject),
-            None => finding,
-        }
+        finding.about(subject)
     })
 }

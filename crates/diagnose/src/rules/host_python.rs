@@ -16,9 +16,6 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         let finding = Finding::new(FindingId::HostPython, super::severity(share), cause, facts.framework())
             .owning(facts.claims(&[Category::Python]), Some(1.0))
             .sure(0.85);
-        match facts.python.first() {
-            Some(line) => finding.about(line.place.clone()),
-            None => finding,
-        }
+        finding.about(facts.python.first().map(|line| line.place.clone()))
     })
 }

@@ -25,8 +25,5 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(FindingId::OutputBound, severity, Cause::Output { ops }, facts.framework())
         .owning(claims, Some(1.0))
         .sure(0.9);
-    Some(match subject {
-        Some(subject) => finding.about(subject),
-        None => finding,
-    })
+    Some(finding.about(subject))
 }

@@ -27,8 +27,5 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(FindingId::Recompilation, super::severity(share), cause, facts.framework())
         .owning(facts.claims(&BUILDING), Some(1.0))
         .sure(0.95);
-    Some(match subject {
-        Some(subject) => finding.about(subject),
-        None => finding,
-    })
+    Some(finding.about(subject))
 }

@@ -92,7 +92,7 @@ pub(crate) fn input_bound() -> Report {
         kept: vec![("train_step/dense/MatMul".to_owned(), 1.0)],
     };
     let growth = Finding::new(FindingId::MemoryGrowth, Severity::Warning, growth, Framework::TensorFlow)
-        .about("GPU_0_bfc")
+        .about("GPU_0_bfc".to_owned())
         .sure(0.8);
     Report {
         target: "logs/".to_owned(),
@@ -183,8 +183,8 @@ pub(crate) fn on_device() -> Report {
         top: vec![op("aten::addmm", 12.0, 0.55), op("aten::gelu", 3.0, 0.14)],
         on_device: true,
     };
-    let bound =
-        Finding::new(FindingId::ComputeBound, Severity::Info, cause, Framework::PyTorch).about("aten::addmm");
+    let bound = Finding::new(FindingId::ComputeBound, Severity::Info, cause, Framework::PyTorch)
+        .about("aten::addmm".to_owned());
     let mut shared = Finding::new(
         FindingId::CommunicationBound,
         Severity::Warning,

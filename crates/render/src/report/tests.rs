@@ -252,7 +252,7 @@ pub(super) fn hostile() -> Report {
     };
     let finding =
         Finding::new(FindingId::OpDominates, Severity::Critical, Cause::Op(op), Framework::TensorFlow);
-    report.findings.insert(0, settled(finding.about(evil), 0.5, 40.0, Category::Compute));
+    report.findings.insert(0, settled(finding.about(evil.to_owned()), 0.5, 40.0, Category::Compute));
     report
 }
 
