@@ -15,8 +15,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-diagnose", &["stepscope-trace", "stepscope-analyze"]),
     ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
-        "stepscope-serve",
+        "stepscope-session",
         &["stepscope-trace", "stepscope-read", "stepscope-analyze", "stepscope-diagnose", "stepscope-render"],
+    ),
+    (
+        "stepscope-serve",
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-session",
+        ],
     ),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
@@ -27,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-analyze",
             "stepscope-diagnose",
             "stepscope-render",
+            "stepscope-session",
             "stepscope-serve",
             "stepscope-capture",
         ],
