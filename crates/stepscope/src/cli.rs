@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 use stepscope_render::Select;
+use stepscope_session::{Exit, Wanted};
 
 use crate::commands::{
     CompareArgs, Exported, GateArgs, JournalArgs, ViewCommand, demo, export, info, report,
 };
-use crate::load::Wanted;
+use crate::failure::Failure;
 use crate::output::{Color, Terminal};
-use crate::problem::{Exit, Failure};
 
 /// Tells why a machine-learning step is slow, and proves it.
 ///

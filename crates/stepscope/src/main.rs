@@ -5,9 +5,9 @@
 
 mod cli;
 mod commands;
+mod failure;
 mod load;
 mod output;
-mod problem;
 mod progress;
 
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let terminal = output::Terminal::new(cli.color);
     match cli.command.run(&terminal) {
         Ok(code) => code.into(),
-        Err(problem::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+        Err(failure::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
         Err(failure) => terminal.report(&failure.into_problem()),

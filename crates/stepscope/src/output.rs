@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use stepscope_render::Style;
 
-use crate::problem::Problem;
+use stepscope_session::Problem;
 
 /// When to write colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
 use stepscope_render::compare as render;
+use stepscope_session::side::run_of;
+use stepscope_session::{Exit, Problem, Wanted};
 
 use super::report::write_page;
-use super::side::run_of;
-use crate::load::{Profile, Wanted};
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure, Problem};
 
 /// Say what changed between two profiles, and whether it is more than noise.
 ///
@@ -79,9 +80,9 @@ impl SidesArgs {
 
 fn load_run(path: PathBuf, exit: &mut Exit, terminal: &Terminal) -> Result<Run, Problem> {
     let label = path.display().to_string();
-    let profile = Profile::load(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
+    let profile = load::profile(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
     let run = run_of(&profile, &label);
-    if profile.end(terminal) != Exit::Done {
+    if load::end(profile, terminal) != Exit::Done {
         *exit = Exit::Damaged;
     }
     Ok(run)

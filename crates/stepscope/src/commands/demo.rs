@@ -1,23 +1,19 @@
 //! `stepscope demo`: the main job on a sample profile that the binary carries.
 
-use stepscope_read::{Bytes, Input};
+use stepscope_read::Progress;
+use stepscope_session::report::{judge, look};
+use stepscope_session::{Exit, Looked, SAMPLE_HOST, SAMPLE_NAME, sample};
 
 use super::report::{self, Form};
-use crate::load::Looked;
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure};
-
-/// A real training loop on a CPU whose input pipeline cannot keep up.
-const SAMPLE: &[u8] = include_bytes!(
-    "../../../../fixtures/tf-input-bound/plugins/profile/2026_01_01_00_00_00/trainer.xplane.pb"
-);
 
 pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
-    let sample = || Ok(Input::from_bytes("sample.xplane.pb", Bytes::fixed(SAMPLE)));
     let session = "sample".to_owned();
-    let inputs = vec![("trainer".to_owned(), sample)];
-    let looked = Looked::at_inputs(session.clone(), vec![session], inputs, report::look)?;
-    let (report, problems) = report::judge(looked, "sample.xplane.pb".to_owned())?;
+    let inputs = vec![(SAMPLE_HOST.to_owned(), || Ok(sample()))];
+    let looked = Looked::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), look)?;
+    let (report, problems) = judge(looked, SAMPLE_NAME.to_owned())?;
     report::show(&report, form, terminal)?;
-    Ok(Looked::<()>::end(&problems, terminal))
+    Ok(load::named(&problems, terminal))
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use stepscope_render::export::{self, ExportSource};
+use stepscope_session::{Exit, Loaded, Problem, Profile, Wanted};
 
-use crate::load::{Profile, Wanted};
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure, Problem};
 
 /// The formats that can be written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,7 +29,7 @@ pub(crate) fn run(
     output: Option<&Path>,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
-    let profile = Profile::load(wanted, terminal)?;
+    let profile = load::profile(wanted, terminal)?;
     let sources: Vec<ExportSource<'_>> = profile
         .hosts
         .iter()
@@ -52,7 +53,7 @@ pub(crate) fn run(
             write(to, &sources, &mut BufWriter::with_capacity(1 << 20, file))?;
         }
     }
-    Ok(profile.end(terminal))
+    Ok(load::end(profile, terminal))
 }
 
 fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Result<(), Failure> {
@@ -68,8 +69,7 @@ fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Res
 /// destroy the recording.
 fn refuse_to_overwrite(path: &Path, profile: &Profile) -> Result<(), Problem> {
     let Ok(target) = path.canonicalize() else { return Ok(()) };
-    let is_source =
-        |loaded: &crate::load::Loaded| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);
+    let is_source = |loaded: &Loaded| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);
     if profile.hosts.iter().any(is_source) {
         return Err(Problem::new(Exit::Usage, format!("{} is the profile itself", path.display()))
             .then("writing there would destroy it")

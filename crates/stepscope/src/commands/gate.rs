@@ -8,10 +8,11 @@ use clap::Args;
 use stepscope_diagnose::compare::Statistic;
 use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
 use stepscope_render::gate::{self as render, Judgement};
+use stepscope_session::{Exit, Problem};
 
 use super::compare::SidesArgs;
+use crate::failure::Failure;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure, Problem};
 
 /// How much slower NEW may be unless told otherwise.
 const DEFAULT_LIMIT: f64 = 0.05;

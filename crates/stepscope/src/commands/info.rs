@@ -4,13 +4,14 @@ use std::io::Write;
 
 use stepscope_analyze::info::info;
 use stepscope_render::info::{Description, write_json, write_text};
+use stepscope_session::{Exit, Wanted};
 
-use crate::load::{Profile, Wanted};
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure};
 
 pub(crate) fn run(wanted: &Wanted, json: bool, terminal: &Terminal) -> Result<Exit, Failure> {
-    let profile = Profile::load(wanted, terminal)?;
+    let profile = load::profile(wanted, terminal)?;
     let info = info(&profile.sources());
     let description = Description { session: &profile.session, sessions: &profile.sessions, info: &info };
     let mut out = terminal.stdout();
@@ -20,5 +21,5 @@ pub(crate) fn run(wanted: &Wanted, json: bool, terminal: &Terminal) -> Result<Ex
         write_text(&description, terminal.out, &mut out)?;
     }
     out.flush()?;
-    Ok(profile.end(terminal))
+    Ok(load::end(profile, terminal))
 }

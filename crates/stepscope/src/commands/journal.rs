@@ -9,10 +9,12 @@ use clap::{Args, Subcommand};
 use stepscope_diagnose::journal::{Entry, Journal};
 use stepscope_render::{Select, journal, table};
 
-use super::side::run_of;
-use crate::load::{Profile, Wanted};
+use stepscope_session::side::run_of;
+use stepscope_session::{Exit, Problem, Profile, Wanted};
+
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure, Problem};
 
 /// Where the journal lies unless told otherwise: in the current folder, never beside the profiles.
 const DEFAULT_FILE: &str = "stepscope.journal";
@@ -68,7 +70,7 @@ impl JournalArgs {
 }
 
 fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit, Failure> {
-    let profile = Profile::load(&Wanted { paths: vec![path.to_owned()], ..Wanted::default() }, terminal)?;
+    let profile = load::profile(&Wanted { paths: vec![path.to_owned()], ..Wanted::default() }, terminal)?;
     let run = run_of(&profile, &path.display().to_string());
     let entry = Entry::new(&run, recorded(&profile).unwrap_or_else(now), note);
     let line = entry.line().map_err(io::Error::other)?;
@@ -79,7 +81,7 @@ fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit
     })?;
     let written = fs::read_to_string(file)?;
     write_table(&Journal::parse(&written), false, false, terminal)?;
-    Ok(profile.end(terminal))
+    Ok(load::end(profile, terminal))
 }
 
 /// One write for the whole line, so that two programs that add at the same time do not tear each other's.

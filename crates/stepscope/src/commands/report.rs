@@ -5,15 +5,13 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::Context;
-use stepscope_analyze::ops::{OpRow as OpResult, Where};
-use stepscope_diagnose::diagnose;
-use stepscope_diagnose::gather::{Gathered, HostPartial};
-use stepscope_render::report::{self, HealthRow, OpRow, Report, SourceRow};
+use stepscope_render::report::{self, Report};
+use stepscope_session::report::{judge, look};
+use stepscope_session::{Exit, Problem, Wanted};
 
-use crate::load::{Loaded, Looked, Wanted};
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure, Problem};
 
 /// In which form the report is wanted.
 #[derive(Clone, Debug, Default)]
@@ -26,59 +24,12 @@ pub(crate) struct Form {
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Ops that the report carries; the view has them all.
-const OPS: usize = 100;
-
 pub(crate) fn run(wanted: &Wanted, form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let target: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
-    let looked = Looked::at(wanted, terminal, look)?;
+    let looked = load::looked(wanted, terminal, look)?;
     let (report, problems) = judge(looked, target.join(" "))?;
     show(&report, form, terminal)?;
-    Ok(Looked::<()>::end(&problems, terminal))
-}
-
-/// What is kept of one host.
-pub(crate) type HostLook = (SourceRow, HostPartial);
-
-pub(crate) fn look(loaded: &Loaded) -> HostLook {
-    let context = Context::new(&loaded.trace, loaded.host.as_str());
-    let partial = HostPartial::of(&context);
-    // Tearing down millions of states costs time that nobody waits for gladly; the process ends soon.
-    std::mem::forget(context);
-    (loaded.source_row(), partial)
-}
-
-/// Merges the hosts and judges them.
-pub(crate) fn judge(looked: Looked<HostLook>, target: String) -> Result<(Report, Vec<Problem>), Failure> {
-    let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
-    let (hosts, problems) = looked.into_parts();
-    let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
-    let nothing = || Problem::new(Exit::Nothing, "nothing could be read".to_owned());
-    let Gathered { facts, issues, ops } = Gathered::finish(partials).ok_or_else(nothing)?;
-    let findings = diagnose(&facts);
-    let report = Report {
-        target,
-        session,
-        sessions,
-        sources,
-        health: issues.iter().map(HealthRow::of).collect(),
-        summary: facts.summary,
-        ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
-        findings,
-    };
-    Ok((report, problems))
-}
-
-fn op_row(row: &OpResult) -> OpRow {
-    OpRow {
-        name: row.key.name.clone(),
-        op_type: row.key.kind.clone(),
-        on_device: row.key.side == Where::Device,
-        count: row.count,
-        total_ms: row.total_ms,
-        self_ms: row.self_ms,
-        fraction: row.fraction,
-    }
+    Ok(load::named(&problems, terminal))
 }
 
 /// Writes the report in the form that is wanted.

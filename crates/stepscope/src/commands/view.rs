@@ -5,36 +5,13 @@ use std::io::Write;
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use stepscope_render::{Style, Table, table};
+use stepscope_session::views::{Grouping, VIEWS, View};
+use stepscope_session::{Exit, Profile};
 
-use super::{GROUPINGS, VIEWS};
 use crate::cli::ViewArgs;
-use crate::load::Profile;
+use crate::failure::Failure;
+use crate::load;
 use crate::output::Terminal;
-use crate::problem::{Exit, Failure};
-
-/// A command that shows one table.
-#[derive(Debug)]
-pub(crate) struct View {
-    /// The command's name; the table's `view` is the same.
-    pub(crate) name: &'static str,
-    /// One line for the list of commands.
-    pub(crate) about: &'static str,
-    /// Examples and remarks below the options.
-    pub(crate) after_help: &'static str,
-    /// Computes and words the table. The style is for prose only; columns are dressed by the frame.
-    pub(crate) table: fn(&Profile, Style) -> Table,
-}
-
-/// Another way to group a view's rows. The view's own way is called `name`.
-#[derive(Debug)]
-pub(crate) struct Grouping {
-    /// The view's name.
-    pub(crate) view: &'static str,
-    /// What `--by` says for it.
-    pub(crate) by: &'static str,
-    /// Computes and words the table.
-    pub(crate) table: fn(&Profile, Style) -> Table,
-}
 
 /// A view with its options.
 #[derive(Debug)]
@@ -47,7 +24,7 @@ impl ViewCommand {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         let ViewCommand { table, args } = self;
         let (select, json, csv) = (args.select(), args.json, args.csv);
-        let profile = Profile::load(&args.source.wanted(), terminal)?;
+        let profile = load::profile(&args.source.wanted(), terminal)?;
         let for_people = !json && !csv;
         let style = if for_people { terminal.out } else { Style::PLAIN };
         let table = table(&profile, style);
@@ -61,14 +38,14 @@ impl ViewCommand {
             table::write_text(&table, &picked, style, &mut out)?;
         }
         out.flush()?;
-        Ok(profile.end(terminal))
+        Ok(load::end(profile, terminal))
     }
 }
 
 impl FromArgMatches for ViewCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let (name, matches) = matches.subcommand().ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
-        let view = VIEWS.iter().find(|view| view.name == name);
+        let view = View::named(name);
         let view = view.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
         let table = grouping(view, matches).map_or(view.table, |grouping| grouping.table);
         Ok(ViewCommand { table, args: ViewArgs::from_arg_matches(matches)? })
@@ -94,18 +71,13 @@ impl Subcommand for ViewCommand {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        VIEWS.iter().any(|view| view.name == name)
+        View::named(name).is_some()
     }
-}
-
-fn groupings(view: &View) -> impl Iterator<Item = &'static Grouping> {
-    let name = view.name;
-    GROUPINGS.iter().filter(move |grouping| grouping.view == name)
 }
 
 /// Adds `--by` where there is something to choose.
 fn with_groupings(view: &View, command: Command) -> Command {
-    let ways: Vec<&str> = groupings(view).map(|grouping| grouping.by).collect();
+    let ways: Vec<&str> = view.groupings().map(|grouping| grouping.by).collect();
     if ways.is_empty() {
         return command;
     }
@@ -116,5 +88,5 @@ fn with_groupings(view: &View, command: Command) -> Command {
 
 fn grouping(view: &View, matches: &ArgMatches) -> Option<&'static Grouping> {
     let by = matches.try_get_one::<String>("by").ok().flatten()?;
-    groupings(view).find(|grouping| grouping.by == by)
+    view.groupings().find(|grouping| grouping.by == by)
 }

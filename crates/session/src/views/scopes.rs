@@ -6,7 +6,7 @@ use stepscope_analyze::scopes::{Scopes, ScopesPartial};
 use stepscope_render::{Style, views};
 
 use super::View;
-use crate::load::Profile;
+use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "scopes",

@@ -12,10 +12,10 @@ use stepscope_diagnose::diagnose;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_trace::{Trace, Value};
 
-use crate::load::Profile;
+use crate::Profile;
 
 /// All of one recording.
-pub(crate) fn run_of(profile: &Profile, label: &str) -> Run {
+pub fn run_of(profile: &Profile, label: &str) -> Run {
     let partials = profile.hosts.par_iter().map(|loaded| {
         let context = Context::new(&loaded.trace, loaded.host.as_str());
         (vec![HostPartial::of(&context)], InputPartial::of(&context))

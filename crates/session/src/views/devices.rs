@@ -7,7 +7,7 @@ use stepscope_analyze::gauges::{GaugesPartial, GpuGauges};
 use stepscope_render::{Style, Table};
 
 use super::View;
-use crate::load::Profile;
+use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "devices",

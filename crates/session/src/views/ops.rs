@@ -6,7 +6,7 @@ use stepscope_analyze::ops::{Ops, OpsPartial};
 use stepscope_render::{Style, Table, views};
 
 use super::View;
-use crate::load::Profile;
+use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "ops",

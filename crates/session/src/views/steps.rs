@@ -6,7 +6,7 @@ use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_render::{Style, Table};
 
 use super::View;
-use crate::load::Profile;
+use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "steps",

@@ -7,7 +7,7 @@ use stepscope_analyze::kernels::{Kernels, KernelsPartial};
 use stepscope_render::{Style, views};
 
 use super::View;
-use crate::load::Profile;
+use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "kernels",

@@ -5,7 +5,7 @@ use stepscope_analyze::health::{Issue, health};
 use stepscope_render::{Style, Table};
 
 use super::View;
-use crate::load::Profile;
+use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "health",

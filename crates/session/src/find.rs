@@ -1,0 +1,181 @@
+//! From paths to the one session that is meant, before any of its files is read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover};
+use stepscope_render::format::{plural, thousands};
+
+use crate::load::unreadable_file;
+use crate::problem::{Exit, Problem};
+
+/// Which profile is meant.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Files or folders.
+    pub paths: Vec<PathBuf>,
+    /// A session's name, where not the newest is meant.
+    pub session: Option<String>,
+    /// A regular expression that the hosts' names match, where not all are meant.
+    pub host: Option<String>,
+}
+
+/// The session that is meant, before any of its files is read.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Its name, or its whole path where several have that name.
+    pub session: String,
+    /// All sessions that were found, newest first, this one among them.
+    pub sessions: Vec<String>,
+    /// Its files, one a host.
+    pub files: Vec<ProfileFile>,
+}
+
+impl Chosen {
+    /// Finds it. `remark` hears which of several was taken.
+    pub fn of(wanted: &Wanted, remark: &dyn Fn(&str)) -> Result<Self, Problem> {
+        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
+        let sessions = labels(&found.sessions);
+        let chosen = choose(wanted, &found, &sessions, remark)?;
+        let files = hosts(wanted, &found.sessions[chosen])?.into_iter().cloned().collect();
+        Ok(Chosen { session: sessions[chosen].clone(), sessions, files })
+    }
+}
+
+/// Every session below the paths, newest first; none is not an error here.
+pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<Chosen>, Problem> {
+    let found = discover(paths).map_err(|error| unreadable_file(&error))?;
+    let labels = labels(&found.sessions);
+    let one = |(session, label): (Session, &String)| Chosen {
+        session: label.clone(),
+        sessions: labels.clone(),
+        files: session.files,
+    };
+    Ok(found.sessions.into_iter().zip(&labels).map(one).collect())
+}
+
+/// What to call each session: its name, or its whole path where several have that name.
+fn labels(sessions: &[Session]) -> Vec<String> {
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+    sessions.iter().for_each(|session| *times.entry(&session.name).or_default() += 1);
+    let label = |session: &Session| match (times.get(session.name.as_str()), session.files.first()) {
+        (Some(2..), Some(file)) => file.path.display().to_string(),
+        _ => session.name.clone(),
+    };
+    sessions.iter().map(label).collect()
+}
+
+/// The position of the session that is meant: by name, or the newest.
+fn choose(
+    wanted: &Wanted,
+    found: &Discovery,
+    labels: &[String],
+    remark: &dyn Fn(&str),
+) -> Result<usize, Problem> {
+    let Some(newest) = labels.first() else { return Err(nothing(wanted, found)) };
+    let Some(name) = &wanted.session else {
+        if labels.len() > 1 {
+            let sessions = thousands(labels.len() as u64);
+            remark(&format!(
+                "{sessions} sessions found, took the newest, {newest}; --session NAME takes another"
+            ));
+        }
+        return Ok(0);
+    };
+    let exact = labels.iter().position(|label| label == name);
+    let mut like = labels.iter().enumerate().filter(|(_, label)| label.contains(name.as_str()));
+    let only = match (like.next(), like.next()) {
+        (Some((only, _)), None) => Some(only),
+        _ => None,
+    };
+    exact.or(only).ok_or_else(|| {
+        Problem::new(Exit::Usage, format!("no single session is called `{name}`"))
+            .then(format!("found {}", listed(labels.iter().map(String::as_str))))
+            .then("name one of them after --session")
+    })
+}
+
+fn hosts<'a>(wanted: &Wanted, session: &'a Session) -> Result<Vec<&'a ProfileFile>, Problem> {
+    let Some(pattern) = &wanted.host else { return Ok(session.files.iter().collect()) };
+    let pattern = regex::Regex::new(pattern).map_err(|_| {
+        Problem::new(Exit::Usage, format!("--host is not a regular expression: {pattern}"))
+            .then("found a pattern that cannot be read")
+            .then("escape special characters with a backslash")
+    })?;
+    let files: Vec<&ProfileFile> = session.files.iter().filter(|file| pattern.is_match(&file.host)).collect();
+    if files.is_empty() {
+        let names = session.files.iter().map(|file| file.host.as_str());
+        return Err(Problem::new(Exit::Usage, format!("no host matches `{pattern}`"))
+            .then(format!("found {}", listed(names)))
+            .then("mend the pattern after --host"));
+    }
+    Ok(files)
+}
+
+/// The first ten of many names.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let shown = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(10) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Nothing to read: what was looked for, what was found instead, what to do.
+fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
+    let paths: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
+    let problem = Problem::new(Exit::Nothing, format!("no profile in {}", paths.join(", ")));
+    let instead: Vec<String> =
+        found.others.iter().map(|(kind, (count, example))| lookalike(*kind, *count, example)).collect();
+    let instead = match (&instead[..], found.folders) {
+        ([], 0) => "found nothing there".to_owned(),
+        ([], folders) => format!("found no file in {}", plural(folders, "folder", "folders")),
+        (found, _) => format!("found {}", found.join(", ")),
+    };
+    let problem = problem.then(instead).then(
+        "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), or a folder that holds one",
+    );
+    let problem = if found.gave_up {
+        problem.hint("there was too much to look at; name a folder closer to the profile")
+    } else {
+        problem
+    };
+    found.others.keys().filter_map(|kind| hint(*kind)).fold(problem, Problem::hint)
+}
+
+fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
+    let named = |one: &str, many: &str| format!("{} ({})", plural(count, one, many), example.display());
+    match kind {
+        Lookalike::EventFile => named("TensorBoard event file", "TensorBoard event files"),
+        Lookalike::NsightSystemsReport => named("Nsight Systems report", "Nsight Systems reports"),
+        Lookalike::Database => named("SQLite database", "SQLite databases"),
+        Lookalike::NsightComputeReport => named("Nsight Compute report", "Nsight Compute reports"),
+        Lookalike::ToolResult => named("result of another tool", "results of other tools"),
+        Lookalike::Empty => named("empty file", "empty files"),
+        Lookalike::Unreadable => named("file that cannot be opened", "files that cannot be opened"),
+        Lookalike::Other => named("file of another kind", "files of other kinds"),
+    }
+}
+
+fn hint(kind: Lookalike) -> Option<&'static str> {
+    match kind {
+        Lookalike::EventFile => Some(
+            "event files hold scalars, not profiles; a profile lies in plugins/profile beside them once the \
+             TensorBoard callback ran with profile_batch, or tf.profiler.experimental.start was called",
+        ),
+        Lookalike::NsightSystemsReport => Some(
+            "an Nsight Systems report has to be whole to be exported; export it with `nsys export --type sqlite` \
+             and give the .sqlite file",
+        ),
+        Lookalike::NsightComputeReport => Some(
+            "compressed Nsight Compute reports have to be unpacked first: `zstd -d report.ncu-repz -o \
+             report.ncu-rep`",
+        ),
+        Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
+        Lookalike::Database => {
+            Some("databases are read where `nsys export --type sqlite` wrote them; this one is another's")
+        }
+        Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! The main job: each host is read, looked at and let go; what is left is merged and judged.
+
+use rayon::prelude::*;
+use stepscope_analyze::Context;
+use stepscope_analyze::ops::{OpRow as OpResult, Where};
+use stepscope_diagnose::diagnose;
+use stepscope_diagnose::gather::{Gathered, HostPartial};
+use stepscope_render::report::{HealthRow, OpRow, Report, SourceRow};
+
+use crate::load::{Loaded, Looked, Profile};
+use crate::problem::{Exit, Problem};
+
+/// Ops that the report carries; the view has them all.
+const OPS: usize = 100;
+
+/// What is kept of one host.
+pub type HostLook = (SourceRow, HostPartial);
+
+/// Looks at one host of a process that ends soon.
+pub fn look(loaded: &Loaded) -> HostLook {
+    let context = Context::new(&loaded.trace, loaded.host.as_str());
+    let partial = HostPartial::of(&context);
+    // Tearing down millions of states costs time that nobody waits for gladly.
+    std::mem::forget(context);
+    (loaded.source_row(), partial)
+}
+
+/// Merges the hosts that were looked at and judges them.
+pub fn judge(looked: Looked<HostLook>, target: String) -> Result<(Report, Vec<Problem>), Problem> {
+    let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
+    let (hosts, problems) = looked.into_parts();
+    Ok((merge(hosts, session, sessions, target)?, problems))
+}
+
+/// The report on a profile that stays open.
+pub fn report(profile: &Profile, target: String) -> Result<Report, Problem> {
+    let hosts = profile.hosts.par_iter().map(|loaded| {
+        let context = Context::new(&loaded.trace, loaded.host.as_str());
+        (loaded.source_row(), HostPartial::of(&context))
+    });
+    merge(hosts.collect(), profile.session.clone(), profile.sessions.clone(), target)
+}
+
+fn merge(
+    hosts: Vec<HostLook>,
+    session: String,
+    sessions: Vec<String>,
+    target: String,
+) -> Result<Report, Problem> {
+    let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
+    let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
+    let Gathered { facts, issues, ops } = Gathered::finish(partials).ok_or_else(nothing)?;
+    let findings = diagnose(&facts);
+    Ok(Report {
+        target,
+        session,
+        sessions,
+        sources,
+        health: issues.iter().map(HealthRow::of).collect(),
+        summary: facts.summary,
+        ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
+        findings,
+    })
+}
+
+fn op_row(row: &OpResult) -> OpRow {
+    OpRow {
+        name: row.key.name.clone(),
+        op_type: row.key.kind.clone(),
+        on_device: row.key.side == Where::Device,
+        count: row.count,
+        total_ms: row.total_ms,
+        self_ms: row.self_ms,
+        fraction: row.fraction,
+    }
+}

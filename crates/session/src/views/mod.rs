@@ -1,0 +1,71 @@
+//! The views: one table each, from a profile's traces to what people read. A new view is one file with a [`View`] in
+//! it and one line in [`VIEWS`]; the command line and the page both find it there.
+
+mod devices;
+mod functions;
+mod health;
+mod inference;
+mod input;
+mod kernels;
+mod memory;
+mod ops;
+mod scopes;
+mod steps;
+
+use stepscope_render::{Style, Table};
+
+use crate::Profile;
+
+/// One table of a profile.
+#[derive(Debug)]
+pub struct View {
+    /// Its name: the command, and the table's `view`.
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub about: &'static str,
+    /// Examples and remarks for the command's help.
+    pub after_help: &'static str,
+    /// Computes and words the table. The style is for prose only; columns are dressed by whoever shows them.
+    pub table: fn(&Profile, Style) -> Table,
+}
+
+/// Another way to group a view's rows. The view's own way is called `name`.
+#[derive(Debug)]
+pub struct Grouping {
+    /// The view's name.
+    pub view: &'static str,
+    /// What this way is called.
+    pub by: &'static str,
+    /// Computes and words the table.
+    pub table: fn(&Profile, Style) -> Table,
+}
+
+/// Every view, in the order in which people read them.
+pub const VIEWS: &[View] = &[
+    steps::VIEW,
+    ops::VIEW,
+    kernels::VIEW,
+    scopes::VIEW,
+    functions::VIEW,
+    input::VIEW,
+    memory::VIEW,
+    devices::VIEW,
+    inference::VIEW,
+    health::VIEW,
+];
+
+/// Other ways to group a view's rows.
+pub const GROUPINGS: &[Grouping] = &[Grouping { view: "ops", by: "type", table: ops::by_type }];
+
+impl View {
+    /// The view of this name.
+    pub fn named(name: &str) -> Option<&'static View> {
+        VIEWS.iter().find(|view| view.name == name)
+    }
+
+    /// The other ways to group its rows.
+    pub fn groupings(&self) -> impl Iterator<Item = &'static Grouping> {
+        let name = self.name;
+        GROUPINGS.iter().filter(move |grouping| grouping.view == name)
+    }
+}

@@ -1,0 +1,43 @@
+//! Why a command ended early.
+
+use std::io;
+
+use stepscope_session::{Exit, Problem};
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// For the user to read.
+    Problem(Problem),
+    /// The output could not be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    pub(crate) fn into_problem(self) -> Problem {
+        match self {
+            Failure::Problem(problem) => problem,
+            Failure::Output(error) => Problem::new(Exit::Nothing, "cannot write the output")
+                .then(error.to_string())
+                .then("check the disk, or write somewhere else"),
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Failure::Problem(problem)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+impl From<stepscope_render::table::SelectError> for Failure {
+    fn from(error: stepscope_render::table::SelectError) -> Self {
+        Failure::Problem(Problem::new(Exit::Usage, error.to_string()))
+    }
+}
