@@ -7,7 +7,8 @@ use stepscope_render::Select;
 use stepscope_session::{Exit, Wanted};
 
 use crate::commands::{
-    CompareArgs, Exported, GateArgs, JournalArgs, ViewCommand, demo, export, info, report,
+    BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, RunArgs, ServeArgs,
+    ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -47,6 +48,11 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     Gate(GateArgs),
     Journal(JournalArgs),
+    Serve(ServeArgs),
+    Capture(CaptureArgs),
+    Run(RunArgs),
+    Monitor(MonitorArgs),
+    Bench(BenchArgs),
     Export(ExportArgs),
 }
 
@@ -60,6 +66,11 @@ impl Command {
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),
+            Command::Serve(args) => args.run(terminal),
+            Command::Capture(args) => args.run(terminal),
+            Command::Run(args) => args.run(terminal),
+            Command::Monitor(args) => args.run(terminal),
+            Command::Bench(args) => args.run(terminal),
             Command::Export(args) => {
                 let ExportArgs { source, to, output } = args;
                 export::run(&source.wanted(), to, output.as_deref(), terminal)

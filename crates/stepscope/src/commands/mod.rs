@@ -1,17 +1,27 @@
 //! The commands, one file each. Views are the commands that show one table: `stepscope_session::views` lists them, and
 //! they share their options, their loading and their output in [`view`].
 
+mod bench;
+mod capture;
 mod compare;
 pub(crate) mod demo;
 pub(crate) mod export;
 mod gate;
 pub(crate) mod info;
 mod journal;
+mod monitor;
 pub(crate) mod report;
+mod run;
+mod serve;
 mod view;
 
+pub(crate) use bench::BenchArgs;
+pub(crate) use capture::CaptureArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use export::Exported;
 pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
+pub(crate) use monitor::MonitorArgs;
+pub(crate) use run::RunArgs;
+pub(crate) use serve::ServeArgs;
 pub(crate) use view::ViewCommand;
