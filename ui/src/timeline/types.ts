@@ -1,0 +1,137 @@
+/** What the server says about a session's timeline: the shapes of `crates/serve/API.md`. Times are nanoseconds from the origin. */
+
+export interface Process {
+  id: number;
+  host: number;
+  name: string;
+  kind: "host" | "device" | "other";
+}
+
+export interface Track {
+  id: number;
+  process: number;
+  name: string;
+  kind: "thread" | "stream" | "async" | "counter" | "derived";
+  rows: number;
+  events: number;
+  start_ns: number;
+  end_ns: number;
+  busy_ns: number;
+  min?: number | null;
+  max?: number | null;
+}
+
+export interface Step {
+  index: number;
+  host: number;
+  name: string;
+  start_ns: number;
+  end_ns: number;
+  counted: boolean;
+}
+
+export interface Timeline {
+  origin_unix_ns: string | null;
+  start_ns: number;
+  end_ns: number;
+  hosts: string[];
+  processes: Process[];
+  tracks: Track[];
+  steps: Step[];
+  origin: "marker" | "inferred" | "none";
+}
+
+export interface Category {
+  key: string;
+  title: string;
+  about: string;
+  color: string;
+}
+
+/** An event as search, neighbours and clicks return it. `category` is an index into the categories, 255 or null for none. */
+export interface Hit {
+  track: number;
+  event: number;
+  name: string;
+  row: number;
+  category: number | string | null;
+  start_ns: number;
+  dur_ns: number;
+}
+
+export interface EventRef {
+  track: number;
+  event: number;
+  name: string;
+}
+
+export interface Flow extends EventRef {
+  direction: "in" | "out";
+  kind: string;
+  row: number;
+  start_ns: number;
+  dur_ns: number;
+}
+
+export interface EventDetails extends EventRef {
+  category: number | string | null;
+  start_ns: number;
+  dur_ns: number;
+  self_ns: number;
+  row: number;
+  depth: number;
+  thread: string;
+  process: string;
+  host: string;
+  step: number | null;
+  args: { key: string; value: string | number | boolean }[];
+  parents: EventRef[];
+  flows: Flow[];
+}
+
+export interface SearchAnswer {
+  total: number;
+  names: number;
+  hits: Hit[];
+  density: number[];
+}
+
+export interface AreaRow {
+  name: string;
+  category: number | string | null;
+  count: number;
+  total_ns: number;
+  average_ns: number;
+  self_ns: number;
+  min_ns: number;
+  max_ns: number;
+}
+
+export interface FlameBox {
+  name: string;
+  category: number | string | null;
+  depth: number;
+  start: number;
+  total_ns: number;
+  count: number;
+}
+
+export interface AreaAnswer {
+  rows: AreaRow[];
+  events: number;
+  flame: FlameBox[];
+  span_ns: number;
+}
+
+export interface Overview {
+  start_ns: number;
+  end_ns: number;
+  buckets: number;
+  categories: Record<string, number[]>;
+}
+
+/** A stretch of time. */
+export interface Span {
+  start: number;
+  end: number;
+}
