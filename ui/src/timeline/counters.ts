@@ -1,0 +1,105 @@
+/** Counters as areas: a value holds until the next sample; between a bucket's least and greatest value the area is paler. */
+import { bucketPx, eachPart, type Scene, slotTop, tileX } from "./scene";
+import { tileNs } from "./view";
+import type { Theme } from "./theme";
+import type { Track } from "./types";
+
+const HEADROOM = 2;
+
+/** One counter's values by pixel column; re-used from frame to frame. */
+class Columns {
+  low = new Float64Array(0);
+  high = new Float64Array(0);
+
+  reset(width: number): void {
+    if (this.low.length < width) {
+      this.low = new Float64Array(width);
+      this.high = new Float64Array(width);
+    }
+    this.low.fill(Number.NaN, 0, width);
+    this.high.fill(Number.NaN, 0, width);
+  }
+
+  put(x: number, low: number, high: number): void {
+    const before = this.low[x] as number;
+    this.low[x] = Number.isNaN(before) ? low : Math.min(before, low);
+    const above = this.high[x] as number;
+    this.high[x] = Number.isNaN(above) ? high : Math.max(above, high);
+  }
+}
+
+const columns = new Columns();
+
+export function drawCounters(context: CanvasRenderingContext2D, scene: Scene, tracks: readonly Track[], theme: Theme): void {
+  for (const slot of scene.slots) {
+    const track = tracks[slot];
+    if (track?.kind !== "counter" || (scene.layout.slots[slot * 4 + 1] as number) < 10) continue;
+    drawCounter(context, scene, slot, track, theme);
+  }
+}
+
+function fill(scene: Scene, slot: number, width: number): void {
+  columns.reset(width);
+  let value = Number.NaN;
+  let reached = 0;
+  // A value holds over columns without samples, so columns are filled up to each sample with what came before.
+  const hold = (to: number) => {
+    for (; reached < Math.min(to, width); reached += 1) if (!Number.isNaN(value) && Number.isNaN(columns.low[reached] as number)) columns.put(reached, value, value);
+  };
+  eachPart(scene, slot, (part, left, right) => {
+    const { at, minimum, maximum, level, tile } = part.chunk;
+    scene.store.touch(part.chunk);
+    const origin = tileX(scene, level, tile);
+    const scale = bucketPx(scene, level);
+    for (let i = part.sampleFirst; i < part.sampleFirst + part.sampleCount; i += 1) {
+      const x = Math.floor(origin + (at[i] as number) * scale);
+      if (x >= right || x >= width) break;
+      hold(x);
+      value = maximum[i] as number;
+      if (x >= Math.max(0, Math.floor(left))) columns.put(x, minimum[i] as number, value);
+    }
+    hold(Math.round(right));
+  });
+}
+
+function drawCounter(context: CanvasRenderingContext2D, scene: Scene, slot: number, track: Track, theme: Theme): void {
+  const width = Math.ceil(scene.width);
+  fill(scene, slot, width);
+  const top = slotTop(scene, slot) + HEADROOM;
+  const height = (scene.layout.slots[slot * 4 + 1] as number) - HEADROOM;
+  const least = Math.min(0, track.min ?? 0);
+  const most = Math.max(least + Number.MIN_VALUE, track.max ?? 1);
+  const y = (value: number) => top + height * (1 - (value - least) / (most - least || 1));
+  context.fillStyle = theme.counter;
+  for (const [pale, values] of [[true, columns.high], [false, columns.low]] as const) {
+    context.globalAlpha = pale ? 0.35 : 0.55;
+    context.beginPath();
+    let from = 0;
+    for (let x = 1; x <= width; x += 1) {
+      if (x < width && Object.is(values[x], values[from])) continue;
+      const value = values[from] as number;
+      if (!Number.isNaN(value)) {
+        const edge = y(value);
+        context.rect(from, edge, x - from, Math.max(1, top + height - edge));
+      }
+      from = x;
+    }
+    context.fill();
+  }
+  context.globalAlpha = 1;
+}
+
+/** A counter's least and greatest value at a moment: of its bucket, else what held then. */
+export function counterAt(scene: Scene, slot: number, ns: number): { low: number; high: number } | null {
+  const tile = Math.floor(ns / tileNs(scene.level));
+  for (let back = tile; back >= scene.first; back -= 1) {
+    const part = scene.store.part(scene.level, back, slot);
+    if (!part) return null;
+    const { at, minimum, maximum } = part.chunk;
+    const bucket = (ns / tileNs(scene.level) - back) * 1024;
+    for (let i = part.sampleFirst + part.sampleCount - 1; i >= part.sampleFirst; i -= 1) {
+      if ((at[i] as number) <= bucket) return { low: minimum[i] as number, high: maximum[i] as number };
+    }
+  }
+  return null;
+}

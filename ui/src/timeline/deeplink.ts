@@ -1,0 +1,90 @@
+/**
+ * The part of the address that belongs to the timeline, so that a link shows another person the same picture. Pure:
+ * writing and reading again gives the same state; what cannot be read is left out, never an error.
+ */
+import type { ColorMode } from "./colors";
+import { emptyArrangement, type Arrangement } from "./layout";
+import type { Span } from "./types";
+
+export interface LinkState {
+  window: Span | null;
+  /** The selected event. */
+  selected: { track: number; event: number } | null;
+  area: (Span & { tracks: number[] }) | null;
+  marks: Span[];
+  arrangement: Arrangement;
+  mode: ColorMode;
+  search: string;
+  /** What a finding points at: marked softly, and shown when no window is given. */
+  place: Span | null;
+}
+
+export type Query = Record<string, string>;
+
+/** The keys this page writes; others in the address are none of its business. */
+export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "order", "color", "q", "from", "to"] as const;
+
+export function write(state: LinkState): Query {
+  const { arrangement } = state;
+  const order = [...arrangement.order].map(([process, ids]) => `${process}:${ids.join(".")}`);
+  return {
+    view: state.window ? span(state.window) : "",
+    sel: state.selected ? `${state.selected.track}.${state.selected.event}` : "",
+    area: state.area ? `${span(state.area)}~${state.area.tracks.join(".")}` : "",
+    marks: state.marks.map(span).join("!"),
+    fold: [...arrangement.toggled].join("."),
+    pin: arrangement.pinned.join("."),
+    filter: arrangement.filter,
+    order: order.join("!"),
+    color: state.mode === "name" ? "name" : "",
+    q: state.search,
+    from: state.place ? number(state.place.start) : "",
+    to: state.place ? number(state.place.end) : "",
+  };
+}
+
+export function read(query: Query): LinkState {
+  const arrangement: Arrangement = {
+    ...emptyArrangement(),
+    toggled: new Set((query.fold ?? "").split(".").filter((key) => /^[pt]\d+$/.test(key))),
+    pinned: ids(query.pin ?? ""),
+    filter: query.filter ?? "",
+  };
+  for (const entry of (query.order ?? "").split("!")) {
+    const [process, list] = entry.split(":");
+    if (process && list && /^\d+$/.test(process)) arrangement.order.set(Number(process), ids(list));
+  }
+  const selected = /^(\d+)\.(\d+)$/.exec(query.sel ?? "");
+  const [from, to, tracks] = (query.area ?? "").split("~");
+  const area = readSpan(`${from}~${to}`);
+  return {
+    window: readSpan(query.view ?? ""),
+    selected: selected ? { track: Number(selected[1]), event: Number(selected[2]) } : null,
+    area: area ? { ...area, tracks: ids(tracks ?? "") } : null,
+    marks: (query.marks ?? "").split("!").map(readSpan).filter((s) => s !== null),
+    arrangement,
+    mode: query.color === "name" ? "name" : "category",
+    search: query.q ?? "",
+    place: readSpan(`${query.from ?? ""}~${query.to ?? query.from ?? ""}`),
+  };
+}
+
+/** Nanoseconds with at most three digits behind the point: picoseconds. */
+function number(ns: number): string {
+  return String(Math.round(ns * 1000) / 1000);
+}
+
+function span({ start, end }: Span): string {
+  return `${number(start)}~${number(end)}`;
+}
+
+function readSpan(text: string): Span | null {
+  const match = /^(-?[\d.]+(?:e[+-]?\d+)?)~(-?[\d.]+(?:e[+-]?\d+)?)$/i.exec(text);
+  if (!match) return null;
+  const [start, end] = [Number(match[1]), Number(match[2])];
+  return Number.isFinite(start) && Number.isFinite(end) && end >= start ? { start, end } : null;
+}
+
+function ids(text: string): number[] {
+  return text.split(".").filter((id) => /^\d+$/.test(id)).map(Number);
+}

@@ -1,0 +1,65 @@
+/** What a renderer needs to draw one frame, and what every renderer can do. */
+import type { ColorMode, Palette } from "./colors";
+import type { Layout } from "./layout";
+import type { TileStore } from "./store";
+import type { Chunk, Part } from "./tiles";
+import type { Span } from "./types";
+import { bucketNs, tileNs } from "./view";
+
+export interface Scene {
+  /** Size of the plot in CSS pixels, and device pixels per CSS pixel. */
+  width: number;
+  height: number;
+  ratio: number;
+  window: Span;
+  level: number;
+  first: number;
+  last: number;
+  layout: Layout;
+  scroll: number;
+  /** Slots in sight. */
+  slots: number[];
+  store: TileStore;
+  palette: Palette;
+  mode: ColorMode;
+  /** True while a search dims what does not match. */
+  dim: boolean;
+}
+
+export interface Renderer {
+  readonly kind: "webgl" | "canvas";
+  draw(scene: Scene): void;
+  forget(chunk: Chunk): void;
+  dispose(): void;
+}
+
+/** The least a span is drawn with: what is rare stays visible. */
+export const FLOOR_ALPHA = 0.3;
+/** What a search leaves of spans that do not match. */
+export const DIM_ALPHA = 0.16;
+
+/** Where a tile begins on the screen (in CSS pixels) and how wide its buckets are. */
+export function tileX(scene: Scene, level: number, tile: number): number {
+  return ((tile * tileNs(level) - scene.window.start) / (scene.window.end - scene.window.start)) * scene.width;
+}
+
+export function bucketPx(scene: Scene, level: number): number {
+  return (bucketNs(level) / (scene.window.end - scene.window.start)) * scene.width;
+}
+
+/** Calls `draw` with each part that belongs on the screen for a slot, and the pixels of the plot it may fill. */
+export function eachPart(scene: Scene, slot: number, draw: (part: Part, left: number, right: number) => void): void {
+  for (let tile = scene.first; tile <= scene.last; tile += 1) {
+    const left = tileX(scene, scene.level, tile);
+    const right = tileX(scene, scene.level, tile + 1);
+    const part = scene.store.part(scene.level, tile, slot);
+    if (part) draw(part, left, right);
+    else scene.store.substitute(scene.level, tile, slot, (other) => draw(other, left, right));
+  }
+}
+
+/** Top of a slot's first row on the plot in CSS pixels. */
+export function slotTop(scene: Scene, slot: number): number {
+  const y = scene.layout.slots[slot * 4] as number;
+  return (scene.layout.slots[slot * 4 + 3] as number) === 1 ? y : y - scene.scroll + scene.layout.pinnedHeight;
+}

@@ -1,0 +1,110 @@
+/** What people picked: an event, an area of time and tracks, marks they keep; and how these are drawn over the spans. */
+import { locate } from "./flows";
+import { duration } from "./format";
+import { itemAt, type Layout } from "./layout";
+import type { Scene } from "./scene";
+import type { Theme } from "./theme";
+import type { Span, Timeline } from "./types";
+import { xAt } from "./view";
+
+/** Time × tracks. */
+export interface Area extends Span {
+  tracks: number[];
+}
+
+/** A span on a row, to be outlined. */
+export interface Outline extends Span {
+  slot: number;
+  row: number;
+}
+
+/** Tracks between two heights of the plot (CSS pixels), in their order; a folded process brings all its tracks. */
+export function tracksBetween(timeline: Timeline, layout: Layout, scroll: number, y0: number, y1: number): number[] {
+  const [top, bottom] = y0 < y1 ? [y0, y1] : [y1, y0];
+  const tracks: number[] = [];
+  for (const item of layout.items) {
+    const y = item.pinned ? item.y : item.y - scroll + layout.pinnedHeight;
+    if (y > bottom || y + item.height < top) continue;
+    if (item.kind === "track") tracks.push(item.id);
+    else if (item.kind === "process" && item.folded) {
+      for (const track of timeline.tracks) if (track.process === item.id) tracks.push(track.id);
+    }
+  }
+  return tracks;
+}
+
+/** The item at a height of the plot, pinned part first. */
+export function itemAtPlot(layout: Layout, scroll: number, y: number) {
+  return y < layout.pinnedHeight ? itemAt(layout, y, true) : itemAt(layout, y - layout.pinnedHeight + scroll, false);
+}
+
+export function drawOutline(context: CanvasRenderingContext2D, scene: Scene, timeline: Timeline, outline: Outline, color: string, strong: boolean): void {
+  const place = locate(scene, timeline, outline.slot, outline.row);
+  if (place.hidden) return;
+  const left = Math.max(-10, xAt(scene.window, outline.start, scene.width));
+  const right = Math.min(scene.width + 10, xAt(scene.window, outline.end, scene.width));
+  if (right < -5 || left > scene.width + 5) return;
+  const x = Math.floor(left);
+  const width = Math.max(2, Math.round(right) - x);
+  context.lineWidth = strong ? 2 : 1;
+  context.strokeStyle = color;
+  const out = strong ? 1 : 0.5;
+  context.strokeRect(x - (width <= 3 ? out : 0) + (strong ? 0 : 0.5), place.y - out + (strong ? 0 : 0.5), width, place.height + (strong ? out : 0) - (strong ? 0 : 1));
+}
+
+export function drawArea(context: CanvasRenderingContext2D, scene: Scene, timeline: Timeline, area: Area, slotOf: ReadonlyMap<number, number>, theme: Theme): void {
+  const left = Math.max(-2, Math.round(xAt(scene.window, area.start, scene.width)));
+  const right = Math.min(scene.width + 2, Math.round(xAt(scene.window, area.end, scene.width)));
+  if (right < left) return;
+  context.fillStyle = theme.area;
+  let top = Infinity;
+  let bottom = -Infinity;
+  for (const id of area.tracks) {
+    const slot = slotOf.get(id);
+    if (slot === undefined) continue;
+    const item = scene.layout.items.find((i) => i.kind === "track" && i.slot === slot);
+    const place = item ?? scene.layout.items.find((i) => i.kind === "process" && i.id === timeline.tracks[slot]?.process);
+    if (!place) continue;
+    const y = place.pinned ? place.y : Math.max(scene.layout.pinnedHeight, place.y - scene.scroll + scene.layout.pinnedHeight);
+    const end = (place.pinned ? place.y : place.y - scene.scroll + scene.layout.pinnedHeight) + place.height;
+    if (end <= y || (!item && end <= bottom)) continue;
+    context.fillRect(left, y, Math.max(1, right - left), end - y);
+    top = Math.min(top, y);
+    bottom = Math.max(bottom, end);
+  }
+  context.fillStyle = theme.accent;
+  for (const x of [left, right]) context.fillRect(x, 0, 1, scene.height);
+  if (top < bottom) caption(context, theme, (left + right) / 2, Math.max(2, top) + 9, duration(area.end - area.start));
+}
+
+/** A mark: a band over all tracks with its duration. A soft one is what a link pointed at. */
+export function drawMark(context: CanvasRenderingContext2D, scene: Scene, mark: Span, theme: Theme, soft: boolean, lane: number): void {
+  const left = Math.max(-2, Math.round(xAt(scene.window, mark.start, scene.width)));
+  const right = Math.min(scene.width + 2, Math.round(xAt(scene.window, mark.end, scene.width)));
+  if (right < 0 || left > scene.width) return;
+  context.fillStyle = theme.mark;
+  context.globalAlpha = soft ? 0.1 : 0.16;
+  context.fillRect(left, 0, Math.max(1, right - left), scene.height);
+  context.globalAlpha = soft ? 0.5 : 0.9;
+  context.fillRect(left, 0, 1, scene.height);
+  context.fillRect(Math.max(left, right - 1), 0, 1, scene.height);
+  context.globalAlpha = 1;
+  if (!soft) caption(context, theme, Math.max(40, Math.min(scene.width - 40, (Math.max(0, left) + Math.min(scene.width, right)) / 2)), scene.height - 12 - (lane % 3) * 18, duration(mark.end - mark.start), theme.mark);
+}
+
+function caption(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, text: string, edge = theme.accent): void {
+  context.font = "600 11px system-ui, sans-serif";
+  const width = context.measureText(text).width + 12;
+  context.fillStyle = theme.back;
+  context.strokeStyle = edge;
+  context.lineWidth = 1;
+  context.beginPath();
+  context.roundRect(Math.round(x - width / 2) + 0.5, Math.round(y - 8) + 0.5, Math.round(width), 16, 4);
+  context.fill();
+  context.stroke();
+  context.fillStyle = theme.ink;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(text, x, y + 0.5);
+  context.textAlign = "left";
+}
