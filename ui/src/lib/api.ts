@@ -1,0 +1,168 @@
+/**
+ * The client of the server's API (`crates/serve/API.md`).
+ *
+ * Every question goes through `ask`: it repeats a question whose session is still being opened (202) and tells
+ * `progress` how far it is, turns whatever goes wrong into a `Problem`, and stops when its signal says so. Answers
+ * about a session never change, so they are kept, for the few sessions looked at last.
+ */
+import { writable } from "svelte/store";
+import type {
+  Category, Comparison, Info, MemoryAt, Progress, Report, Sessions, View,
+} from "./types";
+
+/** What went wrong, in the server's words or in ours. */
+export class Problem extends Error {
+  constructor(
+    readonly what: string,
+    readonly found = "",
+    readonly todo = "",
+    readonly hints: string[] = [],
+    /** The HTTP status; 0 when the server was not reached. */
+    readonly status = 0,
+  ) {
+    super(what);
+  }
+}
+
+/** How far the sessions that are being opened have come, by id. */
+export const progress = writable<ReadonlyMap<number, Progress>>(new Map());
+
+/** Sessions whose answers are kept. */
+const KEPT_SESSIONS = 4;
+/** Shortest time between two questions about a session that is still being opened, in milliseconds. */
+const REPEAT_MS = 40;
+
+const kept = new Map<number, Map<string, unknown>>();
+const token = new URLSearchParams(globalThis.location?.search ?? "").get("token");
+
+/** Anything thrown, as a problem. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const found = error instanceof Error ? error.message : String(error);
+  return new Problem("This part of the page failed", found, "Try again; the other pages are not affected.");
+}
+
+/** The headers that every request carries. */
+export function headers(): HeadersInit {
+  return token === null ? {} : { "x-stepscope-token": token };
+}
+
+/** Asks the server; `path` begins behind `/api/`. */
+export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const session = sessionOf(path);
+  try {
+    for (;;) {
+      const response = await reach(`api/${path}`, signal);
+      if (response.status !== 202) return (await read(response)) as T;
+      const body = (await response.json()) as { loading: Progress };
+      if (session !== null) tell(session, body.loading);
+      await pause(REPEAT_MS, signal);
+    }
+  } finally {
+    if (session !== null) tell(session, null);
+  }
+}
+
+/** The same, for what never changes while the session is open. */
+export async function askOnce<T>(session: number, path: string, signal?: AbortSignal): Promise<T> {
+  const whole = `s/${session}/${path}`;
+  const known = kept.get(session)?.get(whole);
+  if (known !== undefined) return known as T;
+  const answer = await ask<T>(whole, signal);
+  keep(session, whole, answer);
+  return answer;
+}
+
+function keep(session: number, path: string, answer: unknown): void {
+  const answers = kept.get(session) ?? new Map<string, unknown>();
+  answers.set(path, answer);
+  // Set anew, so that the session looked at last stands last.
+  kept.delete(session);
+  kept.set(session, answers);
+  while (kept.size > KEPT_SESSIONS) {
+    const oldest = kept.keys().next().value;
+    if (oldest !== undefined) kept.delete(oldest);
+  }
+}
+
+/** Forgets what is known of a session, e.g. before trying again. */
+export function forget(session: number): void {
+  kept.delete(session);
+}
+
+function sessionOf(path: string): number | null {
+  const match = /^s\/(\d+)\//.exec(path);
+  return match ? Number(match[1]) : null;
+}
+
+async function reach(url: string, signal?: AbortSignal): Promise<Response> {
+  try {
+    return await fetch(url, { headers: headers(), signal: signal ?? null });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Problem(
+      "The server does not answer",
+      "stepscope serve was probably stopped",
+      "Start it again and reload this page.",
+    );
+  }
+}
+
+async function read(response: Response): Promise<unknown> {
+  if (response.ok) return response.json();
+  const body = (await response.json().catch(() => null)) as { error?: Partial<Problem> } | null;
+  const { what, found, todo, hints } = body?.error ?? {};
+  throw new Problem(
+    what ?? `The server answered with ${response.status}`,
+    found ?? "",
+    todo ?? "",
+    hints ?? [],
+    response.status,
+  );
+}
+
+function tell(session: number, state: Progress | null): void {
+  progress.update((all) => {
+    if (state === null && !all.has(session)) return all;
+    const next = new Map(all);
+    if (state === null) next.delete(session);
+    else next.set(session, state);
+    return next;
+  });
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** A query string of what is set. */
+function query(values: Record<string, string | number | undefined>): string {
+  const pairs = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
+  return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs.map(([key, value]) => [key, String(value)]))}`;
+}
+
+export const api = {
+  sessions: (signal?: AbortSignal) => ask<Sessions>("sessions", signal),
+  categories: (signal?: AbortSignal) => ask<Category[]>("categories", signal),
+  report: (session: number, signal?: AbortSignal) => askOnce<Report>(session, "report", signal),
+  info: (session: number, signal?: AbortSignal) => askOnce<Info>(session, "info", signal),
+  view: <M = Record<string, unknown>>(session: number, name: string, by?: string, signal?: AbortSignal) =>
+    askOnce<View<M>>(session, `view/${name}${query({ by })}`, signal),
+  memoryAt: (session: number, allocator: number, ns: number, signal?: AbortSignal) =>
+    ask<MemoryAt>(`s/${session}/memory_at${query({ allocator, t_ns: Math.round(ns) })}`, signal),
+  compare: (base: number, against: number, signal?: AbortSignal) =>
+    ask<Comparison>(`compare${query({ base, new: against })}`, signal),
+  /** Where a view can be downloaded; a link cannot carry a header, so the token goes along in the address. */
+  csv: (session: number, name: string, by?: string) =>
+    `api/s/${session}/csv/${name}${query({ by, token: token ?? undefined })}`,
+};

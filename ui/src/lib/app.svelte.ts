@@ -1,0 +1,116 @@
+/** What the whole page shares: the address, the sessions, the categories, the theme. */
+import { api, problemOf, type Problem } from "./api";
+import * as route from "./route";
+import type { Page, Query, Route } from "./route";
+import type { Category, Session, Sessions } from "./types";
+
+/** How often to look for new sessions, in milliseconds. */
+const POLL_MS = 4000;
+
+export type Theme = "auto" | "light" | "dark";
+
+class App {
+  route = $state.raw<Route>(route.parse(location.hash));
+  listed = $state.raw<Sessions | null>(null);
+  problem = $state.raw<Problem | null>(null);
+  categories = $state.raw<Category[]>([]);
+  theme = $state.raw<Theme>(storedTheme());
+  /** Rises whenever colours change; charts that paint their own pixels read it. */
+  repaint = $state(0);
+  /** The newest session that was there when the page was opened or that was looked at since. */
+  #seen = $state(-1);
+
+  sessions = $derived(this.listed?.sessions ?? []);
+  session = $derived.by(() => this.#chosen());
+  colors = $derived(new Map(this.categories.map((category) => [category.key, category])));
+  appeared = $derived(this.sessions.find((session) => session.appeared && session.id > this.#seen && session.id !== this.session?.id));
+
+  #chosen(): Session | undefined {
+    if (this.route.session !== "") return route.find(this.route.session, this.sessions);
+    return this.sessions.find((session) => session.id === this.listed?.current) ?? this.sessions[0];
+  }
+
+  /** An address within the page; the session that is shown unless told otherwise. */
+  link(page: Page, query: Query = {}, session: Session | undefined = this.session): string {
+    return route.format({ session: session ? route.keyOf(session, this.sessions) : "", page, query });
+  }
+
+  go(page: Page, query: Query = {}, session: Session | undefined = this.session): void {
+    location.hash = this.link(page, query, session);
+  }
+
+  /** Changes the query without a new entry in the history. */
+  setQuery(query: Query): void {
+    const hash = this.link(this.route.page, query);
+    if (hash === location.hash) return;
+    history.replaceState(null, "", hash);
+    this.route = route.parse(hash);
+  }
+
+  dismissAppeared(): void {
+    this.#seen = Math.max(this.#seen, ...this.sessions.map((session) => session.id));
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const listed = await api.sessions();
+      if (this.listed === null) this.#seen = Math.max(-1, ...listed.sessions.map((session) => session.id));
+      if (JSON.stringify(listed) !== JSON.stringify(this.listed)) this.listed = listed;
+      this.problem = null;
+    } catch (error) {
+      this.problem = problemOf(error);
+    }
+  }
+
+  /** Follows the address bar, the server's sessions and the system's colours until the page is closed. */
+  start(): void {
+    addEventListener("hashchange", () => (this.route = route.parse(location.hash)));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint++);
+    applyTheme(this.theme);
+    void this.refresh();
+    void api.categories().then((categories) => (this.categories = categories), () => undefined);
+    setInterval(() => {
+      if (!document.hidden) void this.refresh();
+    }, POLL_MS);
+  }
+
+  nextTheme(): void {
+    const dark = isDark();
+    this.theme = this.theme === "auto" ? (dark ? "light" : "dark") : "auto";
+    try {
+      if (this.theme === "auto") localStorage.removeItem("stepscope.theme");
+      else localStorage.setItem("stepscope.theme", this.theme);
+    } catch {
+      // Storage may be forbidden; the choice then lasts as long as the page.
+    }
+    applyTheme(this.theme);
+    this.repaint++;
+  }
+}
+
+function storedTheme(): Theme {
+  try {
+    const stored = localStorage.getItem("stepscope.theme");
+    return stored === "light" || stored === "dark" ? stored : "auto";
+  } catch {
+    return "auto";
+  }
+}
+
+function applyTheme(theme: Theme): void {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+/** Are the colours dark now? */
+export function isDark(): boolean {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** A colour or other variable of the style sheet. */
+export function cssVar(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export const app = new App();

@@ -1,0 +1,94 @@
+/** What a table does with its rows: filter, sort, the window that is drawn, and copies for a spreadsheet. */
+import type { Column, Value } from "./types";
+
+export interface Sorting {
+  key: string;
+  descending: boolean;
+}
+
+/** Row numbers whose text contains `text`, case aside; `/…/` is a regular expression. All rows when it is empty. */
+export function matching(columns: readonly Column[], rows: number, text: string): Uint32Array {
+  const all = Uint32Array.from({ length: rows }, (_, row) => row);
+  const test = matcher(text.trim());
+  if (!test) return all;
+  const texts = columns.filter((column) => column.format === "name" || column.format === "text");
+  return all.filter((row) => texts.some((column) => {
+    const value = column.values[row];
+    return typeof value === "string" && test(value);
+  }));
+}
+
+function matcher(text: string): ((value: string) => boolean) | null {
+  if (text === "") return null;
+  const pattern = /^\/(.+)\/$/.exec(text)?.[1];
+  if (pattern !== undefined) {
+    try {
+      const regex = new RegExp(pattern, "i");
+      return (value) => regex.test(value);
+    } catch {
+      // Still being typed: taken literally until it is whole.
+    }
+  }
+  const lower = text.toLowerCase();
+  return (value) => value.toLowerCase().includes(lower);
+}
+
+/** The same rows in the order of a column; equal ones keep theirs, and what is not known comes last either way. */
+export function sorted(rows: Uint32Array, column: Column | undefined, descending: boolean): Uint32Array {
+  if (!column) return rows;
+  const { values } = column;
+  const sign = descending ? -1 : 1;
+  const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+  return Uint32Array.from(rows).sort((a, b) => {
+    const [left, right] = [values[a] ?? null, values[b] ?? null];
+    if (left === null || right === null) return (left === null ? 1 : 0) - (right === null ? 1 : 0) || a - b;
+    return sign * compare(left, right, natural) || a - b;
+  });
+}
+
+function compare(left: NonNullable<Value>, right: NonNullable<Value>, natural: Intl.Collator): number {
+  if (typeof left === "number" && typeof right === "number") return left - right;
+  if (typeof left === "boolean" && typeof right === "boolean") return Number(left) - Number(right);
+  return natural.compare(String(left), String(right));
+}
+
+export interface Window {
+  /** The first row that is drawn. */
+  first: number;
+  /** Behind the last row that is drawn. */
+  end: number;
+  /** Empty space above and below, in pixels. */
+  above: number;
+  below: number;
+}
+
+/** The rows to draw, a few more than can be seen, so that scrolling shows no gap. */
+export function visible(rows: number, height: number, scrolled: number, viewport: number, spare = 12): Window {
+  const first = Math.max(0, Math.min(rows, Math.floor(scrolled / height) - spare));
+  const end = Math.max(first, Math.min(rows, Math.ceil((scrolled + viewport) / height) + spare));
+  return { first, end, above: first * height, below: (rows - end) * height };
+}
+
+/** Where to scroll so that a row can be seen whole below a head of `head` pixels; `scrolled` where it can already. */
+export function reveal(row: number, height: number, scrolled: number, viewport: number, head: number): number {
+  const [top, bottom] = [row * height, (row + 1) * height];
+  if (top < scrolled) return top;
+  const room = viewport - head;
+  return bottom > scrolled + room ? bottom - room : scrolled;
+}
+
+/** Rows as tab-separated text with a line of titles, bare values. */
+export function tsv(columns: readonly Column[], rows: Iterable<number>): string {
+  const lines = [columns.map((column) => clean(column.title)).join("\t")];
+  for (const row of rows) lines.push(columns.map((column) => cell(column.values[row])).join("\t"));
+  return lines.join("\n");
+}
+
+function cell(value: Value | undefined): string {
+  if (value === null || value === undefined) return "";
+  return clean(typeof value === "object" ? JSON.stringify(value) : String(value));
+}
+
+function clean(text: string): string {
+  return text.replace(/[\t\r\n]+/g, " ");
+}
