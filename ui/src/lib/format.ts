@@ -15,7 +15,7 @@ export function count(value: number | null | undefined): string {
 export function short(value: number | null | undefined): string {
   if (!known(value)) return UNKNOWN;
   const size = Math.abs(value);
-  if (size === 0) return "0";
+  if (size < 1000 && Number.isInteger(value)) return String(value);
   if (size >= 1e15) return value.toExponential(2);
   if (size >= 1e12) return `${digits(value / 1e12)} T`;
   if (size >= 1e9) return `${digits(value / 1e9)} G`;
@@ -79,6 +79,7 @@ export function bytes(value: number | null | undefined): string {
 export function percent(value: number | null | undefined): string {
   if (!known(value)) return UNKNOWN;
   const share = value * 100;
+  if (share === 0) return "0 %";
   if (share > 0 && share < 0.05) return "< 0.1 %";
   if (share >= 99.95 && share < 100) return "> 99.9 %";
   return `${share.toFixed(1)} %`;
@@ -98,6 +99,11 @@ export function plural(number: number, one: string, many: string): string {
 export function title(id: string): string {
   const words = id.endsWith("-bound") ? id : id.replaceAll("-", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Text that stands as a sentence. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function known(value: number | null | undefined): value is number {

@@ -10,7 +10,7 @@ export interface Histogram {
   beyond: number;
 }
 
-const FEWEST = 8;
+const FEWEST = 16;
 const MOST = 48;
 
 /** Bins by the rule of Freedman and Diaconis, within reason. Far outliers go into the last bin. */

@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { find, format, keyOf, parse } from "./route";
+import type { Session } from "./types";
+
+const session = (id: number, name: string): Session => ({ id, name, path: "", hosts: [], bytes: 0, state: "ready", appeared: false });
+
+it("an address survives the way there and back", () => {
+  for (const name of ["2026_01_01_00_00_00", "a b/c?d#e&f=g", "run+1", "s", "ünïcode", "100%"]) {
+    const route = { session: name, page: "ops", query: { by: "type", q: "a&b=c /x" } } as const;
+    expect(parse(format(route))).toEqual(route);
+  }
+});
+
+it("a session without a name of its own goes by its number", () => {
+  const all = [session(0, "run"), session(1, "run"), session(2, "other")];
+  expect(all.map((one) => keyOf(one, all))).toEqual(["s/0", "s/1", "other"]);
+  expect(format({ session: "s/1", page: "steps" })).toBe("#/s/1/steps");
+  expect(parse("#/s/1/steps").session).toBe("s/1");
+  expect(find("s/1", all)?.id).toBe(1);
+  expect(find("other", all)?.id).toBe(2);
+  expect(find("gone", all)).toBeUndefined();
+});
+
+it("what cannot be read is the overview", () => {
+  expect(parse("")).toEqual({ session: "", page: "overview", query: {} });
+  expect(parse("#/run/nonsense?x=1")).toEqual({ session: "run", page: "overview", query: { x: "1" } });
+  expect(parse("#/%E0%A4%A/ops")).toEqual({ session: "%E0%A4%A", page: "ops", query: {} });
+});
+
+it("a session may be called s", () => expect(parse("#/s/overview")).toEqual({ session: "s", page: "overview", query: {} }));
