@@ -61,6 +61,8 @@ export class TileStore {
   private readonly failed = new Map<string, number>();
   private wish: Wish = { level: -1, first: 0, last: -1, slots: [] };
   private queue: Request[] = [];
+  /** What is fetched when nothing else is wanted; outlives changes of the view. */
+  private background: Request[] = [];
   private kept = -1;
   private frame = 0;
 
@@ -165,9 +167,14 @@ export class TileStore {
     this.pump();
   }
 
+  /** Says what is visible without asking for it yet. */
+  look(wish: Wish): void {
+    this.wish = wish;
+  }
+
   /** Asks for tiles beside the visible ones, e.g. the overview of all tracks. */
   fetchAlso(level: number, tile: number, slots: readonly number[]): void {
-    this.enqueue(level, tile, slots, true);
+    this.enqueue(level, tile, slots, true, this.background);
     this.pump();
   }
 
@@ -192,6 +199,7 @@ export class TileStore {
   close(): void {
     for (const request of [...this.running]) this.drop(request);
     this.queue = [];
+    this.background = [];
     for (const chunk of this.chunks()) this.options.onForget(chunk);
     this.places.clear();
     this.bytes = 0;
@@ -209,14 +217,14 @@ export class TileStore {
     request.abort.abort();
   }
 
-  private enqueue(level: number, tile: number, slots: readonly number[], prefetch: boolean): void {
+  private enqueue(level: number, tile: number, slots: readonly number[], prefetch: boolean, queue = this.queue): void {
     const place = this.place(level, tile);
     const now = performance.now();
     const failedAt = this.failed.get(`${level}/${tile}`);
     if (failedAt !== undefined && now - failedAt < RETRY_MS) return;
     const missing = slots.filter((slot) => !place?.parts[slot] && !this.underway(level, tile, slot, prefetch));
     for (let at = 0; at < missing.length; at += MAX_TRACKS) {
-      this.queue.push({ level, tile, slots: missing.slice(at, at + MAX_TRACKS), abort: new AbortController(), prefetch });
+      queue.push({ level, tile, slots: missing.slice(at, at + MAX_TRACKS), abort: new AbortController(), prefetch });
     }
   }
 
@@ -233,7 +241,7 @@ export class TileStore {
 
   private pump(): void {
     while (this.running.size < this.options.maxRequests) {
-      const request = this.queue.shift();
+      const request = this.queue.shift() ?? this.background.shift();
       if (!request) return;
       this.running.add(request);
       void this.run(request);

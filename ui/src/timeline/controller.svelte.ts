@@ -1,0 +1,431 @@
+/** What people do with a timeline: select, step, search, mark, arrange. Holds what the panels show; the engine draws. */
+import { problemOf } from "../lib/api";
+import type { ColorMode } from "./colors";
+import { type LinkState, read, write, type Query } from "./deeplink";
+import type { Engine, Hover } from "./engine";
+import type { Commands } from "./input";
+import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, move, trackOrder } from "./layout";
+import type { Source } from "./net";
+import { type Area, tracksBetween } from "./selection";
+import type { AreaAnswer, EventDetails, EventRef, Hit, Span } from "./types";
+import { fit, reveal } from "./view";
+
+/** Narrowest width on the screen (px) at which a selected event is worth looking at; below it the view zooms in. */
+const SMALL_PX = 3;
+
+export interface Page {
+  /** Brings a height of the scrolling part into sight. */
+  scrollTo(y: number, height: number): void;
+  scrollBy(px: number): void;
+  focusSearch(): void;
+  showKeys(): void;
+  /** The address should be written soon. */
+  changed(): void;
+  say(text: string): void;
+  calm(): boolean;
+}
+
+export class Controller implements Commands {
+  selected = $state.raw<EventDetails | null>(null);
+  area = $state.raw<Area | null>(null);
+  areaAnswer = $state.raw<AreaAnswer | null>(null);
+  marks = $state.raw<Span[]>([]);
+  mode = $state.raw<ColorMode>("category");
+  hover = $state.raw<Hover | null>(null);
+  layout = $state.raw<Layout | null>(null);
+  filter = $state.raw("");
+  searchText = $state.raw("");
+  searchState = $state.raw<{ total: number; names: number; at: number; running: boolean }>({ total: 0, names: 0, at: -1, running: false });
+  problem = $state.raw("");
+  engine!: Engine;
+  private asked = 0;
+  private areaAbort: AbortController | null = null;
+
+  constructor(
+    private readonly source: Source,
+    private readonly page: Page,
+  ) {}
+
+  // ---- the address ----
+
+  link(): LinkState {
+    const { engine } = this;
+    const { start, end } = engine.goal;
+    const whole = start <= engine.bounds.start && end >= engine.bounds.end;
+    return {
+      window: whole ? null : { start, end }, selected: this.selected, area: this.area, marks: this.marks,
+      arrangement: engine.arrangement, mode: this.mode, search: this.searchText, place: engine.place,
+    };
+  }
+
+  query(): Query {
+    return write(this.link());
+  }
+
+  /** Shows what an address says. */
+  apply(query: Query): void {
+    const state = read(query);
+    const { engine } = this;
+    engine.arrangeAs(state.arrangement);
+    this.filter = state.arrangement.filter;
+    this.setMode(state.mode);
+    engine.place = state.place;
+    this.marks = engine.marks = state.marks;
+    if (state.window) engine.show(state.window);
+    else if (state.place) engine.show(fit(state.place, 0.6));
+    else engine.show(engine.bounds);
+    if (state.selected) void this.select(state.selected, { move: false });
+    else this.deselect();
+    if (state.area) void this.selectArea(state.area);
+    else this.dropArea();
+    if (state.search !== this.searchText) void this.searchFor(state.search);
+    engine.invalidate();
+  }
+
+  // ---- events ----
+
+  /** Selects an event; unless told otherwise the view moves so that it is in sight. */
+  async select(event: { track: number; event: number }, options: { move?: boolean; keepArea?: boolean } = {}): Promise<void> {
+    this.asked += 1;
+    const asked = this.asked;
+    try {
+      const details = await this.source.event(event.track, event.event);
+      if (asked !== this.asked) return;
+      this.selected = this.engine.selected = details;
+      if (!options.keepArea) this.dropArea();
+      if (options.move !== false) this.bring(details);
+      this.engine.invalidate(true);
+      this.page.say(`${details.name}, ${details.thread}, ${details.process}`);
+      this.page.changed();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  selectRef(ref: EventRef): void {
+    void this.select(ref);
+  }
+
+  /** Moves and unfolds until an event can be seen. */
+  private bring(event: EventDetails): void {
+    const { engine } = this;
+    const span = { start: event.start_ns, end: event.start_ns + event.dur_ns };
+    this.unfold(event.track);
+    const slot = engine.slotOf.get(event.track);
+    const item = engine.layout.items.find((i) => i.kind === "track" && i.slot === slot);
+    if (item && !item.pinned && slot !== undefined) {
+      const height = engine.layout.slots[slot * 4 + 1] ?? 18;
+      this.page.scrollTo((engine.layout.slots[slot * 4] ?? item.y) + event.row * height, height);
+    }
+    const px = engine.xOf(span.end) - engine.xOf(span.start);
+    const window = px < SMALL_PX && span.end > span.start ? fit(span, 0.05) : reveal(engine.goal, span);
+    if (window !== engine.goal) this.glide(window);
+  }
+
+  private glide(window: Span): void {
+    this.engine.show(window, !this.page.calm());
+    this.moved();
+  }
+
+  private unfold(track: number): void {
+    const { engine } = this;
+    const found = engine.timeline.tracks.find((t) => t.id === track);
+    if (!found) return;
+    const key = `p${found.process}`;
+    const process = isFolded(key, foldedByDefault(engine.timeline).has(found.process), engine.arrangement);
+    const filtered = !process && (engine.layout.slots[(engine.slotOf.get(track) ?? 0) * 4 + 3] ?? -1) < 0;
+    if (!process && !filtered) return;
+    const toggled = new Set(engine.arrangement.toggled);
+    if (process && !toggled.delete(key)) toggled.add(key);
+    if (filtered) this.filter = "";
+    this.rearrange({ ...engine.arrangement, toggled, filter: filtered ? "" : engine.arrangement.filter });
+  }
+
+  private deselect(): void {
+    this.asked += 1;
+    this.selected = this.engine.selected = null;
+  }
+
+  neighbour(dir: "next" | "previous", same: "name" | "row"): void {
+    const { selected } = this;
+    if (!selected) return;
+    this.source.neighbour(selected.track, selected.event, dir, same).then((hit) => {
+      if (hit) void this.select(hit);
+      else this.page.say(dir === "next" ? "No later one" : "No earlier one");
+    }, (error) => this.fail(error));
+  }
+
+  flow(direction: "in" | "out"): boolean {
+    const flow = this.selected?.flows.find((f) => f.direction === direction);
+    if (flow) void this.select(flow);
+    return flow !== undefined;
+  }
+
+  // ---- pointer ----
+
+  click(x: number, y: number): void {
+    const found = this.engine.at(x, y);
+    if (!found || found.count === 0) {
+      this.clear();
+      return;
+    }
+    if (found.count === 1) {
+      void this.select({ track: found.track.id, event: found.event }, { move: false });
+      return;
+    }
+    const tolerance = (this.engine.timeAt(1) - this.engine.timeAt(0)) * 2;
+    this.source.at(found.track.id, found.row, this.engine.timeAt(x), tolerance).then((hit) => {
+      if (hit) void this.select(hit, { move: false });
+    }, (error) => this.fail(error));
+  }
+
+  drag(x0: number, y0: number, x1: number, y1: number, done: boolean): void {
+    const { engine } = this;
+    const [left, right] = x0 < x1 ? [x0, x1] : [x1, x0];
+    const clampTime = (t: number) => Math.max(engine.bounds.start, Math.min(engine.bounds.end, t));
+    const area: Area = {
+      start: clampTime(engine.timeAt(left)), end: clampTime(engine.timeAt(right)),
+      tracks: tracksBetween(engine.timeline, engine.layout, engine.scroll, y0, y1),
+    };
+    engine.area = area;
+    engine.point(x1, y1);
+    if (done) void this.selectArea(area);
+  }
+
+  cancelDrag(): void {
+    this.engine.area = this.area;
+    this.engine.invalidate(true);
+  }
+
+  hoverAt(hover: Hover | null): void {
+    this.hover = hover;
+  }
+
+  hoverMove(x: number, y: number): void {
+    this.engine.point(x, y);
+  }
+
+  leave(): void {
+    this.engine.unpoint();
+  }
+
+  // ---- area ----
+
+  async selectArea(area: Area): Promise<void> {
+    this.areaAbort?.abort();
+    const abort = (this.areaAbort = new AbortController());
+    this.deselect();
+    this.area = this.engine.area = area;
+    this.areaAnswer = null;
+    this.engine.invalidate(true);
+    this.page.changed();
+    if (area.tracks.length === 0) {
+      this.areaAnswer = { rows: [], events: 0, flame: [], span_ns: area.end - area.start };
+      return;
+    }
+    try {
+      const answer = await this.source.area(area.start, area.end, area.tracks, abort.signal);
+      if (abort.signal.aborted) return;
+      this.areaAnswer = answer;
+      this.page.say(`Selection with ${answer.events} events`);
+    } catch (error) {
+      if (!abort.signal.aborted) this.fail(error);
+    }
+  }
+
+  private dropArea(): void {
+    this.areaAbort?.abort();
+    this.area = this.engine.area = null;
+    this.areaAnswer = null;
+  }
+
+  // ---- view ----
+
+  zoomBy(factor: number, x: number | null): void {
+    this.engine.zoomBy(factor, x);
+    this.moved();
+  }
+
+  panBy(share: number): void {
+    this.engine.panBy(share);
+    this.moved();
+  }
+
+  panPx(px: number): void {
+    this.engine.panPx(px);
+    this.moved();
+  }
+
+  scrollBy(px: number): void {
+    this.page.scrollBy(px);
+  }
+
+  wake(): void {
+    this.engine.invalidate();
+  }
+
+  /** The selection fills most of the width; without one, everything is shown. */
+  fit(): void {
+    const { selected, area, engine } = this;
+    if (selected) this.glide(fit({ start: selected.start_ns, end: selected.start_ns + selected.dur_ns }, 0.6));
+    else if (area) this.glide(fit(area, 0.9));
+    else if (engine.place) this.glide(fit(engine.place, 0.6));
+    else this.fitAll();
+  }
+
+  fitAll(): void {
+    this.glide(this.engine.bounds);
+  }
+
+  goTo(window: Span): void {
+    this.glide(window);
+  }
+
+  /** Without a glide: for dragging on the minimap. */
+  showNow(window: Span): void {
+    this.engine.show(window);
+    this.moved();
+  }
+
+  private moved(): void {
+    this.page.changed();
+  }
+
+  // ---- marks ----
+
+  mark(): void {
+    const { selected, area } = this;
+    const span = selected ? { start: selected.start_ns, end: selected.start_ns + selected.dur_ns } : area && { start: area.start, end: area.end };
+    if (!span) return;
+    const same = (m: Span) => m.start === span.start && m.end === span.end;
+    // Marking what is marked takes the mark away.
+    this.setMarks(this.marks.some(same) ? this.marks.filter((m) => !same(m)) : [...this.marks, span]);
+  }
+
+  setMarks(marks: Span[]): void {
+    this.marks = this.engine.marks = marks;
+    this.engine.invalidate(true);
+    this.page.changed();
+  }
+
+  clear(): void {
+    this.deselect();
+    this.dropArea();
+    if (this.engine.place) this.engine.place = null;
+    else if (this.searchText !== "") void this.searchFor("");
+    this.engine.invalidate();
+    this.page.changed();
+  }
+
+  // ---- search ----
+
+  search(): void {
+    this.page.focusSearch();
+  }
+
+  help(): void {
+    this.page.showKeys();
+  }
+
+  async searchFor(text: string): Promise<void> {
+    const { search } = this.engine;
+    this.searchText = text;
+    this.searchState = { total: 0, names: 0, at: -1, running: text !== "" };
+    this.page.changed();
+    try {
+      if (!(await search.start(text))) return;
+      this.searchState = { total: search.total, names: search.names, at: -1, running: false };
+      if (text !== "") this.page.say(`${search.total} hits`);
+    } catch (error) {
+      this.searchState = { total: 0, names: 0, at: -1, running: false };
+      this.fail(error);
+    }
+    this.engine.invalidate();
+  }
+
+  async stepHit(by: 1 | -1): Promise<void> {
+    const { search, bounds, window } = this.engine;
+    const share = (window.start - bounds.start) / (bounds.end - bounds.start);
+    try {
+      const hit: Hit | null = await search.step(by, share);
+      this.searchState = { ...this.searchState, at: search.at };
+      if (hit) await this.select(hit);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  // ---- arrangement ----
+
+  setMode(mode: ColorMode): void {
+    this.mode = mode;
+    this.engine.setMode(mode);
+    this.page.changed();
+  }
+
+  setFilter(filter: string): void {
+    this.filter = filter;
+    this.rearrange({ ...this.engine.arrangement, filter });
+  }
+
+  fold(item: Item): void {
+    const toggled = new Set(this.engine.arrangement.toggled);
+    const key = `${item.kind === "process" ? "p" : "t"}${item.id}`;
+    if (!toggled.delete(key)) toggled.add(key);
+    this.rearrange({ ...this.engine.arrangement, toggled });
+  }
+
+  /** Folds or opens all processes. */
+  foldAll(folded: boolean): void {
+    const { timeline, arrangement } = this.engine;
+    const toggled = new Set([...arrangement.toggled].filter((key) => key.startsWith("t")));
+    const byDefault = foldedByDefault(timeline);
+    for (const process of timeline.processes) if (byDefault.has(process.id) !== folded) toggled.add(`p${process.id}`);
+    this.rearrange({ ...arrangement, toggled });
+  }
+
+  pin(item: Item): void {
+    const { arrangement } = this.engine;
+    const pinned = arrangement.pinned.includes(item.id) ? arrangement.pinned.filter((id) => id !== item.id) : [...arrangement.pinned, item.id];
+    this.rearrange({ ...arrangement, pinned });
+  }
+
+  /** One place up or down within its process, or among the pinned. */
+  shift(item: Item, by: -1 | 1): void {
+    const { timeline, arrangement } = this.engine;
+    const process = timeline.tracks[item.slot]?.process;
+    const list = item.pinned ? [...arrangement.pinned] : process === undefined ? [] : trackOrder(timeline, arrangement, process);
+    const at = list.indexOf(item.id);
+    const other = list[at + by];
+    if (at < 0 || other === undefined) return;
+    [list[at], list[at + by]] = [other, item.id];
+    if (item.pinned) this.rearrange({ ...arrangement, pinned: list });
+    else if (process !== undefined) this.rearrange({ ...arrangement, order: new Map(arrangement.order).set(process, list) });
+  }
+
+  /** A track was dropped on another. */
+  moveTo(track: number, before: number): void {
+    const { timeline, arrangement } = this.engine;
+    const { pinned } = arrangement;
+    if (pinned.includes(track) && pinned.includes(before)) {
+      const rest = pinned.filter((id) => id !== track);
+      rest.splice(rest.indexOf(before), 0, track);
+      this.rearrange({ ...arrangement, pinned: rest });
+    } else this.rearrange(move(timeline, arrangement, track, before));
+  }
+
+  resetArrangement(): void {
+    this.filter = "";
+    this.rearrange(emptyArrangement());
+  }
+
+  private rearrange(arrangement: Arrangement): void {
+    this.engine.arrangeAs(arrangement);
+    this.page.changed();
+  }
+
+  fail(error: unknown): void {
+    const problem = problemOf(error);
+    this.problem = problem.found ? `${problem.what}: ${problem.found}` : problem.what;
+  }
+}

@@ -1,0 +1,534 @@
+/**
+ * The timeline itself, without any framework: holds the state, draws a frame when something changed, and tells the page
+ * around it what happened. Everything hot happens here and in what it calls; nothing in here waits for the network.
+ */
+import { axisBase, Backdrop } from "./backdrop";
+import { type ColorMode, hueOf, palette } from "./colors";
+import { counterAt, drawCounters } from "./counters";
+import { drawFlows } from "./flows";
+import { type Hook, note } from "./hook";
+import { type Arrangement, arrange, emptyArrangement, type Layout, rowAt } from "./layout";
+import { Minimap, type MinimapState } from "./minimap";
+import type { Source } from "./net";
+import { pickRenderer, type Wanted } from "./renderer";
+import { bucketPx, eachPart, type Renderer, type Scene, slotTop, tileX } from "./scene";
+import { matcher, Search } from "./search";
+import { type Area, drawArea, drawMark, drawOutline, itemAtPlot, type Outline } from "./selection";
+import { TileStore } from "./store";
+import { Cutter, Labels, MIN_LABEL } from "./text";
+import { type Chunk, spanAt } from "./tiles";
+import { readTheme, type Theme } from "./theme";
+import type { Category, EventDetails, Span, Timeline, Track } from "./types";
+import { approach, bucketNs, clamp, levelFor, pan, tilesOf, timeAt, xAt, zoom } from "./view";
+import { colorIndex } from "./colors";
+
+export const AXIS_HEIGHT = 36;
+export const MINIMAP_HEIGHT = 44;
+const CACHE_BYTES = 192 * 1024 * 1024;
+/** Shortest time between two looks at what is missing while the view moves, in ms. */
+const ASK_EVERY = 60;
+const FONT = "11px system-ui, sans-serif";
+
+export interface Surfaces {
+  root: HTMLElement;
+  plot: HTMLElement;
+  back: HTMLCanvasElement;
+  spans: HTMLCanvasElement;
+  front: HTMLCanvasElement;
+  axis: HTMLCanvasElement;
+  minimap: HTMLCanvasElement | null;
+}
+
+/** What is under the pointer. */
+export interface Hover extends Outline {
+  x: number;
+  y: number;
+  track: Track;
+  name: string;
+  event: number;
+  /** Events merged into what is drawn there. */
+  count: number;
+  busy: number;
+  category: number;
+  /** Of a counter: its values there. */
+  low: number | null;
+  high: number | null;
+}
+
+export interface Listener {
+  layout(layout: Layout): void;
+  frame(scroll: number): void;
+  window(window: Span): void;
+  hover(hover: Hover | null): void;
+  base(text: string): void;
+  problem(error: unknown): void;
+}
+
+const enum Dirty {
+  None = 0,
+  Front = 1,
+  All = 3,
+}
+
+export class Engine {
+  readonly bounds: Span;
+  readonly slotOf: ReadonlyMap<number, number>;
+  readonly search: Search;
+  window: Span;
+  layout: Layout;
+  arrangement: Arrangement = emptyArrangement();
+  mode: ColorMode = "category";
+  selected: EventDetails | null = null;
+  area: Area | null = null;
+  marks: Span[] = [];
+  place: Span | null = null;
+  hover: Hover | null = null;
+  theme: Theme;
+  scroll = 0;
+  /** Asked every frame while it returns true: held keys. */
+  motion: (dt: number) => boolean = () => false;
+  readonly hook: Hook;
+
+  private renderer: Renderer;
+  private readonly store: TileStore;
+  private readonly backdrop: Backdrop;
+  private readonly minimap: Minimap | null;
+  private readonly labels = new Labels();
+  private readonly cutter: Cutter;
+  private readonly contexts: Record<"back" | "front" | "axis", CanvasRenderingContext2D>;
+  private readonly scene: Scene;
+  private target: Span | null = null;
+  private dirty: Dirty = Dirty.None;
+  private pending = 0;
+  private lastFrame = 0;
+  private lastAsk = -1e9;
+  private askTimer = 0;
+  private lastBase = "";
+  private closed = false;
+  private pointer: { x: number; y: number } | null = null;
+
+  constructor(
+    private readonly surfaces: Surfaces,
+    readonly timeline: Timeline,
+    readonly categories: readonly Category[],
+    source: Source,
+    private readonly listener: Listener,
+    wanted: Wanted,
+  ) {
+    this.bounds = { start: timeline.start_ns, end: Math.max(timeline.end_ns, timeline.start_ns + 1) };
+    this.window = clamp(this.bounds, this.bounds);
+    this.slotOf = new Map(timeline.tracks.map((t, slot) => [t.id, slot]));
+    this.search = new Search(source);
+    this.theme = readTheme(surfaces.root);
+    this.layout = arrange(timeline, this.arrangement);
+    this.backdrop = new Backdrop(timeline);
+    this.contexts = { back: pen(surfaces.back), front: pen(surfaces.front), axis: pen(surfaces.axis) };
+    this.cutter = new Cutter(charWidth(this.contexts.front));
+    this.minimap = surfaces.minimap ? new Minimap(surfaces.minimap, categories) : null;
+    this.renderer = pickRenderer(surfaces.spans, wanted, () => listener.problem(new Error("The graphics card took its canvas back; reload the page.")));
+    this.store = new TileStore({
+      maxBytes: CACHE_BYTES, maxRequests: 4, trackIds: timeline.tracks.map((t) => t.id), hueOf,
+      fetch: (level, tile, tracks, signal) => source.tile(level, tile, tracks, signal),
+      onTile: () => this.invalidate(),
+      onError: (error) => listener.problem(error),
+      onForget: (chunk) => this.renderer.forget(chunk),
+    });
+    this.scene = {
+      width: 0, height: 0, ratio: 1, window: this.window, level: 0, first: 0, last: -1, layout: this.layout, scroll: 0,
+      slots: [], store: this.store, palette: palette(this.mode, categories, this.theme.dark), mode: this.mode, dim: false,
+    };
+    this.hook = { ready: false, renderer: this.renderer.kind, frames: [], tileTimes: this.store.times, spans: 0, complete: () => this.complete() };
+    if (this.minimap) {
+      source.overview().then((overview) => {
+        this.minimap?.setOverview(overview);
+        this.invalidate();
+      }, listener.problem);
+    }
+  }
+
+  /** True when the picture shows all there is at this level. */
+  complete(): boolean {
+    return this.target === null && this.dirty === Dirty.None && this.scene.width > 0 && this.store.complete();
+  }
+
+  close(): void {
+    this.closed = true;
+    cancelAnimationFrame(this.pending);
+    clearTimeout(this.askTimer);
+    this.store.close();
+    this.renderer.dispose();
+  }
+
+  // ---- changes ----
+
+  resize(width: number, height: number): void {
+    const { scene } = this;
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    if (scene.width === width && scene.height === height && scene.ratio === ratio) return;
+    [scene.width, scene.height, scene.ratio] = [width, height, ratio];
+    for (const [canvas, h] of [[this.surfaces.back, height], [this.surfaces.front, height], [this.surfaces.axis, AXIS_HEIGHT]] as const) {
+      canvas.width = Math.max(1, Math.round(width * ratio));
+      canvas.height = Math.max(1, Math.round(h * ratio));
+    }
+    this.invalidate();
+  }
+
+  /** Shows a window at once, or glides there. */
+  show(window: Span, glide = false): void {
+    const goal = clamp(window, this.bounds);
+    if (glide) this.target = goal;
+    else {
+      this.target = null;
+      this.window = goal;
+    }
+    this.invalidate();
+  }
+
+  /** Where the view is or is about to be. */
+  get goal(): Span {
+    return this.target ?? this.window;
+  }
+
+  zoomBy(factor: number, x: number | null): void {
+    const at = timeAt(this.window, x ?? this.scene.width / 2, this.scene.width);
+    this.show(zoom(this.window, at, factor));
+    this.listener.window(this.window);
+  }
+
+  panBy(share: number): void {
+    this.show(pan(this.window, share * (this.window.end - this.window.start)));
+    this.listener.window(this.window);
+  }
+
+  panPx(px: number): void {
+    this.panBy(px / Math.max(1, this.scene.width));
+  }
+
+  setScroll(scroll: number): void {
+    if (scroll === this.scroll) return;
+    this.scroll = scroll;
+    this.invalidate();
+  }
+
+  arrangeAs(arrangement: Arrangement): void {
+    this.arrangement = arrangement;
+    this.layout = arrange(this.timeline, arrangement);
+    this.listener.layout(this.layout);
+    this.invalidate();
+  }
+
+  setMode(mode: ColorMode): void {
+    this.mode = mode;
+    this.recolor();
+  }
+
+  recolor(): void {
+    this.theme = readTheme(this.surfaces.root);
+    this.scene.palette = palette(this.mode, this.categories, this.theme.dark);
+    this.invalidate();
+  }
+
+  invalidate(front = false): void {
+    this.dirty |= front ? Dirty.Front : Dirty.All;
+    if (this.pending === 0 && !this.closed) {
+      this.pending = requestAnimationFrame((now) => this.frame(now));
+    }
+  }
+
+  // ---- pointing ----
+
+  point(x: number, y: number): void {
+    this.pointer = { x, y };
+    this.invalidate(true);
+  }
+
+  unpoint(): void {
+    this.pointer = null;
+    this.invalidate(true);
+  }
+
+  /** What is drawn at a place of the plot. */
+  at(x: number, y: number): Hover | null {
+    const { scene, layout } = this;
+    const item = itemAtPlot(layout, this.scroll, y);
+    if (!item || item.slot < 0) return null;
+    const track = this.timeline.tracks[item.slot];
+    if (!track) return null;
+    const inner = item.pinned ? y : y - layout.pinnedHeight + this.scroll;
+    const ns = timeAt(this.window, x, scene.width);
+    if (track.kind === "counter") {
+      const value = counterAt(scene, item.slot, ns);
+      return value && { x, y, slot: item.slot, row: 0, start: ns, end: ns, track, name: track.name, event: -1, count: 0, busy: 0, category: 255, ...value };
+    }
+    const row = rowAt(layout, item.slot, inner);
+    let found: Hover | null = null;
+    eachPart(scene, item.slot, (part, left, right) => {
+      if (found || x < left || x >= right) return;
+      const { chunk } = part;
+      const scale = bucketPx(scene, chunk.level);
+      const origin = tileX(scene, chunk.level, chunk.tile);
+      const i = spanAt(part, row, (x - origin) / scale, 2 / scale);
+      if (i < 0) return;
+      const width = bucketNs(chunk.level);
+      const tileStart = chunk.tile * 1024 * width;
+      const [start, end] = [chunk.start[i] as number, chunk.end[i] as number];
+      found = {
+        x, y, slot: item.slot, row, track, start: tileStart + start * width, end: tileStart + end * width,
+        name: chunk.names.get(chunk.name[i] as number) ?? "", event: chunk.event[i] as number, count: chunk.count[i] as number,
+        busy: (chunk.busy[i] as number) / Math.max(1e-6, end - start), category: chunk.category[i] as number, low: null, high: null,
+      };
+    });
+    return found;
+  }
+
+  timeAt(x: number): number {
+    return timeAt(this.window, x, this.scene.width);
+  }
+
+  /** The minimap's state, for drawing and for dragging on it. */
+  overview(): MinimapState {
+    const { selected } = this;
+    return {
+      bounds: this.bounds, window: this.window, marks: this.marks, place: this.place, density: this.search.density,
+      selected: selected && { start: selected.start_ns, end: selected.start_ns + selected.dur_ns },
+    };
+  }
+
+  minimapPart(x: number, width: number): "left" | "right" | "inside" | "outside" {
+    return this.minimap?.part(this.overview(), x, width) ?? "outside";
+  }
+
+  // ---- the frame ----
+
+  private frame(now: number): void {
+    this.pending = 0;
+    if (this.closed) return;
+    const began = performance.now();
+    const dt = Math.min(50, now - this.lastFrame || 16);
+    this.lastFrame = now;
+    let dirty = this.dirty;
+    this.dirty = Dirty.None;
+    const moving = this.motion(dt);
+    if (this.target) {
+      this.window = approach(this.window, this.target, dt);
+      if (this.window.start === this.target.start && this.window.end === this.target.end) this.target = null;
+      this.listener.window(this.window);
+    }
+    if (moving || this.target || this.dirty !== Dirty.None) dirty = Dirty.All;
+    this.dirty = Dirty.None;
+    if (this.scene.width > 0 && this.scene.height > 0) this.paint(dirty);
+    note(this.hook, performance.now() - began);
+    if (moving || this.target) this.invalidate();
+  }
+
+  private paint(dirty: Dirty): void {
+    const { scene, theme } = this;
+    if (dirty === Dirty.All) {
+      this.prepare();
+      this.ask();
+      this.store.nextFrame();
+      this.backdrop.draw(this.scaled("back"), scene, theme);
+      drawCounters(this.contexts.back, scene, this.timeline.tracks, theme);
+      this.renderer.draw(scene);
+      this.backdrop.axis(this.scaled("axis"), scene, theme, AXIS_HEIGHT);
+      const base = axisBase(scene);
+      if (base !== this.lastBase) this.listener.base((this.lastBase = base));
+      this.listener.frame(this.scroll);
+      if (!this.hook.ready && this.store.complete()) {
+        this.hook.ready = true;
+        this.keepOverview();
+      }
+    }
+    if (this.minimap) this.minimap.draw(this.overview(), theme, scene.width, MINIMAP_HEIGHT, scene.ratio);
+    this.drawFront();
+  }
+
+  private prepare(): void {
+    const { scene } = this;
+    scene.window = this.window;
+    scene.layout = this.layout;
+    scene.scroll = this.scroll;
+    scene.mode = this.mode;
+    scene.dim = this.search.active && this.search.total > 0;
+    scene.level = levelFor((this.window.end - this.window.start) / (scene.width * scene.ratio));
+    const { first, last } = tilesOf(this.window, scene.level, this.bounds);
+    scene.first = first;
+    scene.last = last;
+    this.visibleSlots(scene.slots);
+    if (this.search.active) this.markHits();
+  }
+
+  private visibleSlots(out: number[]): void {
+    const { slots, pinnedHeight } = this.layout;
+    out.length = 0;
+    for (let slot = 0; slot * 4 < slots.length; slot += 1) {
+      const place = slots[slot * 4 + 3] as number;
+      if (place < 0 || slot >= this.timeline.tracks.length) continue;
+      const y = (slots[slot * 4] as number) - (place === 1 ? 0 : this.scroll - pinnedHeight);
+      const end = y + (slots[slot * 4 + 1] as number) * (slots[slot * 4 + 2] as number);
+      if (y < this.scene.height && end > (place === 1 ? 0 : pinnedHeight)) out.push(slot);
+    }
+  }
+
+  /** Says which spans match the search, in chunks that do not know yet. */
+  private markHits(): void {
+    const { version } = this.search;
+    let matches: ((name: string) => boolean) | null | undefined;
+    for (let tile = this.scene.first; tile <= this.scene.last; tile += 1) {
+      for (const chunk of this.store.place(this.scene.level, tile)?.chunks ?? []) {
+        if (chunk.hitVersion === version) continue;
+        if (matches === undefined) matches = matcher(this.search.text);
+        if (matches) setHits(chunk, matches);
+        chunk.hitVersion = version;
+      }
+    }
+  }
+
+  /** Asks for missing tiles, at most every so often while the view moves. */
+  private ask(): void {
+    const wait = this.lastAsk + ASK_EVERY - performance.now();
+    clearTimeout(this.askTimer);
+    this.askTimer = 0;
+    if (wait > 0) {
+      this.askTimer = setTimeout(() => this.askNow(), wait) as unknown as number;
+      // What is on its way for an older view must not count as complete.
+      this.store.look(this.wish());
+      return;
+    }
+    this.askNow();
+  }
+
+  private askNow(): void {
+    if (this.closed) return;
+    this.lastAsk = performance.now();
+    const { level } = this.scene;
+    this.store.want(this.wish(), tilesOf(this.bounds, level, this.bounds).last);
+  }
+
+  private wish() {
+    const { level, first, last, slots } = this.scene;
+    return { level, first, last, slots: [...slots] };
+  }
+
+  /** The whole trace in all tracks, kept for good: there is always something to draw. */
+  private keepOverview(): void {
+    const level = levelFor((this.bounds.end - this.bounds.start) / (this.scene.width * this.scene.ratio));
+    this.store.keepLevel(level);
+    const { first, last } = tilesOf(this.bounds, level, this.bounds);
+    const slots = this.timeline.tracks.map((_, slot) => slot);
+    for (let tile = first; tile <= last; tile += 1) this.store.fetchAlso(level, tile, slots);
+  }
+
+  private scaled(which: "back" | "front" | "axis"): CanvasRenderingContext2D {
+    const context = this.contexts[which];
+    context.setTransform(this.scene.ratio, 0, 0, this.scene.ratio, 0, 0);
+    return context;
+  }
+
+  private drawFront(): void {
+    const { scene, theme, layout } = this;
+    const context = this.scaled("front");
+    context.clearRect(0, 0, scene.width, scene.height);
+    const before = this.hover;
+    this.hover = this.pointer ? this.at(this.pointer.x, this.pointer.y) : null;
+    if (before !== this.hover) this.listener.hover(this.hover);
+    this.region(context, 0, layout.pinnedHeight, 1);
+    this.region(context, layout.pinnedHeight, scene.height, 0);
+    this.marks.forEach((mark, lane) => drawMark(context, scene, mark, theme, false, lane));
+    if (this.place) drawMark(context, scene, this.place, theme, true, 0);
+    if (this.area) drawArea(context, scene, this.timeline, this.area, this.slotOf, theme);
+    if (this.selected) {
+      context.save();
+      if (this.selected.flows.length > 0) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
+      context.restore();
+    }
+    if (this.pointer) {
+      context.fillStyle = theme.soft;
+      context.globalAlpha = 0.5;
+      context.fillRect(Math.round(this.pointer.x), 0, 1, scene.height);
+      context.globalAlpha = 1;
+    }
+  }
+
+  /** Labels and outlines of the pinned or of the scrolling part. */
+  private region(context: CanvasRenderingContext2D, top: number, bottom: number, place: 0 | 1): void {
+    if (bottom <= top) return;
+    const { scene, theme } = this;
+    context.save();
+    context.beginPath();
+    context.rect(0, top, scene.width, bottom - top);
+    context.clip();
+    context.font = FONT;
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    let spans = 0;
+    for (const slot of scene.slots) {
+      if ((this.layout.slots[slot * 4 + 3] as number) !== place) continue;
+      spans += this.drawLabels(context, slot, top, bottom);
+    }
+    if (place === 0) this.hook.spans = spans;
+    const at = (slot: number) => (this.layout.slots[slot * 4 + 3] ?? -1) === place;
+    const { selected, hover } = this;
+    if (hover && hover.count > 0 && at(hover.slot)) drawOutline(context, scene, this.timeline, hover, theme.soft, false);
+    const slot = selected && this.slotOf.get(selected.track);
+    if (selected && slot !== null && slot !== undefined && at(slot)) {
+      const outline = { slot, row: selected.row, start: selected.start_ns, end: selected.start_ns + selected.dur_ns };
+      drawOutline(context, scene, this.timeline, outline, theme.ink, true);
+    }
+    context.restore();
+  }
+
+  /** Returns how many spans the slot has in sight, for measurements. */
+  private drawLabels(context: CanvasRenderingContext2D, slot: number, top: number, bottom: number): number {
+    const { scene, labels } = this;
+    const height = this.layout.slots[slot * 4 + 1] as number;
+    const rows = this.layout.slots[slot * 4 + 2] as number;
+    let spans = 0;
+    labels.clear();
+    eachPart(scene, slot, (part, left, right) => {
+      spans += part.count;
+      if (height < 12) return;
+      const { level, tile } = part.chunk;
+      labels.add(part, tileX(scene, level, tile), bucketPx(scene, level), Math.max(0, left), Math.min(scene.width, right), rows);
+    });
+    const base = slotTop(scene, slot);
+    let ink = "";
+    for (let i = 0; i < labels.n; i += 1) {
+      const left = labels.left[i] as number;
+      const width = (labels.right[i] as number) - left;
+      const y = base + (labels.row[i] as number) * height;
+      if (width < MIN_LABEL || y + height < top || y > bottom) continue;
+      const text = this.cutter.cut(labels.name[i] ?? "", width - 8);
+      if (text === "") continue;
+      const faded = scene.dim && labels.hit[i] === 0;
+      const color = faded ? this.theme.soft : (scene.palette.ink[colorIndex(scene.mode, labels.category[i] as number, labels.hue[i] as number)] ?? "#fff");
+      if (color !== ink) context.fillStyle = ink = color;
+      context.fillText(text, left + 4, y + height / 2);
+    }
+    return spans;
+  }
+
+  /** x of a moment on the plot, in CSS pixels. */
+  xOf(ns: number): number {
+    return xAt(this.window, ns, this.scene.width);
+  }
+}
+
+function setHits(chunk: Chunk, matches: (name: string) => boolean): void {
+  const hits = new Map<number, number>();
+  for (const [id, name] of chunk.names) hits.set(id, matches(name) ? 1 : 0);
+  chunk.hit = new Uint8Array(chunk.spans);
+  for (let i = 0; i < chunk.spans; i += 1) chunk.hit[i] = hits.get(chunk.name[i] as number) ?? 0;
+}
+
+function pen(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
+  const context = canvas.getContext("2d");
+  if (!context) throw new Error("This browser has no 2D canvas.");
+  return context;
+}
+
+function charWidth(context: CanvasRenderingContext2D): number {
+  context.font = FONT;
+  const sample = "MatMul_backward::fusion.128 add0";
+  return context.measureText(sample).width / sample.length;
+}

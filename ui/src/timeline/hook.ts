@@ -1,0 +1,27 @@
+/**
+ * A small window for measurements: `window.__stepscopeTimeline`. `ready` is true once the first picture is complete,
+ * `frames` holds the milliseconds our own code took for each of the last frames, `tileTimes` those between asking for a
+ * tile and having it, `complete()` says whether every visible tile of the current level is drawn. Costs one push a frame.
+ */
+
+export interface Hook {
+  ready: boolean;
+  renderer: string;
+  frames: number[];
+  tileTimes: number[];
+  spans: number;
+  complete(): boolean;
+}
+
+declare global {
+  interface Window {
+    __stepscopeTimeline?: Hook;
+  }
+}
+
+export const KEPT_FRAMES = 4096;
+
+export function note(hook: Hook, ms: number): void {
+  hook.frames.push(ms);
+  if (hook.frames.length > KEPT_FRAMES) hook.frames.splice(0, KEPT_FRAMES / 2);
+}

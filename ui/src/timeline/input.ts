@@ -1,0 +1,204 @@
+/**
+ * Keyboard and mouse on the plot, after Perfetto's habits. Says what was meant (`Commands`), never how it is done.
+ * Held keys move smoothly: `advance` is called every frame while one is down.
+ */
+
+export interface Commands {
+  zoomBy(factor: number, x: number | null): void;
+  panBy(share: number): void;
+  panPx(px: number): void;
+  scrollBy(px: number): void;
+  click(x: number, y: number): void;
+  hoverMove(x: number, y: number): void;
+  leave(): void;
+  /** A drag for an area; `done` on its last call. */
+  drag(x0: number, y0: number, x1: number, y1: number, done: boolean): void;
+  cancelDrag(): void;
+  fit(): void;
+  neighbour(dir: "next" | "previous", same: "name" | "row"): void;
+  /** Goes along an arrow; false when there is none. */
+  flow(direction: "in" | "out"): boolean;
+  mark(): void;
+  clear(): void;
+  search(): void;
+  help(): void;
+  /** Something moves: frames are needed. */
+  wake(): void;
+}
+
+const CLICK_PX = 4;
+/** Windows a second that a held key pans, and by which it zooms. */
+const PAN_SPEED = 1.1;
+const ZOOM_SPEED = 4.5;
+const MOVES = new Set(["w", "s", "a", "d", "arrowleft", "arrowright"]);
+
+export class Input {
+  private readonly held = new Set<string>();
+  private pointer: { id: number; x: number; y: number; lastX: number; lastY: number; mode: "press" | "pan" | "area"; pan: boolean } | null = null;
+  /** Where the pointer is, for zooming with keys; null when it is elsewhere. */
+  private x: number | null = null;
+  private readonly stops: (() => void)[] = [];
+
+  constructor(
+    private readonly plot: HTMLElement,
+    /** Keys count when they go to something in here, or (when `alone`) to nothing in particular. */
+    private readonly root: HTMLElement,
+    private readonly alone: boolean,
+    private readonly commands: Commands,
+    private readonly calm: () => boolean,
+  ) {
+    this.on(plot, "wheel", (e) => this.wheel(e), { passive: false });
+    this.on(plot, "pointerdown", (e) => this.down(e));
+    this.on(plot, "pointermove", (e) => this.move(e));
+    this.on(plot, "pointerup", (e) => this.up(e));
+    this.on(plot, "pointercancel", () => this.lose());
+    this.on(plot, "pointerleave", () => {
+      this.x = null;
+      commands.leave();
+    });
+    this.on(window, "keydown", (e) => this.keyDown(e), { capture: true });
+    this.on(window, "keyup", (e) => this.held.delete(e.key.toLowerCase()));
+    this.on(window, "blur", () => this.held.clear());
+  }
+
+  close(): void {
+    for (const stop of this.stops) stop();
+  }
+
+  get moving(): boolean {
+    return this.held.size > 0;
+  }
+
+  /** Moves by what held keys ask for in `dt` milliseconds. */
+  advance(dt: number): void {
+    const seconds = Math.min(dt, 50) / 1000;
+    const pan = Number(this.down1("d", "arrowright")) - Number(this.down1("a", "arrowleft"));
+    const zoom = Number(this.held.has("s")) - Number(this.held.has("w"));
+    if (pan !== 0) this.commands.panBy(pan * PAN_SPEED * seconds);
+    if (zoom !== 0) this.commands.zoomBy(Math.exp(zoom * ZOOM_SPEED * seconds), this.x);
+  }
+
+  private down1(a: string, b: string): boolean {
+    return this.held.has(a) || this.held.has(b);
+  }
+
+  private on<K extends keyof WindowEventMap>(target: EventTarget, type: K, listener: (event: WindowEventMap[K]) => void, options?: AddEventListenerOptions): void {
+    const handler = listener as EventListener;
+    target.addEventListener(type, handler, options);
+    this.stops.push(() => target.removeEventListener(type, handler, options));
+  }
+
+  private at(event: MouseEvent): { x: number; y: number } {
+    const box = this.plot.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  private wheel(event: WheelEvent): void {
+    const line = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 18 : 1;
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      this.commands.zoomBy(Math.exp(Math.max(-80, Math.min(80, event.deltaY * line)) * 0.0045), this.at(event).x);
+      return;
+    }
+    const across = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
+    if (Math.abs(across) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+      event.preventDefault();
+      this.commands.panPx(across * line);
+    }
+  }
+
+  private down(event: PointerEvent): void {
+    if (event.button > 1 || this.pointer) return;
+    if (event.button === 1) event.preventDefault();
+    this.plot.focus({ preventScroll: true });
+    this.plot.setPointerCapture(event.pointerId);
+    const { x, y } = this.at(event);
+    const pan = event.shiftKey || event.button === 1 || event.pointerType === "touch";
+    this.pointer = { id: event.pointerId, x, y, lastX: x, lastY: y, mode: "press", pan };
+  }
+
+  private move(event: PointerEvent): void {
+    const { x, y } = this.at(event);
+    this.x = x;
+    const pointer = this.pointer;
+    if (!pointer || pointer.id !== event.pointerId) {
+      this.commands.hoverMove(x, y);
+      return;
+    }
+    if (pointer.mode === "press" && Math.hypot(x - pointer.x, y - pointer.y) > CLICK_PX) pointer.mode = pointer.pan ? "pan" : "area";
+    if (pointer.mode === "pan") {
+      this.commands.panPx(pointer.lastX - x);
+      this.commands.scrollBy(pointer.lastY - y);
+    } else if (pointer.mode === "area") this.commands.drag(pointer.x, pointer.y, x, y, false);
+    pointer.lastX = x;
+    pointer.lastY = y;
+  }
+
+  private up(event: PointerEvent): void {
+    const pointer = this.pointer;
+    if (!pointer || pointer.id !== event.pointerId) return;
+    this.pointer = null;
+    const { x, y } = this.at(event);
+    if (pointer.mode === "press") this.commands.click(x, y);
+    else if (pointer.mode === "area") this.commands.drag(pointer.x, pointer.y, x, y, true);
+  }
+
+  private lose(): void {
+    if (this.pointer?.mode === "area") this.commands.cancelDrag();
+    this.pointer = null;
+  }
+
+  private keyDown(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    const inside = event.target instanceof Node && this.root.contains(event.target);
+    const nowhere = event.target === document.body || (event.target instanceof HTMLElement && event.target.contains(this.root));
+    if (!inside && !(this.alone && nowhere)) return;
+    if (!this.act(event.key.toLowerCase(), event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** True when the key meant something here. */
+  private act(key: string, event: KeyboardEvent): boolean {
+    const { commands } = this;
+    if (MOVES.has(key)) {
+      // Arrow keys keep their meaning on buttons and in lists; letters work everywhere on the page.
+      if (key.startsWith("arrow") && this.onControl(event)) return false;
+      if (this.calm()) this.leap(key);
+      else this.held.add(key);
+      commands.wake();
+      return true;
+    }
+    const same = event.shiftKey ? "row" : "name";
+    switch (key) {
+      case ".": case ">": commands.neighbour("next", same); return true;
+      case ",": case "<": commands.neighbour("previous", same); return true;
+      case "]": return commands.flow("out");
+      case "[": return commands.flow("in");
+      case "f": commands.fit(); return true;
+      case "m": commands.mark(); return true;
+      case "/": commands.search(); return true;
+      case "?": commands.help(); return true;
+      case "escape": this.lose(); commands.clear(); return true;
+      case "arrowup": case "arrowdown":
+        if (this.onControl(event)) return false;
+        commands.scrollBy(key === "arrowup" ? -54 : 54);
+        return true;
+      default: return false;
+    }
+  }
+
+  private onControl(event: KeyboardEvent): boolean {
+    return event.target !== this.plot && event.target instanceof HTMLElement && this.root.contains(event.target);
+  }
+
+  /** Without motion: one step a key press. */
+  private leap(key: string): void {
+    if (key === "w" || key === "s") this.commands.zoomBy(key === "w" ? 0.7 : 1 / 0.7, this.x);
+    else this.commands.panBy(key === "a" || key === "arrowleft" ? -0.2 : 0.2);
+  }
+}
+
+function typing(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
+}

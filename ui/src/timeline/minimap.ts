@@ -1,0 +1,133 @@
+/** The whole trace at a glance: what ran when, by category; the window with handles to drag; hits of a search; marks. */
+import { parseHex, toCss } from "./colors";
+import type { Theme } from "./theme";
+import type { Category, Overview, Span } from "./types";
+
+const HANDLE = 6;
+
+export interface MinimapState {
+  bounds: Span;
+  window: Span;
+  marks: readonly Span[];
+  place: Span | null;
+  selected: Span | null;
+  /** Counts over the session, empty without a search. */
+  density: readonly number[];
+}
+
+export class Minimap {
+  private picture: HTMLCanvasElement | null = null;
+  private pictureOf = "";
+  private overview: Overview | null = null;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly categories: readonly Category[],
+  ) {}
+
+  setOverview(overview: Overview): void {
+    this.overview = overview;
+    this.pictureOf = "";
+  }
+
+  draw(state: MinimapState, theme: Theme, width: number, height: number, ratio: number): void {
+    const { canvas } = this;
+    const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+    if (canvas.width !== w || canvas.height !== h) {
+      canvas.width = w;
+      canvas.height = h;
+    }
+    const context = canvas.getContext("2d");
+    if (!context) return;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = theme.back;
+    context.fillRect(0, 0, width, height);
+    const picture = this.stacked(w, h, theme, state.bounds);
+    if (picture) context.drawImage(picture, 0, 0, width, height);
+    this.hits(context, state.density, theme, width, height);
+    const x = (t: number) => ((t - state.bounds.start) / (state.bounds.end - state.bounds.start)) * width;
+    for (const mark of state.marks) bar(context, theme.mark, x(mark.start), x(mark.end), height, 0.5);
+    if (state.place) bar(context, theme.mark, x(state.place.start), x(state.place.end), height, 0.3);
+    if (state.selected) bar(context, theme.ink, x(state.selected.start), x(state.selected.end), height, 0.7);
+    this.frame(context, theme, Math.max(0, x(state.window.start)), Math.min(width, x(state.window.end)), width, height);
+    context.fillStyle = theme.line;
+    context.fillRect(0, height - 1, width, 1);
+  }
+
+  /** Which part of the window is under the pointer. */
+  part(state: MinimapState, px: number, width: number): "left" | "right" | "inside" | "outside" {
+    const x = (t: number) => ((t - state.bounds.start) / (state.bounds.end - state.bounds.start)) * width;
+    const [left, right] = [x(state.window.start), x(state.window.end)];
+    if (Math.abs(px - left) <= HANDLE && px < (left + right) / 2 + 1) return "left";
+    if (Math.abs(px - right) <= HANDLE) return "right";
+    return px > left && px < right ? "inside" : "outside";
+  }
+
+  private frame(context: CanvasRenderingContext2D, theme: Theme, left: number, right: number, width: number, height: number): void {
+    context.fillStyle = theme.back;
+    context.globalAlpha = 0.62;
+    context.fillRect(0, 0, left, height);
+    context.fillRect(right, 0, width - right, height);
+    context.globalAlpha = 1;
+    context.fillStyle = theme.accent;
+    context.fillRect(left, 0, Math.max(1, right - left), 2);
+    for (const x of [left, right]) {
+      context.fillRect(x - 0.75, 0, 1.5, height);
+      context.beginPath();
+      context.roundRect(x - 3, height / 2 - 8, 6, 16, 3);
+      context.fill();
+    }
+  }
+
+  private hits(context: CanvasRenderingContext2D, density: readonly number[], theme: Theme, width: number, height: number): void {
+    if (density.length === 0) return;
+    const most = Math.max(1, ...density);
+    const step = width / density.length;
+    context.fillStyle = theme.hit;
+    density.forEach((n, i) => {
+      if (n === 0) return;
+      const tall = 4 + 8 * Math.sqrt(n / most);
+      context.fillRect(i * step, height - tall, Math.max(1, step), tall);
+    });
+  }
+
+  /** The stacked shares, drawn once for a size and a theme. */
+  private stacked(width: number, height: number, theme: Theme, bounds: Span): HTMLCanvasElement | null {
+    const { overview } = this;
+    if (!overview) return null;
+    const key = `${width}/${height}/${theme.back}/${bounds.start}/${bounds.end}`;
+    if (this.pictureOf === key) return this.picture;
+    const picture = this.picture ?? document.createElement("canvas");
+    picture.width = width;
+    picture.height = height;
+    const context = picture.getContext("2d");
+    if (!context) return null;
+    const span = bounds.end - bounds.start || 1;
+    const scale = (overview.end_ns - overview.start_ns) / span / overview.buckets;
+    const shift = (overview.start_ns - bounds.start) / span;
+    const base = new Float64Array(overview.buckets);
+    for (const category of this.categories) {
+      const shares = overview.categories[category.key];
+      if (!shares || category.key === "idle") continue;
+      context.fillStyle = toCss(parseHex(category.color));
+      context.globalAlpha = 0.85;
+      shares.forEach((share, i) => {
+        const low = base[i] ?? 0;
+        const high = Math.min(1, low + share);
+        base[i] = high;
+        const x = (shift + i * scale) * width;
+        if (high > low) context.fillRect(Math.floor(x), height * (1 - high), Math.ceil(scale * width) + 0.5, height * (high - low));
+      });
+    }
+    this.picture = picture;
+    this.pictureOf = key;
+    return picture;
+  }
+}
+
+function bar(context: CanvasRenderingContext2D, color: string, left: number, right: number, height: number, alpha: number): void {
+  context.fillStyle = color;
+  context.globalAlpha = alpha;
+  context.fillRect(left, 0, Math.max(2, right - left), height);
+  context.globalAlpha = 1;
+}

@@ -1,0 +1,90 @@
+/** Search over the whole trace: how many hits, stepping through them page by page, and which names match. */
+import type { Source } from "./net";
+import type { Hit } from "./types";
+
+const PAGE = 500;
+
+/** What the server does with a search text, for names that are already here: `/…/` is a regular expression, case never counts. */
+export function matcher(text: string): ((name: string) => boolean) | null {
+  const pattern = /^\/(.+)\/$/.exec(text)?.[1];
+  if (pattern !== undefined) {
+    try {
+      const regex = new RegExp(pattern, "i");
+      return (name) => regex.test(name);
+    } catch {
+      return null;
+    }
+  }
+  const wanted = text.toLowerCase();
+  return wanted === "" ? null : (name) => name.toLowerCase().includes(wanted);
+}
+
+/** The number of the first hit that is not before a share (0 to 1) of the session, as far as the counts tell. */
+export function firstFrom(density: readonly number[], share: number): number {
+  const until = Math.floor(Math.max(0, Math.min(1, share)) * density.length);
+  let n = 0;
+  for (let i = 0; i < until; i += 1) n += density[i] ?? 0;
+  return n;
+}
+
+export class Search {
+  text = "";
+  total = 0;
+  names = 0;
+  /** Number of the hit that was stepped to; -1 before the first step. */
+  at = -1;
+  density: number[] = [];
+  /** Grows with every new text; chunks compare it with theirs. */
+  version = 0;
+  private readonly pages = new Map<number, Hit[]>();
+  private running: AbortController | null = null;
+
+  constructor(private readonly source: Source) {}
+
+  get active(): boolean {
+    return this.text !== "";
+  }
+
+  /** Starts a new search; true when it came to an answer (and was not overtaken by another). */
+  async start(text: string): Promise<boolean> {
+    this.running?.abort();
+    this.text = text;
+    this.version += 1;
+    this.at = -1;
+    this.total = 0;
+    this.names = 0;
+    this.density = [];
+    this.pages.clear();
+    if (text === "") return true;
+    const running = new AbortController();
+    this.running = running;
+    try {
+      const answer = await this.source.search(text, 0, PAGE, running.signal);
+      if (running.signal.aborted) return false;
+      this.total = answer.total;
+      this.names = answer.names;
+      this.density = answer.density;
+      this.pages.set(0, answer.hits);
+      return true;
+    } catch (error) {
+      if (running.signal.aborted) return false;
+      throw error;
+    }
+  }
+
+  /** The next (or previous) hit; the first one is that behind `share` of the session. */
+  async step(by: 1 | -1, share: number): Promise<Hit | null> {
+    if (this.total === 0) return null;
+    const version = this.version;
+    const from = this.at < 0 ? firstFrom(this.density, share) + (by === 1 ? 0 : -1) : this.at + by;
+    this.at = ((from % this.total) + this.total) % this.total;
+    const page = Math.floor(this.at / PAGE);
+    let hits = this.pages.get(page);
+    if (!hits) {
+      hits = (await this.source.search(this.text, page * PAGE, PAGE)).hits;
+      if (version !== this.version) return null;
+      this.pages.set(page, hits);
+    }
+    return hits[this.at % PAGE] ?? null;
+  }
+}
