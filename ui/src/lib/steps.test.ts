@@ -37,7 +37,8 @@ it("finds quantiles between neighbours", () => {
 });
 
 it("marks axes with round numbers", () => {
-  expect(ticks(44.4, 4)).toEqual([0, 20, 40]);
+  expect(ticks(44.4, 4)).toEqual([0, 10, 20, 30, 40]);
+  expect(ticks(9.5, 4)).toEqual([0, 2, 4, 6, 8]);
   expect(ticks(0.3, 3)).toEqual([0, 0.1, 0.2, 0.3]);
   expect(ticks(0, 4)).toEqual([0]);
 });

@@ -54,12 +54,13 @@ export function quantile(ordered: readonly number[], share: number): number {
   return low + (high - low) * (place - Math.floor(place));
 }
 
-/** Round numbers from 0 to at least `top`, about `wanted` of them. */
+/** Round numbers from 0 up to `top`, about `wanted` of them. */
 export function ticks(top: number, wanted: number): number[] {
   if (!(top > 0)) return [0];
   const raw = top / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const size = ([1, 2, 5, 10].find((step) => step * power >= raw) ?? 10) * power;
+  const far = (step: number) => Math.abs(Math.log(step * power) - Math.log(raw));
+  const size = [1, 2, 5, 10].reduce((best, step) => (far(step) < far(best) ? step : best)) * power;
   const marks: number[] = [];
   for (let at = 0; at <= top * (1 + 1e-9); at += size) marks.push(Number(at.toPrecision(12)));
   return marks;
