@@ -1,0 +1,268 @@
+//! A model server under load.
+//!
+//! An *open loop* sends requests when they are due, whatever became of those before, and counts the latency from
+//! when a request was due. A server that stalls for a second then shows the second in every request that would have
+//! come meanwhile. A *closed loop* has so many clients, each of which waits for its answer before it asks again: it
+//! tells how much a server can do, but hides stalls, since nobody asks while all wait.
+//!
+//! A [`Client`] holds the connections; [`Client::run`] makes one measurement, [`sweep::sweep`] many with rising load.
+
+mod connection;
+mod schedule;
+pub mod sweep;
+mod tally;
+mod target;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{mpsc, watch};
+
+pub use connection::{Failure, Fault, Reply};
+pub use schedule::Arrivals;
+pub use tally::{Failures, Outcome};
+pub use target::{Protocol, Target};
+
+use super::{BenchError, Stop};
+use connection::{Pool, Times};
+use schedule::{Schedule, sleep_exactly, sleep_until};
+use tally::{Around, Ended, Tally};
+
+/// More requests than this are not kept waiting: a server that is so far behind will not catch up.
+const MOST_WAITING: usize = 100_000;
+
+/// How much is asked of the server.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Load {
+    /// So many requests a second, come what may.
+    Open {
+        /// Requests a second.
+        per_second: f64,
+        /// How they are spread.
+        arrivals: Arrivals,
+    },
+    /// So many clients that wait for their answers.
+    Closed {
+        /// Clients.
+        clients: usize,
+    },
+}
+
+/// How long and with how much patience to measure.
+#[derive(Copy, Clone, Debug)]
+pub struct Plan {
+    /// The load.
+    pub load: Load,
+    /// Requests sent before this do not count.
+    pub warmup: Duration,
+    /// Then requests are sent for so long.
+    pub duration: Duration,
+    /// After the last one was sent, answers are waited for so long at most; none are beyond the timeout.
+    pub drain: Duration,
+}
+
+/// How the server is spoken to.
+#[derive(Copy, Clone, Debug)]
+pub struct Limits {
+    /// A request is given up after this time.
+    pub timeout: Duration,
+    /// Connections that may be open at once.
+    pub connections: usize,
+}
+
+/// The very first request, apart from all others: it opens the connection, and servers load or compile on it.
+#[derive(Clone, Debug)]
+pub struct First {
+    /// How long it took.
+    pub took: Duration,
+    /// What the answer is.
+    pub reply: Reply,
+}
+
+/// Connections to one server.
+#[derive(Debug)]
+pub struct Client {
+    runtime: Runtime,
+    pool: Arc<Pool>,
+    body: u64,
+    limits: Limits,
+}
+
+/// What all requests of one measurement share.
+#[derive(Clone, Debug)]
+struct Shared {
+    pool: Arc<Pool>,
+    tally: Arc<Mutex<Tally>>,
+    timeout: Duration,
+    /// Becomes true when no answer is waited for any more.
+    over: watch::Receiver<bool>,
+    /// Answers that are not waited for count as failures: not where the user ended the measurement.
+    stop: Stop,
+}
+
+impl Client {
+    /// Looks the server up; nothing is sent yet.
+    pub fn new(target: &Target, limits: Limits) -> Result<Client, BenchError> {
+        let resolve = |source| BenchError::Resolve { host: target.host.clone(), source };
+        let found = (target.host.as_str(), target.port).to_socket_addrs().map_err(resolve)?;
+        let addresses: Vec<SocketAddr> = found.collect();
+        if addresses.is_empty() {
+            return Err(resolve(io::Error::from(io::ErrorKind::NotFound)));
+        }
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        let pool = Arc::new(Pool::new(target.clone(), addresses, limits.connections));
+        Ok(Client { runtime, pool, body: target.body_bytes(), limits })
+    }
+
+    /// Sends one request and returns the answer, or why there is none. Tells whether a measurement makes sense.
+    pub fn first(&self) -> Result<First, Fault> {
+        let begun = Instant::now();
+        let mut times = Times::default();
+        let asked = async { tokio::time::timeout(self.limits.timeout, self.pool.ask(&mut times)).await };
+        let reply = self.runtime.block_on(asked).unwrap_or_else(|_| Err(timed_out()))?;
+        Ok(First { took: begun.elapsed(), reply })
+    }
+
+    /// Makes one measurement.
+    pub fn run(&self, plan: &Plan, stop: &Stop) -> Outcome {
+        let (opened, waited) = (&self.pool.opened, &self.pool.waited);
+        let before = (opened.load(Ordering::Relaxed), waited.load(Ordering::Relaxed), cpu());
+        let start = Instant::now();
+        let from = start + plan.warmup;
+        let (end_all, over) = watch::channel(false);
+        let open = matches!(plan.load, Load::Open { .. });
+        let shared = Shared {
+            pool: Arc::clone(&self.pool),
+            tally: Arc::new(Mutex::new(Tally::new(open, from))),
+            timeout: self.limits.timeout,
+            over,
+            stop: stop.clone(),
+        };
+        let (done, mut waiting) = mpsc::channel::<()>(1);
+        let until = from + plan.duration;
+        let until = match plan.load {
+            Load::Open { per_second, arrivals } => {
+                let due = Schedule::new(arrivals, per_second).map(|at| start + at).take_while(|at| *at < until);
+                dispatch(due, self.runtime.handle(), &shared, done);
+                if stop.is_wished() { Instant::now().min(until) } else { until }
+            }
+            Load::Closed { clients } => {
+                for _ in 0..clients {
+                    self.runtime.spawn(client(shared.clone(), until, done.clone()));
+                }
+                drop(done);
+                let mut stopped = stop.watch();
+                self.runtime.block_on(async {
+                    let _ = tokio::time::timeout_at(until.into(), stopped.wait_for(|wished| *wished)).await;
+                });
+                Instant::now().min(until)
+            }
+        };
+        let patience = plan.drain.min(self.limits.timeout);
+        let mut stopped = stop.watch();
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = waiting.recv() => {}
+                () = tokio::time::sleep(patience) => {}
+                _ = stopped.wait_for(|wished| *wished) => {}
+            }
+            // Those that still wait now write down how long they did.
+            end_all.send_replace(true);
+            waiting.recv().await;
+        });
+        let around = Around {
+            stopped: stop.is_wished(),
+            waited: waited.load(Ordering::Relaxed) - before.1,
+            connections: opened.load(Ordering::Relaxed) - before.0,
+            body: self.body,
+            cpu: cpu().saturating_sub(before.2),
+        };
+        let empty = Tally::new(open, from);
+        let tally = std::mem::replace(&mut *shared.lock(), empty);
+        tally.finish(plan.load, until, around)
+    }
+}
+
+/// Hands each request to the runtime when it is due. A thread of its own sleeps for it: timers of the runtime are
+/// exact to a millisecond only.
+fn dispatch(due: impl Iterator<Item = Instant> + Send, runtime: &Handle, shared: &Shared, done: mpsc::Sender<()>) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            sleep_exactly();
+            let done = done;
+            for due in due {
+                if !sleep_until(due, || shared.stop.is_wished()) {
+                    break;
+                }
+                if Arc::strong_count(&shared.tally) > MOST_WAITING {
+                    shared.lock().refuse(due);
+                    continue;
+                }
+                let (shared, done) = (shared.clone(), done.clone());
+                runtime.spawn(async move {
+                    shared.request(due).await;
+                    drop(done);
+                });
+            }
+        });
+    });
+}
+
+/// Asks, waits, asks again.
+async fn client(shared: Shared, until: Instant, done: mpsc::Sender<()>) {
+    loop {
+        let now = Instant::now();
+        if now >= until || shared.stop.is_wished() {
+            break;
+        }
+        let failed_at_once = shared.request(now).await;
+        if failed_at_once {
+            // A server that refuses everything must not be hammered with as many refusals as a processor can make.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    drop(done);
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One request from the time when it is turned to until it is written down; `true` where it failed.
+    async fn request(&self, due: Instant) -> bool {
+        let picked = Instant::now();
+        let mut times = Times::default();
+        let mut over = self.over.clone();
+        let result = tokio::select! {
+            biased;
+            result = tokio::time::timeout_at((picked + self.timeout).into(), self.pool.ask(&mut times)) => {
+                result.unwrap_or_else(|_| Err(timed_out()))
+            }
+            _ = over.wait_for(|over| *over) => {
+                if self.stop.is_wished() {
+                    return true;
+                }
+                Err(Fault::new(Failure::Unfinished, String::new()))
+            }
+        };
+        let failed = result.is_err();
+        self.lock().take(Ended { due, picked, times, end: Instant::now(), result });
+        failed
+    }
+}
+
+fn timed_out() -> Fault {
+    Fault::new(Failure::Timeout, String::new())
+}
+
+/// Processor time that this process has taken so far.
+fn cpu() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,206 @@
+//! What came of the requests of one measurement.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::Load;
+use super::connection::{Failure, Fault, Reply, Times};
+use crate::bench::latencies::{Distribution, Recorder};
+
+/// How often something failed, and what was said the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures {
+    /// How often.
+    pub count: u64,
+    /// The words of the server or the system; may be empty.
+    pub said: String,
+}
+
+/// One measurement: one rate or one number of clients, for a while.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The load that was asked for.
+    pub load: Load,
+    /// How long requests were sent, without the warm-up.
+    pub window: Duration,
+    /// From the beginning of the window to the last answer to one of its requests.
+    pub elapsed: Duration,
+    /// The user ended it early.
+    pub stopped: bool,
+    /// Requests of the warm-up, which count nowhere else.
+    pub warmup: u64,
+    /// Requests of the window that came to an end, good or bad.
+    pub requests: u64,
+    /// Those that were answered well.
+    pub answered: u64,
+    /// From when the request was due (open loop) or sent (closed loop) to the end of the answer. A request that timed
+    /// out is in here with the time that was waited for it: leaving it out would flatter the server.
+    pub latency: Distribution,
+    /// From when the request was sent to the end of the answer.
+    pub service: Distribution,
+    /// From when a request was due to when the generator turned to it. Empty in a closed loop.
+    pub lateness: Distribution,
+    /// Requests that found all connections in use.
+    pub waited: u64,
+    /// What failed.
+    pub failures: BTreeMap<Failure, Failures>,
+    /// Bytes of bodies sent.
+    pub bytes_out: u64,
+    /// Bytes of bodies received.
+    pub bytes_in: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Processor time of the generator itself over the whole measurement.
+    pub cpu: Duration,
+}
+
+impl Outcome {
+    /// Answers a second.
+    pub fn throughput(&self) -> f64 {
+        self.answered as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// The share of requests that failed.
+    pub fn failed(&self) -> f64 {
+        let failed = self.requests - self.answered;
+        failed as f64 / (self.requests.max(1)) as f64
+    }
+
+    /// Was the generator rather than the server the bottleneck? Requests that leave late are counted from when they
+    /// were due, so a late generator makes the server look slow.
+    pub fn generator_late(&self) -> bool {
+        let (Some(late), Some(latency)) = (self.lateness.percentile(0.9), self.latency.percentile(0.9)) else {
+            return false;
+        };
+        late > LATE && late.as_secs_f64() > LATE_SHARE * latency.as_secs_f64()
+    }
+}
+
+/// Nobody minds a request that leaves so late.
+const LATE: Duration = Duration::from_millis(1);
+/// The generator's part of the latency that makes the figure doubtful.
+const LATE_SHARE: f64 = 0.1;
+
+/// One request that came to its end.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// It was due then.
+    pub(super) due: Instant,
+    /// The generator turned to it.
+    pub(super) picked: Instant,
+    pub(super) times: Times,
+    /// When all was over.
+    pub(super) end: Instant,
+    pub(super) result: Result<Reply, Fault>,
+}
+
+/// Takes requests as they end.
+#[derive(Debug)]
+pub(super) struct Tally {
+    open: bool,
+    /// The warm-up ends here.
+    from: Instant,
+    last: Instant,
+    warmup: u64,
+    requests: u64,
+    answered: u64,
+    latency: Recorder,
+    service: Recorder,
+    lateness: Recorder,
+    failures: BTreeMap<Failure, Failures>,
+    bytes_in: u64,
+}
+
+impl Tally {
+    pub(super) fn new(open: bool, from: Instant) -> Tally {
+        Tally {
+            open,
+            from,
+            last: from,
+            warmup: 0,
+            requests: 0,
+            answered: 0,
+            latency: Recorder::default(),
+            service: Recorder::default(),
+            lateness: Recorder::default(),
+            failures: BTreeMap::new(),
+            bytes_in: 0,
+        }
+    }
+
+    pub(super) fn take(&mut self, ended: Ended) {
+        let Ended { due, picked, times, end, result } = ended;
+        if due < self.from {
+            self.warmup += 1;
+            return;
+        }
+        self.requests += 1;
+        let end = times.done.unwrap_or(end);
+        self.last = self.last.max(end);
+        if self.open {
+            self.lateness.record(picked.saturating_duration_since(due));
+        }
+        let sent = times.sent.unwrap_or(picked);
+        let begin = if self.open { due } else { sent };
+        let failure = result.as_ref().err().map(|fault| fault.failure);
+        // A refusal comes at once and says nothing of how long an answer takes; a timeout says "at least".
+        if matches!(failure, None | Some(Failure::Timeout | Failure::Unfinished)) {
+            self.latency.record(end.saturating_duration_since(begin));
+            self.service.record(end.saturating_duration_since(sent));
+        }
+        match result {
+            Ok(reply) => {
+                self.answered += 1;
+                self.bytes_in += reply.bytes;
+            }
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    /// A request that was never tried.
+    pub(super) fn refuse(&mut self, due: Instant) {
+        if due >= self.from {
+            self.requests += 1;
+            self.fail(Fault::new(Failure::Backlog, String::new()));
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        let failures =
+            self.failures.entry(fault.failure).or_insert(Failures { count: 0, said: fault.said });
+        failures.count += 1;
+    }
+
+    /// `until` is when the last request was due or sent.
+    pub(super) fn finish(self, load: Load, until: Instant, around: Around) -> Outcome {
+        let window = until.saturating_duration_since(self.from);
+        Outcome {
+            load,
+            window,
+            elapsed: self.last.saturating_duration_since(self.from).max(window),
+            stopped: around.stopped,
+            warmup: self.warmup,
+            requests: self.requests,
+            answered: self.answered,
+            latency: self.latency.finish(),
+            service: self.service.finish(),
+            lateness: self.lateness.finish(),
+            waited: around.waited,
+            failures: self.failures,
+            bytes_out: self.requests * around.body,
+            bytes_in: self.bytes_in,
+            connections: around.connections,
+            cpu: around.cpu,
+        }
+    }
+}
+
+/// What is known of a measurement beside its requests.
+#[derive(Debug)]
+pub(super) struct Around {
+    pub(super) stopped: bool,
+    pub(super) waited: u64,
+    pub(super) connections: u64,
+    pub(super) body: u64,
+    pub(super) cpu: Duration,
+}

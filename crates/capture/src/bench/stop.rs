@@ -1,0 +1,78 @@
+//! The wish to end a measurement early, so that Ctrl-C shows what was measured so far.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{io, thread};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::watch;
+
+/// Shared between a measurement and whoever may end it.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    wished: AtomicBool,
+    told: watch::Sender<bool>,
+    child: Mutex<Option<Pid>>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        let (told, _) = watch::channel(false);
+        Stop(Arc::new(Inner { wished: AtomicBool::new(false), told, child: Mutex::new(None) }))
+    }
+}
+
+impl Stop {
+    /// Wishes for the end when the user presses Ctrl-C. From now on, the signal does not end the program.
+    pub fn on_interrupt() -> io::Result<Stop> {
+        let stop = Stop::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
+        };
+        let wish = stop.clone();
+        thread::spawn(move || {
+            let mut listener = listener;
+            while runtime.block_on(listener.recv()).is_some() {
+                wish.now();
+            }
+        });
+        Ok(stop)
+    }
+
+    /// Wishes for the end.
+    pub fn now(&self) {
+        self.0.wished.store(true, Ordering::Relaxed);
+        self.0.told.send_replace(true);
+        self.end_child();
+    }
+
+    /// Is the end wished for?
+    pub fn is_wished(&self) -> bool {
+        self.0.wished.load(Ordering::Relaxed)
+    }
+
+    /// Changes to `true` when the end is wished for.
+    pub(super) fn watch(&self) -> watch::Receiver<bool> {
+        self.0.told.subscribe()
+    }
+
+    /// Names the process that ends with the measurement.
+    pub(super) fn set_child(&self, child: Option<Pid>) {
+        *self.0.child.lock().unwrap_or_else(PoisonError::into_inner) = child;
+        if self.is_wished() {
+            self.end_child();
+        }
+    }
+
+    fn end_child(&self) {
+        if let Some(child) = *self.0.child.lock().unwrap_or_else(PoisonError::into_inner) {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process(child, Signal::TERM);
+        }
+    }
+}
