@@ -5,7 +5,7 @@
  */
 import { COLORS, colorIndex } from "./colors";
 import { bucketPx, DIM_ALPHA, eachPart, FLOOR_ALPHA, type Renderer, type Scene, slotTop, tileX } from "./scene";
-import type { Chunk, Part } from "./tiles";
+import { type Chunk, ENDS_BEHIND, type Part } from "./tiles";
 
 const ALPHAS = 32;
 
@@ -89,7 +89,7 @@ export class CanvasRenderer implements Renderer {
   private row(scene: Scene, part: Part, row: number, left: number, right: number): void {
     const chunk = part.chunk;
     scene.store.touch(chunk);
-    const { start, end, busy, count, category, hue, hit } = chunk;
+    const { start, end, busy, count, category, hue, hit, flags } = chunk;
     const first = part.rowStart[row];
     const last = part.rowStart[row + 1];
     if (first === undefined || last === undefined) return;
@@ -98,10 +98,12 @@ export class CanvasRenderer implements Renderer {
     const clipLeft = Math.max(0, Math.round(left));
     const clipRight = Math.min(this.line.length, Math.round(right));
     const dim = scene.dim && hit.length === chunk.spans;
-    for (let i = firstVisible(end, first, last, (clipLeft - origin) / scale - 2); i < last; i += 1) {
+    for (let i = first; i < last; i += 1) {
       const x0 = origin + (start[i] as number) * scale;
       if (x0 >= clipRight) break;
       const x1 = origin + (end[i] as number) * scale;
+      // No search for the first: where events of a row overlap, ends are not in order, and a row has a thousand at most.
+      if (x1 < clipLeft) continue;
       let from = Math.floor(x0);
       let to = Math.max(from + 1, Math.round(x1));
       const width = x1 - x0;
@@ -110,7 +112,8 @@ export class CanvasRenderer implements Renderer {
       if (dim && hit[i] === 0) alpha *= DIM_ALPHA;
       const color = colorIndex(scene.mode, category[i] as number, hue[i] as number) * ALPHAS;
       const pixel = this.table[color + ((alpha * (ALPHAS - 1)) | 0)] as number;
-      const edge = to - from >= 4 && to <= clipRight;
+      // A gap sets a span off from the next one; not where it only goes on in the next tile.
+      const edge = to - from >= 4 && to <= clipRight && ((flags[i] as number) & ENDS_BEHIND) === 0;
       if (from < clipLeft) from = clipLeft;
       if (to > clipRight) to = clipRight;
       if (to - from === 1) {
@@ -122,16 +125,4 @@ export class CanvasRenderer implements Renderer {
       if (edge) this.line[to - 1] = this.table[color + ((alpha * 0.45 * (ALPHAS - 1)) | 0)] as number;
     }
   }
-}
-
-/** The first span of a row that ends at or behind a bucket. Rows do not overlap, so ends are sorted like starts. */
-function firstVisible(end: Float32Array, first: number, last: number, bucket: number): number {
-  let low = first;
-  let high = last;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((end[middle] as number) < bucket) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -13,6 +13,9 @@ import { fit, reveal } from "./view";
 /** Narrowest width on the screen (px) at which a selected event is worth looking at; below it the view zooms in. */
 const SMALL_PX = 3;
 
+/** More tracks than this do not fit into an address. */
+const MOST_TRACKS = 1000;
+
 export interface Page {
   /** Brings a height of the scrolling part into sight. */
   scrollTo(y: number, height: number): void;
@@ -187,6 +190,7 @@ export class Controller implements Commands {
       start: clampTime(engine.timeAt(left)), end: clampTime(engine.timeAt(right)),
       tracks: tracksBetween(engine.timeline, engine.layout, engine.scroll, y0, y1),
     };
+    if (area.tracks.length > MOST_TRACKS && area.tracks.length < engine.timeline.tracks.length) area.tracks.length = MOST_TRACKS;
     engine.area = area;
     engine.point(x1, y1);
     if (done) void this.selectArea(area);
@@ -224,7 +228,8 @@ export class Controller implements Commands {
       return;
     }
     try {
-      const answer = await this.source.area(area.start, area.end, area.tracks, abort.signal);
+      const all = area.tracks.length === this.engine.timeline.tracks.length;
+      const answer = await this.source.area(area.start, area.end, all ? null : area.tracks, abort.signal);
       if (abort.signal.aborted) return;
       this.areaAnswer = answer;
       this.page.say(`Selection with ${answer.events} events`);

@@ -123,7 +123,7 @@ export class Engine {
     this.layout = arrange(timeline, this.arrangement);
     this.backdrop = new Backdrop(timeline);
     this.contexts = { back: pen(surfaces.back), front: pen(surfaces.front), axis: pen(surfaces.axis) };
-    this.cutter = new Cutter(charWidth(this.contexts.front));
+    this.cutter = new Cutter(ruler(this.contexts.front));
     this.minimap = surfaces.minimap ? new Minimap(surfaces.minimap, categories) : null;
     this.renderer = pickRenderer(surfaces.spans, wanted, () => listener.problem(new Error("The graphics card took its canvas back; reload the page.")));
     this.store = new TileStore({
@@ -527,8 +527,9 @@ function pen(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   return context;
 }
 
-function charWidth(context: CanvasRenderingContext2D): number {
-  context.font = FONT;
-  const sample = "MatMul_backward::fusion.128 add0";
-  return context.measureText(sample).width / sample.length;
+function ruler(context: CanvasRenderingContext2D): (text: string) => number {
+  return (text) => {
+    context.font = FONT;
+    return context.measureText(text).width;
+  };
 }

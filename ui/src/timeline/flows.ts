@@ -5,18 +5,25 @@ import type { EventDetails, Timeline } from "./types";
 import { xAt } from "./view";
 
 /** Where an event stands on the plot in CSS pixels; `hidden` when its track is folded away (then its process's heading). */
-export function locate(scene: Scene, timeline: Timeline, slot: number, row: number): { y: number; height: number; hidden: boolean } {
+export interface Place {
+  y: number;
+  height: number;
+  hidden: boolean;
+  pinned: boolean;
+}
+
+export function locate(scene: Scene, timeline: Timeline, slot: number, row: number): Place {
   const { layout, scroll } = scene;
   const place = layout.slots[slot * 4 + 3] ?? -1;
   const shift = place === 1 ? 0 : layout.pinnedHeight - scroll;
   if (place >= 0) {
     const height = layout.slots[slot * 4 + 1] as number;
     const shown = Math.min(row, (layout.slots[slot * 4 + 2] as number) - 1);
-    return { y: (layout.slots[slot * 4] as number) + shift + shown * height, height, hidden: false };
+    return { y: (layout.slots[slot * 4] as number) + shift + shown * height, height, hidden: false, pinned: place === 1 };
   }
   const process = timeline.tracks[slot]?.process;
   const heading = layout.items.find((item) => item.kind === "process" && item.id === process);
-  return { y: (heading?.y ?? 0) + shift, height: heading?.height ?? 0, hidden: true };
+  return { y: (heading?.y ?? 0) + shift, height: heading?.height ?? 0, hidden: true, pinned: false };
 }
 
 export function drawFlows(
@@ -37,16 +44,18 @@ export function drawFlows(
     const out = flow.direction === "out";
     const from = out ? event.start_ns + event.dur_ns : flow.start_ns + flow.dur_ns;
     const to = out ? flow.start_ns : event.start_ns;
-    arrow(context, scene, theme, xAt(scene.window, from, scene.width), middle(out ? own : place), xAt(scene.window, to, scene.width), middle(out ? place : own));
+    const [tail, tip] = out ? [own, place] : [place, own];
+    arrow(context, scene, theme, xAt(scene.window, from, scene.width), tail, xAt(scene.window, to, scene.width), tip);
   }
 }
 
-function middle(place: { y: number; height: number }): number {
+function middle(place: Place): number {
   return place.y + place.height / 2;
 }
 
 /** A curve with a head. Ends out of sight are drawn to, far outside, so that the direction stays true; the rest is clipped. */
-function arrow(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x0: number, y0: number, x1: number, y1: number): void {
+function arrow(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x0: number, tail: Place, x1: number, tip: Place): void {
+  const [y0, y1] = [middle(tail), middle(tip)];
   const far = 20_000;
   const clampX = (x: number) => Math.max(-far, Math.min(scene.width + far, x));
   [x0, x1] = [clampX(x0), clampX(x1)];
@@ -62,7 +71,8 @@ function arrow(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x0
   context.stroke();
   head(context, theme, x1, y1);
   // Where the other end is out of sight, a small triangle at the edge says in which direction it lies.
-  for (const [x, y] of [[x0, y0], [x1, y1]] as const) edge(context, scene, theme, x, y);
+  edge(context, scene, theme, x0, tail);
+  edge(context, scene, theme, x1, tip);
 }
 
 function head(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number): void {
@@ -74,8 +84,9 @@ function head(context: CanvasRenderingContext2D, theme: Theme, x: number, y: num
   context.fill();
 }
 
-function edge(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x: number, y: number): void {
-  const top = scene.layout.pinnedHeight;
+function edge(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x: number, place: Place): void {
+  const y = middle(place);
+  const top = place.pinned ? 0 : scene.layout.pinnedHeight;
   if (y >= top && y <= scene.height) return;
   const at = Math.max(8, Math.min(scene.width - 8, x));
   const up = y < top;

@@ -5,7 +5,7 @@
  */
 import { COLORS } from "./colors";
 import { bucketPx, DIM_ALPHA, FLOOR_ALPHA, type Renderer, type Scene, slotTop, tileX } from "./scene";
-import type { Chunk, Part } from "./tiles";
+import { type Chunk, ENDS_BEHIND, type Part } from "./tiles";
 
 const STRIDE = 16;
 const TEXTURE_WIDTH = 1024;
@@ -45,10 +45,10 @@ void main() {
   uint hue = (a_bits.y >> 8u) & 0xffu;
   float share = float((a_bits.y >> 16u) & 0xffu) / 255.0;
   float alpha = max(${FLOOR_ALPHA.toFixed(2)}, share * min(1.0, x1 - x0));
-  if (u_look.y == 1 && (a_bits.y >> 24u) == 0u) alpha *= ${DIM_ALPHA.toFixed(2)};
+  if (u_look.y == 1 && ((a_bits.y >> 24u) & 1u) == 0u) alpha *= ${DIM_ALPHA.toFixed(2)};
   int color = u_look.x == 1 ? int(hue) : int(min(category, 31u)) * 8 + int(hue % 8u);
   v_color = vec4(texelFetch(u_palette, ivec2(color, 0), 0).rgb * alpha, alpha);
-  v_right = right - left >= 4.0 ? right - 1.0 : 1e9;
+  v_right = right - left >= 4.0 && ((a_bits.y >> 25u) & 1u) == 0u ? right - 1.0 : 1e9;
 }`;
 
 const FRAGMENT = `#version 300 es
@@ -231,12 +231,12 @@ export class GlRenderer implements Renderer {
   }
 }
 
-/** start, end, (row | slot << 16), (category | hue << 8 | share << 16 | hit << 24). */
+/** start, end, (row | slot << 16), (category | hue << 8 | share << 16 | hit << 24 | goes on behind the tile << 25). */
 function pack(chunk: Chunk): ArrayBuffer {
   const bytes = new ArrayBuffer(chunk.spans * STRIDE);
   const floats = new Float32Array(bytes);
   const words = new Uint32Array(bytes);
-  const { start, end, busy, count, row, category, hue, hit } = chunk;
+  const { start, end, busy, count, row, category, hue, hit, flags } = chunk;
   const searched = hit.length === chunk.spans;
   for (const part of chunk.parts) {
     for (let i = part.first; i < part.first + part.count; i += 1) {
@@ -245,8 +245,8 @@ function pack(chunk: Chunk): ArrayBuffer {
       floats[i * 4] = start[i] as number;
       floats[i * 4 + 1] = end[i] as number;
       words[i * 4 + 2] = (row[i] as number) | (part.slot << 16);
-      words[i * 4 + 3] =
-        (category[i] as number) | ((hue[i] as number) << 8) | (Math.round(share * 255) << 16) | (searched && hit[i] === 1 ? 1 << 24 : 0);
+      const marks = (searched && hit[i] === 1 ? 1 : 0) | (((flags[i] as number) & ENDS_BEHIND) !== 0 ? 2 : 0);
+      words[i * 4 + 3] = (category[i] as number) | ((hue[i] as number) << 8) | (Math.round(share * 255) << 16) | (marks << 24);
     }
   }
   return bytes;

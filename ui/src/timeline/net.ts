@@ -11,7 +11,8 @@ export interface Source {
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
   at(track: number, row: number, ns: number, tolerance: number): Promise<Hit | null>;
   search(text: string, offset: number, limit: number, signal?: AbortSignal): Promise<SearchAnswer>;
-  area(start: number, end: number, tracks: readonly number[], signal?: AbortSignal): Promise<AreaAnswer>;
+  /** `null` means all tracks. */
+  area(start: number, end: number, tracks: readonly number[] | null, signal?: AbortSignal): Promise<AreaAnswer>;
 }
 
 export function serverSource(session: number): Source {
@@ -30,7 +31,7 @@ export function serverSource(session: number): Source {
       ask<{ event: Hit | null }>(of("at", { track, row, t_ns: ns, tolerance_ns: tolerance })).then((a) => a.event),
     search: (q, offset, limit, signal) => ask<SearchAnswer>(of("search", { q, offset, limit }), signal),
     area: (start, end, tracks, signal) =>
-      ask<AreaAnswer>(of("area", { start_ns: start, end_ns: end, tracks: tracks.join(",") }), signal),
+      ask<AreaAnswer>(of("area", { start_ns: start, end_ns: end }) + (tracks ? `&tracks=${tracks.join(",")}` : ""), signal),
   };
 }
 

@@ -42,7 +42,7 @@ describe("labels", () => {
     expect(labels.n).toBe(0);
   });
   it("are cut to their width", () => {
-    const cutter = new Cutter(6);
+    const cutter = new Cutter((text) => text.length * 6);
     expect(cutter.cut("MatMul", 36)).toBe("MatMul");
     expect(cutter.cut("MatMul", 30)).toBe("MatM…");
     expect(cutter.cut("MatMul", 24)).toBe("Mat…");

@@ -77,16 +77,38 @@ export class Labels {
   }
 }
 
-/** Cuts names to a width. Remembers the last cut of each name, since the same names come again every frame. */
+/**
+ * Cuts names to a width, by a table of character widths: measuring the text itself each time costs ten times as much while
+ * zooming, when every label changes its width in every frame. Remembers the last cut of each name.
+ */
 export class Cutter {
   private readonly known = new Map<string, { chars: number; text: string }>();
+  private readonly widths = new Map<number, number>();
+  private readonly ellipsis: number;
 
-  constructor(private readonly charWidth: number) {}
+  constructor(private readonly measure: (text: string) => number) {
+    this.ellipsis = measure("…");
+  }
 
   cut(name: string, width: number): string {
-    const chars = Math.floor(width / this.charWidth);
-    if (name.length <= chars) return name;
-    if (chars < 2) return "";
+    let used = 0;
+    let fits = 0;
+    for (let i = 0; i < name.length; i += 1) {
+      used += this.width(name.charCodeAt(i));
+      if (used + this.ellipsis <= width) fits = i + 1;
+      else if (used > width) return this.shorten(name, fits);
+    }
+    return name;
+  }
+
+  private width(code: number): number {
+    let width = this.widths.get(code);
+    if (width === undefined) this.widths.set(code, (width = this.measure(String.fromCharCode(code))));
+    return width;
+  }
+
+  private shorten(name: string, chars: number): string {
+    if (chars < 1) return "";
     let entry = this.known.get(name);
     if (!entry) {
       if (this.known.size > 20_000) this.known.clear();
@@ -94,7 +116,7 @@ export class Cutter {
     }
     if (entry.chars !== chars) {
       entry.chars = chars;
-      entry.text = `${name.slice(0, chars - 1)}…`;
+      entry.text = `${name.slice(0, chars)}…`;
     }
     return entry.text;
   }
