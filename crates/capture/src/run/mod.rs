@@ -1,1 +1,369 @@
-//! Placeholder.
+//! A command, run as it would run without us, timed and watched: what it prints is passed on and listened to, the
+//! hardware is sampled, and what it left in its log directory is looked at in the end.
+//!
+//! ```text
+//! pipes    standard output and error, passed on            found    event files and profiles left behind
+//! lines    bytes → lines                                   events   event files → scalars
+//! said     a line → what it says of steps                  usage    samples → utilisation
+//! listen   all lines → numbers that go up                  profile  one window over gRPC, once steps are steady
+//! series   numbers that go up → how long steps took
+//! steps    the best of all series;  steady: where its steady state begins
+//! ```
+
+mod events;
+mod found;
+mod lines;
+mod listen;
+mod pipes;
+mod profile;
+mod said;
+mod series;
+mod steady;
+mod steps;
+mod usage;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+use wait4::{ResUse, Wait4};
+
+pub use profile::{Captured, ProfileRequest};
+pub use series::Observation;
+pub use steady::{Level, Steady, median, quantile, steady};
+pub use steps::{Figures, Source, Steps};
+pub use usage::{GpuUsage, Meter, Spread, Usage, Window};
+
+use crate::sample::{CsvWriter, Nvml, Options as SampleOptions, Sampler};
+use listen::{Listener, Stream};
+use pipes::{Channels, follow_size};
+
+/// What to run, and how to watch it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it will write event files and profiles.
+    pub logdir: PathBuf,
+    /// Examples in a batch, where somebody knows.
+    pub batch_size: Option<u64>,
+    /// How often to sample.
+    pub interval: Duration,
+    /// Where samples go as CSV.
+    pub samples: Option<PathBuf>,
+    /// A profile to take while it runs.
+    pub profile: Option<ProfileRequest>,
+    /// Where NVIDIA's library is.
+    pub nvml: Nvml,
+}
+
+/// Why a command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no command.
+    #[error("no command to run")]
+    Nothing,
+    /// The program could not be started.
+    #[error("cannot start {}: {error}", program.to_string_lossy())]
+    Start {
+        /// Its name.
+        program: OsString,
+        /// Why.
+        error: io::Error,
+    },
+    /// Samples cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Samples {
+        /// Where to.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The system refused something that a run needs.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// How a command ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With this exit code.
+    Code(u8),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Ended {
+    /// The exit code that a shell would show.
+    pub fn shell_code(self) -> u8 {
+        match self {
+            Ended::Code(code) => code,
+            Ended::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
+        }
+    }
+
+    fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+            (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+        }
+    }
+}
+
+/// What a run was like.
+#[derive(Debug)]
+pub struct Recorded {
+    /// How it ended.
+    pub ended: Ended,
+    /// When it began, in nanoseconds since 1970.
+    pub begun_wall_ns: i64,
+    /// How long it took.
+    pub lasted: Duration,
+    /// Its steps; `None` where it offered nothing to time.
+    pub steps: Option<Steps>,
+    /// Its use of the hardware.
+    pub usage: Usage,
+    /// The utilisation while steps were steady.
+    pub steady_usage: Option<Window>,
+    /// Profiles that it wrote itself.
+    pub profiles: Vec<PathBuf>,
+    /// The profile that we took.
+    pub captured: Option<Captured>,
+}
+
+/// Children of the child may keep its pipes open after it has ended; what they still say is passed on for so long.
+const AFTERTHOUGHTS: Duration = Duration::from_secs(2);
+
+/// Runs a command to its end.
+pub fn record(options: &Options) -> Result<Recorded, RunError> {
+    let (program, arguments) = options.command.split_first().ok_or(RunError::Nothing)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Listening begins before the child does, so that no signal is lost in between.
+    let signals = runtime.block_on(async { Signals::listen() })?;
+    let mut channels = Channels::open()?;
+    let (out, err) = channels.stdio()?;
+    let (begun, begun_wall) = (Instant::now(), SystemTime::now());
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(out).stderr(err);
+    let child = command.spawn().map_err(|error| RunError::Start { program: program.clone(), error })?;
+    // The command holds the child's ends, which must be closed for the child's end to be noticed.
+    drop(command);
+    let pid = child.id();
+
+    let listener = Arc::new(Mutex::new(Listener::default()));
+    let (done, all_done) = mpsc::channel();
+    let (streams, terminals) = (channels.count(), channels.terminals());
+    let hearing = Arc::clone(&listener);
+    let heard = move |stream: Stream, bytes: &[u8]| {
+        let at_s = begun.elapsed().as_secs_f64();
+        hearing.lock().unwrap_or_else(PoisonError::into_inner).hear(stream, bytes, at_s);
+    };
+    channels.pump(&heard, &done);
+    let watch = Watch::start(options, pid)?;
+    let profiler = options.profile.clone().map(|request| request.start(Arc::clone(&listener)));
+
+    let (exit, exited) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || exit.send(child.wait4()));
+    let waited = runtime.block_on(signals.forward_until(pid, &terminals, exited))?;
+    let lasted = begun.elapsed();
+
+    let captured = profiler.and_then(profile::Profiler::finish);
+    for _ in 0..streams {
+        if all_done.recv_timeout(AFTERTHOUGHTS).is_err() {
+            break;
+        }
+    }
+    let meter = watch.finish();
+    let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+    [Stream::Out, Stream::Err].iter().for_each(|&stream| listener.end(stream, lasted.as_secs_f64()));
+    let found = found::newer(&options.logdir, begun_wall);
+    let since_1970 = begun_wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let steps = steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
+    Ok(Recorded {
+        ended: Ended::of(waited.status),
+        begun_wall_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        lasted,
+        steady_usage: steps.as_ref().and_then(|steps| steady_window(steps, &meter)),
+        steps,
+        usage: exact(meter.usage(), &waited),
+        profiles: found.profiles,
+        captured,
+    })
+}
+
+/// The utilisation from the first steady step to the last.
+fn steady_window(steps: &Steps, meter: &Meter) -> Option<Window> {
+    let counted = steps.counted();
+    let (first, last) = (counted.first()?, counted.last()?);
+    meter.window(first.end_s - first.seconds, last.end_s)
+}
+
+/// What the kernel counted for the child and all that it waited for is exact; samples may have missed its last moment.
+fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
+    let counted = (waited.rusage.utime + waited.rusage.stime).as_secs_f64();
+    usage.cpu_seconds = Some(usage.cpu_seconds.unwrap_or(0.0).max(counted));
+    if waited.rusage.maxrss > 0 {
+        usage.rss_peak = usage.rss_peak.max(Some(waited.rusage.maxrss));
+    }
+    usage
+}
+
+/// Signals that are meant for the child.
+struct Signals {
+    streams: Vec<(tokio::signal::unix::Signal, Signal)>,
+    resized: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        let kinds = [
+            (SignalKind::interrupt(), Signal::INT),
+            (SignalKind::terminate(), Signal::TERM),
+            (SignalKind::hangup(), Signal::HUP),
+            (SignalKind::quit(), Signal::QUIT),
+            (SignalKind::user_defined1(), Signal::USR1),
+            (SignalKind::user_defined2(), Signal::USR2),
+        ];
+        let streams = kinds.into_iter().map(|(kind, number)| Ok((signal(kind)?, number)));
+        Ok(Signals {
+            streams: streams.collect::<io::Result<_>>()?,
+            resized: signal(SignalKind::window_change())?,
+        })
+    }
+
+    /// Passes signals on until the child has ended.
+    async fn forward_until(
+        mut self,
+        pid: u32,
+        terminals: &[std::fs::File],
+        mut exited: tokio::sync::oneshot::Receiver<io::Result<ResUse>>,
+    ) -> io::Result<ResUse> {
+        let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        loop {
+            let next = async {
+                let waits = self.streams.iter_mut().map(|(stream, number)| {
+                    Box::pin(async move {
+                        stream.recv().await;
+                        *number
+                    })
+                });
+                first_of(waits.collect()).await
+            };
+            tokio::select! {
+                biased;
+                waited = &mut exited => return waited.map_err(io::Error::other)?,
+                _ = self.resized.recv() => terminals.iter().for_each(|to| follow_size(io::stdout(), to)),
+                number = next => {
+                    // What the keyboard sends goes to the child as well; twice would be once too often.
+                    if let Some(child) = child && !(from_keyboard(number) && in_foreground()) {
+                        // It may have ended just now.
+                        let _ = kill_process(child, number);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The first of several futures to be ready.
+async fn first_of<F: Future + Unpin>(mut futures: Vec<F>) -> F::Output {
+    std::future::poll_fn(|context| {
+        for future in &mut futures {
+            if let std::task::Poll::Ready(output) = std::pin::Pin::new(future).poll(context) {
+                return std::task::Poll::Ready(output);
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}
+
+fn from_keyboard(number: Signal) -> bool {
+    number == Signal::INT || number == Signal::QUIT
+}
+
+/// Is ours the group of processes that the terminal's keys reach?
+fn in_foreground() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
+    rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// Samples until told to stop.
+struct Watch {
+    stop: mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<Meter>,
+}
+
+impl Watch {
+    fn start(options: &Options, pid: u32) -> Result<Self, RunError> {
+        let sampling = SampleOptions {
+            root: Some(pid),
+            from_birth: true,
+            interval: options.interval,
+            nvml: options.nvml.clone(),
+            ..SampleOptions::default()
+        };
+        let file = match &options.samples {
+            Some(path) => {
+                let failed = |error| RunError::Samples { path: path.clone(), error };
+                Some(std::fs::File::create(path).map_err(failed)?)
+            }
+            None => None,
+        };
+        let interval = options.interval;
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
+            let mut sampler = Sampler::new(&sampling);
+            let mut csv = file.and_then(|file| CsvWriter::new(file, &sampler).ok());
+            let mut meter = Meter::new(sampler.cores());
+            sample_until(&stopped, interval, &mut || {
+                let sample = sampler.sample();
+                meter.add(&sample);
+                // A full disk must not end a run of days; the samples end there.
+                if csv.as_mut().is_some_and(|csv| csv.write(&sample).is_err()) {
+                    csv = None;
+                }
+            });
+            meter
+        })?;
+        Ok(Watch { stop, thread })
+    }
+
+    fn finish(self) -> Meter {
+        // It has ended already if it does not listen any more.
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Calls `sample` at every interval, and once at the end. A sample that comes late does not delay those after it.
+pub fn sample_until(stopped: &mpsc::Receiver<()>, interval: Duration, sample: &mut dyn FnMut()) {
+    let mut next = Instant::now() + interval;
+    loop {
+        let ended = stopped.recv_timeout(next.saturating_duration_since(Instant::now()));
+        sample();
+        if ended != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
+        let now = Instant::now();
+        while next <= now {
+            next += interval.max(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Writes bytes into a file that appears whole or not at all.
+pub fn write_whole(path: &std::path::Path, bytes: &[u8]) -> io::Result<()> {
+    let hidden = path.with_extension("part");
+    let mut file = std::fs::File::create(&hidden)?;
+    file.write_all(bytes)?;
+    drop(file);
+    std::fs::rename(hidden, path)
+}

@@ -1,0 +1,186 @@
+//! Hears what a program says of its steps on its standard output and error, while it says it.
+
+use super::lines::{Line, Lines};
+use super::said::said;
+use super::series::Series;
+
+/// More numbers that go up than any program prints.
+const MOST_SERIES: usize = 64;
+/// Figures of the program's own that are kept; older ones make room.
+const MOST_FIGURES: usize = 10_000;
+/// Of what arrives in floods only the end is looked at: within one moment only the last number counts.
+const FLOOD: usize = 64 << 10;
+const TAIL: usize = 16 << 10;
+
+/// Which stream.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Out,
+    Err,
+}
+
+/// What tells numbers that go up apart.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Key {
+    stream: Stream,
+    bar: bool,
+    examples: bool,
+    of: Option<u64>,
+}
+
+/// A number that went up, and what it counts.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) series: Series,
+    pub(super) examples: bool,
+}
+
+/// All that was heard.
+#[derive(Debug, Default)]
+pub(super) struct Listener {
+    out: Lines,
+    err: Lines,
+    series: Vec<(Key, Series)>,
+    this_ms: Figures,
+    mean_ms: Figures,
+    examples_per_s: Figures,
+}
+
+/// The newest of many figures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures(Vec<f64>);
+
+impl Figures {
+    fn push(&mut self, value: Option<f64>) {
+        if self.0.len() >= MOST_FIGURES {
+            self.0.drain(..MOST_FIGURES / 2);
+        }
+        self.0.extend(value);
+    }
+
+    pub(super) fn all(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The median of the later half: a program's own mean gets better with time.
+    pub(super) fn settled(&self) -> Option<f64> {
+        super::steady::median(self.0.get(self.0.len() / 2..)?)
+    }
+}
+
+impl Listener {
+    /// Hears bytes that arrived together, `at_s` seconds after the start.
+    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8], at_s: f64) {
+        let mut lines = self.take_lines(stream);
+        let bytes = if bytes.len() >= FLOOD {
+            lines = Lines::default();
+            bytes.get(bytes.len() - TAIL..).unwrap_or(bytes)
+        } else {
+            bytes
+        };
+        lines.feed(bytes, &mut |line| self.line(stream, line, at_s));
+        *self.lines(stream) = lines;
+    }
+
+    /// The stream has ended.
+    pub(super) fn end(&mut self, stream: Stream, at_s: f64) {
+        self.take_lines(stream).end(&mut |line| self.line(stream, line, at_s));
+    }
+
+    fn lines(&mut self, stream: Stream) -> &mut Lines {
+        match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        }
+    }
+
+    fn take_lines(&mut self, stream: Stream) -> Lines {
+        std::mem::take(self.lines(stream))
+    }
+
+    fn line(&mut self, stream: Stream, line: Line<'_>, at_s: f64) {
+        let (text, whole) = match line {
+            Line::Whole(text) => (text, true),
+            Line::Open(text) => (text, false),
+        };
+        let Some(said) = said(text) else { return };
+        // What is not a bar may still grow: `step 1` into `step 12`.
+        if !whole && !said.at.is_some_and(|at| at.bar) {
+            return;
+        }
+        if whole {
+            self.this_ms.push(said.this_ms);
+            self.mean_ms.push(said.mean_ms);
+            self.examples_per_s.push(said.examples_per_s);
+        }
+        let Some(at) = said.at else { return };
+        let key = Key { stream, bar: at.bar, examples: at.examples, of: at.of };
+        if !self.series.iter().any(|(known, _)| *known == key) && self.series.len() < MOST_SERIES {
+            self.series.push((key, Series::default()));
+        }
+        if let Some((_, series)) = self.series.iter_mut().find(|(known, _)| *known == key) {
+            series.push(at.number, at_s);
+        }
+    }
+
+    /// How many moments the busiest number has gone up at.
+    pub(super) fn moments(&self) -> usize {
+        self.series.iter().map(|(_, series)| series.observed().len()).max().unwrap_or(0)
+    }
+
+    pub(super) fn counted(&self) -> Vec<Counted> {
+        let one = |(key, series): &(Key, Series)| Counted {
+            series: series.clone().without_last_burst(),
+            examples: key.examples,
+        };
+        self.series.iter().map(one).collect()
+    }
+
+    pub(super) fn this_ms(&self) -> &Figures {
+        &self.this_ms
+    }
+
+    pub(super) fn mean_ms(&self) -> &Figures {
+        &self.mean_ms
+    }
+
+    pub(super) fn examples_per_s(&self) -> Option<f64> {
+        self.examples_per_s.settled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_timed_when_it_is_drawn_not_when_it_is_drawn_over() {
+        let mut listener = Listener::default();
+        for step in 1..=4_u32 {
+            let bar = format!("\r{step}/4 ━━━━ 0s 100ms/step - loss: 1");
+            listener.hear(Stream::Out, bar.as_bytes(), f64::from(step));
+        }
+        listener.hear(Stream::Out, b"\n", 9.0);
+        let counted = listener.counted();
+        assert_eq!((counted.len(), counted[0].series.covered()), (1, 3.0));
+        assert_eq!(listener.mean_ms().settled(), Some(100.0));
+    }
+
+    #[test]
+    fn a_step_number_that_arrives_in_two_pieces_is_read_whole() {
+        let mut listener = Listener::default();
+        listener.hear(Stream::Out, b"step 9\nstep 1", 1.0);
+        listener.hear(Stream::Out, b"0\n", 2.0);
+        assert_eq!(listener.counted()[0].series.covered(), 1.0);
+    }
+
+    #[test]
+    fn a_flood_costs_little_and_its_end_is_heard() {
+        let mut listener = Listener::default();
+        listener.hear(Stream::Out, b"step 1\n", 1.0);
+        let mut flood = b"debug\n".repeat(20_000);
+        flood.extend(b"step 2\n");
+        listener.hear(Stream::Out, &flood, 2.0);
+        assert_eq!(listener.moments(), 1);
+    }
+}

@@ -1,0 +1,142 @@
+//! The child's standard output and error: passed on byte by byte, and listened to on the way.
+//!
+//! Where ours is a terminal the child gets a terminal of its own kind (a pseudo-terminal), so that progress bars and
+//! colours look as they do without us; everywhere else a pipe. Where our output and error are the same thing they stay
+//! one, so that their order holds.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use rustix::fs::fstat;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+
+use super::listen::Stream;
+
+/// What the child writes into, and what we read from.
+pub(super) struct Channel {
+    stream: Stream,
+    reader: File,
+    writer: Option<OwnedFd>,
+    /// Where it goes.
+    target: File,
+    /// It is a terminal, and its size follows ours.
+    terminal: bool,
+}
+
+/// Both streams of a child; the error may go with the output.
+pub(super) struct Channels {
+    out: Channel,
+    err: Option<Channel>,
+}
+
+impl Channels {
+    pub(super) fn open() -> io::Result<Self> {
+        let same = |a: rustix::fs::Stat, b: rustix::fs::Stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+        let together = match (fstat(io::stdout()), fstat(io::stderr())) {
+            (Ok(out), Ok(err)) => same(out, err),
+            _ => false,
+        };
+        let stdout = io::stdout();
+        let out = Channel::open(Stream::Out, stdout.is_terminal(), stdout.as_fd().try_clone_to_owned()?)?;
+        let stderr = io::stderr();
+        let err = match together {
+            true => None,
+            false => {
+                Some(Channel::open(Stream::Err, stderr.is_terminal(), stderr.as_fd().try_clone_to_owned()?)?)
+            }
+        };
+        Ok(Channels { out, err })
+    }
+
+    /// The child's ends.
+    pub(super) fn stdio(&mut self) -> io::Result<(Stdio, Stdio)> {
+        let gone = || io::Error::other("the child's end was given away before");
+        let out = self.out.writer.take().ok_or_else(gone)?;
+        let err = match &mut self.err {
+            Some(err) => err.writer.take().ok_or_else(gone)?,
+            None => out.try_clone()?,
+        };
+        Ok((out.into(), err.into()))
+    }
+
+    /// Terminals of the children, to be told when ours changes its size.
+    pub(super) fn terminals(&self) -> Vec<File> {
+        let all = [Some(&self.out), self.err.as_ref()].into_iter().flatten();
+        all.filter(|channel| channel.terminal).filter_map(|channel| channel.reader.try_clone().ok()).collect()
+    }
+
+    /// Passes on until the end. `heard` gets what came; `done` is told at the end of each.
+    pub(super) fn pump(self, heard: &(impl Fn(Stream, &[u8]) + Clone + Send + 'static), done: &Sender<()>) {
+        for channel in [Some(self.out), self.err].into_iter().flatten() {
+            let (heard, done) = (heard.clone(), done.clone());
+            let _: io::Result<JoinHandle<()>> =
+                std::thread::Builder::new().name("passes-on".to_owned()).spawn(move || {
+                    channel.pass_on(&heard);
+                    // Nobody waits any more: the run was told that it took too long.
+                    let _ = done.send(());
+                });
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        1 + usize::from(self.err.is_some())
+    }
+}
+
+impl Channel {
+    fn open(stream: Stream, terminal: bool, target: OwnedFd) -> io::Result<Self> {
+        let (reader, writer) = match terminal {
+            true => pseudo_terminal(&target)?,
+            false => {
+                let (reader, writer) = io::pipe()?;
+                (OwnedFd::from(reader), OwnedFd::from(writer))
+            }
+        };
+        Ok(Channel { stream, reader: reader.into(), writer: Some(writer), target: target.into(), terminal })
+    }
+
+    fn pass_on(mut self, heard: &impl Fn(Stream, &[u8])) {
+        let mut buffer = vec![0_u8; 64 << 10];
+        loop {
+            let bytes = match self.reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => buffer.get(..read).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // A terminal whose last writer has gone says so with an error.
+                Err(_) => break,
+            };
+            // Nobody reads what we pass on: leaving lets the child know, as it would without us.
+            if self.target.write_all(bytes).is_err() {
+                break;
+            }
+            heard(self.stream, bytes);
+        }
+    }
+}
+
+/// A pseudo-terminal of the size of `like` that changes nothing of what is written into it: our end, the child's end.
+fn pseudo_terminal(like: &OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    let name = ptsname(&ours, Vec::new())?;
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name, flags, rustix::fs::Mode::empty())?;
+    let mut modes = tcgetattr(&theirs)?;
+    modes.output_modes.remove(OutputModes::OPOST);
+    tcsetattr(&theirs, OptionalActions::Now, &modes)?;
+    follow_size(like, &ours);
+    Ok((ours, theirs))
+}
+
+/// Gives a terminal the size of another. A terminal without a size stays without.
+pub(super) fn follow_size(from: impl AsFd, to: impl AsFd) {
+    if let Ok(size) = tcgetwinsize(from) {
+        let _ = tcsetwinsize(to, size);
+    }
+}

@@ -1,0 +1,107 @@
+//! One short profile over gRPC, taken once the program has told of enough steps to be past its warm-up.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::listen::Listener;
+use crate::grpc::record::Watch;
+use crate::grpc::{Address, CaptureError, Levels, Options, Place, Recorder};
+
+/// A profile to take.
+#[derive(Clone, Debug)]
+pub struct ProfileRequest {
+    /// Where the program's profiler server listens.
+    pub address: Address,
+    /// How long to record.
+    pub duration: Duration,
+    /// The log directory to write it into.
+    pub into: PathBuf,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Captured {
+    /// The session's folder, or why there is none.
+    pub session: Result<PathBuf, CaptureFailure>,
+}
+
+/// Why there is no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureFailure {
+    /// The program ended before its steps were steady.
+    #[error("the program ended before a profile could be taken")]
+    TooShort,
+    /// The server gave none.
+    #[error(transparent)]
+    Server(#[from] CaptureError),
+    /// It could not be written.
+    #[error(transparent)]
+    Write(#[from] std::io::Error),
+}
+
+/// So many moments at which steps went up are taken for the end of warm-up.
+const MOMENTS: usize = 15;
+/// A program that tells of no steps is profiled after this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The server may come up late.
+const WAIT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(120);
+const MOST_BYTES: u64 = 2 << 30;
+const TICK: Duration = Duration::from_millis(50);
+
+/// A profile in the making.
+pub(super) struct Profiler {
+    ended: Arc<AtomicBool>,
+    thread: JoinHandle<Captured>,
+}
+
+impl ProfileRequest {
+    pub(super) fn start(self, listener: Arc<Mutex<Listener>>) -> Profiler {
+        let ended = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ended);
+        let thread = std::thread::spawn(move || {
+            let begun = Instant::now();
+            let moments = || listener.lock().unwrap_or_else(PoisonError::into_inner).moments();
+            while moments() < MOMENTS && begun.elapsed() < PATIENCE {
+                if over.load(Ordering::Relaxed) {
+                    return Captured { session: Err(CaptureFailure::TooShort) };
+                }
+                std::thread::sleep(TICK);
+            }
+            Captured { session: self.take() }
+        });
+        Profiler { ended, thread }
+    }
+
+    fn take(&self) -> Result<PathBuf, CaptureFailure> {
+        let place = Place::below(&self.into);
+        let options = Options {
+            duration: self.duration,
+            delay: Duration::ZERO,
+            wait: WAIT,
+            timeout: TIMEOUT,
+            max_bytes: MOST_BYTES,
+            levels: Levels { host: 2, device: 1, python: 0 },
+            hidden: place.hidden(),
+        };
+        // A second Ctrl-C is the child's affair, as the first one is.
+        let recorder = Recorder::new(|| {})?;
+        let unheard: Watch = Arc::new(|_, _| {});
+        let recorded = recorder.record(std::slice::from_ref(&self.address), &options, &unheard);
+        let outcome = recorded.outcomes.into_iter().next().ok_or(CaptureFailure::TooShort)?;
+        let recording = outcome.result?;
+        let host = format!("{}_{}", outcome.address.host.replace(':', "_"), outcome.address.port);
+        Ok(place.write(recorded.began, [(host, &recording.profile[..])])?.path)
+    }
+}
+
+impl Profiler {
+    /// The run has ended.
+    pub(super) fn finish(self) -> Option<Captured> {
+        self.ended.store(true, Ordering::Relaxed);
+        self.thread.join().ok()
+    }
+}

@@ -1,0 +1,209 @@
+//! Where the steady state begins. The first steps trace, compile, fill caches and pipelines; a mean over all of them
+//! is the mean of two different things.
+//!
+//! The series is cut where its level changes: the split that explains most of the variance is taken while it explains
+//! more than chance would, each time at a price (the usual one for change points, a multiple of the logarithm of the
+//! length). Single slow steps are clipped first, so that a checkpoint is not a change of level. What runs at the level
+//! of the end is the steady state, if it is long enough to call it one.
+
+/// A stretch of observations at one level.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Level {
+    /// The first observation.
+    pub from: usize,
+    /// The one after the last.
+    pub to: usize,
+    /// The median in between.
+    pub median: f64,
+}
+
+/// Where a series is steady.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steady {
+    /// The first observation of the steady state; `None`: there is none.
+    pub from: Option<usize>,
+    /// All levels, in order.
+    pub levels: Vec<Level>,
+}
+
+/// Levels that differ by less are the same for anyone who trains.
+const SAME: f64 = 0.10;
+/// The steady state must hold for this share of all observations, and for as many.
+const LEAST_SHARE: f64 = 0.4;
+const LEAST: usize = 5;
+/// Longer series are looked at in blocks.
+const MOST_BLOCKS: usize = 512;
+/// Clip beyond so many robust deviations.
+const CLIP: f64 = 3.0;
+/// What a further level costs, in variances times the logarithm of the length. Twice the usual price: step times hang
+/// together, so that chance makes longer waves than it would of independent ones.
+const PRICE: f64 = 6.0;
+
+/// Finds the steady state.
+pub fn steady(values: &[f64]) -> Steady {
+    let block = values.len().div_ceil(MOST_BLOCKS).max(1);
+    let blocks: Vec<f64> = values.chunks(block).filter_map(median).collect();
+    let mut cuts = vec![0, blocks.len()];
+    split(&clipped(&blocks), &mut cuts);
+    cuts.sort_unstable();
+    let bounds = cuts.windows(2).filter_map(|pair| match *pair {
+        [from, to] if from < to => Some((from * block, (to * block).min(values.len()))),
+        _ => None,
+    });
+    let levels: Vec<Level> = bounds
+        .filter_map(|(from, to)| Some(Level { from, to, median: median(values.get(from..to)?)? }))
+        .collect();
+    Steady { from: begin(values, &levels), levels }
+}
+
+/// Where the level of the end begins.
+fn begin(values: &[f64], levels: &[Level]) -> Option<usize> {
+    let last = levels.last()?;
+    let same = |level: &&Level| (level.median / last.median - 1.0).abs() <= SAME;
+    let first = levels.iter().rev().take_while(same).last()?;
+    let mut from = first.from;
+    // Slow first steps that were too few to make a level.
+    let middle = median(values.get(first.from..)?)?;
+    let spread = deviation(values.get(first.from..)?, middle);
+    let slow = |value: &f64| *value > middle * (1.0 + SAME) + 5.0 * spread;
+    while values.get(from).is_some_and(|value| slow(value)) {
+        from += 1;
+    }
+    let left = values.len() - from;
+    (left >= LEAST && left as f64 >= LEAST_SHARE * values.len() as f64).then_some(from)
+}
+
+/// Cuts a piece of the series where that explains most, and its parts again.
+fn split(values: &[f64], cuts: &mut Vec<usize>) {
+    // Sums of values and squares up to each place: a piece's spread is a difference of two of them.
+    let mut sums = vec![(0.0, 0.0)];
+    for value in values {
+        let (sum, squares) = sums.last().copied().unwrap_or_default();
+        sums.push((sum + value, squares + value * value));
+    }
+    let cost = |from: usize, to: usize| -> f64 {
+        let (Some(a), Some(b)) = (sums.get(from), sums.get(to)) else { return 0.0 };
+        let count = (to - from) as f64;
+        let sum = b.0 - a.0;
+        (b.1 - a.1 - sum * sum / count.max(1.0)).max(0.0)
+    };
+    let differences: Vec<f64> = values
+        .windows(2)
+        .map(|pair| (pair.first().unwrap_or(&0.0) - pair.last().unwrap_or(&0.0)).abs())
+        .collect();
+    // Neighbours differ by noise alone; the median of that is 0.954 standard deviations of a single value.
+    let noise = median(&differences).unwrap_or(0.0) / 0.954;
+    // Values that never differ would make every dust a level.
+    let floor = median(values).unwrap_or(0.0).abs() * 0.002;
+    let price = PRICE * noise.max(floor).powi(2) * (values.len().max(2) as f64).ln();
+    let mut todo = vec![(0, values.len())];
+    while let Some((from, to)) = todo.pop() {
+        let whole = cost(from, to);
+        let best = (from + 1..to)
+            .map(|at| (whole - cost(from, at) - cost(at, to), at))
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((gain, at)) = best
+            && gain > price
+        {
+            cuts.push(at);
+            todo.extend([(from, at), (at, to)]);
+        }
+    }
+}
+
+/// The values with single outliers cut down to the edge of what is usual around them.
+fn clipped(values: &[f64]) -> Vec<f64> {
+    const AROUND: usize = 3;
+    let one = |(place, &value): (usize, &f64)| {
+        let near = values.get(place.saturating_sub(AROUND)..(place + AROUND + 1).min(values.len()));
+        let Some((near, middle)) = near.and_then(|near| Some((near, median(near)?))) else { return value };
+        let edge = CLIP * deviation(near, middle) + 0.02 * middle.abs();
+        value.clamp(middle - edge, middle + edge)
+    };
+    values.iter().enumerate().map(one).collect()
+}
+
+/// A robust standard deviation.
+fn deviation(values: &[f64], middle: f64) -> f64 {
+    let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    median(&away).unwrap_or(0.0) * 1.4826
+}
+
+/// The middle of unsorted values; `None` of none.
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The value below which the share `at` of all lies, between neighbours in proportion; `None` of none.
+pub fn quantile(values: &[f64], at: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = at.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
+    Some(below + (above - below) * place.fract())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise that is the same every time, within ±`size`.
+    fn noisy(level: f64, count: usize, size: f64) -> Vec<f64> {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
+        };
+        (0..count).map(|_| level * (1.0 + size * next())).collect()
+    }
+
+    #[test]
+    fn a_steady_series_has_one_level() {
+        let found = steady(&noisy(10.0, 300, 0.2));
+        assert_eq!((found.from, found.levels.len()), (Some(0), 1));
+    }
+
+    #[test]
+    fn warm_up_is_set_apart() {
+        let values = [noisy(40.0, 12, 0.1), noisy(10.0, 200, 0.1)].concat();
+        assert_eq!(steady(&values).from, Some(12));
+        let values = [vec![900.0], noisy(10.0, 40, 0.1)].concat();
+        assert_eq!(steady(&values).from, Some(1), "one slow step");
+    }
+
+    #[test]
+    fn checkpoints_do_not_end_a_steady_state() {
+        let mut values = noisy(10.0, 300, 0.05);
+        for place in (49..300).step_by(50) {
+            values[place] = 200.0;
+        }
+        assert_eq!(steady(&values).from, Some(0));
+    }
+
+    #[test]
+    fn a_run_that_changes_until_the_end_is_not_steady() {
+        let grows: Vec<f64> =
+            noisy(10.0, 200, 0.02).iter().zip(0..).map(|(v, i)| v * (1.0 + f64::from(i) / 50.0)).collect();
+        assert_eq!(steady(&grows).from, None);
+        let late = [noisy(10.0, 90, 0.05), noisy(30.0, 20, 0.05)].concat();
+        let found = steady(&late);
+        assert_eq!(found.from, None);
+        assert_eq!(found.levels.len(), 2, "it says what there was instead");
+    }
+
+    #[test]
+    fn too_little_is_not_steady() {
+        assert_eq!(steady(&[10.0, 10.0]).from, None);
+        assert_eq!(steady(&[]).from, None);
+        assert_eq!(steady(&[10.0; 20]).from, Some(0));
+    }
+
+    #[test]
+    fn long_series_are_looked_at_in_blocks() {
+        let values = [noisy(50.0, 3_000, 0.1), noisy(10.0, 97_000, 0.1)].concat();
+        let from = steady(&values).from.unwrap();
+        assert!((3_000..3_400).contains(&from), "{from}");
+    }
+}

@@ -1,0 +1,257 @@
+//! The one series of steps that a run is judged by, of all that the program offered.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::events;
+use super::listen::Listener;
+use super::series::{Observation, Series};
+use super::steady::{Steady, median, quantile, steady};
+
+/// Where step times come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Lines that the program printed, by when they came.
+    Lines,
+    /// Event files that it wrote, by the times in them; this tag.
+    Events(String),
+    /// Figures that the program printed: nothing was there to time.
+    Said,
+}
+
+/// The steps of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// Where the times come from.
+    pub source: Source,
+    /// They count examples, since the program does and nobody said how many make a batch.
+    pub examples: bool,
+    /// All that was observed, in order.
+    pub observed: Vec<Observation>,
+    /// Seconds from the start to the first step that was heard of.
+    pub first_s: f64,
+    /// The count began anew so many times.
+    pub restarts: u32,
+    /// Many steps were heard of at once: single ones cannot be told apart.
+    pub bursty: bool,
+    /// The median of the program's own figure, in milliseconds a step.
+    pub own_ms: Option<f64>,
+    /// Examples a second, as the program has it.
+    pub own_examples_per_s: Option<f64>,
+    /// Where it is steady, in observations.
+    pub steady: Steady,
+}
+
+/// Figures over some observations, in milliseconds a step.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// How many steps.
+    pub steps: u64,
+    /// The mean over all of them.
+    pub mean: f64,
+    /// The median observation.
+    pub median: f64,
+    /// Nine in ten are below.
+    pub p90: f64,
+    /// 99 in 100 are below.
+    pub p99: f64,
+    /// The standard deviation of the observations.
+    pub deviation: f64,
+}
+
+impl Steps {
+    /// The observations of the steady state; all where there is none.
+    pub fn counted(&self) -> &[Observation] {
+        self.observed.get(self.steady.from.unwrap_or(0)..).unwrap_or_default()
+    }
+
+    /// How many steps were observed.
+    pub fn count(&self) -> u64 {
+        self.observed.iter().map(|one| one.steps).sum()
+    }
+
+    /// The steady state, or all, in figures; `None` of none.
+    pub fn figures(&self) -> Option<Figures> {
+        figures(self.counted())
+    }
+}
+
+fn figures(observed: &[Observation]) -> Option<Figures> {
+    let each: Vec<f64> = observed.iter().map(Observation::ms).collect();
+    let steps = observed.iter().map(|one| one.steps).sum::<u64>();
+    let mean = observed.iter().map(|one| one.seconds).sum::<f64>() * 1e3 / steps.max(1) as f64;
+    let middle = each.iter().sum::<f64>() / each.len().max(1) as f64;
+    let squares = each.iter().map(|ms| (ms - middle).powi(2)).sum::<f64>();
+    Some(Figures {
+        steps,
+        mean,
+        median: median(&each)?,
+        p90: quantile(&each, 0.9)?,
+        p99: quantile(&each, 0.99)?,
+        deviation: (squares / (each.len().max(2) - 1) as f64).sqrt(),
+    })
+}
+
+/// Fewer observations than this say nothing.
+const LEAST: usize = 3;
+/// Tags whose step counts something else.
+const OTHER_TAGS: &[&str] = &["epoch_", "evaluation_", "validation", "val_", "eval"];
+/// More tags than are looked at.
+const MOST_TAGS: usize = 256;
+
+struct Candidate {
+    source: Source,
+    series: Series,
+    examples: bool,
+}
+
+/// Picks the best of all that was offered.
+pub(super) fn pick(
+    listener: &Listener,
+    event_files: &[PathBuf],
+    begun_wall_s: f64,
+    batch_size: Option<u64>,
+) -> Option<Steps> {
+    let (tags, per_second) = event_series(event_files, begun_wall_s);
+    let of_events = tags.into_iter().map(|(tag, series)| Candidate {
+        source: Source::Events(tag),
+        series,
+        examples: false,
+    });
+    let of_lines = listener.counted().into_iter().map(|it| Candidate {
+        source: Source::Lines,
+        series: it.series,
+        examples: it.examples,
+    });
+    let candidates: Vec<Candidate> =
+        of_lines.chain(of_events).filter(|it| it.series.observed().len() >= LEAST).collect();
+    let own_ms =
+        listener.this_ms().settled().or_else(|| listener.mean_ms().settled()).or(median(&per_second));
+    let Some(best) = best(candidates) else { return said_only(listener, &per_second) };
+    let mut observed = best.series.observed().to_vec();
+    let mut examples = best.examples;
+    if let Some(batch) = batch_size.filter(|&batch| examples && batch > 0) {
+        for one in &mut observed {
+            (one.step, one.steps) = (one.step / batch, (one.steps / batch).max(1));
+        }
+        examples = false;
+    }
+    let each: Vec<f64> = observed.iter().map(Observation::ms).collect();
+    Some(Steps {
+        source: best.source,
+        examples,
+        first_s: best.series.first().unwrap_or(0.0),
+        restarts: best.series.restarts(),
+        bursty: best.series.is_bursty(),
+        own_ms,
+        own_examples_per_s: listener.examples_per_s(),
+        steady: steady(&each),
+        observed,
+    })
+}
+
+/// Training takes most of the time, so what covers little of it is something else: a download, an evaluation. Of what
+/// covers much the finest is taken.
+fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
+    let most = candidates.iter().map(|it| it.series.covered()).fold(0.0, f64::max);
+    let enough = candidates.into_iter().filter(|it| it.series.covered() >= most / 2.0);
+    enough.max_by_key(|it| (!it.examples, it.series.observed().len(), it.source == Source::Lines))
+}
+
+/// Nothing to time, but the program says how fast it is.
+fn said_only(listener: &Listener, per_second: &[f64]) -> Option<Steps> {
+    let figures = [listener.this_ms().all(), listener.mean_ms().all(), per_second];
+    let figures = figures.into_iter().find(|figures| figures.len() >= LEAST)?;
+    let one = |(step, ms): (u64, &f64)| Observation { step, steps: 1, end_s: 0.0, seconds: ms / 1e3 };
+    Some(Steps {
+        source: Source::Said,
+        examples: false,
+        observed: (1..).zip(figures).map(one).collect(),
+        first_s: 0.0,
+        restarts: 0,
+        bursty: false,
+        own_ms: median(figures),
+        own_examples_per_s: listener.examples_per_s(),
+        steady: steady(figures),
+    })
+}
+
+/// Series by tag, and milliseconds a step where a tag says how many steps a second there were.
+fn event_series(files: &[PathBuf], begun_wall_s: f64) -> (Vec<(String, Series)>, Vec<f64>) {
+    let mut series: BTreeMap<(PathBuf, String), Series> = BTreeMap::new();
+    let mut per_second = Vec::new();
+    for file in files {
+        let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+        events::read(file, &mut |scalar| {
+            let at_s = scalar.wall_s - begun_wall_s;
+            // Logs that go on where an older run ended hold that run, too.
+            if at_s < 0.0 {
+                return;
+            }
+            if scalar.tag.ends_with("steps_per_second") {
+                per_second.extend(scalar.value.filter(|value| *value > 0.0).map(|value| 1e3 / value));
+            } else if !OTHER_TAGS.iter().any(|other| scalar.tag.starts_with(other)) {
+                let key = (folder.clone(), scalar.tag);
+                if series.len() < MOST_TAGS || series.contains_key(&key) {
+                    series.entry(key).or_default().push(scalar.step, at_s);
+                }
+            }
+        });
+    }
+    (series.into_iter().map(|((_, tag), series)| (tag, series)).collect(), per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::events::tests::{record, scalar};
+    use super::super::listen::Stream;
+    use super::*;
+
+    fn heard(lines: impl IntoIterator<Item = (f64, String)>) -> Listener {
+        let mut listener = Listener::default();
+        for (at, line) in lines {
+            listener.hear(Stream::Out, format!("{line}\n").as_bytes(), at);
+        }
+        listener
+    }
+
+    #[test]
+    fn a_download_is_not_the_training() {
+        let download = (0..50).map(|i| (f64::from(i) * 0.01, format!("{}/5000 ━━ 0s 1us/step", i * 100)));
+        let training = (0..20).map(|i| (10.0 + f64::from(i), format!("{}/20 ━━ 1s 1s/step", i + 1)));
+        let steps = pick(&heard(download.chain(training)), &[], 0.0, None).unwrap();
+        assert_eq!((steps.count(), steps.first_s), (19, 10.0));
+        let figures = steps.figures().unwrap();
+        assert!((figures.median - 1_000.0).abs() < 1e-6 && (figures.mean - 1_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn event_files_tell_steps_and_what_was_before_the_run_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("events.out.tfevents.1.x");
+        let bytes: Vec<u8> =
+            (0..20_u8).flat_map(|i| record(&scalar(90.0 + f64::from(i), i, "loss", 0.5))).collect();
+        std::fs::write(&file, bytes).unwrap();
+        let steps = pick(&Listener::default(), &[file], 100.0, None).unwrap();
+        assert_eq!(steps.source, Source::Events("loss".to_owned()));
+        assert_eq!((steps.count(), steps.first_s), (9, 0.0));
+    }
+
+    #[test]
+    fn examples_become_steps_once_the_batch_is_known() {
+        let lines =
+            || (0..10).map(|i| (f64::from(i), format!("Train Epoch: 1 [{}/6000 (1%)] Loss", i * 640)));
+        let steps = pick(&heard(lines()), &[], 0.0, Some(64)).unwrap();
+        assert_eq!((steps.examples, steps.count()), (false, 90));
+        assert!((steps.figures().unwrap().median - 100.0).abs() < 1e-6);
+        assert!(pick(&heard(lines()), &[], 0.0, None).unwrap().examples);
+    }
+
+    #[test]
+    fn figures_alone_are_better_than_nothing() {
+        let lines = (0..5).map(|i| (f64::from(i), "INFO:tensorflow:global_step/sec: 12.5".to_owned()));
+        let steps = pick(&heard(lines), &[], 0.0, None).unwrap();
+        assert_eq!((steps.source, steps.own_ms), (Source::Said, Some(80.0)));
+        assert_eq!(pick(&Listener::default(), &[], 0.0, None), None);
+    }
+}

@@ -1,0 +1,380 @@
+//! Samples of a whole run, summed up as they come: nothing grows with the run's length but a thin line of moments,
+//! from which the utilisation of the steady state is told.
+
+use std::collections::BTreeMap;
+
+use crate::sample::{Gpu, Sample, Throttle};
+
+/// Mean and greatest of a value.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// The mean of all samples that know it.
+    pub mean: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Tally {
+    count: u64,
+    sum: f64,
+    max: f64,
+}
+
+impl Tally {
+    fn add(&mut self, value: Option<f64>) {
+        let Some(value) = value.filter(|value| value.is_finite()) else { return };
+        self.max = if self.count == 0 { value } else { self.max.max(value) };
+        self.count += 1;
+        self.sum += value;
+    }
+
+    fn spread(&self) -> Option<Spread> {
+        (self.count > 0).then(|| Spread { mean: self.sum / self.count as f64, max: self.max })
+    }
+}
+
+/// A run's use of the hardware. What is not known is `None`; shares are 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// How many samples were taken.
+    pub samples: u64,
+    /// Cores of the machine.
+    pub cores: usize,
+    /// Cores' time that the control group allows.
+    pub cpu_limit: Option<f64>,
+    /// Seconds of processor time of the tree.
+    pub cpu_seconds: Option<f64>,
+    /// Cores that the tree kept busy.
+    pub cpu: Option<Spread>,
+    /// The share of all cores' time that anyone used.
+    pub machine_cpu: Option<Spread>,
+    /// The share of all cores' time spent waiting for disks.
+    pub io_wait: Option<Spread>,
+    /// The share of all cores' time that the hypervisor gave to others.
+    pub steal: Option<Spread>,
+    /// The share of time in which the control group was held back.
+    pub throttled: Option<Spread>,
+    /// The most bytes that the tree held at once.
+    pub rss_peak: Option<u64>,
+    /// The same, with what is shared counted once.
+    pub pss_peak: Option<u64>,
+    /// Bytes of memory of the machine.
+    pub memory_total: Option<u64>,
+    /// The least that could still be had.
+    pub memory_available_least: Option<u64>,
+    /// Bytes that the control group allows.
+    pub memory_limit: Option<u64>,
+    /// The most bytes that the control group used.
+    pub memory_used_most: Option<u64>,
+    /// Bytes swapped out, at most.
+    pub swap_peak: Option<u64>,
+    /// Bytes a second that the tree read from disks.
+    pub disk_read: Option<Spread>,
+    /// Bytes a second that the tree wrote to disks.
+    pub disk_write: Option<Spread>,
+    /// Bytes a second that the machine received.
+    pub net_receive: Option<Spread>,
+    /// Bytes a second that the machine sent.
+    pub net_send: Option<Spread>,
+    /// Context switches of the tree a second.
+    pub switches: Option<Spread>,
+    /// The most processes at once.
+    pub processes: u64,
+    /// The most threads at once.
+    pub threads: u64,
+    /// The GPUs.
+    pub gpus: Vec<GpuUsage>,
+}
+
+/// A run's use of one GPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GpuUsage {
+    /// Its number.
+    pub index: u32,
+    /// Its model.
+    pub name: Option<String>,
+    /// The share of time in which any kernel ran.
+    pub busy: Option<Spread>,
+    /// Bytes of memory in use.
+    pub memory: Option<Spread>,
+    /// Bytes of memory that there are.
+    pub memory_total: Option<u64>,
+    /// The most bytes that the tree used.
+    pub memory_of_tree: Option<u64>,
+    /// Watts.
+    pub power: Option<Spread>,
+    /// Watts that it may draw.
+    pub power_limit: Option<f64>,
+    /// Megahertz.
+    pub clock: Option<Spread>,
+    /// Degrees Celsius.
+    pub temperature: Option<Spread>,
+    /// The share of samples in which clocks were held down, and why.
+    pub throttled: Option<(f64, Vec<Throttle>)>,
+    /// Bytes a second from the host.
+    pub bus_receive: Option<Spread>,
+    /// Bytes a second to the host.
+    pub bus_send: Option<Spread>,
+}
+
+/// The utilisation between two moments.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// Seconds from the start of the run.
+    pub from_s: f64,
+    /// Seconds from the start of the run.
+    pub to_s: f64,
+    /// Cores that the tree kept busy.
+    pub cpu: Option<f64>,
+    /// The share of all cores' time spent waiting for disks.
+    pub io_wait: Option<f64>,
+    /// The share of time in which any kernel ran, over all GPUs that ran any.
+    pub gpu_busy: Option<f64>,
+}
+
+/// One sample, as far as a window needs it.
+#[derive(Copy, Clone, Debug)]
+struct Moment {
+    at_s: f32,
+    cpu: f32,
+    io_wait: f32,
+    gpu_busy: f32,
+}
+
+/// Moments kept; in longer runs every second one is let go.
+const MOST_MOMENTS: usize = 1 << 17;
+
+/// Sums up samples.
+#[derive(Debug, Default)]
+pub struct Meter {
+    usage: Usage,
+    cpu: Tally,
+    machine_cpu: Tally,
+    io_wait: Tally,
+    steal: Tally,
+    throttled: Tally,
+    disk_read: Tally,
+    disk_write: Tally,
+    net_receive: Tally,
+    net_send: Tally,
+    switches: Tally,
+    gpus: BTreeMap<u32, GpuMeter>,
+    moments: Vec<Moment>,
+    /// Every so many samples make a moment.
+    stride: u64,
+}
+
+#[derive(Debug, Default)]
+struct GpuMeter {
+    usage: GpuUsage,
+    busy: Tally,
+    memory: Tally,
+    power: Tally,
+    clock: Tally,
+    temperature: Tally,
+    bus_receive: Tally,
+    bus_send: Tally,
+    known: u64,
+    held: u64,
+}
+
+fn most<T: Ord>(place: &mut Option<T>, value: Option<T>) {
+    if value > *place {
+        *place = value;
+    }
+}
+
+impl Meter {
+    /// For a machine of so many cores.
+    pub fn new(cores: usize) -> Self {
+        Meter { usage: Usage { cores, ..Usage::default() }, stride: 1, ..Meter::default() }
+    }
+
+    /// Takes in a sample.
+    pub fn add(&mut self, sample: &Sample) {
+        let Sample { machine, cgroup, .. } = sample;
+        self.machine_cpu.add(machine.cpu);
+        self.io_wait.add(machine.io_wait);
+        self.steal.add(machine.steal);
+        self.throttled.add(cgroup.throttled);
+        self.net_receive.add(machine.net_receive);
+        self.net_send.add(machine.net_send);
+        let usage = &mut self.usage;
+        usage.samples += 1;
+        usage.cpu_limit = cgroup.cpu_limit.or(usage.cpu_limit);
+        usage.memory_total = machine.memory_total.or(usage.memory_total);
+        usage.memory_limit = cgroup.memory_limit.or(usage.memory_limit);
+        most(&mut usage.memory_used_most, cgroup.memory_used);
+        most(&mut usage.swap_peak, machine.swap_used);
+        let least = [usage.memory_available_least, machine.memory_available].into_iter().flatten().min();
+        usage.memory_available_least = least;
+        if let Some(tree) = &sample.tree {
+            usage.cpu_seconds = Some(tree.cpu_seconds);
+            most(&mut usage.rss_peak, Some(tree.rss));
+            most(&mut usage.rss_peak, tree.largest_peak);
+            most(&mut usage.pss_peak, tree.pss);
+            usage.processes = usage.processes.max(tree.processes);
+            usage.threads = usage.threads.max(tree.threads);
+            self.cpu.add(tree.cpu);
+            self.disk_read.add(tree.disk_read);
+            self.disk_write.add(tree.disk_write);
+            self.switches.add(tree.switches);
+        }
+        for (gpu, of_tree) in sample.gpus.iter().zip(&sample.gpu_memory_of_tree) {
+            self.gpus.entry(gpu.index).or_default().add(gpu, *of_tree);
+        }
+        self.keep_moment(sample);
+    }
+
+    fn keep_moment(&mut self, sample: &Sample) {
+        if !self.usage.samples.is_multiple_of(self.stride.max(1)) {
+            return;
+        }
+        let unknown = |value: Option<f64>| value.map_or(f32::NAN, |value| value as f32);
+        let busy = sample.gpus.iter().filter_map(|gpu| gpu.busy).reduce(f64::max);
+        self.moments.push(Moment {
+            at_s: sample.elapsed.as_secs_f32(),
+            cpu: unknown(sample.tree.as_ref().and_then(|tree| tree.cpu)),
+            io_wait: unknown(sample.machine.io_wait),
+            gpu_busy: unknown(busy),
+        });
+        if self.moments.len() >= MOST_MOMENTS {
+            let mut place = 0;
+            self.moments.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+            self.stride *= 2;
+        }
+    }
+
+    /// The utilisation between two moments, in seconds since the sampler began.
+    pub fn window(&self, from_s: f64, to_s: f64) -> Option<Window> {
+        let (mut cpu, mut io_wait, mut gpu) = (Tally::default(), Tally::default(), Tally::default());
+        let inside = |moment: &&Moment| (from_s..=to_s).contains(&f64::from(moment.at_s));
+        for moment in self.moments.iter().filter(inside) {
+            cpu.add(Some(f64::from(moment.cpu)));
+            io_wait.add(Some(f64::from(moment.io_wait)));
+            gpu.add(Some(f64::from(moment.gpu_busy)));
+        }
+        let mean = |tally: Tally| tally.spread().map(|spread| spread.mean);
+        (cpu.count > 0).then(|| Window {
+            from_s,
+            to_s,
+            cpu: mean(cpu),
+            io_wait: mean(io_wait),
+            gpu_busy: mean(gpu),
+        })
+    }
+
+    /// All summed up.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            cpu: self.cpu.spread(),
+            machine_cpu: self.machine_cpu.spread(),
+            io_wait: self.io_wait.spread(),
+            steal: self.steal.spread(),
+            throttled: self.throttled.spread(),
+            disk_read: self.disk_read.spread(),
+            disk_write: self.disk_write.spread(),
+            net_receive: self.net_receive.spread(),
+            net_send: self.net_send.spread(),
+            switches: self.switches.spread(),
+            gpus: self.gpus.values().map(GpuMeter::usage).collect(),
+            ..self.usage.clone()
+        }
+    }
+}
+
+impl GpuMeter {
+    fn add(&mut self, gpu: &Gpu, of_tree: Option<u64>) {
+        let usage = &mut self.usage;
+        usage.index = gpu.index;
+        if usage.name.is_none() {
+            usage.name.clone_from(&gpu.name);
+        }
+        usage.memory_total = gpu.memory_total.or(usage.memory_total);
+        usage.power_limit = gpu.power_limit.or(usage.power_limit);
+        most(&mut usage.memory_of_tree, of_tree);
+        self.busy.add(gpu.busy);
+        self.memory.add(gpu.memory_used.map(|bytes| bytes as f64));
+        self.power.add(gpu.power);
+        self.clock.add(gpu.clock);
+        self.temperature.add(gpu.temperature);
+        self.bus_receive.add(gpu.bus_receive);
+        self.bus_send.add(gpu.bus_send);
+        if let Some(reasons) = &gpu.throttled {
+            self.known += 1;
+            self.held += u64::from(!reasons.is_empty());
+            let (_, all) = usage.throttled.get_or_insert_default();
+            all.extend(reasons);
+            all.sort_unstable();
+            all.dedup();
+        }
+    }
+
+    fn usage(&self) -> GpuUsage {
+        let share = self.held as f64 / self.known.max(1) as f64;
+        GpuUsage {
+            busy: self.busy.spread(),
+            memory: self.memory.spread(),
+            power: self.power.spread(),
+            clock: self.clock.spread(),
+            temperature: self.temperature.spread(),
+            bus_receive: self.bus_receive.spread(),
+            bus_send: self.bus_send.spread(),
+            throttled: self.usage.throttled.clone().map(|(_, reasons)| (share, reasons)),
+            ..self.usage.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sample::Tree;
+
+    fn sample(at_ms: u64, cpu: f64, rss: u64) -> Sample {
+        let tree = Tree { cpu: Some(cpu), rss, cpu_seconds: 3.0, ..Tree::default() };
+        let gpu = Gpu { busy: Some(cpu / 10.0), throttled: Some(vec![Throttle::PowerCap]), ..Gpu::default() };
+        Sample {
+            elapsed: Duration::from_millis(at_ms),
+            tree: Some(tree),
+            gpus: vec![gpu],
+            gpu_memory_of_tree: vec![Some(rss)],
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn means_peaks_and_windows_are_those_of_the_samples() {
+        let mut meter = Meter::new(4);
+        meter.add(&sample(100, 1.0, 10));
+        meter.add(&sample(200, 3.0, 30));
+        meter.add(&sample(300, 5.0, 20));
+        meter.add(&Sample { elapsed: Duration::from_millis(400), ..Sample::default() });
+        let usage = meter.usage();
+        assert_eq!(usage.cpu, Some(Spread { mean: 3.0, max: 5.0 }));
+        assert_eq!((usage.rss_peak, usage.samples, usage.cores), (Some(30), 4, 4));
+        assert_eq!(usage.io_wait, None, "nobody knew");
+        assert_eq!(usage.gpus[0].throttled, Some((1.0, vec![Throttle::PowerCap])));
+        assert_eq!(usage.gpus[0].memory_of_tree, Some(30));
+        let window = meter.window(0.15, 9.0).unwrap();
+        assert_eq!(window.cpu, Some(4.0));
+        assert!((window.gpu_busy.unwrap() - 0.4).abs() < 1e-6);
+        assert_eq!(meter.window(7.0, 9.0), None);
+    }
+
+    #[test]
+    fn a_day_takes_bounded_memory() {
+        let mut meter = Meter::new(1);
+        for at in 0..864_000_u64 {
+            meter.add(&sample(at * 100, 1.0, 1));
+        }
+        assert!(meter.moments.len() <= MOST_MOMENTS);
+        assert_eq!(meter.window(0.0, 1e9).unwrap().cpu, Some(1.0));
+    }
+}
