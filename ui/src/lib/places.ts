@@ -1,13 +1,36 @@
 /** Addresses of stretches on the timeline, which leaves room around them itself. */
+import { askOnce } from "./api";
+import { app } from "./app.svelte";
 import type { Query } from "./route";
 import type { Place } from "./types";
 
-/** A finding's place. */
+/** A finding's place; none where it cannot be put on the session's clock. */
 export function placeQuery(place: Place): Query {
-  return { from: String(place.start_ns), to: String(place.end_ns) };
+  return place.start_ns === null || place.end_ns === null ? {} : { from: String(place.start_ns), to: String(place.end_ns) };
 }
 
-/** A stretch given in milliseconds. */
-export function spanQuery(startMs: number, durationMs: number): Query {
-  return { from: String(Math.round(startMs * 1e6)), to: String(Math.round((startMs + durationMs) * 1e6)) };
+/** A stretch in milliseconds of a host's own clock, which runs `shiftNs` behind the session's. */
+export function spanQuery(startMs: number, durationMs: number, shiftNs = 0): Query {
+  const start = startMs * 1e6 + shiftNs;
+  return { from: String(Math.round(start)), to: String(Math.round(start + durationMs * 1e6)) };
+}
+
+interface Clocks {
+  hosts: string[];
+  /** How far each host's clock lies behind the session's; none of it where there is only one. */
+  shifts_ns?: number[];
+}
+
+/** How far a host's clock lies behind the session's, in nanoseconds. */
+export async function shiftOf(session: number, host: string | null | undefined): Promise<number> {
+  const shown = app.sessions.find((one) => one.id === session);
+  if ((shown?.hosts.length ?? 1) < 2) return 0;
+  // Where the clocks cannot be had, the host's own time is the best guess.
+  const clocks = await askOnce<Clocks>(session, "timeline").catch(() => null);
+  return clocks?.shifts_ns?.[clocks.hosts.indexOf(host ?? "")] ?? 0;
+}
+
+/** Goes to a stretch of a host on the timeline. */
+export async function showSpan(session: number, host: string | null | undefined, startMs: number, durationMs: number): Promise<void> {
+  app.go("timeline", spanQuery(startMs, durationMs, await shiftOf(session, host)));
 }

@@ -47,8 +47,8 @@ export interface Step {
 
 export interface Place {
   host: string;
-  start_ns: number;
-  end_ns: number;
+  start_ns: number | null;
+  end_ns: number | null;
 }
 
 export interface Finding {
@@ -61,6 +61,8 @@ export interface Finding {
   summary: string;
   evidence: string[];
   advice: string[];
+  /** Its id in words. */
+  title?: string;
   place?: Place | null;
 }
 
@@ -88,7 +90,7 @@ export interface DeviceRow {
 
 export interface Report {
   session: string;
-  verdict: { headline: string; severity: Severity };
+  verdict: { headline: string; severity: Severity; /** What is best taken with a grain of salt. */ despite?: string | null };
   damage: { what: string; found: string; todo: string }[];
   sources: { path: string; format: string; bytes: number; host: string; events: number }[];
   health: HealthRow[];
@@ -182,7 +184,7 @@ export interface Allocator {
 
 export interface MemoryAt {
   t_ns: number;
-  in_use: number;
+  in_use: number | null;
   rows: { op: string; bytes: number; blocks: number; shape: string | null; data_type: string | null; region: string | null }[];
 }
 
