@@ -2,7 +2,8 @@
 import { problemOf } from "../lib/api";
 import type { ColorMode } from "./colors";
 import { type LinkState, read, write, type Query } from "./deeplink";
-import type { Engine, Hover } from "./engine";
+import type { Engine } from "./engine";
+import type { Hover } from "./hover";
 import type { Commands } from "./input";
 import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, move, trackOrder } from "./layout";
 import type { Source } from "./net";

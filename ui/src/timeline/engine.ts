@@ -4,30 +4,28 @@
  */
 import { axisBase, Backdrop } from "./backdrop";
 import { type ColorMode, hueOf, palette } from "./colors";
-import { counterAt, drawCounters } from "./counters";
+import { drawCounters } from "./counters";
 import { drawFlows } from "./flows";
 import { type Hook, note } from "./hook";
-import { type Arrangement, arrange, emptyArrangement, type Layout, rowAt } from "./layout";
+import { type Hover, hoverAt } from "./hover";
+import { LabelWriter } from "./labels";
+import { type Arrangement, arrange, emptyArrangement, type Layout } from "./layout";
 import { Minimap, type MinimapState } from "./minimap";
 import type { Source } from "./net";
 import { pickRenderer, type Wanted } from "./renderer";
-import { bucketPx, eachPart, type Renderer, type Scene, slotTop, tileX } from "./scene";
-import { matcher, Search } from "./search";
-import { type Area, drawArea, drawMark, drawOutline, itemAtPlot, type Outline } from "./selection";
+import type { Renderer, Scene } from "./scene";
+import { markHits, Search } from "./search";
+import { type Area, areaCaption, drawArea, drawMark, drawOutline, markCaption } from "./selection";
 import { TileStore } from "./store";
-import { Cutter, Labels, MIN_LABEL } from "./text";
-import { type Chunk, spanAt } from "./tiles";
 import { readTheme, type Theme } from "./theme";
-import type { Category, EventDetails, Span, Timeline, Track } from "./types";
-import { approach, bucketNs, clamp, levelFor, pan, tilesOf, timeAt, xAt, zoom } from "./view";
-import { colorIndex } from "./colors";
+import type { Category, EventDetails, Span, Timeline } from "./types";
+import { approach, clamp, levelFor, pan, tilesOf, timeAt, xAt, zoom } from "./view";
 
 export const AXIS_HEIGHT = 36;
 export const MINIMAP_HEIGHT = 44;
 const CACHE_BYTES = 192 * 1024 * 1024;
 /** Shortest time between two looks at what is missing while the view moves, in ms. */
 const ASK_EVERY = 60;
-const FONT = "11px system-ui, sans-serif";
 
 export interface Surfaces {
   root: HTMLElement;
@@ -37,22 +35,6 @@ export interface Surfaces {
   front: HTMLCanvasElement;
   axis: HTMLCanvasElement;
   minimap: HTMLCanvasElement | null;
-}
-
-/** What is under the pointer. */
-export interface Hover extends Outline {
-  x: number;
-  y: number;
-  track: Track;
-  name: string;
-  event: number;
-  /** Events merged into what is drawn there. */
-  count: number;
-  busy: number;
-  category: number;
-  /** Of a counter: its values there. */
-  low: number | null;
-  high: number | null;
 }
 
 export interface Listener {
@@ -93,14 +75,15 @@ export class Engine {
   private readonly store: TileStore;
   private readonly backdrop: Backdrop;
   private readonly minimap: Minimap | null;
-  private readonly labels = new Labels();
-  private readonly cutter: Cutter;
+  private readonly writer: LabelWriter;
   private readonly contexts: Record<"back" | "front" | "axis", CanvasRenderingContext2D>;
   private readonly scene: Scene;
   private target: Span | null = null;
   private dirty: Dirty = Dirty.None;
   private pending = 0;
   private lastFrame = 0;
+  /** The last frame moved and the next one will. */
+  private gliding = false;
   private lastAsk = -1e9;
   private askTimer = 0;
   private lastBase = "";
@@ -123,7 +106,7 @@ export class Engine {
     this.layout = arrange(timeline, this.arrangement);
     this.backdrop = new Backdrop(timeline);
     this.contexts = { back: pen(surfaces.back), front: pen(surfaces.front), axis: pen(surfaces.axis) };
-    this.cutter = new Cutter(ruler(this.contexts.front));
+    this.writer = new LabelWriter(this.contexts.front);
     this.minimap = surfaces.minimap ? new Minimap(surfaces.minimap, categories) : null;
     this.renderer = pickRenderer(surfaces.spans, wanted, () => listener.problem(new Error("The graphics card took its canvas back; reload the page.")));
     this.store = new TileStore({
@@ -249,36 +232,7 @@ export class Engine {
 
   /** What is drawn at a place of the plot. */
   at(x: number, y: number): Hover | null {
-    const { scene, layout } = this;
-    const item = itemAtPlot(layout, this.scroll, y);
-    if (!item || item.slot < 0) return null;
-    const track = this.timeline.tracks[item.slot];
-    if (!track) return null;
-    const inner = item.pinned ? y : y - layout.pinnedHeight + this.scroll;
-    const ns = timeAt(this.window, x, scene.width);
-    if (track.kind === "counter") {
-      const value = counterAt(scene, item.slot, ns);
-      return value && { x, y, slot: item.slot, row: 0, start: ns, end: ns, track, name: track.name, event: -1, count: 0, busy: 0, category: 255, ...value };
-    }
-    const row = rowAt(layout, item.slot, inner);
-    let found: Hover | null = null;
-    eachPart(scene, item.slot, (part, left, right) => {
-      if (found || x < left || x >= right) return;
-      const { chunk } = part;
-      const scale = bucketPx(scene, chunk.level);
-      const origin = tileX(scene, chunk.level, chunk.tile);
-      const i = spanAt(part, row, (x - origin) / scale, 2 / scale);
-      if (i < 0) return;
-      const width = bucketNs(chunk.level);
-      const tileStart = chunk.tile * 1024 * width;
-      const [start, end] = [chunk.start[i] as number, chunk.end[i] as number];
-      found = {
-        x, y, slot: item.slot, row, track, start: tileStart + start * width, end: tileStart + end * width,
-        name: chunk.names.get(chunk.name[i] as number) ?? "", event: chunk.event[i] as number, count: chunk.count[i] as number,
-        busy: (chunk.busy[i] as number) / Math.max(1e-6, end - start), category: chunk.category[i] as number, low: null, high: null,
-      };
-    });
-    return found;
+    return hoverAt(this.scene, this.timeline, x, y);
   }
 
   timeAt(x: number): number {
@@ -304,7 +258,8 @@ export class Engine {
     this.pending = 0;
     if (this.closed) return;
     const began = performance.now();
-    const dt = Math.min(50, now - this.lastFrame || 16);
+    // After a pause the clock starts anew: nothing moved meanwhile.
+    const dt = this.gliding ? Math.min(200, now - this.lastFrame) : 16;
     this.lastFrame = now;
     let dirty = this.dirty;
     this.dirty = Dirty.None;
@@ -318,7 +273,8 @@ export class Engine {
     this.dirty = Dirty.None;
     if (this.scene.width > 0 && this.scene.height > 0) this.paint(dirty);
     note(this.hook, performance.now() - began);
-    if (moving || this.target) this.invalidate();
+    this.gliding = moving || this.target !== null;
+    if (this.gliding) this.invalidate();
   }
 
   private paint(dirty: Dirty): void {
@@ -355,7 +311,7 @@ export class Engine {
     scene.first = first;
     scene.last = last;
     this.visibleSlots(scene.slots);
-    if (this.search.active) this.markHits();
+    if (this.search.active) markHits(scene, this.search);
   }
 
   private visibleSlots(out: number[]): void {
@@ -367,20 +323,6 @@ export class Engine {
       const y = (slots[slot * 4] as number) - (place === 1 ? 0 : this.scroll - pinnedHeight);
       const end = y + (slots[slot * 4 + 1] as number) * (slots[slot * 4 + 2] as number);
       if (y < this.scene.height && end > (place === 1 ? 0 : pinnedHeight)) out.push(slot);
-    }
-  }
-
-  /** Says which spans match the search, in chunks that do not know yet. */
-  private markHits(): void {
-    const { version } = this.search;
-    let matches: ((name: string) => boolean) | null | undefined;
-    for (let tile = this.scene.first; tile <= this.scene.last; tile += 1) {
-      for (const chunk of this.store.place(this.scene.level, tile)?.chunks ?? []) {
-        if (chunk.hitVersion === version) continue;
-        if (matches === undefined) matches = matcher(this.search.text);
-        if (matches) setHits(chunk, matches);
-        chunk.hitVersion = version;
-      }
     }
   }
 
@@ -432,16 +374,14 @@ export class Engine {
     const before = this.hover;
     this.hover = this.pointer ? this.at(this.pointer.x, this.pointer.y) : null;
     if (before !== this.hover) this.listener.hover(this.hover);
+    for (const mark of this.marks) drawMark(context, scene, mark, theme, false);
+    if (this.place) drawMark(context, scene, this.place, theme, true);
+    const top = this.area ? drawArea(context, scene, this.timeline, this.area, this.slotOf, theme) : 0;
     this.region(context, 0, layout.pinnedHeight, 1);
     this.region(context, layout.pinnedHeight, scene.height, 0);
-    this.marks.forEach((mark, lane) => drawMark(context, scene, mark, theme, false, lane));
-    if (this.place) drawMark(context, scene, this.place, theme, true, 0);
-    if (this.area) drawArea(context, scene, this.timeline, this.area, this.slotOf, theme);
-    if (this.selected) {
-      context.save();
-      if (this.selected.flows.length > 0) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
-      context.restore();
-    }
+    if (this.selected) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
+    this.marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane));
+    if (this.area) areaCaption(context, scene, this.area, theme, top);
     if (this.pointer) {
       context.fillStyle = theme.soft;
       context.globalAlpha = 0.5;
@@ -458,14 +398,7 @@ export class Engine {
     context.beginPath();
     context.rect(0, top, scene.width, bottom - top);
     context.clip();
-    context.font = FONT;
-    context.textBaseline = "middle";
-    context.textAlign = "left";
-    let spans = 0;
-    for (const slot of scene.slots) {
-      if ((this.layout.slots[slot * 4 + 3] as number) !== place) continue;
-      spans += this.drawLabels(context, slot, top, bottom);
-    }
+    const spans = this.writer.draw(context, scene, theme, place, top, bottom);
     if (place === 0) this.hook.spans = spans;
     const at = (slot: number) => (this.layout.slots[slot * 4 + 3] ?? -1) === place;
     const { selected, hover } = this;
@@ -478,58 +411,14 @@ export class Engine {
     context.restore();
   }
 
-  /** Returns how many spans the slot has in sight, for measurements. */
-  private drawLabels(context: CanvasRenderingContext2D, slot: number, top: number, bottom: number): number {
-    const { scene, labels } = this;
-    const height = this.layout.slots[slot * 4 + 1] as number;
-    const rows = this.layout.slots[slot * 4 + 2] as number;
-    let spans = 0;
-    labels.clear();
-    eachPart(scene, slot, (part, left, right) => {
-      spans += part.count;
-      if (height < 12) return;
-      const { level, tile } = part.chunk;
-      labels.add(part, tileX(scene, level, tile), bucketPx(scene, level), Math.max(0, left), Math.min(scene.width, right), rows);
-    });
-    const base = slotTop(scene, slot);
-    let ink = "";
-    for (let i = 0; i < labels.n; i += 1) {
-      const left = labels.left[i] as number;
-      const width = (labels.right[i] as number) - left;
-      const y = base + (labels.row[i] as number) * height;
-      if (width < MIN_LABEL || y + height < top || y > bottom) continue;
-      const text = this.cutter.cut(labels.name[i] ?? "", width - 8);
-      if (text === "") continue;
-      const faded = scene.dim && labels.hit[i] === 0;
-      const color = faded ? this.theme.soft : (scene.palette.ink[colorIndex(scene.mode, labels.category[i] as number, labels.hue[i] as number)] ?? "#fff");
-      if (color !== ink) context.fillStyle = ink = color;
-      context.fillText(text, left + 4, y + height / 2);
-    }
-    return spans;
-  }
-
   /** x of a moment on the plot, in CSS pixels. */
   xOf(ns: number): number {
     return xAt(this.window, ns, this.scene.width);
   }
 }
 
-function setHits(chunk: Chunk, matches: (name: string) => boolean): void {
-  const hits = new Map<number, number>();
-  for (const [id, name] of chunk.names) hits.set(id, matches(name) ? 1 : 0);
-  chunk.hit = new Uint8Array(chunk.spans);
-  for (let i = 0; i < chunk.spans; i += 1) chunk.hit[i] = hits.get(chunk.name[i] as number) ?? 0;
-}
-
 function pen(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   const context = canvas.getContext("2d");
   if (!context) throw new Error("This browser has no 2D canvas.");
   return context;
-}
-
-function ruler(context: CanvasRenderingContext2D): (text: string) => number {
-  return (text) => {
-    context.font = FONT;
-    return context.measureText(text).width;
-  };
 }

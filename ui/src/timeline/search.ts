@@ -1,5 +1,7 @@
 /** Search over the whole trace: how many hits, stepping through them page by page, and which names match. */
 import type { Source } from "./net";
+import type { Scene } from "./scene";
+import type { Chunk } from "./tiles";
 import type { Hit } from "./types";
 
 const PAGE = 500;
@@ -87,4 +89,24 @@ export class Search {
     }
     return hits[this.at % PAGE] ?? null;
   }
+}
+
+/** Says which spans match the search, in chunks in sight that do not know yet. */
+export function markHits(scene: Scene, search: Search): void {
+  let matches: ((name: string) => boolean) | null | undefined;
+  for (let tile = scene.first; tile <= scene.last; tile += 1) {
+    for (const chunk of scene.store.place(scene.level, tile)?.chunks ?? []) {
+      if (chunk.hitVersion === search.version) continue;
+      if (matches === undefined) matches = matcher(search.text);
+      if (matches) setHits(chunk, matches);
+      chunk.hitVersion = search.version;
+    }
+  }
+}
+
+function setHits(chunk: Chunk, matches: (name: string) => boolean): void {
+  const hits = new Map<number, number>();
+  for (const [id, name] of chunk.names) hits.set(id, matches(name) ? 1 : 0);
+  chunk.hit = new Uint8Array(chunk.spans);
+  for (let i = 0; i < chunk.spans; i += 1) chunk.hit[i] = hits.get(chunk.name[i] as number) ?? 0;
 }

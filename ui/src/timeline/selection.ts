@@ -52,10 +52,11 @@ export function drawOutline(context: CanvasRenderingContext2D, scene: Scene, tim
   context.strokeRect(x - (width <= 3 ? out : 0) + (strong ? 0 : 0.5), place.y - out + (strong ? 0 : 0.5), width, place.height + (strong ? out : 0) - (strong ? 0 : 1));
 }
 
-export function drawArea(context: CanvasRenderingContext2D, scene: Scene, timeline: Timeline, area: Area, slotOf: ReadonlyMap<number, number>, theme: Theme): void {
+/** Fills an area; returns its top. */
+export function drawArea(context: CanvasRenderingContext2D, scene: Scene, timeline: Timeline, area: Area, slotOf: ReadonlyMap<number, number>, theme: Theme): number {
   const left = Math.max(-2, Math.round(xAt(scene.window, area.start, scene.width)));
   const right = Math.min(scene.width + 2, Math.round(xAt(scene.window, area.end, scene.width)));
-  if (right < left) return;
+  if (right < left) return 0;
   context.fillStyle = theme.area;
   let top = Infinity;
   let bottom = -Infinity;
@@ -74,11 +75,24 @@ export function drawArea(context: CanvasRenderingContext2D, scene: Scene, timeli
   }
   context.fillStyle = theme.accent;
   for (const x of [left, right]) context.fillRect(x, 0, 1, scene.height);
-  if (top < bottom) caption(context, theme, (left + right) / 2, Math.max(2, top) + 9, duration(area.end - area.start));
+  return top < bottom ? top : 0;
 }
 
-/** A mark: a band over all tracks with its duration. A soft one is what a link pointed at. */
-export function drawMark(context: CanvasRenderingContext2D, scene: Scene, mark: Span, theme: Theme, soft: boolean, lane: number): void {
+/** How long an area is, at its top. */
+export function areaCaption(context: CanvasRenderingContext2D, scene: Scene, area: Area, theme: Theme, top: number): void {
+  const middle = visibleMiddle(scene, area);
+  if (middle !== null) caption(context, theme, middle, Math.max(2, top) + 9, duration(area.end - area.start));
+}
+
+/** Where a caption of a span goes: over the middle of what is in sight of it; null when nothing is. */
+function visibleMiddle(scene: Scene, span: Span): number | null {
+  const left = Math.max(0, xAt(scene.window, span.start, scene.width));
+  const right = Math.min(scene.width, xAt(scene.window, span.end, scene.width));
+  return right < left ? null : Math.max(40, Math.min(scene.width - 40, (left + right) / 2));
+}
+
+/** A mark: a band over all tracks. A soft one is what a link pointed at. */
+export function drawMark(context: CanvasRenderingContext2D, scene: Scene, mark: Span, theme: Theme, soft: boolean): void {
   const left = Math.max(-2, Math.round(xAt(scene.window, mark.start, scene.width)));
   const right = Math.min(scene.width + 2, Math.round(xAt(scene.window, mark.end, scene.width)));
   if (right < 0 || left > scene.width) return;
@@ -89,7 +103,11 @@ export function drawMark(context: CanvasRenderingContext2D, scene: Scene, mark: 
   context.fillRect(left, 0, 1, scene.height);
   context.fillRect(Math.max(left, right - 1), 0, 1, scene.height);
   context.globalAlpha = 1;
-  if (!soft) caption(context, theme, Math.max(40, Math.min(scene.width - 40, (Math.max(0, left) + Math.min(scene.width, right)) / 2)), scene.height - 12 - (lane % 3) * 18, duration(mark.end - mark.start), theme.mark);
+}
+
+export function markCaption(context: CanvasRenderingContext2D, scene: Scene, mark: Span, theme: Theme, lane: number): void {
+  const middle = visibleMiddle(scene, mark);
+  if (middle !== null) caption(context, theme, middle, scene.height - 12 - (lane % 3) * 18, duration(mark.end - mark.start), theme.mark);
 }
 
 function caption(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, text: string, edge = theme.accent): void {

@@ -1,0 +1,63 @@
+/** What is under the pointer: a span, several merged into one, or a counter's value. */
+import { counterAt } from "./counters";
+import { rowAt } from "./layout";
+import { bucketPx, eachPart, type Scene, tileX } from "./scene";
+import { itemAtPlot, type Outline } from "./selection";
+import { type Part, spanAt } from "./tiles";
+import type { Timeline, Track } from "./types";
+import { BUCKETS, bucketNs, timeAt } from "./view";
+
+/** Within how many pixels a span is meant. */
+const NEAR_PX = 2;
+
+export interface Hover extends Outline {
+  x: number;
+  y: number;
+  track: Track;
+  name: string;
+  event: number;
+  /** Events merged into what is drawn there; 0 for a counter. */
+  count: number;
+  /** Share of its width in which something ran. */
+  busy: number;
+  category: number;
+  /** Of a counter: its values there. */
+  low: number | null;
+  high: number | null;
+}
+
+export function hoverAt(scene: Scene, timeline: Timeline, x: number, y: number): Hover | null {
+  const { layout, scroll } = scene;
+  const item = itemAtPlot(layout, scroll, y);
+  const track = item && timeline.tracks[item.slot];
+  if (!item || !track) return null;
+  if (track.kind === "counter") return counterHover(scene, item.slot, track, x, y);
+  const row = rowAt(layout, item.slot, item.pinned ? y : y - layout.pinnedHeight + scroll);
+  let found: Hover | null = null;
+  eachPart(scene, item.slot, (part, left, right) => {
+    if (found === null && x >= left && x < right) found = spanHover(scene, part, track, row, x, y);
+  });
+  return found;
+}
+
+function counterHover(scene: Scene, slot: number, track: Track, x: number, y: number): Hover | null {
+  const ns = timeAt(scene.window, x, scene.width);
+  const value = counterAt(scene, slot, ns);
+  if (!value) return null;
+  return { x, y, slot, row: 0, start: ns, end: ns, track, name: track.name, event: -1, count: 0, busy: 0, category: 255, ...value };
+}
+
+function spanHover(scene: Scene, part: Part, track: Track, row: number, x: number, y: number): Hover | null {
+  const { chunk, slot } = part;
+  const scale = bucketPx(scene, chunk.level);
+  const i = spanAt(part, row, (x - tileX(scene, chunk.level, chunk.tile)) / scale, NEAR_PX / scale);
+  if (i < 0) return null;
+  const width = bucketNs(chunk.level);
+  const origin = chunk.tile * BUCKETS * width;
+  const [start, end] = [chunk.start[i] as number, chunk.end[i] as number];
+  return {
+    x, y, slot, row, track, start: origin + start * width, end: origin + end * width,
+    name: chunk.names.get(chunk.name[i] as number) ?? "", event: chunk.event[i] as number, count: chunk.count[i] as number,
+    busy: (chunk.busy[i] as number) / Math.max(1e-6, end - start), category: chunk.category[i] as number, low: null, high: null,
+  };
+}
