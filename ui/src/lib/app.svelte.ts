@@ -30,6 +30,11 @@ class App {
     return this.sessions.find((session) => session.id === this.listed?.current) ?? this.sessions[0];
   }
 
+  /** What a session is called. */
+  label(session: Session): string {
+    return route.labelOf(session, this.sessions);
+  }
+
   /** An address within the page; the session that is shown unless told otherwise. */
   link(page: Page, query: Query = {}, session: Session | undefined = this.session): string {
     return route.format({ session: session ? route.keyOf(session, this.sessions) : "", page, query });

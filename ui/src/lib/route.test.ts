@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { find, format, keyOf, parse } from "./route";
+import { find, format, keyOf, labelOf, parse } from "./route";
 import type { Session } from "./types";
 
-const session = (id: number, name: string): Session => ({ id, name, path: "", hosts: [], bytes: 0, state: "ready", appeared: false });
+const session = (id: number, name: string, path = ""): Session => ({ id, name, path, hosts: [], bytes: 0, state: "ready", appeared: false });
 
 it("an address survives the way there and back", () => {
   for (const name of ["2026_01_01_00_00_00", "a b/c?d#e&f=g", "run+1", "s", "ünïcode", "100%"]) {
@@ -19,6 +19,22 @@ it("a session without a name of its own goes by its number", () => {
   expect(find("s/1", all)?.id).toBe(1);
   expect(find("other", all)?.id).toBe(2);
   expect(find("gone", all)).toBeUndefined();
+});
+
+it("sessions of one name go by what tells their paths apart", () => {
+  const all = [session(0, "run", "/l/a/plugins/run"), session(1, "run", "/l/b/c/plugins/run"), session(2, "other", "/l/other")];
+  expect(all.map((one) => keyOf(one, all))).toEqual(["a/run", "b/c/run", "other"]);
+  expect(all.map((one) => find(keyOf(one, all), all)?.id)).toEqual([0, 1, 2]);
+  expect(find("run", all)?.id).toBe(0);
+  expect(find("gone/run", all)?.id).toBe(0);
+  expect(parse(format({ session: "b/c/run", page: "ops" })).session).toBe("b/c/run");
+});
+
+it("a name that is a whole path is shortened", () => {
+  const all = [session(0, "/logs/x/plugins/s1/host.pb"), session(1, "/logs/y/plugins/s1/host.pb"), session(2, "/logs/only.json")];
+  expect(all.map((one) => labelOf(one, all))).toEqual(["x/host.pb", "y/host.pb", "only.json"]);
+  expect(all.map((one) => find(keyOf(one, all), all)?.id)).toEqual([0, 1, 2]);
+  expect(find("/logs/y/plugins/s1/host.pb", all)?.id).toBe(1);
 });
 
 it("what cannot be read is the overview", () => {

@@ -1,5 +1,6 @@
 /**
- * Addresses behind the `#`: `#/<session name>/<page>?key=value`, or `#/s/<id>/<page>` where two sessions share a name.
+ * Addresses behind the `#`: `#/<session name>/<page>?key=value`, or `#/s/<id>/<page>` where nothing tells two sessions
+ * apart.
  *
  * Links carry the name rather than the server's number, so that they still work after the server was started again.
  */
@@ -38,15 +39,39 @@ export function format(route: { session: string; page: Page; query?: Query }): s
   return `#/${session}/${route.page}${search}`;
 }
 
-/** What a session is called in an address: its name, unless another has the same. */
-export function keyOf(session: Session, all: readonly Session[]): string {
-  const alone = all.filter((other) => other.name === session.name).length === 1;
-  return alone && session.name !== "" ? session.name : `s/${session.id}`;
+/** The last part of a session's name; the server names sessions by their whole path where their names clash. */
+const lastPart = (session: Session) => session.name.split("/").at(-1) ?? "";
+
+/** What a session is called: its name; behind what tells its path from others' where several have that name. */
+export function labelOf(session: Session, all: readonly Session[]): string {
+  const own = pathOf(session);
+  const paths = all.filter((other) => lastPart(other) === lastPart(session)).map(pathOf);
+  if (paths.length < 2) return lastPart(session);
+  const shared = (at: (path: string[], index: number) => string | undefined) => {
+    let length = 0;
+    while (length < own.length && paths.every((path) => at(path, length) === at(own, length))) length++;
+    return length;
+  };
+  const [before, behind] = [shared((path, index) => path[index]), shared((path, index) => path.at(-1 - index))];
+  return [...own.slice(before, Math.max(before, own.length - behind)), lastPart(session)].join("/");
 }
 
-/** The session that an address means. */
+function pathOf(session: Session): string[] {
+  return (session.name.includes("/") ? session.name : session.path).split("/");
+}
+
+/** What a session is called in an address: what it is called elsewhere, unless another is called so too. */
+export function keyOf(session: Session, all: readonly Session[]): string {
+  const label = labelOf(session, all);
+  const rivals = all.filter((other) => other !== session && lastPart(other) === lastPart(session));
+  return label !== "" && rivals.every((other) => labelOf(other, all) !== label) ? label : `s/${session.id}`;
+}
+
+/** The session that an address means. Others may have come or gone since: then its last part decides, newest first. */
 export function find(key: string, all: readonly Session[]): Session | undefined {
-  const named = all.find((session) => session.name === key);
+  const last = key.split("/").at(-1) ?? "";
+  const rivals = all.filter((session) => last !== "" && lastPart(session) === last);
+  const named = rivals.find((session) => session.name === key || keyOf(session, all) === key) ?? rivals[0];
   if (named) return named;
   const id = /^s\/(\d+)$/.exec(key)?.[1];
   return id === undefined ? undefined : all.find((session) => session.id === Number(id));
