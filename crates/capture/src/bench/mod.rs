@@ -8,6 +8,7 @@ pub mod command;
 pub mod infer;
 pub mod input;
 mod latencies;
+pub mod pace;
 mod stop;
 
 use std::io;

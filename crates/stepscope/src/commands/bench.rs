@@ -1,17 +1,133 @@
-//! `stepscope bench`.
+//! `stepscope bench`: measures a model server, commands, or an input pipeline. Each part is a file below `bench/`;
+//! the measuring is done in `stepscope-capture`, the words are made in `stepscope-render`.
 
-use clap::Args;
-use stepscope_session::Exit;
+mod command;
+mod infer;
+mod input;
+mod quantity;
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stepscope_capture::bench::{BenchError, Stop};
+use stepscope_render::Table;
+use stepscope_render::bench as render;
+use stepscope_session::{Exit, Problem};
 
 use crate::failure::Failure;
 use crate::output::Terminal;
 
-/// Not yet.
+/// Measure a model server, a command or an input pipeline.
 #[derive(Debug, Args)]
-pub(crate) struct BenchArgs {}
+#[command(after_help = "Examples:\n  \
+    stepscope bench infer http://localhost:8501/v1/models/m:predict --body request.json --rate 100\n  \
+    stepscope bench command --against 'python new.py' -- python old.py\n  \
+    stepscope bench input -- python pipeline.py")]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    Infer(infer::InferArgs),
+    Command(command::CommandArgs),
+    Input(input::InputArgs),
+}
 
 impl BenchArgs {
-    pub(crate) fn run(&self, _terminal: &Terminal) -> Result<Exit, Failure> {
-        Ok(Exit::Done)
+    pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
+        match &self.part {
+            Part::Infer(args) => args.run(terminal),
+            Part::Command(args) => args.run(terminal),
+            Part::Input(args) => args.run(terminal),
+        }
     }
+}
+
+/// In which form the figures are wanted.
+#[derive(Copy, Clone, Debug, Args)]
+struct FormArgs {
+    /// Write JSON (schema stepscope.bench.v1).
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write CSV.
+    #[arg(long)]
+    csv: bool,
+}
+
+impl FormArgs {
+    /// Writes the figures in the wanted form.
+    fn write(
+        self,
+        terminal: &Terminal,
+        table: impl FnOnce() -> Table,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut out = terminal.stdout();
+        match (self.json, self.csv) {
+            (true, _) => render::write_json(&table(), &mut out)?,
+            (_, true) => render::write_csv(&table(), &mut out)?,
+            _ => text(&mut out)?,
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// From now on, Ctrl-C ends the measurement and not the program.
+fn stop_on_interrupt() -> Result<Stop, Failure> {
+    Ok(Stop::on_interrupt()?)
+}
+
+/// Tells on the terminal what is being done, where somebody watches.
+struct Watched(Option<ProgressBar>);
+
+impl Watched {
+    fn new() -> Watched {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(Duration::from_millis(100));
+            ProgressStyle::with_template("{spinner} {msg} ({elapsed})").map_or(bar.clone(), |style| bar.with_style(style))
+        });
+        Watched(bar)
+    }
+
+    fn say(&self, what: String) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(what);
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Why nothing could be measured, and what to do.
+fn problem(error: BenchError) -> Failure {
+    let problem = match error {
+        BenchError::Url(url) => Problem::new(Exit::Usage, format!("not a URL: {url:?}"))
+            .then("it has no form like http://HOST:PORT/PATH")
+            .then("e.g. http://localhost:8501/v1/models/NAME:predict"),
+        BenchError::Https => Problem::new(Exit::Usage, "https is not supported")
+            .then("encryption would be measured along with the model")
+            .then("measure the plain port, e.g. through kubectl port-forward or ssh -L"),
+        BenchError::Header(header) => Problem::new(Exit::Usage, format!("not a header or method: {header:?}"))
+            .then("HTTP does not allow it")
+            .then("give --header 'Name: value'"),
+        BenchError::Resolve { host, source } => Problem::new(Exit::Nothing, format!("no server of the name {host:?}"))
+            .then(source.to_string())
+            .then("check the URL"),
+        BenchError::Start { program, source } => Problem::new(Exit::Nothing, format!("cannot start {program:?}"))
+            .then(source.to_string())
+            .then("check the path; a shell line needs sh -c '…'"),
+        other => Problem::new(Exit::Nothing, "cannot measure").then(other.to_string()),
+    };
+    Failure::Problem(problem)
 }

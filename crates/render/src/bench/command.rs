@@ -1,0 +1,267 @@
+//! Commands that were run again and again, in words and tables.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use stepscope_diagnose::compare::{Measured, Verdict};
+use stepscope_diagnose::statistics::RankTest;
+
+use super::write_rows;
+use crate::compare::words::{change, range, rank_test};
+use crate::format::{duration_ms, percent, plural, printable};
+use crate::style::Style;
+use crate::table::{Cell, Column, Format, Table};
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// From start to end, in milliseconds.
+    pub wall_ms: f64,
+    /// Processor time in the program.
+    pub user_ms: f64,
+    /// Processor time in the system.
+    pub system_ms: f64,
+    /// The most memory that one of its processes held; `None` where it is less than can be told.
+    pub max_rss_bytes: Option<u64>,
+    /// The exit code; `None` where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Run {
+    fn failure(&self) -> Option<String> {
+        match (self.exit_code, self.signal) {
+            (Some(0), _) => None,
+            (Some(code), _) => Some(format!("exit code {code}")),
+            (None, signal) => Some(format!("signal {}", signal.unwrap_or(0))),
+        }
+    }
+}
+
+/// Values boiled down, in their own unit.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The middle one.
+    pub median: f64,
+    /// A quarter is below.
+    pub q1: f64,
+    /// A quarter is above.
+    pub q3: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Values that lie far off: beyond three times the distance of the quartiles.
+    pub outliers: u64,
+}
+
+/// One command.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// As it was given.
+    pub command: String,
+    /// Its runs.
+    pub runs: Vec<Run>,
+    /// Of the wall times; `None` where there was no run.
+    pub wall: Option<Summary>,
+    /// The middle processor time in the program.
+    pub user_ms: Option<f64>,
+    /// The middle processor time in the system.
+    pub system_ms: Option<f64>,
+}
+
+/// Both commands compared, the second over the first.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The median wall time.
+    pub measured: Option<Measured>,
+    /// The ranks of all runs.
+    pub ranks: Option<RankTest>,
+    /// What is to be said.
+    pub verdict: Verdict,
+    /// Runs of each that would give an answer, where there is none.
+    pub needed: Option<u64>,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    /// One command or two.
+    pub sides: Vec<Side>,
+    /// Of two.
+    pub compared: Option<Compared>,
+    /// Runs before those that count, of each.
+    pub warmup: u64,
+    /// Ended early.
+    pub stopped: bool,
+}
+
+/// `A`, `B`.
+fn name(place: usize) -> &'static str {
+    ["A", "B"].get(place).copied().unwrap_or("?")
+}
+
+/// Writes the text.
+pub fn write_text(commands: &Commands, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}\n", style.bold(&headline(commands)))?;
+    if commands.sides.len() > 1 {
+        for (place, side) in commands.sides.iter().enumerate() {
+            writeln!(out, "{}  {}", name(place), style.dim(&printable(&side.command)))?;
+        }
+        writeln!(out)?;
+    }
+    write_rows(&Table { headline: None, ..table(commands) }, style, out)
+}
+
+/// The answer in one line.
+pub fn headline(commands: &Commands) -> String {
+    let failed = failures(commands);
+    let failed = if failed.is_empty() { failed } else { format!("; {failed}") };
+    if let Some(compared) = &commands.compared {
+        return format!("{}{failed}", compared_headline(compared));
+    }
+    let Some(side) = commands.sides.first() else { return "nothing was run".to_owned() };
+    let Some(wall) = &side.wall else { return "no run came to its end".to_owned() };
+    let runs = plural(side.runs.len() as u64, "run", "runs");
+    format!(
+        "takes {} (median of {runs}; the middle half took {} to {}){failed}",
+        duration_ms(wall.median),
+        duration_ms(wall.q1),
+        duration_ms(wall.q3)
+    )
+}
+
+fn compared_headline(compared: &Compared) -> String {
+    let Some(ratio) = compared.measured.and_then(|measured| measured.ratio) else {
+        return "not comparable: a command has no runs".to_owned();
+    };
+    let range = range(&ratio);
+    match compared.verdict {
+        Verdict::Slower => format!("B is slower: it takes {} longer than A{range}", percent(ratio.value - 1.0)),
+        Verdict::Faster => format!("B is faster: it takes {} less time than A{range}", percent(1.0 - ratio.value)),
+        Verdict::Same => format!("no difference: B takes {} of the time of A{range}", percent(ratio.value)),
+        Verdict::Unclear | Verdict::NotComparable => {
+            format!("too noisy to say: B takes {} of the time of A{range}", percent(ratio.value))
+        }
+    }
+}
+
+/// `3 of 10 runs of A failed (exit code 2)`; empty where none did.
+fn failures(commands: &Commands) -> String {
+    let several = commands.sides.len() > 1;
+    let sides = commands.sides.iter().enumerate().filter_map(|(place, side)| {
+        let mut kinds: Vec<String> = side.runs.iter().filter_map(Run::failure).collect();
+        let failed = kinds.len();
+        kinds.sort();
+        kinds.dedup();
+        let of = if several { format!(" of {}", name(place)) } else { String::new() };
+        (failed > 0).then(|| format!("{failed} of {} runs{of} failed ({})", side.runs.len(), kinds.join(", ")))
+    });
+    sides.collect::<Vec<_>>().join("; ")
+}
+
+/// One row a command.
+pub fn table(commands: &Commands) -> Table {
+    let columns = vec![
+        Column::new("name", "", Format::Text),
+        Column::new("median_ms", "wall", Format::Ms),
+        Column::new("q1_ms", "from", Format::Ms),
+        Column::new("q3_ms", "to", Format::Ms),
+        Column::new("min_ms", "min", Format::Ms),
+        Column::new("max_ms", "max", Format::Ms),
+        Column::new("user_ms", "user", Format::Ms),
+        Column::new("system_ms", "sys", Format::Ms),
+        Column::new("max_rss_bytes", "memory", Format::Bytes),
+        Column::new("outliers", "outliers", Format::Count),
+        Column::new("failed", "failed", Format::Count),
+        Column::new("mean_ms", "mean", Format::Ms).hidden(),
+        Column::new("runs", "runs", Format::Count).hidden(),
+        Column::new("command", "command", Format::Name).hidden(),
+    ];
+    let mut table = Table::new("bench", columns);
+    table.headline = Some(headline(commands));
+    for (place, side) in commands.sides.iter().enumerate() {
+        table.push(row(place, side));
+    }
+    members(commands, &mut table);
+    table
+}
+
+fn row(place: usize, side: &Side) -> Vec<Cell> {
+    let wall = |figure: fn(&Summary) -> f64| Cell::from(side.wall.as_ref().map(figure));
+    vec![
+        name(place).into(),
+        wall(|wall| wall.median),
+        wall(|wall| wall.q1),
+        wall(|wall| wall.q3),
+        wall(|wall| wall.min),
+        wall(|wall| wall.max),
+        side.user_ms.into(),
+        side.system_ms.into(),
+        side.runs.iter().filter_map(|run| run.max_rss_bytes).max().into(),
+        side.wall.map(|wall| wall.outliers).into(),
+        (side.runs.iter().filter(|run| run.failure().is_some()).count() as u64).into(),
+        wall(|wall| wall.mean),
+        (side.runs.len() as u64).into(),
+        side.command.as_str().into(),
+    ]
+}
+
+fn members(commands: &Commands, table: &mut Table) {
+    table.member("bench", "command");
+    table.member("warmup_runs", commands.warmup);
+    table.member("stopped_early", commands.stopped);
+    let runs = commands.sides.iter().map(|side| {
+        let runs = side.runs.iter().map(|run| {
+            json!({
+                "wall_ms": run.wall_ms, "user_ms": run.user_ms, "system_ms": run.system_ms,
+                "max_rss_bytes": run.max_rss_bytes, "exit_code": run.exit_code, "signal": run.signal,
+            })
+        });
+        runs.collect::<Vec<_>>()
+    });
+    table.member("measurements", runs.collect::<Vec<_>>());
+    if let Some(compared) = &commands.compared {
+        let ratio = compared.measured.and_then(|measured| measured.ratio);
+        table.member("verdict", compared.verdict.key());
+        table.member(
+            "ratio",
+            json!({
+                "median": ratio.map(|it| it.value), "low": ratio.and_then(|it| it.low),
+                "high": ratio.and_then(|it| it.high),
+            }),
+        );
+        table.member("needed_runs", compared.needed);
+    }
+    for remark in remarks(commands) {
+        table.note(remark);
+    }
+}
+
+fn remarks(commands: &Commands) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if commands.stopped {
+        remarks.push("Ended early: these are the figures so far.".to_owned());
+    }
+    if let Some(compared) = &commands.compared {
+        if let Some(ranks) = &compared.ranks {
+            let ratio = compared.measured.and_then(|measured| measured.ratio);
+            let by = ratio.map_or(String::new(), |ratio| format!("{}; ", change(ratio.value)));
+            remarks.push(format!("B over A: {by}rank test {}; both took turns.", rank_test(ranks)));
+        }
+        remarks.extend(compared.needed.map(|runs| format!("An answer would need about {runs} runs of each (--runs).")));
+    }
+    if commands.sides.iter().any(|side| side.wall.is_some_and(|wall| wall.outliers > 0)) {
+        remarks.push(
+            "Outliers are counted in: something else was busy, or a cache was cold. The median does not mind them."
+                .to_owned(),
+        );
+    }
+    if commands.sides.iter().all(|side| side.runs.iter().all(|run| run.max_rss_bytes.is_none())) {
+        remarks.push("Memory is less than this program itself takes, and so not known.".to_owned());
+    }
+    remarks
+}

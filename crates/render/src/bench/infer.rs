@@ -1,0 +1,534 @@
+//! A model server under load, in words, tables and a histogram.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::{Bin, rate, write_histogram, write_rows};
+use crate::format::{UNKNOWN, bytes, duration_ms, percent, plural, printable, short, thousands};
+use crate::style::Style;
+use crate::table::{Cell, Column, Format, Table};
+
+/// Figures of one distribution, in milliseconds; what the number of values does not carry is `None`.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    /// How many values.
+    pub count: u64,
+    /// The arithmetic mean.
+    pub mean: Option<f64>,
+    /// Half are below.
+    pub p50: Option<f64>,
+    /// 90 % are below.
+    pub p90: Option<f64>,
+    /// 95 % are below.
+    pub p95: Option<f64>,
+    /// 99 % are below.
+    pub p99: Option<f64>,
+    /// 99.9 % are below.
+    pub p999: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+}
+
+/// The load of a measurement.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Load {
+    /// Requests a second, whatever became of those before.
+    Open {
+        /// Requests a second.
+        per_second: f64,
+        /// At random rather than at equal distances.
+        poisson: bool,
+    },
+    /// Clients that wait for their answers.
+    Closed {
+        /// Clients.
+        clients: u64,
+    },
+}
+
+/// Requests that failed in the same way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// Its public name: `refused`, `timeout`, `status-503`, …
+    pub id: String,
+    /// How many.
+    pub count: u64,
+    /// What the server or the system said; may be empty.
+    pub said: String,
+}
+
+/// Why a measurement of a sweep is not a good one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Too many requests failed.
+    Failures,
+    /// Fewer answers than requests.
+    Throughput,
+    /// More clients, no more answers.
+    NoGain,
+    /// The promise was not kept.
+    Promise,
+    /// Too few requests to tell.
+    Unknown,
+    /// The generator could not keep up.
+    Generator,
+}
+
+/// One measurement.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The load.
+    pub load: Load,
+    /// How long requests were sent, in seconds.
+    pub seconds: f64,
+    /// Requests of the warm-up.
+    pub warmup: u64,
+    /// Requests that count.
+    pub requests: u64,
+    /// Those with a good answer.
+    pub answered: u64,
+    /// Answers a second.
+    pub throughput: f64,
+    /// From due (open loop) or sent (closed loop) to answered.
+    pub latency: Percentiles,
+    /// From sent to answered.
+    pub service: Percentiles,
+    /// From due to when the generator turned to it; open loop only.
+    pub lateness: Option<Percentiles>,
+    /// Did the generator spoil the figures?
+    pub generator_late: bool,
+    /// Requests that found all connections in use.
+    pub waited: u64,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// Bytes of bodies received.
+    pub bytes_in: u64,
+    /// Bytes of bodies sent.
+    pub bytes_out: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Processors that the generator kept busy.
+    pub generator_cpus: f64,
+    /// Ended early.
+    pub stopped: bool,
+    /// Why it is not good; in a sweep only.
+    pub broken: Option<Broken>,
+    /// The latencies.
+    pub histogram: Vec<Bin>,
+}
+
+/// Where a sweep led, as places among the steps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// The most throughput for its latency.
+    pub knee: Option<usize>,
+    /// The highest load that is good.
+    pub highest: Option<usize>,
+}
+
+/// All that was measured of a server.
+#[derive(Clone, Debug)]
+pub struct Infer {
+    /// The address.
+    pub url: String,
+    /// `tensorflow-serving`, `kserve-v2` or `http`.
+    pub protocol: &'static str,
+    /// Examples in a request.
+    pub batch: Option<u64>,
+    /// How long the very first request took, in milliseconds.
+    pub first_ms: f64,
+    /// Requests were given up after this, in milliseconds.
+    pub timeout_ms: f64,
+    /// How many requests it takes to know p99.9.
+    pub needed_for_p999: u64,
+    /// The measurements.
+    pub steps: Vec<Step>,
+    /// Of a sweep.
+    pub swept: Option<Swept>,
+    /// What was promised, as it was given: `p99=50ms`.
+    pub promise: Option<String>,
+}
+
+/// The sentence for a kind of failure.
+pub fn failure(id: &str) -> String {
+    match id {
+        "refused" => "connection refused".to_owned(),
+        "unreachable" => "server not reachable".to_owned(),
+        "timeout" => "no answer in time".to_owned(),
+        "unfinished" => "not answered when the measurement ended".to_owned(),
+        "closed" => "connection closed before the answer was complete".to_owned(),
+        "protocol" => "answer is not HTTP".to_owned(),
+        "too-large" => "answer larger than 256 MB".to_owned(),
+        "body" => "answer says error".to_owned(),
+        "backlog" => "never sent: too many requests were waiting already".to_owned(),
+        status => status.replacen("status-", "HTTP status ", 1),
+    }
+}
+
+/// Writes the text.
+pub fn write_text(infer: &Infer, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", style.bold(&headline(infer)))?;
+    writeln!(out, "{}\n", style.dim(&about(infer)))?;
+    let ([step], None) = (&infer.steps[..], infer.swept) else {
+        return write_rows(&Table { headline: None, ..table(infer) }, style, out);
+    };
+    write_step(step, style, out)?;
+    let remarks = remarks(infer);
+    if !remarks.is_empty() {
+        writeln!(out)?;
+    }
+    remarks.iter().try_for_each(|remark| writeln!(out, "{remark}"))
+}
+
+/// The answer in one line.
+pub fn headline(infer: &Infer) -> String {
+    match (infer.swept, &infer.steps[..]) {
+        (Some(swept), steps) => swept_headline(infer, swept, steps),
+        (None, [step, ..]) => step_headline(infer, step),
+        (None, []) => "nothing was measured".to_owned(),
+    }
+}
+
+fn step_headline(infer: &Infer, step: &Step) -> String {
+    let latency = &step.latency;
+    let within = |share: &str, ms: Option<f64>| ms.map(|ms| format!("{share} within {}", duration_ms(ms)));
+    let times = [
+        within("half answered", latency.p50),
+        within("99 %", latency.p99),
+        latency.max.map(|ms| format!("the slowest in {}", duration_ms(ms))),
+    ];
+    let times: Vec<String> = times.into_iter().flatten().collect();
+    let failed = step.requests - step.answered;
+    let failed = match failed {
+        0 => "no errors".to_owned(),
+        failed => format!("{} of {} failed", thousands(failed), thousands(step.requests)),
+    };
+    let late = if step.generator_late { " (this machine could not send faster)" } else { "" };
+    format!("{}{late}: {}; {failed}", offered(infer, step), times.join(", "))
+}
+
+fn offered(infer: &Infer, step: &Step) -> String {
+    let examples =
+        infer.batch.map_or(String::new(), |batch| format!(", {} examples/s", rate(step.throughput * batch as f64)));
+    match step.load {
+        Load::Open { per_second, .. } if step.throughput >= 0.95 * per_second => {
+            format!("{} requests/s{examples}", rate(step.throughput))
+        }
+        Load::Open { per_second, .. } => {
+            format!("{} answers/s of {} requests/s{examples}", rate(step.throughput), rate(per_second))
+        }
+        Load::Closed { clients } => {
+            format!("{} requests/s{examples} with {}", rate(step.throughput), plural(clients, "client", "clients"))
+        }
+    }
+}
+
+fn load(load: Load) -> String {
+    match load {
+        Load::Open { per_second, .. } => format!("{} requests/s", rate(per_second)),
+        Load::Closed { clients } => plural(clients, "client", "clients"),
+    }
+}
+
+fn swept_headline(infer: &Infer, swept: Swept, steps: &[Step]) -> String {
+    let step = |place: Option<usize>| place.and_then(|place| steps.get(place));
+    let knee = match (step(swept.knee), step(swept.highest)) {
+        (Some(knee), Some(highest)) if knee.load != highest.load => {
+            format!("; the knee is at {}", load(knee.load))
+        }
+        _ => String::new(),
+    };
+    let keeps = match &infer.promise {
+        Some(promise) => format!("keeps {promise} up to"),
+        None => "keeps up with".to_owned(),
+    };
+    match step(swept.highest) {
+        Some(highest) if steps.iter().all(|step| step.broken.is_none()) => {
+            format!("{keeps} {} and beyond: nothing broke", load(highest.load))
+        }
+        Some(highest) => {
+            let p99 = highest.latency.p99.map_or(String::new(), |ms| format!(" (p99 {})", duration_ms(ms)));
+            format!("{keeps} {}{p99}{knee}", load(highest.load))
+        }
+        None => match steps.first().map(|step| (step.load, step.broken)) {
+            Some((first, Some(why))) => format!("breaks at {} already: {}", load(first), broken(why)),
+            _ => "nothing was measured".to_owned(),
+        },
+    }
+}
+
+fn broken(broken: Broken) -> &'static str {
+    match broken {
+        Broken::Failures => "errors",
+        Broken::Throughput => "answers fall behind",
+        Broken::NoGain => "no more throughput",
+        Broken::Promise => "promise broken",
+        Broken::Unknown => "too few requests to tell",
+        Broken::Generator => "this machine could not send faster",
+    }
+}
+
+fn broken_id(broken: Broken) -> &'static str {
+    match broken {
+        Broken::Failures => "failures",
+        Broken::Throughput => "throughput",
+        Broken::NoGain => "no-gain",
+        Broken::Promise => "promise",
+        Broken::Unknown => "unknown",
+        Broken::Generator => "generator",
+    }
+}
+
+fn about(infer: &Infer) -> String {
+    let server = match infer.protocol {
+        "tensorflow-serving" => "TensorFlow Serving protocol",
+        "kserve-v2" => "KServe v2 protocol",
+        _ => "plain HTTP",
+    };
+    let batch = infer.batch.map(|batch| format!(", {} a request", plural(batch, "example", "examples")));
+    let (batch, first) = (batch.unwrap_or_default(), duration_ms(infer.first_ms));
+    format!("{}: {server}{batch}; the very first request took {first}", printable(&infer.url))
+}
+
+fn write_step(step: &Step, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let columns = ["", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
+    let columns = columns.map(|title| Column::new(title, title, if title.is_empty() { Format::Text } else { Format::Ms }));
+    let mut times = Table::new("bench", columns.to_vec());
+    let rows = match step.load {
+        Load::Open { .. } => {
+            vec![("latency, from when due", Some(&step.latency)), ("service time, from when sent", Some(&step.service))]
+        }
+        Load::Closed { .. } => vec![("latency, from when sent", Some(&step.latency))],
+    };
+    let lateness = ("lateness of this generator", step.lateness.as_ref());
+    for (name, figures) in rows.into_iter().chain([lateness]) {
+        let Some(it) = figures else { continue };
+        times.push(
+            std::iter::once(name.into())
+                .chain([it.p50, it.p90, it.p95, it.p99, it.p999, it.max, it.mean].map(Cell::from)),
+        );
+    }
+    write_rows(&times, style, out)?;
+    writeln!(out)?;
+    write_histogram(&step.histogram, style, out)?;
+    writeln!(out, "\n{}", amounts(step))?;
+    for failure in &step.failures {
+        writeln!(out, "{}", failed(failure, step.requests))?;
+    }
+    Ok(())
+}
+
+/// How much was sent and received, over how many connections.
+fn amounts(step: &Step) -> String {
+    let requests = plural(step.requests, "request", "requests");
+    let warmup = if step.warmup > 0 { format!(" after {} to warm up", thousands(step.warmup)) } else { String::new() };
+    let connections = match step.connections {
+        0 => "over connections that were open already".to_owned(),
+        opened => format!("over {}", plural(opened, "new connection", "new connections")),
+    };
+    format!(
+        "{requests} in {} s{warmup}, {connections}; {} sent, {} received; the generator used {} of a processor",
+        short(step.seconds),
+        bytes(step.bytes_out as f64),
+        bytes(step.bytes_in as f64),
+        percent(step.generator_cpus),
+    )
+}
+
+fn failed(failure: &Failure, requests: u64) -> String {
+    let share = percent(failure.count as f64 / requests.max(1) as f64);
+    let words = self::failure(&failure.id);
+    let said: String = printable(&failure.said).chars().take(120).collect();
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    format!("failed: {} ({share}) {words}{said}", thousands(failure.count))
+}
+
+/// What must be said beside the figures, one sentence each.
+fn remarks(infer: &Infer) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut say = |when: bool, what: String| {
+        if when {
+            remarks.push(what);
+        }
+    };
+    let any = |test: &dyn Fn(&Step) -> bool| infer.steps.iter().any(test);
+    say(any(&|step| step.stopped), "Ended early: these are the figures so far.".to_owned());
+    if let Some(step) = infer.steps.iter().find(|step| step.generator_late) {
+        let late = step.lateness.and_then(|late| late.p90).map_or(UNKNOWN.to_owned(), duration_ms);
+        say(
+            true,
+            format!(
+                "This machine could not send faster: at {}, one request in ten left {late} late or later, which counts \
+                 as latency. Send from a machine with nothing else to do, or ask for less.",
+                load(step.load)
+            ),
+        );
+    }
+    let timed_out = |step: &Step| step.failures.iter().any(|it| matches!(it.id.as_str(), "timeout" | "unfinished"));
+    say(
+        any(&timed_out),
+        format!(
+            "Requests without an answer count in the latencies with the time waited for them (up to {}): the truth is \
+             slower still.",
+            duration_ms(infer.timeout_ms)
+        ),
+    );
+    let longest = infer.steps.iter().map(|step| step.latency.count).max().unwrap_or(0);
+    say(
+        longest > 0 && any(&|step| step.latency.p999.is_none()) && infer.swept.is_none(),
+        format!(
+            "{} say nothing about the slowest in a thousand: p99.9 takes {} (a longer --duration).",
+            plural(longest, "answer", "answers"),
+            thousands(infer.needed_for_p999)
+        ),
+    );
+    let closed = any(&|step| matches!(step.load, Load::Closed { .. }));
+    say(
+        closed && infer.swept.is_none(),
+        "Clients that wait do not ask: a stall of the server counts once for each of them. --rate N asks whatever \
+         happens, and shows it."
+            .to_owned(),
+    );
+    let each = |step: &Step| step.requests > 20 && step.connections * 2 > step.requests;
+    say(
+        any(&each),
+        "The server closes the connection after an answer: every request pays for a new one. Turn keep-alive on."
+            .to_owned(),
+    );
+    let waited: u64 = infer.steps.iter().map(|step| step.waited).sum();
+    say(
+        waited > 0 && !closed,
+        format!("{} found all connections in use and waited for one (--connections).", plural(waited, "request", "requests")),
+    );
+    remarks
+}
+
+/// One row a measurement.
+pub fn table(infer: &Infer) -> Table {
+    let mut table = Table::new("bench", columns(infer));
+    table.headline = Some(headline(infer));
+    for step in &infer.steps {
+        table.push(row(infer, step));
+    }
+    members(infer, &mut table);
+    table
+}
+
+fn columns(infer: &Infer) -> Vec<Column> {
+    let open = infer.steps.iter().any(|step| matches!(step.load, Load::Open { .. }));
+    let mut columns = vec![
+        Column::new("rate", "asked/s", Format::Short),
+        Column::new("clients", "clients", Format::Count),
+        Column::new("throughput", "answers/s", Format::Short),
+        Column::new("examples_per_s", "examples/s", Format::Short).optional(),
+        Column::new("p50_ms", "p50", Format::Ms),
+        Column::new("p90_ms", "p90", Format::Ms).optional(),
+        Column::new("p95_ms", "p95", Format::Ms).optional(),
+        Column::new("p99_ms", "p99", Format::Ms),
+        Column::new("p999_ms", "p99.9", Format::Ms).optional(),
+        Column::new("max_ms", "max", Format::Ms),
+        Column::new("failed_fraction", "failed", Format::Percent),
+        Column::new("verdict", "", Format::Text).drawn(),
+        Column::new("broken", "broken", Format::Text).hidden(),
+    ];
+    if let Some(other) = columns.get_mut(usize::from(open)) {
+        other.hidden = true;
+    }
+    let more = [
+        ("mean_ms", Format::Ms),
+        ("service_p50_ms", Format::Ms),
+        ("service_p90_ms", Format::Ms),
+        ("service_p95_ms", Format::Ms),
+        ("service_p99_ms", Format::Ms),
+        ("service_p999_ms", Format::Ms),
+        ("service_max_ms", Format::Ms),
+        ("lateness_p50_ms", Format::Ms),
+        ("lateness_p99_ms", Format::Ms),
+        ("lateness_max_ms", Format::Ms),
+        ("generator_late", Format::Text),
+        ("generator_cpus", Format::Short),
+        ("arrivals", Format::Text),
+        ("seconds", Format::Short),
+        ("warmup_requests", Format::Count),
+        ("requests", Format::Count),
+        ("answered", Format::Count),
+        ("errors", Format::Text),
+        ("bytes_in", Format::Bytes),
+        ("bytes_out", Format::Bytes),
+        ("connections", Format::Count),
+        ("waited_for_connection", Format::Count),
+    ];
+    columns.extend(more.map(|(key, format)| Column::new(key, key, format).hidden()));
+    columns
+}
+
+fn row(infer: &Infer, step: &Step) -> Vec<Cell> {
+    let (per_second, arrivals, clients) = match step.load {
+        Load::Open { per_second, poisson } => {
+            (Some(per_second), Some(if poisson { "poisson" } else { "constant" }), None)
+        }
+        Load::Closed { clients } => (None, None, Some(clients)),
+    };
+    let (it, service, late) = (&step.latency, &step.service, step.lateness.unwrap_or_default());
+    let errors = step.failures.iter().map(|it| (it.id.clone(), it.count as f64)).collect();
+    vec![
+        per_second.into(),
+        clients.into(),
+        step.throughput.into(),
+        infer.batch.map(|batch| step.throughput * batch as f64).into(),
+        it.p50.into(),
+        it.p90.into(),
+        it.p95.into(),
+        it.p99.into(),
+        it.p999.into(),
+        it.max.into(),
+        ((step.requests - step.answered) as f64 / step.requests.max(1) as f64).into(),
+        step.broken.map(broken).into(),
+        step.broken.map(broken_id).into(),
+        it.mean.into(),
+        service.p50.into(),
+        service.p90.into(),
+        service.p95.into(),
+        service.p99.into(),
+        service.p999.into(),
+        service.max.into(),
+        late.p50.into(),
+        late.p99.into(),
+        late.max.into(),
+        step.generator_late.into(),
+        step.generator_cpus.into(),
+        arrivals.into(),
+        step.seconds.into(),
+        step.warmup.into(),
+        step.requests.into(),
+        step.answered.into(),
+        Cell::Map(errors),
+        step.bytes_in.into(),
+        step.bytes_out.into(),
+        step.connections.into(),
+        step.waited.into(),
+    ]
+}
+
+fn members(infer: &Infer, table: &mut Table) {
+    table.member("bench", "infer");
+    table.member("url", infer.url.as_str());
+    table.member("protocol", infer.protocol);
+    table.member("batch", infer.batch);
+    table.member("first_request_ms", infer.first_ms);
+    table.member("timeout_ms", infer.timeout_ms);
+    table.member("stopped_early", infer.steps.iter().any(|step| step.stopped));
+    table.member("promise", infer.promise.as_deref());
+    if let Some(swept) = infer.swept {
+        table.member("knee_row", swept.knee);
+        table.member("highest_row", swept.highest);
+    } else if let [step] = &infer.steps[..] {
+        let bins = step.histogram.iter();
+        let bins = bins.map(|bin| json!({"from_ms": bin.from_ms, "to_ms": bin.to_ms, "count": bin.count}));
+        table.member("histogram", bins.collect::<Vec<_>>());
+    }
+    for remark in remarks(infer) {
+        table.note(remark);
+    }
+}

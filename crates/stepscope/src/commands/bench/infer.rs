@@ -1,0 +1,330 @@
+//! `stepscope bench infer`: a model server under load.
+
+use std::fs;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use stepscope_capture::bench::infer::sweep::{self, Broken, Promise, Step, Sweep};
+use stepscope_capture::bench::infer::{
+    Arrivals, Client, Failure as Kind, Fault, First, Limits, Load, Outcome, Plan, Protocol, Target,
+};
+use stepscope_capture::bench::{Distribution, Stop, needed_for};
+use stepscope_render::bench::{Bin, infer as render};
+use stepscope_session::{Exit, Problem};
+
+use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
+use crate::failure::Failure;
+use crate::output::Terminal;
+
+/// Rows of the histogram.
+const ROWS: usize = 16;
+/// The first request of a server may fail while it wakes up.
+const TRIES: usize = 3;
+/// A measurement of a sweep waits no longer than this for the last answers.
+const SWEEP_DRAIN: Duration = Duration::from_secs(2);
+
+/// Measure a model server: latencies, throughput, errors, and how much it can take.
+///
+/// Knows TensorFlow Serving (/v1/models/M:predict) and KServe v2 (/v2/models/M/infer, e.g. Triton), and measures
+/// anything that speaks HTTP without encryption.
+///
+/// With --rate, requests leave when they are due, whatever became of those before, and latencies count from then: a
+/// stall of the server shows in every request that it held up. With --concurrency, so many clients each wait for
+/// their answer before they ask again. Ctrl-C shows what was measured so far.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope bench infer http://localhost:8501/v1/models/m:predict --body request.json --rate 100\n  \
+    stepscope bench infer http://localhost:8000/v2/models/m/infer --body request.json --concurrency 8\n  \
+    stepscope bench infer URL --body '{\"instances\": [[1.0, 2.0]]}' --rate 200 --arrivals poisson --duration 60s\n  \
+    stepscope bench infer URL --body request.json --sweep --slo p99=50ms      the highest rate that keeps it\n  \
+    stepscope bench infer URL --body request.json --concurrency 1 --sweep     where more clients stop to help")]
+pub(super) struct InferArgs {
+    /// Where the server listens: http://HOST:PORT/PATH.
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The request's body: a file, or the text itself where it begins with { or [.
+    #[arg(long, value_name = "FILE|JSON")]
+    body: Option<String>,
+    /// A header, e.g. 'Authorization: Bearer x'; may be given several times.
+    #[arg(long, value_name = "NAME:VALUE", value_parser = quantity::header)]
+    header: Vec<(String, String)>,
+    /// POST with a body and GET without, unless told otherwise.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+    /// Requests a second (open loop); 10 unless told otherwise.
+    #[arg(long, value_name = "N", value_parser = quantity::rate, conflicts_with = "concurrency")]
+    rate: Option<f64>,
+    /// How requests are spread over time: at equal distances, or at random as from many clients.
+    #[arg(long, value_enum, default_value = "constant", value_name = "HOW")]
+    arrivals: ArrivalsArg,
+    /// Clients that wait for their answers (closed loop).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    concurrency: Option<u16>,
+    /// How long to measure; a sweep takes so long for each load.
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    duration: Option<Duration>,
+    /// Requests before the measurement that do not count.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
+    warmup: Duration,
+    /// Give a request up after this time.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_time)]
+    timeout: Duration,
+    /// Connections that may be open at once.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=16384))]
+    connections: u16,
+    /// Raise the load until latency or errors break, or measure at these rates or numbers of clients.
+    #[arg(long, value_name = "N,N,…", num_args = 0..=1, require_equals = true, value_delimiter = ',', value_parser = quantity::rate)]
+    sweep: Option<Vec<f64>>,
+    /// What must hold: p99=50ms, max=1s; may be given several times. With it, a sweep finds the highest load.
+    #[arg(long, value_name = "PERCENTILE=TIME", value_delimiter = ',', value_parser = quantity::promise, requires = "sweep")]
+    slo: Vec<Promise>,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum ArrivalsArg {
+    Constant,
+    Poisson,
+}
+
+impl InferArgs {
+    pub(super) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
+        let target = Target::new(&self.url, self.method.as_deref(), &self.header, self.body()?).map_err(problem)?;
+        let connections = usize::from(self.connections.max(self.concurrency.unwrap_or(1)));
+        let client = Client::new(&target, Limits { timeout: self.timeout, connections }).map_err(problem)?;
+        let first = first(&client).map_err(|fault| no_answer(&self.url, &fault))?;
+        let stop = stop_on_interrupt()?;
+        let steps = self.measure(&client, &stop);
+        if let Some(problem) = nothing_answered(&self.url, &steps) {
+            return Err(problem.into());
+        }
+        let infer = self.figures(&target, &first, &steps);
+        self.form.write(
+            terminal,
+            || render::table(&infer),
+            |out| render::write_text(&infer, terminal.out, out),
+        )?;
+        Ok(Exit::Done)
+    }
+
+    fn body(&self) -> Result<Vec<u8>, Failure> {
+        let Some(body) = &self.body else { return Ok(Vec::new()) };
+        if body.trim_start().starts_with(['{', '[']) {
+            return Ok(body.clone().into_bytes());
+        }
+        fs::read(body).map_err(|error| {
+            Problem::new(Exit::Nothing, format!("cannot read {body}"))
+                .then(error.to_string())
+                .then("give a file, or the JSON itself in quotes")
+                .into()
+        })
+    }
+
+    fn load(&self) -> Load {
+        match self.concurrency {
+            Some(clients) => Load::Closed { clients: usize::from(clients) },
+            None => {
+                let arrivals = match self.arrivals {
+                    ArrivalsArg::Constant => Arrivals::Constant,
+                    ArrivalsArg::Poisson => Arrivals::Poisson,
+                };
+                Load::Open { per_second: self.rate.unwrap_or(10.0), arrivals }
+            }
+        }
+    }
+
+    fn measure(&self, client: &Client, stop: &Stop) -> Vec<Step> {
+        let swept = self.sweep.is_some();
+        let duration = self.duration.unwrap_or(Duration::from_secs(if swept { 5 } else { 10 }));
+        let drain = if swept { SWEEP_DRAIN } else { self.timeout };
+        let first = Plan { load: self.load(), warmup: self.warmup, duration, drain };
+        let watched = Watched::new();
+        let told = |load: Load| {
+            watched.say(match load {
+                Load::Open { per_second, .. } => format!("asking {per_second:.0} times a second"),
+                Load::Closed { clients } => format!("asking with {clients} clients"),
+            });
+        };
+        let Some(loads) = &self.sweep else {
+            told(first.load);
+            return vec![Step { outcome: client.run(&first, stop), broken: None }];
+        };
+        sweep::sweep(client, &Sweep { first, loads: loads.clone(), promises: self.slo.clone() }, stop, &told)
+    }
+
+    fn figures(&self, target: &Target, first: &First, steps: &[Step]) -> render::Infer {
+        let protocol = match target.protocol(Some(&first.reply.start)) {
+            Protocol::V1 => "tensorflow-serving",
+            Protocol::V2 => "kserve-v2",
+            Protocol::Plain => "http",
+        };
+        let promise = |it: &Promise| {
+            let which = if it.percentile >= 1.0 { "max".to_owned() } else { format!("p{}", short(it.percentile * 100.0)) };
+            format!("{which}={}", short_time(it.limit))
+        };
+        let promises: Vec<String> = self.slo.iter().map(promise).collect();
+        render::Infer {
+            url: target.url.clone(),
+            protocol,
+            batch: target.batch(),
+            first_ms: ms(first.took),
+            timeout_ms: ms(self.timeout),
+            needed_for_p999: needed_for(0.999),
+            steps: steps.iter().map(step).collect(),
+            swept: self
+                .sweep
+                .is_some()
+                .then(|| render::Swept { knee: sweep::knee(steps), highest: sweep::highest(steps) }),
+            promise: (!promises.is_empty()).then(|| promises.join(", ")),
+        }
+    }
+}
+
+/// As few digits as tell it: 99, 99.9.
+fn short(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn short_time(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{}ms", short(ms(time)))
+    } else {
+        format!("{}s", short(time.as_secs_f64()))
+    }
+}
+
+fn first(client: &Client) -> Result<First, Fault> {
+    let mut tried = client.first();
+    for _ in 1..TRIES {
+        // Nobody there, or no answer for the whole timeout, does not get better by asking at once again.
+        if !matches!(&tried, Err(fault) if !matches!(fault.failure, Kind::Refused | Kind::Timeout)) {
+            break;
+        }
+        tried = client.first();
+    }
+    tried
+}
+
+fn no_answer(url: &str, fault: &Fault) -> Failure {
+    let words = render::failure(&id(fault.failure));
+    let said = if fault.said.is_empty() { words } else { format!("{words}: {}", fault.said) };
+    let what = match fault.failure {
+        Kind::Refused | Kind::Unreachable => "start the server, or check host and port",
+        Kind::Timeout => "check that the server is up, or raise --timeout",
+        Kind::Status(404) => "check the path and the name of the model",
+        Kind::Status(405) => "check --method and the path",
+        Kind::Status(400) | Kind::Body => "check --body: the server does not take it",
+        Kind::Status(401 | 403) => "give the server's key with --header",
+        _ => "check the URL, and the server's log",
+    };
+    Problem::new(Exit::Nothing, format!("no good answer from {url}")).then(said).then(what).into()
+}
+
+/// An error where not one request was answered well: there is no figure to show.
+fn nothing_answered(url: &str, steps: &[Step]) -> Option<Problem> {
+    let outcomes = || steps.iter().map(|step| &step.outcome);
+    if outcomes().any(|outcome| outcome.answered > 0) {
+        return None;
+    }
+    let requests: u64 = outcomes().map(|outcome| outcome.requests).sum();
+    let kinds: Vec<String> = outcomes()
+        .flat_map(|outcome| &outcome.failures)
+        .map(|(kind, failures)| format!("{} × {}", failures.count, render::failure(&id(*kind))))
+        .collect();
+    let found = match (requests, outcomes().any(|outcome| outcome.stopped)) {
+        (0, true) => "ended before the warm-up was over".to_owned(),
+        (0, false) => "the time was too short for a request".to_owned(),
+        _ => format!("of {requests} requests: {}", kinds.join(", ")),
+    };
+    Some(Problem::new(Exit::Nothing, format!("no request to {url} was answered well")).then(found).then(
+        "check the server's log; a lower --rate, a longer --duration or --timeout may help",
+    ))
+}
+
+fn step(step: &Step) -> render::Step {
+    let outcome: &Outcome = &step.outcome;
+    let all = outcome.elapsed.as_secs_f64().max(outcome.window.as_secs_f64());
+    let load = match outcome.load {
+        Load::Open { per_second, arrivals } => {
+            render::Load::Open { per_second, poisson: arrivals == Arrivals::Poisson }
+        }
+        Load::Closed { clients } => render::Load::Closed { clients: clients as u64 },
+    };
+    render::Step {
+        load,
+        seconds: outcome.window.as_secs_f64(),
+        warmup: outcome.warmup,
+        requests: outcome.requests,
+        answered: outcome.answered,
+        throughput: outcome.throughput(),
+        latency: percentiles(&outcome.latency),
+        service: percentiles(&outcome.service),
+        lateness: matches!(outcome.load, Load::Open { .. }).then(|| percentiles(&outcome.lateness)),
+        generator_late: outcome.generator_late(),
+        waited: outcome.waited,
+        failures: outcome
+            .failures
+            .iter()
+            .map(|(kind, it)| render::Failure { id: id(*kind), count: it.count, said: it.said.clone() })
+            .collect(),
+        bytes_in: outcome.bytes_in,
+        bytes_out: outcome.bytes_out,
+        connections: outcome.connections,
+        generator_cpus: outcome.cpu.as_secs_f64() / all.max(f64::MIN_POSITIVE),
+        stopped: outcome.stopped,
+        broken: step.broken.map(broken),
+        histogram: outcome
+            .latency
+            .histogram(ROWS)
+            .iter()
+            .map(|bin| Bin { from_ms: ms(bin.from), to_ms: ms(bin.to), count: bin.count })
+            .collect(),
+    }
+}
+
+fn broken(broken: Broken) -> render::Broken {
+    match broken {
+        Broken::Failures => render::Broken::Failures,
+        Broken::Throughput => render::Broken::Throughput,
+        Broken::NoGain => render::Broken::NoGain,
+        Broken::Promise => render::Broken::Promise,
+        Broken::Unknown => render::Broken::Unknown,
+        Broken::Generator => render::Broken::Generator,
+    }
+}
+
+fn percentiles(values: &Distribution) -> render::Percentiles {
+    let at = |q: f64| values.percentile(q).map(ms);
+    render::Percentiles {
+        count: values.count(),
+        mean: values.mean().map(ms),
+        p50: at(0.5),
+        p90: at(0.9),
+        p95: at(0.95),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: values.most().map(ms),
+    }
+}
+
+/// The public name of a kind of failure.
+fn id(failure: Kind) -> String {
+    match failure {
+        Kind::Refused => "refused".to_owned(),
+        Kind::Unreachable => "unreachable".to_owned(),
+        Kind::Timeout => "timeout".to_owned(),
+        Kind::Unfinished => "unfinished".to_owned(),
+        Kind::Closed => "closed".to_owned(),
+        Kind::Protocol => "protocol".to_owned(),
+        Kind::TooLarge => "too-large".to_owned(),
+        Kind::Status(code) => format!("status-{code}"),
+        Kind::Body => "body".to_owned(),
+        Kind::Backlog => "backlog".to_owned(),
+    }
+}
+
+pub(super) fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

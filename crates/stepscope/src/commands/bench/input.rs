@@ -1,0 +1,144 @@
+//! `stepscope bench input`: how fast an input pipeline delivers.
+
+use std::ffi::OsString;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use regex::Regex;
+use stepscope_capture::bench::command::End;
+use stepscope_capture::bench::input::{Line, Outcome, Plan, leading_number, measure};
+use stepscope_capture::bench::pace::{Pace, pace};
+use stepscope_render::bench::input as render;
+use stepscope_session::{Exit, Problem};
+
+use super::infer::ms;
+use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
+use crate::failure::Failure;
+use crate::output::Terminal;
+
+/// Measure an input pipeline: batches and examples a second, the first batch and stalls apart.
+///
+/// The program draws batches and prints a line for each; a line that begins with a number tells the examples in the
+/// batch. Where standard output has other uses, write the lines to the file that the environment variable
+/// STEPSCOPE_BATCHES names. Ctrl-C shows what was measured so far.
+#[derive(Debug, Args)]
+#[command(after_help = "In the program:\n  \
+    for batch in dataset:            # tf.data, a torch DataLoader, any iterable\n      \
+        print(len(batch[0]))\n\n\
+Examples:\n  \
+    stepscope bench input -- python pipeline.py\n  \
+    stepscope bench input --batches 500 --step 12ms -- python pipeline.py     is it fast enough?\n  \
+    stepscope bench input --line 'batch of (\\d+)' -- python train.py --dry-run")]
+pub(super) struct InputArgs {
+    /// The program and its arguments, after --.
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Only lines that match are batches; a group in it that is a number tells the examples.
+    #[arg(long, value_name = "REGEX", value_parser = |text: &str| Regex::new(text))]
+    line: Option<Regex>,
+    /// Examples in each batch, where the lines do not tell.
+    #[arg(long, value_name = "N")]
+    batch_size: Option<u64>,
+    /// End the program after so many batches.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
+    /// End the program after so long.
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    duration: Option<Duration>,
+    /// The training step to be fed: is the pipeline fast enough for it?
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    step: Option<Duration>,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl InputArgs {
+    pub(super) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
+        let plan = Plan { command: self.command.clone(), batches: self.batches, duration: self.duration };
+        let stop = stop_on_interrupt()?;
+        let watched = Watched::new();
+        watched.say("counting batches".to_owned());
+        let outcome = measure(&plan, &|line| self.read(line), &stop);
+        drop(watched);
+        let outcome = outcome.map_err(problem)?;
+        if outcome.batches.is_empty() {
+            return Err(no_batches(&outcome).into());
+        }
+        let figures = self.figures(outcome);
+        self.form.write(
+            terminal,
+            || render::table(&figures),
+            |out| render::write_text(&figures, terminal.out, out),
+        )?;
+        Ok(Exit::Done)
+    }
+
+    /// Is a line a batch, and how large?
+    fn read(&self, line: &str) -> Option<Line> {
+        let Some(regex) = &self.line else { return Some(Line { examples: leading_number(line) }) };
+        let found = regex.captures(line)?;
+        let numbers = found.iter().skip(1).flatten().find_map(|group| group.as_str().trim().parse().ok());
+        Some(Line { examples: numbers })
+    }
+
+    fn figures(&self, mut outcome: Outcome) -> render::Input {
+        for batch in &mut outcome.batches {
+            batch.examples = batch.examples.or(self.batch_size);
+        }
+        let batches = &outcome.batches;
+        let count = batches.len() as u64;
+        let steady = pace(batches).map(|pace| steady(&pace));
+        render::Input {
+            command: self.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
+            batches: count,
+            examples: batches.iter().map(|batch| batch.examples).sum(),
+            first_ms: batches.first().map_or(0.0, |first| ms(first.at)),
+            steady,
+            wall_ms: ms(outcome.wall),
+            cpus: outcome.cpu.as_secs_f64() / outcome.wall.as_secs_f64().max(f64::MIN_POSITIVE),
+            cpus_there: thread::available_parallelism().map_or(1, |it| it.get() as u64),
+            bunched_fraction: outcome.bunched as f64 / count.max(1) as f64,
+            by_pipe: outcome.by_pipe,
+            exit_code: match outcome.end {
+                Some(End::Code(code)) => Some(code),
+                _ => None,
+            },
+            failed: outcome.end.is_some_and(|end| end != End::Code(0)),
+            step_ms: self.step.map(ms),
+            stopped: outcome.stopped,
+        }
+    }
+}
+
+fn steady(pace: &Pace) -> render::Steady {
+    let all = pace.gaps.count() as f64 / pace.per_second;
+    render::Steady {
+        warmup: pace.warmup as u64,
+        settled: pace.settled,
+        per_second: pace.per_second,
+        examples_per_second: pace.examples_per_second,
+        gap_p50_ms: pace.gaps.percentile(0.5).map(ms),
+        gap_p99_ms: pace.gaps.percentile(0.99).map(ms),
+        gap_max_ms: pace.gaps.most().map(ms),
+        stalls: pace.stalls as u64,
+        stalled_ms: ms(pace.stalled),
+        stalled_fraction: pace.stalled.as_secs_f64() / all.max(f64::MIN_POSITIVE),
+    }
+}
+
+fn no_batches(outcome: &Outcome) -> Problem {
+    let ended = match outcome.end {
+        Some(End::Code(0)) => "the program ended well".to_owned(),
+        Some(End::Code(code)) => format!("the program ended with exit code {code}"),
+        Some(End::Signal(signal)) => format!("signal {signal} ended the program"),
+        None => "it was ended before the first one".to_owned(),
+    };
+    let lines = match outcome.other_lines {
+        0 => "it wrote no line".to_owned(),
+        others => format!("{others} lines did not match --line"),
+    };
+    Problem::new(Exit::Nothing, "no batch came")
+        .then(format!("{ended}, {lines}"))
+        .then("print a line for each batch, or write it to $STEPSCOPE_BATCHES")
+}
