@@ -248,6 +248,12 @@ pub(crate) struct Ground {
     pub(crate) device_unseen: bool,
 }
 
+impl Ground {
+    pub(crate) fn of(context: &Context) -> Self {
+        Ground { fallback: fallback_category(context), device_unseen: context.states().device_unseen }
+    }
+}
+
 /// Where nothing is recorded at all: if the trace holds the thread that runs the user's Python, that thread is
 /// in Python. If not, nobody knows.
 pub(crate) fn fallback_category(context: &Context) -> Category {
@@ -357,11 +363,11 @@ fn finished(
 }
 
 /// The waits for input at whose end the device has nothing left to do, in time order.
-fn starving_waits(host: &Timeline, device: &Timeline) -> Vec<Span> {
+pub(crate) fn starving_waits(host: &Timeline, device: &Timeline) -> Vec<Span> {
     host.spans_in(State::InputWait).filter(|wait| device.before(wait.end).0 & DEVICE_BUSY.0 == 0).collect()
 }
 
-fn is_inside(spans: &[Span], at: Time) -> bool {
+pub(crate) fn is_inside(spans: &[Span], at: Time) -> bool {
     let after = spans.partition_point(|span| span.start <= at);
     after.checked_sub(1).is_some_and(|index| spans[index].contains(at))
 }

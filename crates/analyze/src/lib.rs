@@ -24,6 +24,7 @@ pub mod markers;
 pub mod memory;
 pub mod names;
 pub mod ops;
+pub mod over_time;
 mod owners;
 mod pieces;
 pub mod python;

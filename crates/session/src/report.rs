@@ -38,7 +38,12 @@ pub fn report(profile: &Profile, target: String) -> Result<Report, Problem> {
         let context = Context::new(&loaded.trace, loaded.host.as_str());
         (loaded.source_row(), HostPartial::of(&context))
     });
-    merge(hosts.collect(), profile.session.clone(), profile.sessions.clone(), target)
+    report_on(profile, hosts.collect(), target)
+}
+
+/// The same for hosts that were looked at already.
+pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, target: String) -> Result<Report, Problem> {
+    merge(hosts, profile.session.clone(), profile.sessions.clone(), target)
 }
 
 fn merge(

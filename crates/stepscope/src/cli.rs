@@ -7,8 +7,8 @@ use stepscope_render::Select;
 use stepscope_session::{Exit, Wanted};
 
 use crate::commands::{
-    BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, RunArgs, ServeArgs,
-    ViewCommand, demo, export, info, report,
+    BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
+    ServeArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -60,6 +60,7 @@ impl Command {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         match self {
             Command::Report(args) => report::run(&args.source.wanted(), &args.form.form(), terminal),
+            Command::Demo(args) if args.serve => demo::serve(&args.place, terminal),
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
             Command::View(view) => view.run(terminal),
@@ -135,9 +136,17 @@ pub(crate) struct ReportArgs {
 
 /// Report on a sample profile that the program carries.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope demo                 the report on the terminal\n  \
+    stepscope demo --serve --open  the same on a page, with the timeline")]
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     form: FormArgs,
+    /// Show it on a web page instead, with the timeline.
+    #[arg(long, conflicts_with_all = ["json", "markdown", "html"])]
+    serve: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
 }
 
 /// Show what is in a profile: sources, hosts, devices, tracks, versions, step markers.

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod growth;
+mod ledger;
 mod records;
 
 use rayon::prelude::*;
@@ -16,6 +17,7 @@ use crate::context::Context;
 
 pub use blocks::{Leak, Live};
 pub use growth::{Growth, StepMemory};
+pub use ledger::Ledger;
 
 /// What one host says.
 #[derive(Clone, Debug)]

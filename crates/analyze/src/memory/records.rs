@@ -23,6 +23,7 @@ pub(super) struct Record {
 }
 
 /// The records of one allocator, in time order.
+#[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: String,
     pub(super) records: Vec<Record>,

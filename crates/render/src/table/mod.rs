@@ -39,6 +39,7 @@
 //! A view whose rows are sentences rather than figures (`health`) pushes them with [`Table::push_prose`]: text
 //! output then prints the sentences, while JSON, CSV and the selection work on the cells as ever.
 
+mod columns;
 mod csv;
 mod json;
 mod select;
@@ -46,6 +47,7 @@ mod text;
 
 use std::borrow::Cow;
 
+pub use columns::columns_json;
 pub(crate) use csv::quoted;
 pub use csv::write_csv;
 pub use json::write_json;

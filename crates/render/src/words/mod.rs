@@ -14,6 +14,7 @@ mod input;
 mod many;
 mod memory;
 mod pacing;
+pub mod serve;
 pub mod terms;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,26 @@ use stepscope_trace::DeviceKind;
 use super::quoted;
 use crate::format::{plural, thousands};
 
+/// What a category is called.
+pub fn category_title(category: Category) -> &'static str {
+    match category {
+        Category::Compute => "Compute",
+        Category::Communication => "Communication",
+        Category::TransferIn => "Transfer in",
+        Category::TransferOut => "Transfer out",
+        Category::TransferDevice => "Transfer between devices",
+        Category::Input => "Input",
+        Category::Tracing => "Tracing",
+        Category::Compile => "Compile",
+        Category::Launch => "Launch",
+        Category::Dispatch => "Dispatch",
+        Category::Python => "Python",
+        Category::Output => "Output",
+        Category::Sync => "Sync",
+        Category::Idle => "Idle",
+    }
+}
+
 /// What a category's time is, in a few words.
 pub fn category(category: Category) -> &'static str {
     match category {

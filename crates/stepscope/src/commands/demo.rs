@@ -1,10 +1,14 @@
 //! `stepscope demo`: the main job on a sample profile that the binary carries.
 
+use std::io::IsTerminal;
+
 use stepscope_read::Progress;
+use stepscope_serve::Source;
 use stepscope_session::report::{judge, look};
 use stepscope_session::{Exit, Looked, SAMPLE_HOST, SAMPLE_NAME, sample};
 
 use super::report::{self, Form};
+use super::serve::PlaceArgs;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
@@ -15,5 +19,15 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let looked = Looked::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), look)?;
     let (report, problems) = judge(looked, SAMPLE_NAME.to_owned())?;
     report::show(&report, form, terminal)?;
+    let is_text = !form.json && !form.markdown && form.html.is_none();
+    if is_text && std::io::stdout().is_terminal() {
+        terminal.remark("`stepscope demo --serve` shows the same on a page, with the timeline");
+    }
     Ok(load::named(&problems, terminal))
+}
+
+/// The page on the sample.
+pub(crate) fn serve(place: &PlaceArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let server = place.start(Source::Sample)?;
+    place.run(server, "the sample", terminal)
 }

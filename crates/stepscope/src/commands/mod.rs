@@ -23,5 +23,5 @@ pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use run::RunArgs;
-pub(crate) use serve::ServeArgs;
+pub(crate) use serve::{PlaceArgs, ServeArgs};
 pub(crate) use view::ViewCommand;

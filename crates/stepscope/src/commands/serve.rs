@@ -1,17 +1,97 @@
-//! `stepscope serve`.
+//! `stepscope serve`: the web page on this machine.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use clap::Args;
-use stepscope_session::Exit;
+use stepscope_render::format::plural;
+use stepscope_serve::{Options, Server, Source};
+use stepscope_session::{Chosen, Exit, Wanted};
 
 use crate::failure::Failure;
 use crate::output::Terminal;
 
-/// Not yet.
+/// Show profiles on a web page: the report, every view, the timeline, comparisons.
+///
+/// Listens on this machine alone. New sessions below the paths appear by themselves. Nothing is ever written to them.
 #[derive(Debug, Args)]
-pub(crate) struct ServeArgs {}
+#[command(after_help = "Examples:\n  \
+    stepscope serve logs/                  every session below logs/, the newest first\n  \
+    stepscope serve before/ after/ --open  two places to compare; opens the browser\n  \
+    stepscope serve logs/ --port 8080      on another port\n\n\
+    From another machine, forward the port and open http://127.0.0.1:6200/ there:\n  \
+    ssh -L 6200:127.0.0.1:6200 HOST stepscope serve logs/")]
+pub(crate) struct ServeArgs {
+    /// Profiles, session folders or log directories, at any depth.
+    #[arg(value_name = "PATH", default_value = ".")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Where the page is shown.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlaceArgs {
+    /// Listen on this port; 0 takes any that is free [default: 6200, or the next that is free].
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Open the page in the browser.
+    #[arg(long)]
+    open: bool,
+    /// Listen on this address. Beyond this machine, the page wants the token that is printed with its address.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: String,
+}
 
 impl ServeArgs {
-    pub(crate) fn run(&self, _terminal: &Terminal) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
+        let what = match &self.paths[..] {
+            [only] => format!("{}", only.display()),
+            several => plural(several.len() as u64, "path", "paths"),
+        };
+        let server = self.place.start(Source::Paths(self.paths.clone()))?;
+        if server.sessions() == 0 {
+            // The same words as everywhere; a folder may still get its first profile, a file never does.
+            let wanted = Wanted { paths: self.paths.clone(), ..Wanted::default() };
+            let remark = Chosen::of(&wanted, &|_| {}).err();
+            if let Some(problem) = remark {
+                if !self.paths.iter().any(|path| path.is_dir()) {
+                    return Err(problem.into());
+                }
+                terminal.remark(&format!("{problem}\nwaiting for the first one"));
+            }
+        }
+        let sessions = plural(server.sessions() as u64, "session", "sessions");
+        self.place.run(server, &format!("{sessions} in {what}"), terminal)
+    }
+}
+
+impl PlaceArgs {
+    pub(crate) fn start(&self, source: Source) -> Result<Server, Failure> {
+        let options = Options { port: self.port, listen: self.listen.clone(), ..Options::new(source) };
+        Ok(Server::start(options)?)
+    }
+
+    /// Says where, opens the browser if that is wanted, and answers until Ctrl-C.
+    pub(crate) fn run(&self, server: Server, what: &str, terminal: &Terminal) -> Result<Exit, Failure> {
+        let url = server.url();
+        let mut out = terminal.stdout();
+        writeln!(out, "{url}")?;
+        let stop = if std::io::stdout().is_terminal() { "Ctrl-C stops" } else { "an interrupt stops it" };
+        writeln!(out, "serving {what}; {stop}")?;
+        out.flush()?;
+        drop(out);
+        if self.open && !open_browser(&url) {
+            terminal.remark(&format!("no browser could be opened; open {url} yourself"));
+        }
+        server.run()?;
         Ok(Exit::Done)
     }
+}
+
+fn open_browser(url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let quiet = Stdio::null;
+    Command::new(program).arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().is_ok()
 }

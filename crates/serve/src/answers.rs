@@ -1,0 +1,202 @@
+//! From a question to its answer: what each address below `/api/` gives. `API.md` is the contract.
+
+use axum::body::Bytes;
+use serde_json::{Value, json};
+use stepscope_analyze::info::info;
+use stepscope_analyze::{Category, Context};
+use stepscope_diagnose::compare::{Margins, Run, compare};
+use stepscope_render::compare::compare_json;
+use stepscope_render::info::Description;
+use stepscope_render::report::{self, color};
+use stepscope_render::table::columns_json;
+use stepscope_render::words::terms;
+use stepscope_render::{Select, Style, Table, table};
+use stepscope_session::views::View;
+use stepscope_trace::{ProcessKind, Time, TrackKind};
+
+use crate::error::{Refusal, problem_json};
+use crate::store::Opened;
+use crate::timeline::model::{Model, ns};
+
+/// Does heavy work where it holds up nobody else, and turns its panic into an answer.
+pub(crate) async fn heavy<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Refusal::Broken))
+}
+
+/// A value as bytes.
+pub(crate) fn bytes(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+/// The categories, in the order in which they are stacked.
+pub(crate) fn categories() -> Value {
+    let one = |category: &Category| {
+        json!({
+            "key": category.key(), "title": terms::category_title(*category), "about": terms::category(*category),
+            "color": color(*category),
+        })
+    };
+    Category::ALL.iter().map(one).collect()
+}
+
+/// The report, with what the page shows beside it.
+pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
+    opened.answer("report", |opened| {
+        let report = opened.report()?;
+        let mut text = Vec::new();
+        report::write_json(&report, &mut text).map_err(|_| Refusal::Broken)?;
+        let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
+        let model = &opened.model;
+        let severity = report.findings.first().map_or("info", |finding| finding.severity.key());
+        answer["session"] = report.session.as_str().into();
+        answer["verdict"] =
+            json!({"headline": report.verdict(), "severity": severity, "despite": report.despite()});
+        answer["damage"] = model.profile.problems().iter().map(problem_json).collect();
+        answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
+        for (finding, row) in report.findings.iter().zip(rows(&mut answer, "findings")) {
+            row["title"] = terms::title(finding.id).into();
+            row["place"] = finding.place.as_ref().map_or(Value::Null, |place| {
+                let hosts = &model.profile.hosts;
+                let number = hosts.iter().position(|loaded| loaded.host == place.host);
+                let at = |time: Time| number.map(|number| model.host(number).ns(time));
+                json!({"host": place.host, "start_ns": at(place.span.start), "end_ns": at(place.span.end)})
+            });
+        }
+        for row in rows(&mut answer, "breakdown") {
+            let key = row["category"].as_str().unwrap_or("");
+            let category = Category::ALL.into_iter().find(|category| category.key() == key);
+            row["title"] = category.map(terms::category_title).into();
+            row["about"] = category.map(terms::category).into();
+        }
+        Ok(bytes(&answer))
+    })
+}
+
+fn rows<'v>(answer: &'v mut Value, key: &str) -> impl Iterator<Item = &'v mut Value> {
+    answer.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// What is in the session.
+pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
+    opened.answer("info", |opened| {
+        let profile = &opened.model.profile;
+        let info = info(&profile.sources());
+        let description = Description { session: &profile.session, sessions: &profile.sessions, info: &info };
+        let mut text = Vec::new();
+        stepscope_render::info::write_json(&description, &mut text).map_err(|_| Refusal::Broken)?;
+        Ok(text)
+    })
+}
+
+/// One view, by columns or as CSV.
+pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> Result<Bytes, Refusal> {
+    let view = View::named(name).ok_or(Refusal::Missing("view"))?;
+    let way = by.unwrap_or(OWN_WAY);
+    let make = if way == OWN_WAY {
+        view.table
+    } else {
+        let grouping = view.groupings().find(|grouping| grouping.by == way);
+        grouping.ok_or(Refusal::Missing("way to group the view"))?.table
+    };
+    let key = format!("{}/{name}/{way}", if csv { "csv" } else { "view" });
+    opened.answer(&key, |opened| {
+        let table: Table = make(&opened.model.profile, Style::PLAIN);
+        if csv {
+            let picked = table.pick(&Select::default(), None).map_err(|_| Refusal::Broken)?;
+            let mut text = Vec::new();
+            table::write_csv(&table, &picked, &mut text).map_err(|_| Refusal::Broken)?;
+            return Ok(text);
+        }
+        let mut ways = vec![OWN_WAY];
+        ways.extend(view.groupings().map(|grouping| grouping.by));
+        Ok(bytes(&columns_json(&table, if ways.len() > 1 { &ways } else { &[] })))
+    })
+}
+
+/// What a view's own way of grouping is called.
+const OWN_WAY: &str = "name";
+
+/// What was alive in an allocator at a moment of the session, in picoseconds.
+pub(crate) fn memory_at(opened: &Opened, allocator: usize, at: i64) -> Result<Value, Refusal> {
+    let ledgers = opened.ledgers();
+    let (host, name) = ledgers.allocators.get(allocator).ok_or(Refusal::Missing("allocator"))?;
+    let loaded = opened.model.profile.hosts.get(*host).ok_or(Refusal::Broken)?;
+    let ledger = ledgers.hosts.get(*host).ok_or(Refusal::Broken)?;
+    let moment = Time::from_ps(at) - opened.model.host(*host).shift;
+    let context = Context::new(&loaded.trace, loaded.host.as_str());
+    let alive = ledger.alive_at(&context, name, moment);
+    let (in_use, rows) = alive.map_or((None, Vec::new()), |(in_use, rows)| (Some(in_use), rows));
+    let rows = rows.into_iter().map(|row| {
+        json!({
+            "op": row.op, "bytes": row.bytes, "blocks": row.blocks, "shape": row.shape, "data_type": row.data_type,
+            "region": row.region,
+        })
+    });
+    Ok(json!({"t_ns": at as f64 / 1e3, "in_use": in_use, "rows": rows.collect::<Vec<_>>()}))
+}
+
+/// Two sessions side by side.
+pub(crate) fn comparison(base: &Run, new: &Run) -> Value {
+    let compared = compare(std::slice::from_ref(base), std::slice::from_ref(new), Margins::default());
+    let mut answer = compare_json(&compared);
+    let side = |run: &Run| json!({"label": run.label, "step_ms": run.steps_ms});
+    answer["runs"] = json!({"base": side(base), "new": side(new)});
+    answer
+}
+
+/// The tracks, processes and steps of the timeline.
+pub(crate) fn timeline(opened: &Opened) -> Result<Bytes, Refusal> {
+    opened.answer("timeline", |opened| {
+        let model = &opened.model;
+        let origin = model.hosts().iter().find(|host| !host.steps.is_empty());
+        let steps = model.hosts().iter().enumerate().flat_map(|(number, host)| {
+            host.steps.iter().map(move |step| {
+                json!({
+                    "index": step.number, "host": number, "name": host.step_name,
+                    "start_ns": host.ns(step.span.start), "end_ns": host.ns(step.span.end), "counted": step.counted,
+                })
+            })
+        });
+        let processes = model.processes.iter().enumerate().map(|(id, process)| {
+            let kind = match process.kind {
+                ProcessKind::Host => "host",
+                ProcessKind::Device => "device",
+                ProcessKind::Other => "other",
+            };
+            json!({"id": id, "host": process.host, "name": process.name, "kind": kind})
+        });
+        let hosts: Vec<&str> = model.profile.hosts.iter().map(|loaded| loaded.host.as_str()).collect();
+        let shifts: Vec<f64> = model.hosts().iter().map(|host| ns(host.shift)).collect();
+        Ok(bytes(&json!({
+            "origin_unix_ns": model.origin_unix_ns.map(|ns| ns.to_string()),
+            "start_ns": 0, "end_ns": model.end as f64 / 1e3,
+            "hosts": hosts, "shifts_ns": shifts,
+            "processes": processes.collect::<Vec<_>>(),
+            "tracks": model.order.iter().filter_map(|&id| track(model, id)).collect::<Vec<_>>(),
+            "steps": steps.collect::<Vec<_>>(),
+            "origin": origin.map_or("none", |host| terms::origin(host.origin)),
+        })))
+    })
+}
+
+fn track(model: &Model, id: u32) -> Option<Value> {
+    let entry = model.track(id)?;
+    let (track, host) = (entry.track(model), model.host(entry.host));
+    let kind = match track.kind {
+        TrackKind::Thread => "thread",
+        TrackKind::Stream => "stream",
+        TrackKind::Async => "async",
+        TrackKind::Counter => "counter",
+        TrackKind::Derived => "derived",
+    };
+    let span = track.span()?;
+    let values = track.samples.values.iter().copied().filter(|value| value.is_finite());
+    let (low, high) = (values.clone().reduce(f64::min), values.reduce(f64::max));
+    Some(json!({
+        "id": id, "process": entry.process, "name": model.trace(entry.host).str(track.name), "kind": kind,
+        "rows": entry.layout.rows().max(1), "events": track.len(), "start_ns": host.ns(span.start),
+        "end_ns": host.ns(span.end), "busy_ns": ns(entry.layout.busy), "min": low, "max": high,
+    }))
+}

@@ -1,0 +1,73 @@
+//! Everything that can go wrong with a request, as the page reads it: a status and the words for it.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use stepscope_render::words::serve as words;
+use stepscope_session::Problem;
+
+use crate::store::Progressed;
+
+/// Why a request got no data.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// A query that cannot be read: which part, and what it was.
+    Query(&'static str, String),
+    /// The whole request is longer than any that is meant.
+    TooLong,
+    /// Another method than GET and HEAD.
+    Method,
+    /// A `Host` that is not ours.
+    Host(String),
+    /// A page of somebody else asks.
+    Origin,
+    /// The token is wrong or missing.
+    Token,
+    /// There is no such thing: which sort of thing.
+    Missing(&'static str),
+    /// The session is being opened.
+    Loading(Progressed),
+    /// The session cannot be read.
+    Unreadable(Box<Problem>),
+    /// An error of ours.
+    Broken,
+}
+
+impl Refusal {
+    /// The status that tells programs.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Refusal::Query(..) => StatusCode::BAD_REQUEST,
+            Refusal::TooLong => StatusCode::URI_TOO_LONG,
+            Refusal::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::Host(_) | Refusal::Origin | Refusal::Token => StatusCode::FORBIDDEN,
+            Refusal::Missing(_) => StatusCode::NOT_FOUND,
+            Refusal::Loading(_) => StatusCode::ACCEPTED,
+            Refusal::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The body that tells people.
+    pub(crate) fn body(&self) -> Value {
+        let said = match self {
+            Refusal::Loading(progress) => return json!({"loading": progress}),
+            Refusal::Unreadable(problem) => return json!({"error": problem_json(problem)}),
+            Refusal::Query(part, found) => words::bad_query(part, found),
+            Refusal::TooLong => words::too_long(),
+            Refusal::Method => words::bad_method(),
+            Refusal::Host(found) => words::foreign_host(found),
+            Refusal::Origin => words::foreign_origin(),
+            Refusal::Token => words::no_token(),
+            Refusal::Missing(what) => words::missing(what),
+            Refusal::Broken => words::broken(),
+        };
+        let [what, found, todo] = said;
+        json!({"error": {"what": what, "found": found, "todo": todo, "hints": []}})
+    }
+}
+
+/// A problem in the three parts that the page shows.
+pub(crate) fn problem_json(problem: &Problem) -> Value {
+    let part = |place: usize| problem.parts().get(place).map_or("", String::as_str);
+    json!({"what": part(0), "found": part(1), "todo": part(2), "hints": problem.hints()})
+}

@@ -1,0 +1,191 @@
+//! Who may ask. The server shows what is on the user's disk, so a page of somebody else must not be able to reach it
+//! through the user's browser: neither by asking across sites (`Origin`, `Sec-Fetch-Site`), nor by a name of its own
+//! that it lets point to this machine (`Host`). Whoever listens beyond this machine also wants a token.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::error::Refusal;
+
+/// The header in which the page sends the token.
+pub(crate) const TOKEN_HEADER: &str = "x-stepscope-token";
+
+/// What is ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    /// Names under which the server may be asked, without ports.
+    names: Vec<String>,
+    /// Listens on every address: any number will do, names of others will not.
+    any_number: bool,
+    port: u16,
+    token: Option<String>,
+}
+
+impl Guard {
+    /// The guard of a server that listens on `address`, as the user named it.
+    pub(crate) fn new(address: SocketAddr, told: &str, token: Option<String>) -> Self {
+        let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        let told = [host_text(address.ip()), told.to_ascii_lowercase()];
+        Guard {
+            names: own.into_iter().chain(told).collect(),
+            any_number: address.ip().is_unspecified(),
+            port: address.port(),
+            token,
+        }
+    }
+
+    /// Checks the headers of any request.
+    pub(crate) fn admit(&self, headers: &HeaderMap, is_api: bool) -> Result<(), Refusal> {
+        let host = text(headers, HOST).unwrap_or("");
+        if !self.is_ours(host) {
+            return Err(Refusal::Host(host.chars().take(80).collect()));
+        }
+        if headers.contains_key(ORIGIN) {
+            let origin = text(headers, ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+            if !origin.is_some_and(|origin| self.is_ours(origin)) {
+                return Err(Refusal::Origin);
+            }
+        }
+        let fetch = |name: &'static str| text(headers, HeaderName::from_static(name)).unwrap_or("");
+        let foreign = matches!(fetch("sec-fetch-site"), "cross-site" | "same-site");
+        // Following a link to the page is fine; it is data that must not leak, and the page cannot be framed.
+        let follows_link =
+            !is_api && fetch("sec-fetch-mode") == "navigate" && fetch("sec-fetch-dest") == "document";
+        if foreign && !follows_link { Err(Refusal::Origin) } else { Ok(()) }
+    }
+
+    /// Checks the token of a request for data.
+    pub(crate) fn admit_token(&self, headers: &HeaderMap, in_query: Option<&str>) -> Result<(), Refusal> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let given = text(headers, HeaderName::from_static(TOKEN_HEADER)).or(in_query).unwrap_or("");
+        if equal(token.as_bytes(), given.as_bytes()) { Ok(()) } else { Err(Refusal::Token) }
+    }
+
+    /// Is this `name:port` one of ours?
+    fn is_ours(&self, host: &str) -> bool {
+        let (name, port) = match host.rsplit_once(':') {
+            // A colon inside brackets is part of the number.
+            Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
+            _ => (host, Some(80)),
+        };
+        let name = name.to_ascii_lowercase();
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let known = self.names.contains(&name) || (self.any_number && bare.parse::<IpAddr>().is_ok());
+        known && port == Some(self.port)
+    }
+}
+
+/// An address as it stands in a URL.
+pub(crate) fn host_text(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(four) => four.to_string(),
+        IpAddr::V6(six) => format!("[{six}]"),
+    }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok())
+}
+
+/// Compares in a time that does not tell how much of a guess was right.
+fn equal(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
+    a.len() == b.len() && std::hint::black_box(differences) == 0
+}
+
+/// Sixteen random bytes of the system, in hexadecimal.
+pub(crate) fn new_token() -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut bytes = [0_u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What every answer carries.
+pub(crate) const HEADERS: [(&str, &str); 4] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+         connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-resource-policy", "same-origin"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
+        all.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    fn guard(address: &str, told: &str, token: Option<&str>) -> Guard {
+        Guard::new(address.parse().unwrap(), told, token.map(str::to_owned))
+    }
+
+    #[test]
+    fn only_our_own_names_and_port_are_served() {
+        let guard = guard("127.0.0.1:6200", "127.0.0.1", None);
+        for host in ["localhost:6200", "127.0.0.1:6200", "[::1]:6200", "LOCALHOST:6200"] {
+            assert!(guard.admit(&headers(&[("host", host)]), true).is_ok(), "{host}");
+        }
+        for host in [
+            "evil.example:6200",
+            "localhost",
+            "localhost:80",
+            "127.0.0.1.evil.example:6200",
+            "",
+            "[::1]",
+            "::1",
+            "127.0.0.2:6200",
+        ] {
+            assert!(guard.admit(&headers(&[("host", host)]), true).is_err(), "{host}");
+        }
+        assert!(guard.admit(&headers(&[]), true).is_err(), "a request without a host");
+    }
+
+    #[test]
+    fn pages_of_others_are_refused() {
+        let guard = guard("127.0.0.1:6200", "127.0.0.1", None);
+        let ask = |more: &[(&'static str, &str)], api| {
+            guard.admit(&headers(&[&[("host", "localhost:6200")], more].concat()), api).is_ok()
+        };
+        assert!(ask(&[("origin", "http://localhost:6200"), ("sec-fetch-site", "same-origin")], true));
+        for origin in ["http://evil.example", "null", "https://localhost:6200", "http://localhost:3000", "x"]
+        {
+            assert!(!ask(&[("origin", origin)], true), "{origin}");
+        }
+        assert!(!ask(&[("sec-fetch-site", "cross-site")], true));
+        assert!(!ask(&[("sec-fetch-site", "cross-site")], false));
+        let link = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert!(ask(&link, false), "a link to the page");
+        assert!(!ask(&link, true), "a link to data");
+    }
+
+    #[test]
+    fn beyond_this_machine_a_token_is_wanted() {
+        let guard = guard("0.0.0.0:6200", "0.0.0.0", Some("secret"));
+        assert!(guard.admit(&headers(&[("host", "192.168.1.5:6200")]), true).is_ok());
+        assert!(guard.admit(&headers(&[("host", "evil.example:6200")]), true).is_err());
+        assert!(guard.admit_token(&headers(&[]), None).is_err());
+        assert!(guard.admit_token(&headers(&[]), Some("secre")).is_err());
+        assert!(guard.admit_token(&headers(&[]), Some("secret")).is_ok());
+        assert!(guard.admit_token(&headers(&[(TOKEN_HEADER, "secret")]), None).is_ok());
+        assert!(guard.admit_token(&headers(&[(TOKEN_HEADER, "wrong!")]), Some("secret")).is_err());
+    }
+
+    #[test]
+    fn tokens_differ() {
+        let (a, b) = (new_token().unwrap(), new_token().unwrap());
+        assert_eq!(a.len(), 32);
+        assert_ne!(a, b);
+    }
+}

@@ -1,0 +1,152 @@
+//! The server itself: where it listens, how it starts and how it ends.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use stepscope_session::{Exit, Problem};
+
+use crate::guard::{Guard, host_text, new_token};
+use crate::routes::{App, handle};
+use crate::store::{Limits, Source, Store};
+
+/// The port unless another is wanted; it reads as nothing else's.
+pub const DEFAULT_PORT: u16 = 6200;
+/// Ports tried after it when it is taken: several servers at once are common on a shared machine.
+const NEXT_PORTS: u16 = 10;
+/// How long open connections may take to end.
+const FAREWELL: Duration = Duration::from_millis(300);
+
+/// What to serve, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What.
+    pub source: Source,
+    /// The address to listen on.
+    pub listen: String,
+    /// The port; `None` takes the usual one or the next that is free, 0 any.
+    pub port: Option<u16>,
+    /// How much may be open at a time.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Serves `source` on this machine alone.
+    pub fn new(source: Source) -> Self {
+        Options { source, listen: "127.0.0.1".to_owned(), port: None, limits: Limits::default() }
+    }
+}
+
+/// A server that listens already, and answers once it runs.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Option<String>,
+    app: App,
+}
+
+impl Server {
+    /// Looks for sessions and begins to listen.
+    pub fn start(options: Options) -> Result<Self, Problem> {
+        let store = Store::find(options.source, options.limits)?;
+        let (listener, address) = listen(&options.listen, options.port)?;
+        let token = if address.ip().is_loopback() { None } else { Some(token()?) };
+        let guard = Guard::new(address, &options.listen, token.clone());
+        Ok(Server { listener, address, token, app: App { store, guard } })
+    }
+
+    /// The address to open in a browser.
+    pub fn url(&self) -> String {
+        let host = match self.address.ip() {
+            // Every address of this machine: this one reaches it from here.
+            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            ip => host_text(ip),
+        };
+        let token = self.token.as_ref().map_or_else(String::new, |token| format!("?token={token}"));
+        format!("http://{host}:{}/{token}", self.address.port())
+    }
+
+    /// How many sessions were found.
+    pub fn sessions(&self) -> usize {
+        self.app.store.len()
+    }
+
+    /// Answers until `stop` is done, or until the user presses Ctrl-C.
+    pub fn run(self) -> Result<(), Problem> {
+        let failed = |error: std::io::Error| {
+            Problem::new(Exit::Nothing, "the server cannot run").then(error.to_string()).then("try again")
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("serve")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let ended = runtime.block_on(self.answer());
+        // Work that nobody waits for any more is left behind.
+        runtime.shutdown_background();
+        ended.map_err(failed)
+    }
+
+    async fn answer(self) -> std::io::Result<()> {
+        self.listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let store = self.app.store.clone();
+        if store.len() > 0 {
+            store.preload(0);
+        }
+        tokio::spawn(Arc::clone(&store).watch());
+        let router = Router::new().fallback(handle).with_state(self.app);
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let serving = axum::serve(listener, router).with_graceful_shutdown(until(stopped.clone()));
+        let serving = tokio::spawn(async move { serving.await });
+        tokio::signal::ctrl_c().await?;
+        stop.send_replace(true);
+        // Connections that a browser holds open do not hold up the end.
+        let _ = tokio::time::timeout(FAREWELL, serving).await;
+        Ok(())
+    }
+}
+
+async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is the end as well.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+fn token() -> Result<String, Problem> {
+    new_token().map_err(|error| {
+        Problem::new(Exit::Nothing, "no token could be made")
+            .then(error.to_string())
+            .then("listen on 127.0.0.1, which needs none")
+    })
+}
+
+fn listen(address: &str, port: Option<u16>) -> Result<(TcpListener, SocketAddr), Problem> {
+    let wanted = port.unwrap_or(DEFAULT_PORT);
+    let bare = address.trim_start_matches('[').trim_end_matches(']');
+    let resolved = (bare, wanted).to_socket_addrs().ok().and_then(|mut all| all.next());
+    let Some(first) = resolved else {
+        return Err(Problem::new(Exit::Usage, format!("`{address}` is not an address of this machine"))
+            .then("found nothing of that name")
+            .then("give 127.0.0.1, 0.0.0.0 or the machine's own address after --listen"));
+    };
+    let last = if port.is_some() { wanted } else { wanted + NEXT_PORTS };
+    let mut why = None;
+    for port in wanted..=last {
+        match TcpListener::bind(SocketAddr::new(first.ip(), port)).and_then(|l| Ok((l.local_addr()?, l))) {
+            Ok((address, listener)) => return Ok((listener, address)),
+            Err(error) => why = Some(error),
+        }
+    }
+    let taken = why.as_ref().is_some_and(|error| error.kind() == ErrorKind::AddrInUse);
+    let found = why.map_or_else(String::new, |error| error.to_string());
+    let problem = match port {
+        Some(port) => Problem::new(Exit::Nothing, format!("cannot listen on {address}, port {port}")),
+        None => Problem::new(Exit::Nothing, format!("cannot listen on {address}, ports {wanted} to {last}")),
+    };
+    let problem = problem.then(if taken { "another program listens there".to_owned() } else { found });
+    Err(problem.then("give another port after --port; 0 takes any that is free"))
+}

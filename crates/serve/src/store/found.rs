@@ -1,0 +1,104 @@
+//! Sessions that lie below the paths, and how to tell that one has changed.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use stepscope_session::{Chosen, Problem, SAMPLE_HOST, SAMPLE_NAME, all_sessions, sample};
+
+use super::Source;
+
+/// What a session's files were like: where, how long, how new.
+pub(crate) type Fingerprint = Vec<(PathBuf, u64, Option<SystemTime>)>;
+
+/// A session that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Find {
+    /// What it is called.
+    pub(crate) name: String,
+    /// Where it lies, for people.
+    pub(crate) path: String,
+    /// Its files' hosts.
+    pub(crate) hosts: Vec<String>,
+    /// Its files' size.
+    pub(crate) bytes: u64,
+    pub(crate) fingerprint: Fingerprint,
+    /// The files; `None` for the sample.
+    pub(crate) chosen: Option<Chosen>,
+}
+
+impl Find {
+    fn of(chosen: Chosen) -> Self {
+        let fingerprint: Fingerprint = chosen
+            .files
+            .iter()
+            .map(|file| {
+                let data = std::fs::metadata(&file.path).ok();
+                let modified = data.as_ref().and_then(|data| data.modified().ok());
+                (file.path.clone(), data.map_or(file.bytes, |data| data.len()), modified)
+            })
+            .collect();
+        let path = match &chosen.files[..] {
+            [only] => Some(only.path.as_path()),
+            files => files.first().and_then(|file| file.path.parent()),
+        };
+        Find {
+            name: chosen.session.clone(),
+            path: path.map_or_else(String::new, |path| path.display().to_string()),
+            hosts: chosen.files.iter().map(|file| file.host.clone()).collect(),
+            bytes: fingerprint.iter().map(|(_, bytes, _)| bytes).sum(),
+            fingerprint,
+            chosen: Some(chosen),
+        }
+    }
+
+    fn sample() -> Self {
+        Find {
+            name: "sample".to_owned(),
+            path: SAMPLE_NAME.to_owned(),
+            hosts: vec![SAMPLE_HOST.to_owned()],
+            bytes: sample().raw().len() as u64,
+            fingerprint: Vec::new(),
+            chosen: None,
+        }
+    }
+
+    /// Has the other one a file of this one?
+    pub(crate) fn shares_file(&self, other: &Find) -> bool {
+        let has = |path: &PathBuf| other.fingerprint.iter().any(|(other, ..)| other == path);
+        self.fingerprint.iter().any(|(path, ..)| has(path))
+    }
+
+    fn newest(&self) -> Option<SystemTime> {
+        self.fingerprint.iter().filter_map(|(_, _, modified)| *modified).max()
+    }
+}
+
+/// All sessions, newest first. Several paths are several places to look: their sessions stay apart, so that they can be
+/// compared.
+pub(crate) fn all(source: &Source) -> Result<Vec<Find>, Problem> {
+    let Source::Paths(paths) = source else { return Ok(vec![Find::sample()]) };
+    let mut all: Vec<Find> = Vec::new();
+    for path in paths {
+        for chosen in all_sessions(std::slice::from_ref(path))? {
+            let find = Find::of(chosen);
+            if !all.iter().any(|known| known.shares_file(&find)) {
+                all.push(find);
+            }
+        }
+    }
+    if paths.len() > 1 {
+        all.sort_by_key(|find| std::cmp::Reverse(find.newest()));
+        tell_apart(&mut all);
+    }
+    Ok(all)
+}
+
+/// Sessions of equal name in different places are called by their paths.
+fn tell_apart(all: &mut [Find]) {
+    let names: Vec<String> = all.iter().map(|find| find.name.clone()).collect();
+    for find in all.iter_mut() {
+        if names.iter().filter(|name| **name == find.name).count() > 1 {
+            find.name = find.path.clone();
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A session that is being opened: how far it is, and a bell for those who wait.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use stepscope_read::Progress;
+use tokio::sync::watch;
+
+/// How far opening a session is.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    /// The reader's own counters.
+    pub(crate) progress: Progress,
+    started: AtomicBool,
+    analysing: AtomicBool,
+    hosts: usize,
+    bytes: u64,
+    done: watch::Sender<bool>,
+}
+
+/// The same as the page reads it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Progressed {
+    stage: &'static str,
+    bytes: u64,
+    total_bytes: u64,
+    events: u64,
+    hosts: usize,
+    hosts_done: usize,
+}
+
+impl Loading {
+    /// Nothing is read yet.
+    pub(crate) fn new(hosts: usize, bytes: u64) -> Self {
+        Loading {
+            progress: Progress::new(),
+            started: AtomicBool::new(false),
+            analysing: AtomicBool::new(false),
+            hosts,
+            bytes,
+            done: watch::Sender::new(false),
+        }
+    }
+
+    /// It is its turn.
+    pub(crate) fn start(&self) {
+        self.started.store(true, Ordering::Relaxed);
+    }
+
+    /// All is read.
+    pub(crate) fn analyse(&self) {
+        self.analysing.store(true, Ordering::Relaxed);
+    }
+
+    /// Wakes all that wait.
+    pub(crate) fn finish(&self) {
+        self.done.send_replace(true);
+    }
+
+    /// Waits for the end, but not for long.
+    pub(crate) async fn wait(&self, patience: Duration) {
+        let mut done = self.done.subscribe();
+        // Either way the state is looked at next.
+        let _ = tokio::time::timeout(patience, done.wait_for(|done| *done)).await;
+    }
+
+    /// How far it is.
+    pub(crate) fn progressed(&self) -> Progressed {
+        let analysing = self.analysing.load(Ordering::Relaxed);
+        let stage = match (self.started.load(Ordering::Relaxed), analysing) {
+            (false, _) => "queued",
+            (true, false) => "reading",
+            (true, true) => "analysing",
+        };
+        // Compressed files are larger inside than on disk.
+        let total_bytes = self.progress.total().max(self.bytes);
+        let bytes = if analysing { total_bytes } else { self.progress.bytes().min(total_bytes) };
+        // Hosts are read side by side; the bytes tell about how many are through.
+        let share = bytes as f64 / total_bytes.max(1) as f64;
+        let hosts_done = if analysing { self.hosts } else { (share * self.hosts as f64) as usize };
+        let events = self.progress.events();
+        Progressed { stage, bytes, total_bytes, events, hosts: self.hosts, hosts_done }
+    }
+}

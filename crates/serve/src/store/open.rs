@@ -1,0 +1,168 @@
+//! A session that is open: its timeline, and every answer that was worked out once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use axum::body::Bytes;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use stepscope_analyze::Context;
+use stepscope_analyze::memory::{Ledger, MemoryPartial};
+use stepscope_diagnose::compare::Run;
+use stepscope_diagnose::gather::HostPartial;
+use stepscope_read::Progress;
+use stepscope_render::report::Report;
+use stepscope_session::report::{HostLook, report_on};
+use stepscope_session::side::run_of;
+use stepscope_session::{Loaded, Problem, Profile, SAMPLE_HOST, sample};
+
+use super::found::Find;
+use super::loading::Loading;
+use crate::error::Refusal;
+use crate::timeline::model::{Findings, Model};
+use crate::timeline::search::Found;
+
+/// Searches that are kept, those of the last few keystrokes.
+const SEARCHES: usize = 4;
+
+/// An answer that is worked out once; `Err` where that failed.
+type Kept = Arc<OnceLock<Result<Bytes, Refusal>>>;
+
+/// A session that is open.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) model: Model,
+    path: String,
+    /// What the report is made of; taken by the first who asks for it.
+    looks: Mutex<Option<Vec<HostLook>>>,
+    answers: Mutex<FxHashMap<String, Kept>>,
+    searches: Mutex<Vec<(String, Arc<Found>)>>,
+    ledgers: OnceLock<Ledgers>,
+}
+
+/// Who holds which memory.
+#[derive(Debug)]
+pub(crate) struct Ledgers {
+    /// Host and name of each allocator, in the order of the memory view.
+    pub(crate) allocators: Vec<(usize, String)>,
+    /// By host.
+    pub(crate) hosts: Vec<Ledger>,
+}
+
+impl Opened {
+    /// Reads a session and looks at each of its hosts.
+    pub(crate) fn read(find: Find, loading: &Loading) -> Result<Self, Problem> {
+        loading.start();
+        let path = find.path.clone();
+        let profile = profile(find, &loading.progress)?;
+        loading.analyse();
+        Ok(Self::of(profile, path))
+    }
+
+    /// Looks at each host of a profile. Where an analysis fails, only what rests on it is missing.
+    pub(crate) fn of(profile: Profile, path: String) -> Self {
+        let looked: Vec<(Findings, Option<HostLook>)> = profile.hosts.par_iter().map(look).collect();
+        let (findings, looks): (Vec<Findings>, Vec<Option<HostLook>>) = looked.into_iter().unzip();
+        Opened {
+            model: Model::of(profile, findings),
+            path,
+            looks: Mutex::new(looks.into_iter().collect()),
+            answers: Mutex::new(FxHashMap::default()),
+            searches: Mutex::new(Vec::new()),
+            ledgers: OnceLock::new(),
+        }
+    }
+
+    /// Memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.model.bytes()
+    }
+
+    /// Works out what most questions need, so that they are answered at once.
+    pub(crate) fn prepare(&self) {
+        self.model.prepare();
+    }
+
+    /// The answer of this name, worked out by the first who asks. What fails fails alone.
+    pub(crate) fn answer(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Opened) -> Result<Vec<u8>, Refusal>,
+    ) -> Result<Bytes, Refusal> {
+        let kept = {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers.entry(name.to_owned()).or_default().clone()
+        };
+        let answer = kept.get_or_init(|| {
+            let worked = catch_unwind(AssertUnwindSafe(|| work(self)));
+            worked.unwrap_or(Err(Refusal::Broken)).map(Bytes::from)
+        });
+        answer.clone()
+    }
+
+    /// The report.
+    pub(crate) fn report(&self) -> Result<Report, Refusal> {
+        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let looks = looks.ok_or(Refusal::Broken)?;
+        let made = report_on(&self.model.profile, looks, self.path.clone());
+        made.map_err(|problem| Refusal::Unreadable(Box::new(problem)))
+    }
+
+    /// What a comparison wants to know.
+    pub(crate) fn run(&self) -> Run {
+        run_of(&self.model.profile, &self.model.profile.session)
+    }
+
+    /// The events whose names match a text; the last few are kept.
+    pub(crate) fn search(&self, text: &str) -> Result<Arc<Found>, Refusal> {
+        let searches = || self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = searches().iter().find(|(known, _)| known == text) {
+            return Ok(found.clone());
+        }
+        let pattern = crate::timeline::search::pattern(text)
+            .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
+        let found = Arc::new(Found::of(&self.model, &pattern));
+        let mut kept = searches();
+        kept.insert(0, (text.to_owned(), found.clone()));
+        kept.truncate(SEARCHES);
+        Ok(found)
+    }
+
+    /// Who held memory when.
+    pub(crate) fn ledgers(&self) -> &Ledgers {
+        self.ledgers.get_or_init(|| {
+            let hosts = &self.model.profile.hosts;
+            let both = hosts.par_iter().map(|loaded| {
+                let context = Context::new(&loaded.trace, loaded.host.as_str());
+                (Ledger::of(&context), MemoryPartial::of(&context))
+            });
+            let (ledgers, partials): (Vec<Ledger>, Vec<MemoryPartial>) = both.unzip();
+            let all = partials.into_iter().reduce(|mut all, one| {
+                all.merge(one);
+                all
+            });
+            let allocators = all.map_or_else(Vec::new, |all| all.finish().allocators);
+            let place = |host: &str| hosts.iter().position(|loaded| loaded.host == host).unwrap_or(0);
+            let named = allocators.into_iter().map(|allocator| (place(&allocator.host), allocator.name));
+            Ledgers { allocators: named.collect(), hosts: ledgers }
+        })
+    }
+}
+
+fn profile(find: Find, progress: &Progress) -> Result<Profile, Problem> {
+    match find.chosen {
+        Some(chosen) => Profile::load(chosen, progress),
+        None => {
+            let inputs = vec![(SAMPLE_HOST.to_owned(), Ok(sample()))];
+            Profile::read(find.name.clone(), vec![find.name], inputs, progress)
+        }
+    }
+}
+
+/// One host, looked at for the report and for the timeline at once: both need the same states and steps.
+fn look(loaded: &Loaded) -> (Findings, Option<HostLook>) {
+    let context = Context::new(&loaded.trace, loaded.host.as_str());
+    let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
+    let look = catch_unwind(AssertUnwindSafe(|| (loaded.source_row(), HostPartial::of(&context))));
+    (findings.unwrap_or_else(|_| Findings::none(&loaded.trace)), look.ok())
+}

@@ -1,0 +1,17 @@
+//! The timeline: a session's tracks as rows of events, and every question about them.
+//!
+//! [`model`] is built once when a session is opened; [`rows`] holds a track's rows and their pyramids, built when
+//! first looked at. [`tile`] and [`frame`] answer what is drawn; [`event`], [`search`] and [`area`] what is asked about
+//! single events and stretches.
+
+pub(crate) mod area;
+pub(crate) mod event;
+pub(crate) mod frame;
+pub(crate) mod look;
+pub(crate) mod model;
+pub(crate) mod overview;
+pub(crate) mod rows;
+pub(crate) mod search;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tile;

@@ -1,0 +1,341 @@
+//! A track as rows: which row each event stands in, and a pyramid over each row, so that any stretch of time can be
+//! walked at any resolution without touching what is too small to be seen.
+//!
+//! A track of nine million events is looked at through a window of a thousand pixels. So sixteen events that follow
+//! each other in a row are put together into a [`Node`] (from where to where, how long busy, which is the longest),
+//! eight nodes into one above, and so on. A walk comes down from the top: a node that is narrower than a pixel is
+//! taken as a whole, and only what is wider is looked into. That visits a few thousand nodes, whatever the zoom, and
+//! loses nothing: each event is part of exactly one piece of the walk.
+//!
+//! Costs four bytes an event for the order and about three for the nodes. Rows of a track that nests do not overlap;
+//! in those that do (work that belongs to no thread) everything still holds.
+
+use std::ops::Range;
+
+use stepscope_trace::{Dur, Track};
+
+/// Events of a node of the lowest level.
+const LEAF: usize = 16;
+/// Nodes below a node of the levels above.
+const FAN: usize = 8;
+
+/// Which row each event of a track stands in: lanes one below the other, each as deep as its events nest.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    /// The first row of each lane.
+    lanes: Vec<u16>,
+    /// Where each row's events begin among all; one more than there are rows.
+    first: Vec<u32>,
+    /// Time in which anything ran.
+    pub(crate) busy: Dur,
+}
+
+impl Layout {
+    /// One pass over the nesting.
+    pub(crate) fn of(track: &Track) -> Self {
+        let nesting = track.nesting();
+        let mut counts: Vec<Vec<u32>> = vec![Vec::new(); nesting.lanes()];
+        let (mut busy, mut open_until) = (Dur::ZERO, i64::MIN);
+        for index in 0..track.len() {
+            let Some(lane) = counts.get_mut(nesting.lane(index)) else { continue };
+            let depth = nesting.depth(index);
+            if lane.len() <= depth {
+                lane.resize(depth + 1, 0);
+            }
+            lane[depth] += 1;
+            let (start, end) = (track.start(index).ps(), track.end(index).ps());
+            busy += Dur::from_ps(end.saturating_sub(start.max(open_until)).max(0));
+            open_until = open_until.max(end);
+        }
+        let mut lanes = Vec::with_capacity(counts.len());
+        let mut rows: Vec<u32> = Vec::new();
+        for lane in counts {
+            let first = rows.len().min(ROWS - 1);
+            lanes.push(u16::try_from(first).unwrap_or(u16::MAX));
+            for (depth, count) in lane.into_iter().enumerate() {
+                // Rows that no number is left for share the last one.
+                match rows.get_mut((first + depth).min(ROWS - 1)) {
+                    Some(row) => *row += count,
+                    None => rows.push(count),
+                }
+            }
+        }
+        let before = rows.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        Layout { lanes, first: std::iter::once(0).chain(before).collect(), busy }
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// The row of an event.
+    #[inline]
+    pub(crate) fn row_of(&self, track: &Track, index: usize) -> usize {
+        let nesting = track.nesting();
+        let lane = self.lanes.get(nesting.lane(index)).map_or(0, |&row| usize::from(row));
+        (lane + nesting.depth(index)).min(self.rows().saturating_sub(1))
+    }
+
+    /// Is this row the first one of a lane? Then nothing encloses its events.
+    pub(crate) fn is_outermost(&self, row: usize) -> bool {
+        self.lanes.iter().any(|&first| usize::from(first) == row)
+    }
+}
+
+/// The most rows a track has: a row's number has sixteen bits.
+const ROWS: usize = u16::MAX as usize;
+
+/// Events that follow each other in a row, put together.
+#[derive(Copy, Clone, Debug)]
+struct Node {
+    start: i64,
+    end: i64,
+    busy: i64,
+    longest: i64,
+    longest_event: u32,
+}
+
+/// What a walk meets: one event, or several that are too narrow to be told apart. Times are the trace's, in
+/// picoseconds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// When the first begins.
+    pub(crate) start: i64,
+    /// When the last one ends.
+    pub(crate) end: i64,
+    /// Their lengths together.
+    pub(crate) busy: i64,
+    /// How many.
+    pub(crate) count: u32,
+    /// The first one's index on the track.
+    pub(crate) first: u32,
+    /// The length of the longest.
+    pub(crate) longest: i64,
+    /// Its index on the track.
+    pub(crate) longest_event: u32,
+}
+
+impl Piece {
+    /// Takes in a piece that begins later.
+    pub(crate) fn merge(&mut self, later: &Piece) {
+        self.end = self.end.max(later.end);
+        self.busy = self.busy.saturating_add(later.busy);
+        self.count = self.count.saturating_add(later.count);
+        if later.longest > self.longest {
+            self.longest = later.longest;
+            self.longest_event = later.longest_event;
+        }
+    }
+}
+
+/// Which stretch is walked: what runs at any time from `from` up to `to`, or begins there.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Stretch {
+    /// From here, in picoseconds of the trace.
+    pub(crate) from: i64,
+    /// Up to here.
+    pub(crate) to: i64,
+    /// Events that together are narrower than this may come as one piece, if they lie inside.
+    pub(crate) narrow: i64,
+}
+
+/// The rows of a track.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// Events by row, then by time.
+    events: Vec<u32>,
+    rows: Vec<(Range<usize>, Vec<Vec<Node>>)>,
+}
+
+impl Rows {
+    /// Sorts the events into rows and builds the pyramids. Linear.
+    pub(crate) fn of(track: &Track, layout: &Layout) -> Self {
+        let mut next: Vec<u32> = layout.first.clone();
+        let mut events = vec![0; track.len()];
+        for index in 0..track.len() {
+            let at = &mut next[layout.row_of(track, index)];
+            if let Some(slot) = events.get_mut(*at as usize) {
+                *slot = u32::try_from(index).unwrap_or(u32::MAX);
+            }
+            *at += 1;
+        }
+        let rows = layout.first.windows(2).map(|edge| edge[0] as usize..edge[1] as usize);
+        let rows = rows.map(|range| (range.clone(), pyramid(track, &events[range])));
+        Rows { rows: rows.collect(), events }
+    }
+
+    /// One row; an empty one where there is none of that number.
+    pub(crate) fn row<'a>(&'a self, track: &'a Track, number: usize) -> Row<'a> {
+        match self.rows.get(number) {
+            Some((range, levels)) => Row { track, events: &self.events[range.clone()], levels },
+            None => Row { track, events: &[], levels: &[] },
+        }
+    }
+
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Heap memory in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let nodes: usize = self.rows.iter().flat_map(|(_, levels)| levels).map(Vec::len).sum();
+        self.events.len() * 4 + nodes * size_of::<Node>() + self.rows.len() * 48
+    }
+}
+
+fn pyramid(track: &Track, events: &[u32]) -> Vec<Vec<Node>> {
+    if events.len() <= LEAF {
+        return Vec::new();
+    }
+    let mut levels = vec![events.chunks(LEAF).map(|events| leaf(track, events)).collect::<Vec<Node>>()];
+    while let Some(below) = levels.last().filter(|below| below.len() > FAN) {
+        let above = below.chunks(FAN).map(above).collect();
+        levels.push(above);
+    }
+    levels
+}
+
+fn leaf(track: &Track, events: &[u32]) -> Node {
+    let mut node = Node { start: i64::MAX, end: i64::MIN, busy: 0, longest: -1, longest_event: 0 };
+    for &event in events {
+        let (start, dur) = (track.start(event as usize).ps(), track.dur(event as usize).ps());
+        node.start = node.start.min(start);
+        node.end = node.end.max(start.saturating_add(dur));
+        node.busy = node.busy.saturating_add(dur);
+        if dur > node.longest {
+            node.longest = dur;
+            node.longest_event = event;
+        }
+    }
+    node
+}
+
+fn above(below: &[Node]) -> Node {
+    let mut node = Node { start: i64::MAX, end: i64::MIN, busy: 0, longest: -1, longest_event: 0 };
+    for part in below {
+        node.start = node.start.min(part.start);
+        node.end = node.end.max(part.end);
+        node.busy = node.busy.saturating_add(part.busy);
+        if part.longest > node.longest {
+            node.longest = part.longest;
+            node.longest_event = part.longest_event;
+        }
+    }
+    node
+}
+
+/// One row of a track.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Row<'a> {
+    track: &'a Track,
+    events: &'a [u32],
+    levels: &'a [Vec<Node>],
+}
+
+impl Row<'_> {
+    /// Its events, in time order.
+    pub(crate) fn events(&self) -> &[u32] {
+        self.events
+    }
+
+    /// Calls `visit` with every piece of a stretch, in the order in which they begin.
+    pub(crate) fn walk(&self, stretch: Stretch, visit: &mut impl FnMut(Piece)) {
+        match self.levels.last() {
+            Some(top) => {
+                self.descend(self.levels.len() - 1, 0..top.len(), &stretch, visit);
+            }
+            None => {
+                self.leaf(0..self.events.len(), &stretch, visit);
+            }
+        }
+    }
+
+    /// The longest event of a stretch, given whole or in part.
+    pub(crate) fn longest(&self, from: i64, to: i64) -> Option<u32> {
+        let mut best: Option<Piece> = None;
+        self.walk(Stretch { from, to, narrow: i64::MAX }, &mut |piece| {
+            if best.is_none_or(|best| piece.longest > best.longest) {
+                best = Some(piece);
+            }
+        });
+        best.map(|best| best.longest_event)
+    }
+
+    /// Goes on until a node begins behind the stretch; tells whether none did.
+    fn descend(
+        &self,
+        level: usize,
+        nodes: Range<usize>,
+        stretch: &Stretch,
+        visit: &mut impl FnMut(Piece),
+    ) -> bool {
+        let all = &self.levels[level];
+        for (node, place) in all[nodes.clone()].iter().zip(nodes) {
+            if node.start >= stretch.to {
+                return false;
+            }
+            if node.end < stretch.from {
+                continue;
+            }
+            let inside = node.start >= stretch.from && node.end < stretch.to;
+            if inside && node.end.saturating_sub(node.start) < stretch.narrow {
+                visit(self.piece(level, place, node));
+                continue;
+            }
+            let goes_on = match level.checked_sub(1) {
+                None => self.leaf(place * LEAF..(place * LEAF + LEAF).min(self.events.len()), stretch, visit),
+                Some(below) => {
+                    let end = (place * FAN + FAN).min(self.levels[below].len());
+                    self.descend(below, place * FAN..end, stretch, visit)
+                }
+            };
+            if !goes_on {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn piece(&self, level: usize, place: usize, node: &Node) -> Piece {
+        let size = LEAF * FAN.pow(u32::try_from(level).unwrap_or(0));
+        let first = place * size;
+        let count = size.min(self.events.len() - first);
+        Piece {
+            start: node.start,
+            end: node.end,
+            busy: node.busy,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            first: self.events[first],
+            longest: node.longest,
+            longest_event: node.longest_event,
+        }
+    }
+
+    fn leaf(&self, range: Range<usize>, stretch: &Stretch, visit: &mut impl FnMut(Piece)) -> bool {
+        for &event in &self.events[range] {
+            let start = self.track.start(event as usize).ps();
+            if start >= stretch.to {
+                return false;
+            }
+            let dur = self.track.dur(event as usize).ps();
+            let end = start.saturating_add(dur);
+            if end > stretch.from || start >= stretch.from {
+                visit(Piece {
+                    start,
+                    end,
+                    busy: dur,
+                    count: 1,
+                    first: event,
+                    longest: dur,
+                    longest_event: event,
+                });
+            }
+        }
+        true
+    }
+}

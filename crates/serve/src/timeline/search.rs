@@ -1,0 +1,147 @@
+//! Search: which events have a name that matches. Names are few, so they are matched first, and then the columns of
+//! kinds are scanned for them; the result is kept, so that turning a page costs nothing.
+
+use rayon::prelude::*;
+use regex::{Regex, RegexBuilder};
+use serde_json::{Value, json};
+
+use super::event::hit;
+use super::model::{Model, TrackEntry};
+
+/// Pieces of the session that hits are counted in.
+const PIECES: usize = 1024;
+/// A pattern that needs more than this much memory is refused.
+const MOST_PATTERN: usize = 1 << 20;
+
+/// The events that match.
+#[derive(Debug)]
+pub(crate) struct Found {
+    total: usize,
+    names: usize,
+    /// By track, in its order on the page: the events' indices, ascending.
+    tracks: Vec<(u32, Vec<u32>)>,
+    density: Vec<u32>,
+}
+
+/// What is looked for: text anywhere in a name, case aside, or a regular expression between slashes.
+pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
+    let between =
+        text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|rest| !rest.is_empty());
+    let (pattern, plain) = match between {
+        Some(pattern) => (pattern.to_owned(), false),
+        None => (regex::escape(text), true),
+    };
+    RegexBuilder::new(&pattern).case_insensitive(plain).size_limit(MOST_PATTERN).build()
+}
+
+impl Found {
+    /// Looks for a pattern on all tracks, on all cores.
+    pub(crate) fn of(model: &Model, pattern: &Regex) -> Self {
+        let wanted: Vec<Vec<bool>> =
+            (0..model.hosts().len()).map(|host| kinds(model, host, pattern)).collect();
+        let mut names = vec![false; model.names()];
+        for (host, wanted) in wanted.iter().enumerate() {
+            for (kind, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
+                let (name, _) = model.host(host).look_of(stepscope_trace::KindId::from_index(kind));
+                if let Some(seen) = names.get_mut(name as usize) {
+                    *seen = true;
+                }
+            }
+        }
+        let one = |&id: &u32| {
+            let entry = model.track(id)?;
+            let (events, density) = on_track(model, entry, &wanted[entry.host]);
+            (!events.is_empty()).then_some((id, events, density))
+        };
+        let found: Vec<(u32, Vec<u32>, Vec<u32>)> = model.order.par_iter().filter_map(one).collect();
+        let mut density = vec![0_u32; PIECES];
+        for (_, _, counts) in &found {
+            density.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+        }
+        let tracks: Vec<(u32, Vec<u32>)> = found.into_iter().map(|(id, events, _)| (id, events)).collect();
+        Found {
+            total: tracks.iter().map(|(_, events)| events.len()).sum(),
+            names: names.iter().filter(|seen| **seen).count(),
+            tracks,
+            density,
+        }
+    }
+
+    /// One page of hits in time order, with the totals.
+    pub(crate) fn page(&self, model: &Model, offset: usize, limit: usize) -> Value {
+        let hits: Vec<Value> = self
+            .in_time(model, offset, limit)
+            .into_iter()
+            .filter_map(|(id, event)| hit(model, id, event))
+            .collect();
+        json!({"total": self.total, "names": self.names, "hits": hits, "density": self.density})
+    }
+
+    /// The hits from the `offset`th on. Finds the moment up to which about `offset` hits have begun by bisection, so
+    /// that the last page costs no more than the first.
+    fn in_time(&self, model: &Model, offset: usize, limit: usize) -> Vec<(u32, u32)> {
+        let began = |track: u32, event: u32| -> i64 {
+            let Some(entry) = model.track(track) else { return 0 };
+            (entry.track(model).start(event as usize) + model.host(entry.host).shift).ps()
+        };
+        let before =
+            |id: u32, events: &[u32], at: i64| events.partition_point(|&event| began(id, event) < at);
+        let begun = |at: i64| self.tracks.iter().map(|(id, events)| before(*id, events, at)).sum::<usize>();
+        // The latest moment before which no more than `offset` hits began.
+        let (mut low, mut high) = (0_i64, model.end.saturating_add(1));
+        while low < high {
+            let middle = low + (high - low + 1) / 2;
+            if begun(middle) <= offset { low = middle } else { high = middle - 1 }
+        }
+        let mut skipped = 0;
+        let mut heads: Vec<(i64, u32, usize, usize)> = Vec::new();
+        for (place, (id, events)) in self.tracks.iter().enumerate() {
+            let first = before(*id, events, low);
+            skipped += first;
+            heads.extend(events.get(first).map(|&event| (began(*id, event), *id, place, first)));
+        }
+        let mut heap: std::collections::BinaryHeap<_> = heads.into_iter().map(std::cmp::Reverse).collect();
+        let mut page = Vec::new();
+        while let Some(std::cmp::Reverse((_, id, place, at))) = heap.pop() {
+            let events = &self.tracks[place].1;
+            if let Some(&next) = events.get(at + 1) {
+                heap.push(std::cmp::Reverse((began(id, next), id, place, at + 1)));
+            }
+            if skipped >= offset {
+                page.push((id, events[at]));
+            }
+            skipped += 1;
+            if page.len() >= limit {
+                break;
+            }
+        }
+        page
+    }
+}
+
+/// Which kinds of a host match, by the name that is shown or by the one that was recorded.
+fn kinds(model: &Model, host: usize, pattern: &Regex) -> Vec<bool> {
+    let trace = model.trace(host);
+    let matches = |kind: &stepscope_trace::Kind| {
+        let display = trace.str(kind.display_name);
+        pattern.is_match(trace.str(kind.name)) || (!display.is_empty() && pattern.is_match(display))
+    };
+    trace.kinds().par_iter().map(matches).collect()
+}
+
+fn on_track(model: &Model, entry: &TrackEntry, wanted: &[bool]) -> (Vec<u32>, Vec<u32>) {
+    let track = entry.track(model);
+    let shift = model.host(entry.host).shift;
+    let mut density = vec![0_u32; PIECES];
+    let piece = (model.end / PIECES as i64 + 1).max(1);
+    let is_wanted = |kind: &stepscope_trace::KindId| wanted.get(kind.index()).copied().unwrap_or(false);
+    let matching = track.kinds().iter().enumerate().filter(|(_, kind)| is_wanted(kind));
+    let events = matching.map(|(index, _)| {
+        let at = (track.start(index) + shift).ps().max(0) / piece;
+        if let Some(count) = density.get_mut(at as usize) {
+            *count += 1;
+        }
+        u32::try_from(index).unwrap_or(u32::MAX)
+    });
+    (events.collect(), density)
+}

@@ -1,0 +1,226 @@
+//! Tiles: a stretch of a thousand buckets of time, as the spans that can be told apart in it.
+//!
+//! What is narrower than a bucket is merged with its neighbours, bucket by bucket; a merged span knows how many events
+//! it stands for, how long they ran, and which was the longest. Counts and times add up to what is really there.
+
+use stepscope_trace::{CounterSamples, Time};
+
+use super::model::Model;
+use super::rows::{Piece, Stretch};
+
+/// Buckets of a tile.
+pub(crate) const BUCKETS: i64 = 1024;
+/// The widest buckets are 2^62 ps.
+pub(crate) const MOST_LEVEL: u8 = 62;
+/// Wide spans of one row that begin in one bucket, before more of them are merged. Only where events of a row overlap
+/// is there more than one.
+const CROWD: u32 = 8;
+
+/// Begins before the tile.
+const BEFORE: u8 = 1;
+/// Ends behind the tile.
+const BEHIND: u8 = 2;
+
+/// Which tile.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// A bucket is 2^level ps wide.
+    pub(crate) level: u8,
+    /// Tiles to the left of it, from the session's origin.
+    pub(crate) tile: u64,
+}
+
+impl Place {
+    /// Its first moment, its last one and the width of a bucket, in picoseconds of the session. `None` behind the end
+    /// of time.
+    pub(crate) fn bounds(self) -> Option<(i64, i64, i64)> {
+        let width = 1_i128 << self.level.min(MOST_LEVEL);
+        let start = i128::from(self.tile).checked_mul(width * i128::from(BUCKETS))?;
+        let start = i64::try_from(start).ok()?;
+        let end = i128::from(start) + width * i128::from(BUCKETS);
+        Some((start, i64::try_from(end).unwrap_or(i64::MAX), i64::try_from(width).ok()?))
+    }
+}
+
+/// A track's share of a tile.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Part {
+    pub(crate) id: u32,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) sample_first: u32,
+    pub(crate) sample_count: u32,
+}
+
+/// The spans of a tile in columns; API.md says what each holds.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Spans {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) start: Vec<f32>,
+    pub(crate) end: Vec<f32>,
+    pub(crate) busy: Vec<f32>,
+    pub(crate) name: Vec<u32>,
+    pub(crate) event: Vec<u32>,
+    pub(crate) count: Vec<u32>,
+    pub(crate) row: Vec<u16>,
+    pub(crate) category: Vec<u8>,
+    pub(crate) flags: Vec<u8>,
+    pub(crate) minimum: Vec<f64>,
+    pub(crate) maximum: Vec<f64>,
+    pub(crate) at: Vec<f32>,
+}
+
+/// The spans of one tile on these tracks, in this order.
+pub(crate) fn spans(model: &Model, place: Place, tracks: &[u32]) -> Spans {
+    let mut spans = Spans::default();
+    for &id in tracks {
+        let (first, sample_first) = (length(&spans.start), length(&spans.at));
+        if let Some(bounds) = place.bounds() {
+            track(model, bounds, id, &mut spans);
+        }
+        spans.parts.push(Part {
+            id,
+            first,
+            count: length(&spans.start) - first,
+            sample_first,
+            sample_count: length(&spans.at) - sample_first,
+        });
+    }
+    spans
+}
+
+fn length<T>(column: &[T]) -> u32 {
+    u32::try_from(column.len()).unwrap_or(u32::MAX)
+}
+
+fn track(model: &Model, (start, end, width): (i64, i64, i64), id: u32, spans: &mut Spans) {
+    let Some(entry) = model.track(id) else { return };
+    let (track, host) = (entry.track(model), model.host(entry.host));
+    let shift = host.shift.ps();
+    let (from, to) = (start.saturating_sub(shift), end.saturating_sub(shift));
+    let scale = Scale { from, to, width };
+    let rows = entry.rows(model);
+    for number in 0..rows.len() {
+        let mut merge = Merge { scale, row: number as u16, open: None, bucket: -1, wide: 0 };
+        let mut emit = |piece: Piece, row: u16| {
+            let (name, category) = host.look_of(track.kind_of(piece.longest_event as usize));
+            scale.put(&piece, row, name, category, spans);
+        };
+        let stretch = Stretch { from, to, narrow: width };
+        rows.row(track, number).walk(stretch, &mut |piece| merge.take(piece, &mut emit));
+        merge.flush(&mut emit);
+    }
+    samples(&track.samples, scale, spans);
+}
+
+/// From picoseconds of a trace to buckets of a tile.
+#[derive(Copy, Clone, Debug)]
+struct Scale {
+    from: i64,
+    to: i64,
+    width: i64,
+}
+
+impl Scale {
+    fn bucket(&self, at: i64) -> i64 {
+        at.saturating_sub(self.from).max(0) / self.width
+    }
+
+    fn buckets(&self, at: i64) -> f32 {
+        let exact = at.saturating_sub(self.from) as f64 / self.width as f64;
+        exact.clamp(-1.0, (BUCKETS + 1) as f64) as f32
+    }
+
+    fn put(&self, piece: &Piece, row: u16, name: u32, category: u8, spans: &mut Spans) {
+        let (start, end) = (self.buckets(piece.start), self.buckets(piece.end));
+        let busy = match piece.count {
+            1 => end - start,
+            _ => ((piece.busy as f64 / self.width as f64) as f32).min(end - start),
+        };
+        spans.start.push(start);
+        spans.end.push(end);
+        spans.busy.push(busy);
+        spans.name.push(name);
+        spans.event.push(piece.first);
+        spans.count.push(piece.count);
+        spans.row.push(row);
+        spans.category.push(category);
+        let before = if piece.start < self.from { BEFORE } else { 0 };
+        spans.flags.push(before | if piece.end > self.to { BEHIND } else { 0 });
+    }
+}
+
+/// Merges the pieces of one row, bucket by bucket.
+struct Merge {
+    scale: Scale,
+    row: u16,
+    open: Option<Piece>,
+    /// The bucket of the last piece.
+    bucket: i64,
+    /// Wide pieces that began in it.
+    wide: u32,
+}
+
+impl Merge {
+    fn take(&mut self, piece: Piece, emit: &mut impl FnMut(Piece, u16)) {
+        let bucket = self.scale.bucket(piece.start);
+        if bucket != self.bucket {
+            self.flush(emit);
+            self.bucket = bucket;
+            self.wide = 0;
+        }
+        let is_wide = piece.end.saturating_sub(piece.start) >= self.scale.width;
+        if is_wide && self.wide < CROWD {
+            self.wide += 1;
+            self.flush(emit);
+            emit(piece, self.row);
+            return;
+        }
+        let piece = Piece { busy: self.seen(&piece), ..piece };
+        match &mut self.open {
+            Some(open) => open.merge(&piece),
+            None => self.open = Some(piece),
+        }
+    }
+
+    /// A piece's time within a bucket of the tile.
+    fn seen(&self, piece: &Piece) -> i64 {
+        let Scale { from, to, width } = self.scale;
+        let start = piece.start.max(from.saturating_sub(width));
+        let end = piece.end.min(to.saturating_add(width));
+        piece.busy.min(end.saturating_sub(start).max(0))
+    }
+
+    fn flush(&mut self, emit: &mut impl FnMut(Piece, u16)) {
+        if let Some(open) = self.open.take() {
+            emit(open, self.row);
+        }
+    }
+}
+
+/// A counter's samples, those of a bucket as one; also the last one before the tile and the first behind it, so that a
+/// line can be drawn to the tile's edges.
+fn samples(samples: &CounterSamples, scale: Scale, spans: &mut Spans) {
+    let before = samples.times.partition_point(|&at| at < Time::from_ps(scale.from));
+    let behind = samples.times.partition_point(|&at| at < Time::from_ps(scale.to));
+    let first = before.saturating_sub(1);
+    let last = (behind + 1).min(samples.times.len());
+    let Some(times) = samples.times.get(first..last) else { return };
+    let mut open = None;
+    for (at, &value) in times.iter().zip(samples.values.iter().skip(first)) {
+        let at = at.ps();
+        let outside = at < scale.from || at >= scale.to;
+        let bucket = if outside { None } else { Some(scale.bucket(at)) };
+        if open == Some(bucket) && bucket.is_some() {
+            if let (Some(low), Some(high)) = (spans.minimum.last_mut(), spans.maximum.last_mut()) {
+                *low = low.min(value);
+                *high = high.max(value);
+            }
+            continue;
+        }
+        open = Some(bucket);
+        spans.minimum.push(value);
+        spans.maximum.push(value);
+        spans.at.push(scale.buckets(at));
+    }
+}
