@@ -115,7 +115,7 @@ pub(crate) struct FormArgs {
 }
 
 impl FormArgs {
-    fn form(&self) -> report::Form {
+    pub(crate) fn form(&self) -> report::Form {
         report::Form { json: self.json, markdown: self.markdown, html: self.html.clone() }
     }
 }

@@ -248,11 +248,11 @@ async fn connect(address: &Address, wait: Duration, watch: &Watch) -> Result<Cli
 /// Waits a moment before the next attempt; says no when there is no time left for one.
 async fn tried_again(error: &CaptureError, until: Instant, address: &Address, watch: &Watch) -> bool {
     let left = until.saturating_duration_since(Instant::now());
-    if left < PAUSE {
+    if left.is_zero() {
         return false;
     }
     watch(address, Event::Retrying { error, left });
-    tokio::time::sleep(PAUSE).await;
+    tokio::time::sleep(left.min(PAUSE)).await;
     true
 }
 

@@ -1,0 +1,71 @@
+//! Lengths of time and sizes as people write them: `2s`, `500ms`, `10m`; `2GB`, `512MiB`.
+
+use std::time::Duration;
+
+/// Reads a length of time.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a number with a unit, such as 500ms, 2s, 10m or 1h".to_owned();
+    let (number, unit) = parts(text).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ if number == 0.0 && unit.is_empty() => 1.0,
+        _ => return Err(wrong()),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+}
+
+/// Reads a size in bytes.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "give a number with a unit, such as 500MB, 2GB or 1GiB".to_owned();
+    let (number, unit) = parts(text).ok_or_else(wrong)?;
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(wrong()),
+    };
+    let bytes = number * factor;
+    if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+/// A number and the letters behind it.
+fn parts(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: f64 = number.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some((number, unit.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_read_as_people_write_them() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5 s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!((size("2GB"), size("1GiB"), size("5")), (Ok(2_000_000_000), Ok(1 << 30), Ok(5)));
+    }
+
+    #[test]
+    fn what_has_no_unit_or_no_number_is_refused() {
+        for text in ["2", "", "s", "-1s", "1e3s", "2 days", "infs", "1e999h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["", "GB", "-1GB", "0", "2 apples", "99999999999TB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

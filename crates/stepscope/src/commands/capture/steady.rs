@@ -1,0 +1,174 @@
+//! Waiting for the loop to settle: short windows until steps are there, no graph is being built, and the middle step
+//! is as long as in the window before. They are looked at in memory and leave nothing on the disk.
+
+use std::time::{Duration, Instant};
+
+use stepscope_analyze::Category;
+use stepscope_capture::grpc::{CaptureError, Place};
+use stepscope_read::{Bytes, Input, Progress};
+use stepscope_render::capture::{self as render, Window};
+use stepscope_render::report::Report;
+use stepscope_session::Profile;
+use stepscope_session::report::report;
+
+use super::take::Taker;
+use super::words;
+
+/// The first window. It grows while it holds too few steps.
+const FIRST: Duration = Duration::from_millis(400);
+/// Steps in a window that its middle one can be told from.
+const LEAST_STEPS: usize = 3;
+/// Middle steps of two windows that differ by less are the same.
+const TOLERANCE: f64 = 0.15;
+/// Tracing and compiling below this share of a step is noise.
+const BUILDING: f64 = 0.01;
+/// A loop that builds graphs in every step never stops doing so: after so many equal windows, that is how it is.
+const HABIT: usize = 6;
+
+/// Waits until the loop is steady, or patience runs out; false when the user asked to stop.
+pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    let place = Place::below(&taker.logdir);
+    let mut length = FIRST.min(taker.duration);
+    let mut settling = Settling::default();
+    let mut told = None;
+    while !taker.recorder.is_stopped() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            taker.terminal.remark(&render::never_steady(patience.as_secs_f64() * 1e3, settling.last()));
+            return true;
+        }
+        let window = look(taker, length, left, &place);
+        if matches!(window, Window::Gone) {
+            // The capture itself will say what is wrong.
+            return true;
+        }
+        if settling.has_settled(&window) {
+            taker.terminal.remark(&render::steady(&window));
+            return true;
+        }
+        let kind = std::mem::discriminant(&window);
+        if told != Some(kind) {
+            taker.terminal.remark(&render::not_steady(&window));
+            told = Some(kind);
+        }
+        if window.steps() < LEAST_STEPS {
+            length = (length * 2).min(taker.duration);
+        }
+        // The process gets as much time without the profiler as with it.
+        taker.recorder.pause(length.min(until.saturating_duration_since(Instant::now())));
+    }
+    false
+}
+
+/// How the windows compare so far.
+#[derive(Default)]
+struct Settling {
+    median_ms: Option<f64>,
+    /// Windows in a row whose middle steps are the same.
+    equal: usize,
+}
+
+impl Settling {
+    fn last(&self) -> Option<f64> {
+        self.median_ms
+    }
+
+    fn has_settled(&mut self, window: &Window) -> bool {
+        let Window::Steps { median_ms, count, building } = *window else {
+            *self = Settling::default();
+            return false;
+        };
+        let same = self.median_ms.is_some_and(|before| (median_ms / before - 1.0).abs() <= TOLERANCE);
+        self.equal = if same { self.equal + 1 } else { 1 };
+        self.median_ms = Some(median_ms);
+        let built = building <= BUILDING || self.equal >= HABIT;
+        count >= LEAST_STEPS && self.equal >= 2 && built
+    }
+}
+
+/// Records one short window and looks at it.
+fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &Place) -> Window {
+    let recorded = taker.record(length, left, place);
+    let mut inputs = Vec::new();
+    let mut errors = Vec::new();
+    for outcome in recorded.outcomes {
+        match outcome.result {
+            Ok(recording) => {
+                let bytes = Bytes::held(recording.profile.to_vec());
+                inputs.push((outcome.address.host, Ok(Input::from_bytes("window.xplane.pb", bytes))));
+            }
+            Err(CaptureError::Empty) => {}
+            Err(error) => errors.push((outcome.address, error)),
+        }
+    }
+    if inputs.is_empty() {
+        return if errors.is_empty() { Window::Nothing } else { Window::Gone };
+    }
+    for (address, error) in errors {
+        taker.terminal.report(&words::problem(&address, &error, taker));
+    }
+    let name = "window".to_owned();
+    let profile = Profile::read(name.clone(), vec![name.clone()], inputs, &Progress::new());
+    match profile.and_then(|profile| report(&profile, name)) {
+        Ok(report) => seen(&report),
+        Err(_) => Window::Nothing,
+    }
+}
+
+fn seen(report: &Report) -> Window {
+    let summary = &report.summary;
+    match summary.step_ms {
+        Some(moments) => Window::Steps {
+            median_ms: moments.median,
+            count: summary.count,
+            building: summary.fraction(Category::Tracing)
+                + summary.fraction(Category::Compile)
+                + set_apart(report),
+        },
+        None => Window::NoSteps,
+    }
+}
+
+/// The share of steps that only warmed up: a window that holds one is not steady, though it is not counted.
+fn set_apart(report: &Report) -> f64 {
+    use stepscope_analyze::steps::SetApart;
+    let Some(host) = report.summary.bound() else { return 0.0 };
+    let startup = host.steps.iter().filter(|step| step.set_apart == Some(SetApart::Startup)).count();
+    startup as f64 / host.steps.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settles(windows: &[(f64, f64)]) -> Option<usize> {
+        let mut settling = Settling::default();
+        let window = |&(median_ms, building): &(f64, f64)| Window::Steps { median_ms, count: 5, building };
+        windows.iter().map(window).position(|window| settling.has_settled(&window))
+    }
+
+    #[test]
+    fn two_equal_windows_without_building_are_steady() {
+        assert_eq!(settles(&[(10.0, 0.0), (10.5, 0.0)]), Some(1));
+        assert_eq!(settles(&[(30.0, 0.0), (10.0, 0.0), (10.0, 0.0)]), Some(2));
+        assert_eq!(settles(&[(10.0, 0.0), (20.0, 0.0), (10.0, 0.0), (20.0, 0.0)]), None);
+    }
+
+    #[test]
+    fn a_loop_that_still_builds_is_not_steady_unless_it_always_does() {
+        assert_eq!(settles(&[(10.0, 0.4), (10.0, 0.4), (10.0, 0.0)]), Some(2));
+        assert_eq!(settles(&[(10.0, 0.4); 5]), None);
+        assert_eq!(settles(&[(10.0, 0.4); 6]), Some(5));
+    }
+
+    #[test]
+    fn a_window_without_steps_begins_anew() {
+        let mut settling = Settling::default();
+        let steps = Window::Steps { median_ms: 10.0, count: 5, building: 0.0 };
+        assert!(!settling.has_settled(&steps));
+        assert!(!settling.has_settled(&Window::NoSteps));
+        assert!(!settling.has_settled(&steps));
+        assert!(settling.has_settled(&steps));
+    }
+}

@@ -1,0 +1,140 @@
+//! One capture: record the window, write the session, look at it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stepscope_capture::grpc::{Address, CaptureError, Levels, Options, Place, Recorded, Recorder, Recording, Session};
+use stepscope_render::capture as render;
+use stepscope_render::report::Report;
+use stepscope_session::report::{judge, look};
+use stepscope_session::{Exit, Problem, Wanted};
+
+use super::{watch, words};
+use crate::commands::report::{self, Form};
+use crate::failure::Failure;
+use crate::load;
+use crate::output::Terminal;
+
+/// Takes captures: what was asked for on the command line.
+pub(super) struct Taker<'t> {
+    pub(super) recorder: &'t Recorder,
+    pub(super) terminal: &'t Terminal,
+    pub(super) hosts: Vec<Address>,
+    pub(super) logdir: PathBuf,
+    pub(super) duration: Duration,
+    pub(super) delay: Duration,
+    pub(super) wait: Duration,
+    pub(super) timeout: Duration,
+    pub(super) max_bytes: u64,
+    pub(super) levels: Levels,
+}
+
+/// A session on the disk, and what is missing from it.
+pub(super) struct Taken {
+    pub(super) session: Session,
+    pub(super) missing: Vec<Problem>,
+}
+
+/// Why nothing was taken.
+pub(super) struct NotTaken {
+    /// Why, one for each host.
+    pub(super) problems: Vec<Problem>,
+    /// All processes are gone.
+    pub(super) gone: bool,
+}
+
+impl NotTaken {
+    /// Names all reasons but the last, which ends the command.
+    pub(super) fn into_failure(mut self, terminal: &Terminal) -> Failure {
+        let last = self.problems.pop();
+        self.problems.iter().for_each(|problem| {
+            terminal.report(problem);
+        });
+        last.unwrap_or_else(words::interrupted).into()
+    }
+}
+
+impl Taker<'_> {
+    /// One capture, and the report on it in the form that is wanted.
+    pub(super) fn once(&self, form: Option<&Form>) -> Result<Exit, Failure> {
+        let Taken { session, missing } = self.take().map_err(|not| not.into_failure(self.terminal))?;
+        let shown = match form {
+            Some(form) => self.report(&session, form),
+            None => self.path_only(&session),
+        };
+        for problem in &missing {
+            self.terminal.report(problem);
+        }
+        let exit = shown?;
+        Ok(if missing.is_empty() { exit } else { Exit::Damaged })
+    }
+
+    /// Records the window and writes the session. What came is kept, also when some hosts failed.
+    pub(super) fn take(&self) -> Result<Taken, NotTaken> {
+        let place = Place::below(&self.logdir);
+        let recorded = self.record(self.duration, self.wait, &place);
+        let mut came: Vec<(String, Recording)> = Vec::new();
+        let mut failed: Vec<(Address, CaptureError)> = Vec::new();
+        for outcome in recorded.outcomes {
+            match outcome.result {
+                Ok(recording) => came.push((outcome.address.file_stem(&self.hosts), recording)),
+                Err(error) => failed.push((outcome.address, error)),
+            }
+        }
+        let mut missing: Vec<Problem> =
+            failed.iter().map(|(address, error)| words::problem(address, error, self)).collect();
+        if came.is_empty() {
+            missing.dedup();
+            let gone = failed.iter().all(|(_, error)| error.is_gone());
+            return Err(NotTaken { problems: missing, gone });
+        }
+        let profiles = came.iter().map(|(host, recording)| (host.clone(), &recording.profile[..]));
+        match place.write(recorded.began, profiles) {
+            Ok(session) => Ok(Taken { session, missing }),
+            Err(error) => {
+                missing.push(words::unwritable(&self.logdir, &error));
+                Err(NotTaken { problems: missing, gone: false })
+            }
+        }
+    }
+
+    /// Records one window.
+    pub(super) fn record(&self, duration: Duration, wait: Duration, place: &Place) -> Recorded {
+        let options = Options {
+            duration,
+            delay: self.delay,
+            wait,
+            timeout: self.timeout,
+            max_bytes: self.max_bytes,
+            levels: self.levels,
+            hidden: place.hidden(),
+        };
+        let (_shown, watch) = watch::watch(self.terminal);
+        self.recorder.record(&self.hosts, &options, &watch)
+    }
+
+    /// Looks at the session at once: is in it what was wanted, and what does it show?
+    fn report(&self, session: &Session, form: &Form) -> Result<Exit, Failure> {
+        let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
+        let looked = load::looked(&wanted, self.terminal, look)?;
+        let (report, problems) = judge(looked, session.path.display().to_string())?;
+        self.remark_on(session, &report);
+        report::show(&report, form, self.terminal)?;
+        Ok(load::named(&problems, self.terminal))
+    }
+
+    fn remark_on(&self, session: &Session, report: &Report) {
+        self.terminal.remark(&render::what_came(&session.path.display().to_string(), session.bytes(), report));
+        for remark in render::what_to_change(report, self.duration.as_secs_f64() * 1e3) {
+            self.terminal.remark(&remark);
+        }
+    }
+
+    fn path_only(&self, session: &Session) -> Result<Exit, Failure> {
+        let mut out = self.terminal.stdout();
+        writeln!(out, "{}", session.path.display())?;
+        out.flush()?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,79 @@
+//! What the user sees while a capture lasts: a line that moves on a terminal, and a remark when something has to be
+//! waited for.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stepscope_capture::grpc::record::Watch;
+use stepscope_capture::grpc::{Address, Event};
+use stepscope_render::format::{bytes, duration_ms};
+
+use super::words;
+use crate::output::Terminal;
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// The line on the terminal; gone when dropped.
+pub(super) struct Shown {
+    bar: ProgressBar,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What is said of each process.
+#[derive(Default)]
+struct Said {
+    reasons: BTreeMap<Address, &'static str>,
+    doing: BTreeMap<Address, String>,
+}
+
+/// Somebody who hears what happens and tells it.
+pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
+    let bar = line();
+    let shown = Shown { bar: bar.clone() };
+    let terminal = *terminal;
+    let said = Mutex::new(Said::default());
+    let began = Instant::now();
+    let watch = move |address: &Address, event: Event<'_>| {
+        let Ok(mut said) = said.lock() else { return };
+        if let Event::Retrying { error, left } = &event {
+            let reason = words::reason(error);
+            // Once a reason, however often it is tried.
+            if said.reasons.insert(address.clone(), reason) != Some(reason) {
+                let left = words::spelled(Duration::from_secs(left.as_secs_f64().ceil() as u64));
+                bar.suspend(|| terminal.remark(&format!("{address}: {reason}; trying again for {left}")));
+            }
+        }
+        said.doing.insert(address.clone(), doing(&event, began.elapsed()));
+        let all: Vec<String> = said.doing.iter().map(|(address, doing)| format!("{address} {doing}")).collect();
+        bar.set_message(all.join(", "));
+    };
+    (shown, Arc::new(watch))
+}
+
+fn doing(event: &Event<'_>, elapsed: Duration) -> String {
+    match event {
+        Event::Retrying { error, .. } => words::reason(error).to_owned(),
+        Event::Recording { starts_in, lasts } if starts_in.is_zero() => format!("records {}", words::spelled(*lasts)),
+        Event::Recording { starts_in, lasts } => format!("records {} in {}", words::spelled(*lasts), words::spelled(*starts_in)),
+        Event::Received { bytes: size } => format!("sent {} after {}", bytes(*size as f64), duration_ms(elapsed.as_secs_f64() * 1e3)),
+        Event::Failed => "failed".to_owned(),
+    }
+}
+
+fn line() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.enable_steady_tick(TICK);
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
