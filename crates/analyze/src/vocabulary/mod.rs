@@ -10,6 +10,7 @@ mod jax;
 mod python;
 mod pytorch;
 mod signature;
+mod stepscope;
 mod tensorflow;
 
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
@@ -138,7 +139,8 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         return cuda::device_role(name, category);
     }
     let keys = signatures.keys(id);
-    python::role(name, category)
+    stepscope::role(name)
+        .or_else(|| python::role(name, category))
         .or_else(|| pytorch::role(name, category))
         .or_else(|| tensorflow::role(name, keys))
         .or_else(|| cuda::host_role(name, category))
