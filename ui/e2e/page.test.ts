@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type {} from "../src/timeline/hook";
 import { fixtures, launch, open, serve, shots, type Served } from "./support";
 
 let browser: Browser;
@@ -153,8 +154,8 @@ describe("two recordings", () => {
   test("are compared, both timelines below one another", async () => {
     const server = await serve("serve", `${fixtures}/tf-input-bound`, `${fixtures}/tf-train`);
     const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/compare`);
-    await page.getByLabel("Before").selectOption({ index: 0 });
-    await page.getByLabel("After").selectOption({ index: 1 });
+    await page.getByRole("combobox", { name: "Before" }).selectOption({ index: 0 });
+    await page.getByRole("combobox", { name: "After" }).selectOption({ index: 1 });
     const verdict = page.getByRole("heading", { level: 1 });
     await verdict.waitFor();
     expect((await verdict.textContent())?.length).toBeGreaterThan(10);

@@ -19,6 +19,8 @@ class App {
   repaint = $state(0);
   /** The newest session that was there when the page was opened or that was looked at since. */
   #seen = $state(-1);
+  /** What an address without a session means: the newest when the page was opened. One that appears is offered, not forced on. */
+  #first = $state<number | null>(null);
 
   sessions = $derived(this.listed?.sessions ?? []);
   session = $derived.by(() => this.#chosen());
@@ -27,7 +29,7 @@ class App {
 
   #chosen(): Session | undefined {
     if (this.route.session !== "") return route.find(this.route.session, this.sessions);
-    return this.sessions.find((session) => session.id === this.listed?.current) ?? this.sessions[0];
+    return this.sessions.find((session) => session.id === this.#first) ?? this.sessions[0];
   }
 
   /** What a session is called. */
@@ -59,6 +61,7 @@ class App {
   async refresh(): Promise<void> {
     try {
       const listed = await api.sessions();
+      if (this.#first === null) this.#first = listed.current;
       if (this.listed === null) this.#seen = Math.max(-1, ...listed.sessions.map((session) => session.id));
       if (JSON.stringify(listed) !== JSON.stringify(this.listed)) this.listed = listed;
       this.problem = null;
