@@ -3,7 +3,10 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
 import { app } from "./lib/app.svelte";
+import { load } from "./shell/pages";
 
 app.start();
+// The page's own chunk comes along while the sessions are asked for.
+void load(app.route.page).catch(() => undefined);
 const target = document.getElementById("app");
 if (target) mount(App, { target });

@@ -146,7 +146,7 @@ function msWriter(values: readonly Value[]): Writer {
   for (const value of values) if (typeof value === "number") most = Math.max(most, Math.abs(value));
   // Milliseconds are what people think in; other units only where those would have many digits or none.
   const [size, unit] = most >= 60_000 ? [1000, "s"] : most >= 1 || most === 0 ? [1, "ms"] : most >= 1e-3 ? [1e-3, "µs"] : [1e-6, "ns"];
-  const places = most / size >= 1000 ? 1 : most / size >= 100 ? 2 : 3;
+  const places = unit === "s" ? 3 : most / size >= 1000 ? 1 : most / size >= 100 ? 2 : 3;
   const form = new Intl.NumberFormat("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
   const least = 0.5 * 10 ** -places;
   return {

@@ -9,7 +9,7 @@ export function placeQuery(place: Place): Query {
   return place.start_ns === null || place.end_ns === null ? {} : { from: String(place.start_ns), to: String(place.end_ns) };
 }
 
-/** A stretch in milliseconds of a host's own clock, which runs `shiftNs` behind the session's. */
+/** A stretch in milliseconds of a host's own clock, `shiftNs` away from the session's. */
 export function spanQuery(startMs: number, durationMs: number, shiftNs = 0): Query {
   const start = startMs * 1e6 + shiftNs;
   return { from: String(Math.round(start)), to: String(Math.round(start + durationMs * 1e6)) };
@@ -17,17 +17,15 @@ export function spanQuery(startMs: number, durationMs: number, shiftNs = 0): Que
 
 interface Clocks {
   hosts: string[];
-  /** How far each host's clock lies behind the session's; none of it where there is only one. */
+  /** What to add to each host's times to have the session's. */
   shifts_ns?: number[];
 }
 
-/** How far a host's clock lies behind the session's, in nanoseconds. */
+/** What to add to a host's times to have the session's, in nanoseconds. A view of one host may leave out its name. */
 export async function shiftOf(session: number, host: string | null | undefined): Promise<number> {
-  const shown = app.sessions.find((one) => one.id === session);
-  if ((shown?.hosts.length ?? 1) < 2) return 0;
   // Where the clocks cannot be had, the host's own time is the best guess.
   const clocks = await askOnce<Clocks>(session, "timeline").catch(() => null);
-  return clocks?.shifts_ns?.[clocks.hosts.indexOf(host ?? "")] ?? 0;
+  return clocks?.shifts_ns?.[Math.max(0, clocks.hosts.indexOf(host ?? ""))] ?? 0;
 }
 
 /** Goes to a stretch of a host on the timeline. */

@@ -28,7 +28,14 @@ export function only(columns: readonly Column[], rows: readonly number[]): Colum
   return columns.map((column) => ({ ...column, values: rows.map((row) => column.values[row] ?? null) }));
 }
 
-/** Columns drawn with characters for the terminal: the page draws its own. */
+/** A view's columns for the page: without bars made of characters, and with titles where they have none but their key. */
 export function drawable(columns: readonly Column[]): Column[] {
-  return columns.filter((column) => column.key !== "bar");
+  return columns
+    .filter((column) => column.key !== "bar")
+    .map((column) => (column.title === column.key ? { ...column, title: readable(column.key) } : column));
+}
+
+/** `total_ms_per_step` → `total per step`: units stand behind titles anyway. */
+function readable(key: string): string {
+  return key === "fraction" ? "share" : key.replace("_ms", "").replaceAll("_", " ");
 }
