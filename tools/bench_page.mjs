@@ -56,7 +56,7 @@ async function measureOurs() {
   const server = spawn(options.binary, ["serve", options.profile, "--port", "0"]);
   const address = await firstAddress(server);
   const listening = performance.now() - began;
-  await page.goto(`${address}#/0/timeline`);
+  await page.goto(`${address}/#/s/0/timeline`);
   await page.waitForFunction(() => globalThis.__stepscopeTimeline?.complete() === true, null, {
     timeout: options.patience,
     polling: 20,

@@ -3,15 +3,18 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
 mod arrows;
+mod browser;
+mod page;
 mod run;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use run::{Outcome, cargo, npm};
+use run::{Outcome, cargo};
 
 const USAGE: &str = "\
 cargo xtask check              every check that CI makes: format, lints, tests, arrows, page, fuzzing
+cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do the crates depend on each other in the right direction?
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (default 10)";
 
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     }
     let outcome = match args[..] {
         ["check"] => check(),
+        ["page"] => page::check(),
         ["arrows"] => arrows::check(),
         ["fuzz"] => fuzz("10"),
         ["fuzz", "--seconds", seconds] => fuzz(seconds),
@@ -46,20 +50,10 @@ fn check() -> Outcome {
     arrows::check()?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo("tests", &["test", "--workspace", "--quiet"])?;
-    page()?;
+    page::check()?;
     fuzz("10")?;
     println!("all checks passed");
     Ok(())
-}
-
-/// The web page's own checks, once there is a page.
-fn page() -> Outcome {
-    if !Path::new("ui/package.json").exists() {
-        return Ok(());
-    }
-    npm("page: install", &["ci", "--no-audit", "--no-fund"])?;
-    npm("page: check", &["run", "check"])?;
-    npm("page: tests", &["test"])
 }
 
 /// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind.

@@ -17,7 +17,8 @@ pub(crate) fn npm(what: &str, args: &[&str]) -> Outcome {
     run(what, Command::new("npm").args(args).current_dir("ui"))
 }
 
-fn run(what: &str, command: &mut Command) -> Outcome {
+/// Runs any other program.
+pub(crate) fn run(what: &str, command: &mut Command) -> Outcome {
     println!("==> {what}");
     let began = Instant::now();
     let status = command.status().map_err(|error| format!("{what}: cannot start {command:?}: {error}"))?;
