@@ -69,24 +69,35 @@ function drawCounter(context: CanvasRenderingContext2D, scene: Scene, slot: numb
   const height = (scene.layout.slots[slot * 4 + 1] as number) - HEADROOM;
   const least = Math.min(0, track.min ?? 0);
   const most = Math.max(least + Number.MIN_VALUE, track.max ?? 1);
-  const y = (value: number) => top + height * (1 - (value - least) / (most - least || 1));
+  const bottom = Math.round(top + height);
+  const edge = (value: number) => Math.min(bottom - 1, Math.round(top + height * (1 - (value - least) / (most - least || 1))));
   context.fillStyle = theme.counter;
-  for (const [pale, values] of [[true, columns.high], [false, columns.low]] as const) {
-    context.globalAlpha = pale ? 0.35 : 0.55;
-    context.beginPath();
-    let from = 0;
-    for (let x = 1; x <= width; x += 1) {
-      if (x < width && Object.is(values[x], values[from])) continue;
-      const value = values[from] as number;
-      if (!Number.isNaN(value)) {
-        const edge = y(value);
-        context.rect(from, edge, x - from, Math.max(1, top + height - edge));
-      }
-      from = x;
+  // Whole pixels and plain rectangles: a path of a thousand steps takes ten times as long to fill.
+  context.globalAlpha = 0.75;
+  runs(columns.low, width, edge, (from, to, y) => context.fillRect(from, y, to - from, bottom - y));
+  context.globalAlpha = 0.35;
+  const low = columns.low;
+  runs(columns.high, width, edge, (from, to, y) => {
+    for (let x = from; x < to; x += 1) {
+      const under = edge(low[x] as number);
+      if (under > y) context.fillRect(x, y, 1, under - y);
     }
-    context.fill();
-  }
+  });
   context.globalAlpha = 1;
+}
+
+/** Columns of equal height, as one. */
+function runs(values: Float64Array, width: number, edge: (value: number) => number, draw: (from: number, to: number, y: number) => void): void {
+  let from = 0;
+  let before = Number.NaN;
+  for (let x = 0; x <= width; x += 1) {
+    const value = x < width ? (values[x] as number) : Number.NaN;
+    const y = Number.isNaN(value) ? Number.NaN : edge(value);
+    if (Object.is(y, before)) continue;
+    if (!Number.isNaN(before)) draw(from, x, before);
+    from = x;
+    before = y;
+  }
 }
 
 /** A counter's least and greatest value at a moment: of its bucket, else what held then. */

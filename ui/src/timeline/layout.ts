@@ -15,7 +15,7 @@ const SQUEEZED = 26;
 const STRIP = 3;
 const STRIPS = 8;
 /** Deeper tracks start folded; more processes than this and the later ones do. */
-const DEEP = 28;
+const DEEP = 40;
 const MANY_PROCESSES = 12;
 const OPEN_PROCESSES = 6;
 

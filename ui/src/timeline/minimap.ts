@@ -43,7 +43,11 @@ export class Minimap {
     context.fillStyle = theme.back;
     context.fillRect(0, 0, width, height);
     const picture = this.stacked(w, h, theme, state.bounds);
-    if (picture) context.drawImage(picture, 0, 0, width, height);
+    if (picture) {
+      context.globalAlpha = 0.85;
+      context.drawImage(picture, 0, 0, width, height);
+      context.globalAlpha = 1;
+    }
     this.hits(context, state.density, theme, width, height);
     const x = (t: number) => ((t - state.bounds.start) / (state.bounds.end - state.bounds.start)) * width;
     for (const mark of state.marks) bar(context, theme.mark, x(mark.start), x(mark.end), height, 0.5);
@@ -110,13 +114,14 @@ export class Minimap {
       const shares = overview.categories[category.key];
       if (!shares || category.key === "idle") continue;
       context.fillStyle = toCss(parseHex(category.color));
-      context.globalAlpha = 0.85;
       shares.forEach((share, i) => {
         const low = base[i] ?? 0;
         const high = Math.min(1, low + share);
         base[i] = high;
-        const x = (shift + i * scale) * width;
-        if (high > low) context.fillRect(Math.floor(x), height * (1 - high), Math.ceil(scale * width) + 0.5, height * (high - low));
+        // Whole pixels: halves of two neighbours would shine through as stripes.
+        const x = Math.floor((shift + i * scale) * width);
+        const next = Math.max(x + 1, Math.floor((shift + (i + 1) * scale) * width));
+        if (high > low) context.fillRect(x, height * (1 - high), next - x, height * (high - low));
       });
     }
     this.picture = picture;
