@@ -23,6 +23,8 @@ describe("ticks", () => {
     expect(tickLabel(20e6, wide)).toBe("20 ms");
     const tenths = axisText({ start: 0, end: 2e9 }, 200e6);
     expect(tickLabel(400e6, tenths)).toBe("400 ms");
+    const fine = axisText({ start: 44e6, end: 45e6 }, 500e3);
+    expect(tickLabel(44.5e6, fine)).toBe("44.5 ms");
     const minutes = axisText({ start: 0, end: 600e9 }, 60e9);
     expect(tickLabel(90e9, minutes)).toBe("1:30 min");
     const tiny = axisText({ start: 0, end: 0.05 }, 0.005);

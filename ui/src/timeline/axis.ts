@@ -55,8 +55,11 @@ export interface AxisText {
 
 export function axisText(window: Span, step: number): AxisText {
   const unit = unitOf(step);
-  // More than five digits in the tick's unit: count from a round moment before the window.
-  if (Math.abs(window.start) / unit.scale < 1e5 && Math.abs(window.end) / unit.scale < 1e5) return { base: 0, unit, step };
+  const far = Math.max(Math.abs(window.start), Math.abs(window.end));
+  // `44.5 ms` rather than `44500 µs`, as long as three digits behind the point tell ticks apart.
+  const larger = [PS, NS, US, MS, S].find((u) => u.scale >= unit.scale && far / u.scale < 1e4);
+  if (larger && step / larger.scale > 0.99e-3) return { base: 0, unit: larger, step };
+  // Else the ticks count from a round moment before the window.
   const round = unit.scale * 1000;
   return { base: Math.floor(window.start / round) * round, unit, step };
 }

@@ -82,17 +82,28 @@ export interface Palette {
   bytes: Uint8Array;
 }
 
+/** Up to this luminance white text has a contrast of 4.5; from `LIGHT_ENOUGH` dark text has. */
+const DARK_ENOUGH = 0.183;
+const LIGHT_ENOUGH = 0.24;
+
+/** Colours between the two are darkened a little, so that text can be read on every one. */
+function legible(color: Rgb): Rgb {
+  let rgb = color;
+  while (luminance(rgb) > DARK_ENOUGH && luminance(rgb) < LIGHT_ENOUGH) rgb = shade(rgb, -0.02);
+  return rgb;
+}
+
 const SHADE_STEPS = [0, 0.1, -0.1, 0.2, -0.18, 0.05, -0.05, 0.15];
 
 export function palette(mode: ColorMode, categories: readonly Category[], dark: boolean): Palette {
   const rgb: Rgb[] = [];
   for (let i = 0; i < COLORS; i += 1) {
     const base = mode === "name" ? nameColor(i % HUES) : categoryColor(categories, Math.floor(i / SHADES), i % SHADES);
-    rgb.push(dark ? shade(base, -0.08) : base);
+    rgb.push(legible(dark ? shade(base, -0.08) : base));
   }
   const bytes = new Uint8Array(COLORS * 4);
   rgb.forEach(([r, g, b], i) => bytes.set([r, g, b, 255], i * 4));
-  return { rgb, bytes, ink: rgb.map((c) => (luminance(c) > 0.3 ? "#10151a" : "#ffffff")) };
+  return { rgb, bytes, ink: rgb.map((c) => (luminance(c) > DARK_ENOUGH ? "#10151a" : "#ffffff")) };
 }
 
 function nameColor(hue: number): Rgb {

@@ -78,7 +78,7 @@ export class Controller implements Commands {
     if (state.window) engine.show(state.window);
     else if (state.place) engine.show(fit(state.place, 0.6));
     else engine.show(engine.bounds);
-    if (state.selected) void this.select(state.selected, { move: false });
+    if (state.selected) void this.select(state.selected, "scroll");
     else this.deselect();
     if (state.area) void this.selectArea(state.area);
     else this.dropArea();
@@ -88,16 +88,17 @@ export class Controller implements Commands {
 
   // ---- events ----
 
-  /** Selects an event; unless told otherwise the view moves so that it is in sight. */
-  async select(event: { track: number; event: number }, options: { move?: boolean; keepArea?: boolean } = {}): Promise<void> {
+  /** Selects an event; unless told otherwise the view moves so that it is in sight (`scroll`: to its track, not to its time). */
+  async select(event: { track: number; event: number }, move: "there" | "scroll" | "stay" = "there"): Promise<void> {
     this.asked += 1;
     const asked = this.asked;
     try {
       const details = await this.source.event(event.track, event.event);
       if (asked !== this.asked) return;
       this.selected = this.engine.selected = details;
-      if (!options.keepArea) this.dropArea();
-      if (options.move !== false) this.bring(details);
+      this.dropArea();
+      if (move !== "stay") this.scrollTo(details);
+      if (move === "there") this.bring(details);
       this.engine.invalidate(true);
       this.page.say(`${details.name}, ${details.thread}, ${details.process}`);
       this.page.changed();
@@ -110,17 +111,21 @@ export class Controller implements Commands {
     void this.select(ref);
   }
 
-  /** Moves and unfolds until an event can be seen. */
-  private bring(event: EventDetails): void {
+  /** Unfolds and scrolls until an event's row can be seen. */
+  private scrollTo(event: EventDetails): void {
     const { engine } = this;
-    const span = { start: event.start_ns, end: event.start_ns + event.dur_ns };
     this.unfold(event.track);
     const slot = engine.slotOf.get(event.track);
     const item = engine.layout.items.find((i) => i.kind === "track" && i.slot === slot);
-    if (item && !item.pinned && slot !== undefined) {
-      const height = engine.layout.slots[slot * 4 + 1] ?? 18;
-      this.page.scrollTo((engine.layout.slots[slot * 4] ?? item.y) + event.row * height, height);
-    }
+    if (!item || item.pinned) return;
+    const height = engine.layout.slots[item.slot * 4 + 1] ?? item.height;
+    this.page.scrollTo((engine.layout.slots[item.slot * 4] ?? item.y) + event.row * height, height);
+  }
+
+  /** Moves to an event's time; zooms in where it would be too narrow to see. */
+  private bring(event: EventDetails): void {
+    const { engine } = this;
+    const span = { start: event.start_ns, end: event.start_ns + event.dur_ns };
     const px = engine.xOf(span.end) - engine.xOf(span.start);
     const window = px < SMALL_PX && span.end > span.start ? fit(span, 0.05) : reveal(engine.goal, span);
     if (window !== engine.goal) this.glide(window);
@@ -174,12 +179,12 @@ export class Controller implements Commands {
       return;
     }
     if (found.count === 1) {
-      void this.select({ track: found.track.id, event: found.event }, { move: false });
+      void this.select({ track: found.track.id, event: found.event }, "stay");
       return;
     }
     const tolerance = (this.engine.timeAt(1) - this.engine.timeAt(0)) * 2;
     this.source.at(found.track.id, found.row, this.engine.timeAt(x), tolerance).then((hit) => {
-      if (hit) void this.select(hit, { move: false });
+      if (hit) void this.select(hit, "stay");
     }, (error) => this.fail(error));
   }
 
