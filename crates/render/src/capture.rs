@@ -91,8 +91,11 @@ fn devices(report: &Report) -> String {
         (count(DeviceKind::Tpu), "TPU core", "TPU cores"),
         (count(DeviceKind::Other), "device", "devices"),
     ];
-    let seen: Vec<String> =
-        named.iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| plural(*count, one, many)).collect();
+    let seen: Vec<String> = named
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| plural(*count, one, many))
+        .collect();
     if seen.is_empty() { "host only".to_owned() } else { seen.join(", ") }
 }
 
@@ -112,7 +115,10 @@ pub fn what_to_change(report: &Report, duration_ms: f64) -> Vec<String> {
         remarks.push(few_steps(report));
     }
     if found(FindingId::NoDeviceTrace) {
-        remarks.push("a device was used and not recorded; is --device-level 1, and may the process profile it?".to_owned());
+        remarks.push(
+            "a device was used and not recorded; is --device-level 1, and may the process profile it?"
+                .to_owned(),
+        );
     }
     remarks
 }

@@ -66,8 +66,11 @@ impl fmt::Display for Address {
 impl Address {
     /// What to call this one's file among `all`: its host, with the port where several share the host.
     pub fn file_stem(&self, all: &[Address]) -> String {
-        let host: String =
-            self.host.chars().map(|c| if c.is_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect();
+        let host: String = self
+            .host
+            .chars()
+            .map(|c| if c.is_alphanumeric() || "-.".contains(c) { c } else { '_' })
+            .collect();
         let shared = all.iter().filter(|other| other.host == self.host).count() > 1;
         if shared { format!("{host}_{}", self.port) } else { host }
     }
@@ -83,7 +86,10 @@ mod tests {
         assert_eq!(read("localhost:6009"), Ok(("localhost".to_owned(), 6009)));
         assert_eq!(read("grpc://10.0.0.2:8466"), Ok(("10.0.0.2".to_owned(), 8466)));
         assert_eq!(read("[::1]:9999"), Ok(("::1".to_owned(), 9999)));
-        assert_eq!("[::1]:9999".parse::<Address>().map(|address| address.to_string()), Ok("[::1]:9999".to_owned()));
+        assert_eq!(
+            "[::1]:9999".parse::<Address>().map(|address| address.to_string()),
+            Ok("[::1]:9999".to_owned())
+        );
     }
 
     #[test]

@@ -178,7 +178,10 @@ mod tests {
             assert_eq!(met, CaptureError::Busy { said: said.to_owned() });
         }
         let met = meaning(&Status::internal("no such session"), 1, after);
-        assert_eq!(met, CaptureError::Server { code: "Internal".to_owned(), said: "no such session".to_owned() });
+        assert_eq!(
+            met,
+            CaptureError::Server { code: "Internal".to_owned(), said: "no such session".to_owned() }
+        );
         assert_eq!(meaning(&Status::unimplemented(""), 1, after), CaptureError::NoProfiler);
     }
 }

@@ -175,7 +175,10 @@ mod tests {
         let place = Place::below(logdir.path());
         let write = |bytes: &'static [u8]| place.write(at(5), [("a".to_owned(), bytes)]).unwrap();
         let (first, second) = (write(b"one"), write(b"two"));
-        assert_eq!((first.name.as_str(), second.name.as_str()), ("1970_01_01_00_00_05", "1970_01_01_00_00_05_2"));
+        assert_eq!(
+            (first.name.as_str(), second.name.as_str()),
+            ("1970_01_01_00_00_05", "1970_01_01_00_00_05_2")
+        );
         assert_eq!(fs::read(&first.files[0].0).unwrap(), b"one");
         assert_eq!(fs::read(second.path.join("a.xplane.pb")).unwrap(), b"two");
         // Not even of an empty folder that somebody made.
@@ -197,7 +200,8 @@ mod tests {
     fn a_session_holds_its_hosts_and_nothing_else() {
         let logdir = tempfile::tempdir().unwrap();
         let place = Place::below(logdir.path());
-        let session = place.write(at(5), [("a".to_owned(), &b"1"[..]), ("b".to_owned(), &b"22"[..])]).unwrap();
+        let session =
+            place.write(at(5), [("a".to_owned(), &b"1"[..]), ("b".to_owned(), &b"22"[..])]).unwrap();
         assert_eq!(names(&session.path), ["a.xplane.pb", "b.xplane.pb"]);
         assert_eq!(names(&logdir.path().join("plugins/profile")), ["1970_01_01_00_00_05"]);
         assert_eq!(session.bytes(), 3);

@@ -3,7 +3,7 @@
 //! waits for the loop to settle, [`every`] keeps watching, [`words`] says what went wrong.
 
 mod every;
-mod quantity;
+pub(super) mod quantity;
 mod steady;
 mod take;
 mod watch;
@@ -93,7 +93,10 @@ impl CaptureArgs {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         if self.duration.as_millis() == 0 {
             let what = Problem::new(Exit::Usage, "--duration is less than a millisecond");
-            return Err(what.then("nothing can be recorded in that").then("give for example --duration 2s").into());
+            return Err(what
+                .then("nothing can be recorded in that")
+                .then("give for example --duration 2s")
+                .into());
         }
         let recorder = Recorder::new(leave)?;
         let form = self.form.form();
@@ -125,11 +128,7 @@ impl CaptureArgs {
             wait: self.wait,
             timeout: self.timeout,
             max_bytes: self.max_size,
-            levels: Levels {
-                host: self.host_level,
-                device: self.device_level,
-                python: self.python_level,
-            },
+            levels: Levels { host: self.host_level, device: self.device_level, python: self.python_level },
         }
     }
 

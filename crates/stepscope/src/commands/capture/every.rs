@@ -71,7 +71,9 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
 fn add(taker: &Taker<'_>, keep: &mut Keep, session: Session) {
     if let Err(error) = keep.add(session) {
         let problem = Problem::new(Exit::Nothing, "an old session of this run could not be removed");
-        taker.terminal.report(&problem.then(error.to_string()).then("remove it by hand to keep to the budget"));
+        taker
+            .terminal
+            .report(&problem.then(error.to_string()).then("remove it by hand to keep to the budget"));
     }
 }
 

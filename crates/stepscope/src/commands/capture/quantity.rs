@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Reads a length of time.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(in crate::commands) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "give a number with a unit, such as 500ms, 2s, 10m or 1h".to_owned();
     let (number, unit) = parts(text).ok_or_else(wrong)?;
     let seconds = match unit {

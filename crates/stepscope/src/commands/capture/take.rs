@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stepscope_capture::grpc::{Address, CaptureError, Levels, Options, Place, Recorded, Recorder, Recording, Session};
+use stepscope_capture::grpc::{
+    Address, CaptureError, Levels, Options, Place, Recorded, Recorder, Recording, Session,
+};
 use stepscope_render::capture as render;
 use stepscope_render::report::Report;
 use stepscope_session::report::{judge, look};
@@ -125,7 +127,11 @@ impl Taker<'_> {
     }
 
     fn remark_on(&self, session: &Session, report: &Report) {
-        self.terminal.remark(&render::what_came(&session.path.display().to_string(), session.bytes(), report));
+        self.terminal.remark(&render::what_came(
+            &session.path.display().to_string(),
+            session.bytes(),
+            report,
+        ));
         for remark in render::what_to_change(report, self.duration.as_secs_f64() * 1e3) {
             self.terminal.remark(&remark);
         }

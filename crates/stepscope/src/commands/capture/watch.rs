@@ -52,7 +52,8 @@ pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
             }
         }
         said.doing.insert(address.clone(), doing(&event, began.elapsed()));
-        let all: Vec<String> = said.doing.iter().map(|(address, doing)| format!("{address} {doing}")).collect();
+        let all: Vec<String> =
+            said.doing.iter().map(|(address, doing)| format!("{address} {doing}")).collect();
         bar.set_message(all.join(", "));
     };
     (shown, Arc::new(watch))
@@ -61,9 +62,15 @@ pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
 fn doing(event: &Event<'_>, elapsed: Duration) -> String {
     match event {
         Event::Retrying { error, .. } => words::reason(error).to_owned(),
-        Event::Recording { starts_in, lasts } if starts_in.is_zero() => format!("records {}", words::spelled(*lasts)),
-        Event::Recording { starts_in, lasts } => format!("records {} in {}", words::spelled(*lasts), words::spelled(*starts_in)),
-        Event::Received { bytes: size } => format!("sent {} after {}", bytes(*size as f64), duration_ms(elapsed.as_secs_f64() * 1e3)),
+        Event::Recording { starts_in, lasts } if starts_in.is_zero() => {
+            format!("records {}", words::spelled(*lasts))
+        }
+        Event::Recording { starts_in, lasts } => {
+            format!("records {} in {}", words::spelled(*lasts), words::spelled(*starts_in))
+        }
+        Event::Received { bytes: size } => {
+            format!("sent {} after {}", bytes(*size as f64), duration_ms(elapsed.as_secs_f64() * 1e3))
+        }
         Event::Failed => "failed".to_owned(),
     }
 }
