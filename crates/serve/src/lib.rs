@@ -15,6 +15,8 @@ mod query;
 mod routes;
 mod server;
 mod store;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 pub use server::{DEFAULT_PORT, Options, Server};

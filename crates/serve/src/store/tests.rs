@@ -1,1 +1,214 @@
+//! Sessions come, change, are let go and go; whoever asks meanwhile is told the truth.
 
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use stepscope_testkit::chrome::{ChromeEvent, ChromeTrace};
+use tempfile::TempDir;
+
+use super::found;
+use super::{Limits, Opened, Source, State, Store};
+use crate::error::Refusal;
+
+fn write(folder: &Path, name: &str, events: usize) {
+    let mut trace = ChromeTrace::new();
+    for number in 0..events {
+        trace = trace.event(&ChromeEvent::slice("op", "cpu_op", 1, 1, &number.to_string(), "0.5"));
+    }
+    fs::write(folder.join(name), trace.text()).unwrap();
+}
+
+/// A store over a folder with these files, each a session.
+fn store(files: &[&str], limits: Limits) -> (TempDir, Arc<Store>) {
+    let folder = TempDir::new().unwrap();
+    files.iter().for_each(|name| write(folder.path(), name, 10));
+    let store = Store::find(Source::Paths(vec![folder.path().to_owned()]), limits).unwrap();
+    (folder, store)
+}
+
+const PLENTY: Limits = Limits { sessions: 9, bytes: u64::MAX };
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
+}
+
+/// Asks until the session is there or cannot be.
+async fn opened(store: &Arc<Store>, id: usize, fresh: bool) -> Result<Arc<Opened>, Refusal> {
+    loop {
+        match store.open(id, fresh).await {
+            Err(Refusal::Loading(_)) => {}
+            other => return other,
+        }
+    }
+}
+
+fn id_of(store: &Store, name: &str) -> usize {
+    let list = store.list();
+    let sessions = list["sessions"].as_array().unwrap();
+    let session =
+        sessions.iter().find(|session| session["name"] == name).unwrap_or_else(|| panic!("{name} in {list}"));
+    session["id"].as_u64().unwrap() as usize
+}
+
+fn look_again(store: &Store) {
+    let found = found::all(&store.source).unwrap();
+    store.shelf().take(found);
+}
+
+fn states(store: &Store) -> Vec<&'static str> {
+    let name = |state: &State| match state {
+        State::Unopened => "unopened",
+        State::Loading(_) => "loading",
+        State::Ready(_) => "ready",
+        State::Failed(..) => "failed",
+    };
+    store.shelf().entries.iter().map(|entry| name(&entry.state)).collect()
+}
+
+#[test]
+fn whoever_asks_while_a_session_is_opened_hears_how_far_it_is() {
+    let (_folder, store) = store(&["a.json"], PLENTY);
+    run(async {
+        let turn = store.reading.lock().unwrap();
+        let refusal = store.open(0, true).await.unwrap_err();
+        assert_eq!(refusal.status(), StatusCode::ACCEPTED);
+        let body = refusal.body();
+        assert_eq!((&body["loading"]["stage"], &body["loading"]["hosts"]), (&"queued".into(), &1.into()));
+        assert!(body["loading"]["total_bytes"].as_u64().unwrap() > 0);
+        drop(turn);
+        let opened = opened(&store, 0, true).await.unwrap();
+        assert_eq!(opened.model.trace(0).events(), 10);
+    });
+}
+
+#[test]
+fn those_looked_at_longest_ago_are_let_go_and_come_back() {
+    let (_folder, store) = store(&["a.json", "b.json", "c.json"], Limits { sessions: 2, ..PLENTY });
+    run(async {
+        let [a, b, c] = ["a.json", "b.json", "c.json"].map(|name| id_of(&store, name));
+        for id in [a, b, a, c] {
+            opened(&store, id, true).await.unwrap();
+        }
+        let mut now = ["", "", ""];
+        (now[a], now[b], now[c]) = ("ready", "unopened", "ready");
+        assert_eq!(states(&store), now);
+        opened(&store, b, true).await.unwrap();
+        assert_eq!(states(&store)[a], "unopened");
+    });
+}
+
+#[test]
+fn memory_is_bounded_and_the_one_in_use_stays() {
+    let (_folder, store) = store(&["a.json", "b.json"], Limits { bytes: 1, ..PLENTY });
+    run(async {
+        let first = opened(&store, 0, true).await.unwrap();
+        assert_eq!(states(&store), ["ready", "unopened"]);
+        opened(&store, 1, true).await.unwrap();
+        assert_eq!(states(&store), ["unopened", "ready"]);
+        assert_eq!(first.model.trace(0).events(), 10, "who still holds it can still look at it");
+        // A comparison works although both never fit.
+        for _ in 0..20 {
+            if let (Ok(_), Ok(_)) = (store.run(0).await, store.run(1).await) {
+                return;
+            }
+        }
+        panic!("a comparison opens its sides in turn for ever");
+    });
+}
+
+#[test]
+fn new_sessions_appear_and_vanished_ones_go() {
+    let (folder, store) = store(&["a.json", "gone.json"], PLENTY);
+    run(async {
+        let (a, gone) = (id_of(&store, "a.json"), id_of(&store, "gone.json"));
+        opened(&store, a, true).await.unwrap();
+        fs::remove_file(folder.path().join("a.json")).unwrap();
+        fs::remove_file(folder.path().join("gone.json")).unwrap();
+        write(folder.path(), "z.json", 3);
+        look_again(&store);
+        assert_eq!(store.len(), 2);
+        let z = id_of(&store, "z.json");
+        assert!(store.list()["sessions"][0]["appeared"].as_bool().unwrap());
+        assert!(opened(&store, z, true).await.is_ok());
+        assert!(opened(&store, a, true).await.is_ok(), "open before its file was deleted");
+        assert!(matches!(opened(&store, gone, true).await, Err(Refusal::Missing(_))));
+    });
+}
+
+#[test]
+fn a_file_that_grew_is_read_again_by_who_comes_anew_and_by_nobody_else() {
+    let (folder, store) = store(&["a.json"], PLENTY);
+    run(async {
+        opened(&store, 0, true).await.unwrap();
+        write(folder.path(), "a.json", 25);
+        look_again(&store);
+        assert_eq!(opened(&store, 0, false).await.unwrap().model.trace(0).events(), 10);
+        assert_eq!(opened(&store, 0, true).await.unwrap().model.trace(0).events(), 25);
+        assert_eq!(store.len(), 1);
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_why_and_can_be_mended() {
+    let (folder, store) = store(&["a.json"], PLENTY);
+    run(async {
+        fs::remove_file(folder.path().join("a.json")).unwrap();
+        let refusal = opened(&store, 0, true).await.unwrap_err();
+        assert_eq!(refusal.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        let body = refusal.body();
+        for part in ["what", "found", "todo"] {
+            assert!(!body["error"][part].as_str().unwrap().is_empty(), "{body}");
+        }
+        write(folder.path(), "a.json", 4);
+        look_again(&store);
+        assert_eq!(opened(&store, 0, true).await.unwrap().model.trace(0).events(), 4);
+    });
+}
+
+#[test]
+fn an_answer_that_panics_fails_alone_and_every_time() {
+    let (_folder, store) = store(&["a.json"], PLENTY);
+    run(async {
+        let opened = opened(&store, 0, true).await.unwrap();
+        for _ in 0..2 {
+            let broken = opened.answer("broken", |_| panic!("meant to"));
+            assert_eq!(broken.unwrap_err().status(), StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let mut times = 0;
+        for _ in 0..2 {
+            let fine = opened.answer("fine", |_| {
+                times += 1;
+                Ok(b"yes".to_vec())
+            });
+            assert_eq!(&fine.unwrap()[..], b"yes");
+        }
+        assert_eq!(times, 1, "worked out once");
+    });
+}
+
+#[test]
+fn several_paths_are_several_places_and_a_missing_one_is_an_error() {
+    let (one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    write(one.path(), "run.json", 5);
+    write(two.path(), "run.json", 6);
+    let paths = vec![one.path().to_owned(), two.path().to_owned(), one.path().join("run.json")];
+    let store = Store::find(Source::Paths(paths), PLENTY).unwrap();
+    assert_eq!(store.len(), 2, "the file named twice is there once");
+    let list = store.list();
+    let names: Vec<&str> =
+        list["sessions"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert!(names.iter().all(|name| name.ends_with("run.json")) && names[0] != names[1], "{names:?}");
+    let missing = Store::find(Source::Paths(vec![one.path().join("nowhere")]), PLENTY).unwrap_err();
+    assert!(missing.to_string().contains("nowhere"));
+}
+
+#[test]
+fn a_folder_without_profiles_is_watched_all_the_same() {
+    let (folder, store) = store(&[], PLENTY);
+    assert_eq!(store.list()["current"], serde_json::Value::Null);
+    write(folder.path(), "first.json", 2);
+    look_again(&store);
+    assert_eq!((store.len(), &store.list()["current"]), (1, &0.into()));
+}

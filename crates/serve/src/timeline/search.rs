@@ -4,12 +4,15 @@
 use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
+use stepscope_trace::KindId;
 
 use super::event::hit;
 use super::model::{Model, TrackEntry};
 
 /// Pieces of the session that hits are counted in.
 const PIECES: usize = 1024;
+/// Events of a track that one core looks through at a time.
+const CHUNK: usize = 1 << 18;
 /// A pattern that needs more than this much memory is refused.
 const MOST_PATTERN: usize = 1 << 20;
 
@@ -42,7 +45,7 @@ impl Found {
         let mut names = vec![false; model.names()];
         for (host, wanted) in wanted.iter().enumerate() {
             for (kind, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
-                let (name, _) = model.host(host).look_of(stepscope_trace::KindId::from_index(kind));
+                let (name, _) = model.host(host).look_of(KindId::from_index(kind));
                 if let Some(seen) = names.get_mut(name as usize) {
                     *seen = true;
                 }
@@ -129,19 +132,27 @@ fn kinds(model: &Model, host: usize, pattern: &Regex) -> Vec<bool> {
     trace.kinds().par_iter().map(matches).collect()
 }
 
+/// The events of a track whose kind is wanted, ascending, and how many begin in each piece of the session.
 fn on_track(model: &Model, entry: &TrackEntry, wanted: &[bool]) -> (Vec<u32>, Vec<u32>) {
     let track = entry.track(model);
+    let is_wanted = |kind: &KindId| wanted.get(kind.index()).copied().unwrap_or(false);
+    let in_chunk = |(number, kinds): (usize, &[KindId])| {
+        let first = u32::try_from(number * CHUNK).unwrap_or(u32::MAX);
+        let matching = (first..).zip(kinds).filter(|(_, kind)| is_wanted(kind));
+        matching.map(|(index, _)| index).collect::<Vec<u32>>()
+    };
+    let chunks: Vec<Vec<u32>> = track.kinds().par_chunks(CHUNK).enumerate().map(in_chunk).collect();
+    let events = chunks.concat();
+    // Hits are in time order: where a piece begins among them is found by bisection.
     let shift = model.host(entry.host).shift;
-    let mut density = vec![0_u32; PIECES];
-    let piece = (model.end / PIECES as i64 + 1).max(1);
-    let is_wanted = |kind: &stepscope_trace::KindId| wanted.get(kind.index()).copied().unwrap_or(false);
-    let matching = track.kinds().iter().enumerate().filter(|(_, kind)| is_wanted(kind));
-    let events = matching.map(|(index, _)| {
-        let at = (track.start(index) + shift).ps().max(0) / piece;
-        if let Some(count) = density.get_mut(at as usize) {
-            *count += 1;
-        }
-        u32::try_from(index).unwrap_or(u32::MAX)
-    });
-    (events.collect(), density)
+    let begun = |piece: usize| {
+        let edge = i128::from(model.end) * piece as i128 / PIECES as i128;
+        let edge = i64::try_from(edge).unwrap_or(i64::MAX);
+        events.partition_point(|&event| (track.start(event as usize) + shift).ps() < edge)
+    };
+    let mut edges: Vec<usize> = (0..PIECES).map(begun).collect();
+    edges.push(events.len());
+    let density = edges.windows(2).map(|edge| u32::try_from(edge[1] - edge[0]).unwrap_or(u32::MAX));
+    let density = density.collect();
+    (events, density)
 }
