@@ -56,7 +56,8 @@ fn write_histogram(bins: &[Bin], style: Style, out: &mut dyn Write) -> io::Resul
     let (width, counts) = (width.unwrap_or(0), thousands(most).len());
     for (bin, (from, to)) in bins.iter().zip(&edges) {
         let bar = bar(bin.count as f64 / most as f64 * BAR as f64);
-        let share = if bin.count == 0 { String::new() } else { percent(bin.count as f64 / all.max(1) as f64) };
+        let share =
+            if bin.count == 0 { String::new() } else { percent(bin.count as f64 / all.max(1) as f64) };
         let line = format!("{from:>width$} – {to:>width$}  {:>counts$} {share:>8} ", thousands(bin.count));
         writeln!(out, "{line} {}", style.cyan(&bar).trim_end())?;
     }

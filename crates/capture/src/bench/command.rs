@@ -102,7 +102,8 @@ pub fn measure(plan: &Plan, stop: &Stop, told: &dyn Fn(usize)) -> Result<Outcome
 }
 
 fn run_once(command: &[OsString], show: bool, stop: &Stop) -> Result<Run, BenchError> {
-    let (program, args) = command.split_first().ok_or_else(|| start_error("", std::io::ErrorKind::NotFound))?;
+    let (program, args) =
+        command.split_first().ok_or_else(|| start_error("", std::io::ErrorKind::NotFound))?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null());
     if !show {
@@ -110,10 +111,9 @@ fn run_once(command: &[OsString], show: bool, stop: &Stop) -> Result<Run, BenchE
     }
     let floor = own_peak();
     let begun = Instant::now();
-    let mut child = command.spawn().map_err(|source| BenchError::Start {
-        program: program.to_string_lossy().into_owned(),
-        source,
-    })?;
+    let mut child = command
+        .spawn()
+        .map_err(|source| BenchError::Start { program: program.to_string_lossy().into_owned(), source })?;
     stop.set_child(pid(&child));
     let errors = child.stderr.take().map(keep_end);
     let used = child.wait4();
@@ -228,7 +228,8 @@ mod tests {
                 wish.now();
             }
         };
-        let outcome = measure(&plan(vec![shell("if [ -e /nowhere ]; then sleep 60; fi")]), &stop, &told).unwrap();
+        let outcome =
+            measure(&plan(vec![shell("if [ -e /nowhere ]; then sleep 60; fi")]), &stop, &told).unwrap();
         assert!(outcome.stopped);
         assert_eq!(outcome.runs[0].len(), 1);
         assert!(begun.elapsed() < Duration::from_secs(30));

@@ -80,17 +80,18 @@ pub struct Outcome {
 }
 
 enum Event {
-    Line { at: Instant, text: String, bunched: bool, by_pipe: bool },
+    Line {
+        at: Instant,
+        text: String,
+        bunched: bool,
+        by_pipe: bool,
+    },
     /// One of the two ways has come to its end.
     Closed,
 }
 
 /// Runs the program to its end, or to the plan's. `read` tells whether a line on standard output is a batch.
-pub fn measure(
-    plan: &Plan,
-    read: &dyn Fn(&str) -> Option<Line>,
-    stop: &Stop,
-) -> Result<Outcome, BenchError> {
+pub fn measure(plan: &Plan, read: &dyn Fn(&str) -> Option<Line>, stop: &Stop) -> Result<Outcome, BenchError> {
     let pipe = NamedPipe::new()?;
     let begun = Instant::now();
     let mut child = start(plan, &pipe.path)?;
@@ -175,7 +176,13 @@ pub fn leading_number(line: &str) -> Option<u64> {
 }
 
 /// Takes lines until the program or the plan ends; `true` where the program is still to be ended.
-fn collect(plan: &Plan, events: &mpsc::Receiver<Event>, child: &Child, taken: &mut Taken<'_>, stop: &Stop) -> bool {
+fn collect(
+    plan: &Plan,
+    events: &mpsc::Receiver<Event>,
+    child: &Child,
+    taken: &mut Taken<'_>,
+    stop: &Stop,
+) -> bool {
     loop {
         let enough = plan.batches.is_some_and(|most| taken.batches.len() as u64 >= most);
         let over = plan.duration.is_some_and(|longest| taken.begun.elapsed() >= longest);
@@ -313,8 +320,10 @@ mod tests {
 
     #[test]
     fn the_pipe_goes_before_standard_output() {
-        let outcome =
-            measured("echo hello; for i in 1 2 3 4; do echo 8; done > $STEPSCOPE_BATCHES; echo bye", |plan| plan);
+        let outcome = measured(
+            "echo hello; for i in 1 2 3 4; do echo 8; done > $STEPSCOPE_BATCHES; echo bye",
+            |plan| plan,
+        );
         assert_eq!(outcome.batches.len(), 4);
         assert!(outcome.by_pipe);
         assert_eq!(outcome.other_lines, 2);
@@ -327,8 +336,7 @@ mod tests {
         assert_eq!((outcome.batches.len(), outcome.end), (50, None));
         // One that does not want to.
         let stubborn = "trap '' TERM; while true; do sleep 0.01; echo 1; done";
-        let outcome =
-            measured(stubborn, |plan| Plan { duration: Some(Duration::from_millis(200)), ..plan });
+        let outcome = measured(stubborn, |plan| Plan { duration: Some(Duration::from_millis(200)), ..plan });
         assert!(!outcome.batches.is_empty() && outcome.end.is_none());
     }
 

@@ -38,15 +38,7 @@ impl Default for Recorder {
 
 impl Recorder {
     fn with_limit(limit: usize) -> Self {
-        Recorder {
-            exact: Vec::new(),
-            buckets: Vec::new(),
-            limit,
-            count: 0,
-            sum: 0,
-            least: u64::MAX,
-            most: 0,
-        }
+        Recorder { exact: Vec::new(), buckets: Vec::new(), limit, count: 0, sum: 0, least: u64::MAX, most: 0 }
     }
 
     /// Takes one value.
@@ -240,7 +232,8 @@ mod tests {
     #[test]
     fn every_value_falls_into_a_bucket_around_it() {
         for bits in 0..64 {
-            for ns in [1_u64 << bits, (1 << bits) + 1, (1_u64 << bits).wrapping_mul(3) / 2, u64::MAX >> bits] {
+            for ns in [1_u64 << bits, (1 << bits) + 1, (1_u64 << bits).wrapping_mul(3) / 2, u64::MAX >> bits]
+            {
                 let middle = middle_of(bucket_of(ns));
                 assert!(bucket_of(ns) < BUCKETS);
                 assert!((middle as f64 / ns as f64 - 1.0).abs() < 0.008, "{ns} became {middle}");
@@ -250,7 +243,10 @@ mod tests {
 
     #[test]
     fn few_values_carry_no_high_percentile() {
-        assert_eq!((needed_for(0.5), needed_for(0.9), needed_for(0.99), needed_for(0.999)), (5, 29, 299, 2995));
+        assert_eq!(
+            (needed_for(0.5), needed_for(0.9), needed_for(0.99), needed_for(0.999)),
+            (5, 29, 299, 2995)
+        );
         let few = filled(usize::MAX, 1..=298);
         assert_eq!(few.percentile(0.99), None);
         assert_eq!(few.percentile(0.9), Some(Duration::from_nanos(269)));

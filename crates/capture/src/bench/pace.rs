@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn a_slow_beginning_is_set_apart() {
-        let pace = pace(&batches((0..100).map(|i| if i < 12 { 30_000 } else { 2_000 + i % 3 * 100 }))).unwrap();
+        let pace =
+            pace(&batches((0..100).map(|i| if i < 12 { 30_000 } else { 2_000 + i % 3 * 100 }))).unwrap();
         assert_eq!((pace.warmup, pace.settled), (12, true));
         assert!((pace.per_second - 476.0).abs() < 2.0, "{}", pace.per_second);
         assert!((pace.examples_per_second.unwrap() / pace.per_second - 32.0).abs() < 1e-9);
@@ -122,7 +123,8 @@ mod tests {
 
     #[test]
     fn stalls_count_and_do_not_pass_for_a_warm_up() {
-        let pace = pace(&batches((0..200).map(|i| if i == 60 || i == 150 { 102_000 } else { 2_000 }))).unwrap();
+        let pace =
+            pace(&batches((0..200).map(|i| if i == 60 || i == 150 { 102_000 } else { 2_000 }))).unwrap();
         assert_eq!((pace.warmup, pace.stalls), (0, 2));
         assert_eq!(pace.stalled, Duration::from_millis(200));
     }

@@ -113,7 +113,9 @@ pub fn write_text(commands: &Commands, style: Style, out: &mut dyn Write) -> io:
         }
         writeln!(out)?;
     }
-    write_rows(&Table { headline: None, ..table(commands) }, style, out)
+    let mut rows = table(commands);
+    rows.headline = None;
+    write_rows(&rows, style, out)
 }
 
 /// The answer in one line.
@@ -140,8 +142,12 @@ fn compared_headline(compared: &Compared) -> String {
     };
     let range = range(&ratio);
     match compared.verdict {
-        Verdict::Slower => format!("B is slower: it takes {} longer than A{range}", percent(ratio.value - 1.0)),
-        Verdict::Faster => format!("B is faster: it takes {} less time than A{range}", percent(1.0 - ratio.value)),
+        Verdict::Slower => {
+            format!("B is slower: it takes {} longer than A{range}", percent(ratio.value - 1.0))
+        }
+        Verdict::Faster => {
+            format!("B is faster: it takes {} less time than A{range}", percent(1.0 - ratio.value))
+        }
         Verdict::Same => format!("no difference: B takes {} of the time of A{range}", percent(ratio.value)),
         Verdict::Unclear | Verdict::NotComparable => {
             format!("too noisy to say: B takes {} of the time of A{range}", percent(ratio.value))
@@ -158,7 +164,8 @@ fn failures(commands: &Commands) -> String {
         kinds.sort();
         kinds.dedup();
         let of = if several { format!(" of {}", name(place)) } else { String::new() };
-        (failed > 0).then(|| format!("{failed} of {} runs{of} failed ({})", side.runs.len(), kinds.join(", ")))
+        (failed > 0)
+            .then(|| format!("{failed} of {} runs{of} failed ({})", side.runs.len(), kinds.join(", ")))
     });
     sides.collect::<Vec<_>>().join("; ")
 }
@@ -252,7 +259,9 @@ fn remarks(commands: &Commands) -> Vec<String> {
             let by = ratio.map_or(String::new(), |ratio| format!("{}; ", change(ratio.value)));
             remarks.push(format!("B over A: {by}rank test {}; both took turns.", rank_test(ranks)));
         }
-        remarks.extend(compared.needed.map(|runs| format!("An answer would need about {runs} runs of each (--runs).")));
+        remarks.extend(
+            compared.needed.map(|runs| format!("An answer would need about {runs} runs of each (--runs).")),
+        );
     }
     if commands.sides.iter().any(|side| side.wall.is_some_and(|wall| wall.outliers > 0)) {
         remarks.push(

@@ -1,13 +1,14 @@
 //! A model server under load, in words, tables and a histogram.
 
-use std::io::{self, Write};
+mod table;
 
-use serde_json::json;
+use std::io::{self, Write};
 
 use super::{Bin, rate, write_histogram, write_rows};
 use crate::format::{UNKNOWN, bytes, duration_ms, percent, plural, printable, short, thousands};
 use crate::style::Style;
-use crate::table::{Cell, Column, Format, Table};
+
+pub use table::table;
 
 /// Figures of one distribution, in milliseconds; what the number of values does not carry is `None`.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -171,7 +172,9 @@ pub fn write_text(infer: &Infer, style: Style, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{}", style.bold(&headline(infer)))?;
     writeln!(out, "{}\n", style.dim(&about(infer)))?;
     let ([step], None) = (&infer.steps[..], infer.swept) else {
-        return write_rows(&Table { headline: None, ..table(infer) }, style, out);
+        let mut rows = table(infer);
+        rows.headline = None;
+        return write_rows(&rows, style, out);
     };
     write_step(step, style, out)?;
     let remarks = remarks(infer);
@@ -209,8 +212,9 @@ fn step_headline(infer: &Infer, step: &Step) -> String {
 }
 
 fn offered(infer: &Infer, step: &Step) -> String {
-    let examples =
-        infer.batch.map_or(String::new(), |batch| format!(", {} examples/s", rate(step.throughput * batch as f64)));
+    let examples = infer
+        .batch
+        .map_or(String::new(), |batch| format!(", {} examples/s", rate(step.throughput * batch as f64)));
     match step.load {
         Load::Open { per_second, .. } if step.throughput >= 0.95 * per_second => {
             format!("{} requests/s{examples}", rate(step.throughput))
@@ -219,7 +223,11 @@ fn offered(infer: &Infer, step: &Step) -> String {
             format!("{} answers/s of {} requests/s{examples}", rate(step.throughput), rate(per_second))
         }
         Load::Closed { clients } => {
-            format!("{} requests/s{examples} with {}", rate(step.throughput), plural(clients, "client", "clients"))
+            format!(
+                "{} requests/s{examples} with {}",
+                rate(step.throughput),
+                plural(clients, "client", "clients")
+            )
         }
     }
 }
@@ -269,17 +277,6 @@ fn broken(broken: Broken) -> &'static str {
     }
 }
 
-fn broken_id(broken: Broken) -> &'static str {
-    match broken {
-        Broken::Failures => "failures",
-        Broken::Throughput => "throughput",
-        Broken::NoGain => "no-gain",
-        Broken::Promise => "promise",
-        Broken::Unknown => "unknown",
-        Broken::Generator => "generator",
-    }
-}
-
 fn about(infer: &Infer) -> String {
     let server = match infer.protocol {
         "tensorflow-serving" => "TensorFlow Serving protocol",
@@ -291,25 +288,36 @@ fn about(infer: &Infer) -> String {
     format!("{}: {server}{batch}; the very first request took {first}", printable(&infer.url))
 }
 
+/// Room for the names of the rows, and for each figure: times of many sizes stand in one row, each in its own unit.
+const WIDTH: usize = 28;
+const CELL: usize = 10;
+
+fn cells(texts: [String; 7]) -> String {
+    texts.iter().map(|text| format!("{text:>CELL$}")).collect()
+}
+
 fn write_step(step: &Step, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let columns = ["", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
-    let columns = columns.map(|title| Column::new(title, title, if title.is_empty() { Format::Text } else { Format::Ms }));
-    let mut times = Table::new("bench", columns.to_vec());
-    let rows = match step.load {
-        Load::Open { .. } => {
-            vec![("latency, from when due", Some(&step.latency)), ("service time, from when sent", Some(&step.service))]
-        }
-        Load::Closed { .. } => vec![("latency, from when sent", Some(&step.latency))],
-    };
-    let lateness = ("lateness of this generator", step.lateness.as_ref());
-    for (name, figures) in rows.into_iter().chain([lateness]) {
+    writeln!(
+        out,
+        "{:<WIDTH$}{}",
+        "",
+        cells(["p50", "p90", "p95", "p99", "p99.9", "max", "mean"].map(str::to_owned))
+    )?;
+    let open = matches!(step.load, Load::Open { .. });
+    let rows = [
+        (if open { "latency, from when due" } else { "latency, from when sent" }, Some(&step.latency)),
+        ("service time, from when sent", Some(&step.service).filter(|_| open)),
+        ("lateness of this generator", step.lateness.as_ref()),
+    ];
+    for (name, figures) in rows {
         let Some(it) = figures else { continue };
-        times.push(
-            std::iter::once(name.into())
-                .chain([it.p50, it.p90, it.p95, it.p99, it.p999, it.max, it.mean].map(Cell::from)),
-        );
+        let values = [it.p50, it.p90, it.p95, it.p99, it.p999, it.max, it.mean];
+        writeln!(
+            out,
+            "{name:<WIDTH$}{}",
+            cells(values.map(|ms| ms.map_or(UNKNOWN.to_owned(), duration_ms)))
+        )?;
     }
-    write_rows(&times, style, out)?;
     writeln!(out)?;
     write_histogram(&step.histogram, style, out)?;
     writeln!(out, "\n{}", amounts(step))?;
@@ -322,7 +330,8 @@ fn write_step(step: &Step, style: Style, out: &mut dyn Write) -> io::Result<()> 
 /// How much was sent and received, over how many connections.
 fn amounts(step: &Step) -> String {
     let requests = plural(step.requests, "request", "requests");
-    let warmup = if step.warmup > 0 { format!(" after {} to warm up", thousands(step.warmup)) } else { String::new() };
+    let warmup =
+        if step.warmup > 0 { format!(" after {} to warm up", thousands(step.warmup)) } else { String::new() };
     let connections = match step.connections {
         0 => "over connections that were open already".to_owned(),
         opened => format!("over {}", plural(opened, "new connection", "new connections")),
@@ -365,7 +374,8 @@ fn remarks(infer: &Infer) -> Vec<String> {
             ),
         );
     }
-    let timed_out = |step: &Step| step.failures.iter().any(|it| matches!(it.id.as_str(), "timeout" | "unfinished"));
+    let timed_out =
+        |step: &Step| step.failures.iter().any(|it| matches!(it.id.as_str(), "timeout" | "unfinished"));
     say(
         any(&timed_out),
         format!(
@@ -399,136 +409,10 @@ fn remarks(infer: &Infer) -> Vec<String> {
     let waited: u64 = infer.steps.iter().map(|step| step.waited).sum();
     say(
         waited > 0 && !closed,
-        format!("{} found all connections in use and waited for one (--connections).", plural(waited, "request", "requests")),
+        format!(
+            "{} found all connections in use and waited for one (--connections).",
+            plural(waited, "request", "requests")
+        ),
     );
     remarks
-}
-
-/// One row a measurement.
-pub fn table(infer: &Infer) -> Table {
-    let mut table = Table::new("bench", columns(infer));
-    table.headline = Some(headline(infer));
-    for step in &infer.steps {
-        table.push(row(infer, step));
-    }
-    members(infer, &mut table);
-    table
-}
-
-fn columns(infer: &Infer) -> Vec<Column> {
-    let open = infer.steps.iter().any(|step| matches!(step.load, Load::Open { .. }));
-    let mut columns = vec![
-        Column::new("rate", "asked/s", Format::Short),
-        Column::new("clients", "clients", Format::Count),
-        Column::new("throughput", "answers/s", Format::Short),
-        Column::new("examples_per_s", "examples/s", Format::Short).optional(),
-        Column::new("p50_ms", "p50", Format::Ms),
-        Column::new("p90_ms", "p90", Format::Ms).optional(),
-        Column::new("p95_ms", "p95", Format::Ms).optional(),
-        Column::new("p99_ms", "p99", Format::Ms),
-        Column::new("p999_ms", "p99.9", Format::Ms).optional(),
-        Column::new("max_ms", "max", Format::Ms),
-        Column::new("failed_fraction", "failed", Format::Percent),
-        Column::new("verdict", "", Format::Text).drawn(),
-        Column::new("broken", "broken", Format::Text).hidden(),
-    ];
-    if let Some(other) = columns.get_mut(usize::from(open)) {
-        other.hidden = true;
-    }
-    let more = [
-        ("mean_ms", Format::Ms),
-        ("service_p50_ms", Format::Ms),
-        ("service_p90_ms", Format::Ms),
-        ("service_p95_ms", Format::Ms),
-        ("service_p99_ms", Format::Ms),
-        ("service_p999_ms", Format::Ms),
-        ("service_max_ms", Format::Ms),
-        ("lateness_p50_ms", Format::Ms),
-        ("lateness_p99_ms", Format::Ms),
-        ("lateness_max_ms", Format::Ms),
-        ("generator_late", Format::Text),
-        ("generator_cpus", Format::Short),
-        ("arrivals", Format::Text),
-        ("seconds", Format::Short),
-        ("warmup_requests", Format::Count),
-        ("requests", Format::Count),
-        ("answered", Format::Count),
-        ("errors", Format::Text),
-        ("bytes_in", Format::Bytes),
-        ("bytes_out", Format::Bytes),
-        ("connections", Format::Count),
-        ("waited_for_connection", Format::Count),
-    ];
-    columns.extend(more.map(|(key, format)| Column::new(key, key, format).hidden()));
-    columns
-}
-
-fn row(infer: &Infer, step: &Step) -> Vec<Cell> {
-    let (per_second, arrivals, clients) = match step.load {
-        Load::Open { per_second, poisson } => {
-            (Some(per_second), Some(if poisson { "poisson" } else { "constant" }), None)
-        }
-        Load::Closed { clients } => (None, None, Some(clients)),
-    };
-    let (it, service, late) = (&step.latency, &step.service, step.lateness.unwrap_or_default());
-    let errors = step.failures.iter().map(|it| (it.id.clone(), it.count as f64)).collect();
-    vec![
-        per_second.into(),
-        clients.into(),
-        step.throughput.into(),
-        infer.batch.map(|batch| step.throughput * batch as f64).into(),
-        it.p50.into(),
-        it.p90.into(),
-        it.p95.into(),
-        it.p99.into(),
-        it.p999.into(),
-        it.max.into(),
-        ((step.requests - step.answered) as f64 / step.requests.max(1) as f64).into(),
-        step.broken.map(broken).into(),
-        step.broken.map(broken_id).into(),
-        it.mean.into(),
-        service.p50.into(),
-        service.p90.into(),
-        service.p95.into(),
-        service.p99.into(),
-        service.p999.into(),
-        service.max.into(),
-        late.p50.into(),
-        late.p99.into(),
-        late.max.into(),
-        step.generator_late.into(),
-        step.generator_cpus.into(),
-        arrivals.into(),
-        step.seconds.into(),
-        step.warmup.into(),
-        step.requests.into(),
-        step.answered.into(),
-        Cell::Map(errors),
-        step.bytes_in.into(),
-        step.bytes_out.into(),
-        step.connections.into(),
-        step.waited.into(),
-    ]
-}
-
-fn members(infer: &Infer, table: &mut Table) {
-    table.member("bench", "infer");
-    table.member("url", infer.url.as_str());
-    table.member("protocol", infer.protocol);
-    table.member("batch", infer.batch);
-    table.member("first_request_ms", infer.first_ms);
-    table.member("timeout_ms", infer.timeout_ms);
-    table.member("stopped_early", infer.steps.iter().any(|step| step.stopped));
-    table.member("promise", infer.promise.as_deref());
-    if let Some(swept) = infer.swept {
-        table.member("knee_row", swept.knee);
-        table.member("highest_row", swept.highest);
-    } else if let [step] = &infer.steps[..] {
-        let bins = step.histogram.iter();
-        let bins = bins.map(|bin| json!({"from_ms": bin.from_ms, "to_ms": bin.to_ms, "count": bin.count}));
-        table.member("histogram", bins.collect::<Vec<_>>());
-    }
-    for remark in remarks(infer) {
-        table.note(remark);
-    }
 }

@@ -81,7 +81,11 @@ pub fn headline(input: &Input) -> String {
     match input.step_ms {
         None => format!("{delivers}; a step of {} would keep it just busy", duration_ms(each_ms)),
         Some(step) if each_ms <= step => {
-            format!("{delivers}: enough for a step of {} ({} of its time)", duration_ms(step), percent(each_ms / step))
+            format!(
+                "{delivers}: enough for a step of {} ({} of its time)",
+                duration_ms(step),
+                percent(each_ms / step)
+            )
         }
         Some(step) => format!(
             "{delivers}: too slow for a step of {}, which would wait {} for each batch",
@@ -106,8 +110,10 @@ pub fn write_text(input: &Input, style: Style, out: &mut dyn Write) -> io::Resul
         if steady.warmup > 0 {
             row("warm-up", format!("{}, set apart", plural(steady.warmup, "batch", "batches")))?;
         }
-        let lost = format!("{} ({} of the time)", duration_ms(steady.stalled_ms), percent(steady.stalled_fraction));
-        let stalls = if steady.stalls == 0 { "none".to_owned() } else { format!("{}, {lost}", steady.stalls) };
+        let lost =
+            format!("{} ({} of the time)", duration_ms(steady.stalled_ms), percent(steady.stalled_fraction));
+        let stalls =
+            if steady.stalls == 0 { "none".to_owned() } else { format!("{}, {lost}", steady.stalls) };
         row("stalls", stalls)?;
     }
     let examples = input.examples.map_or(String::new(), |all| format!(", {} examples", thousands(all)));
@@ -183,7 +189,8 @@ pub fn table(input: &Input) -> Table {
         ("command", input.command.as_str().into()),
     ];
     let (keys, cells): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
-    let mut table = Table::new("bench", keys.into_iter().map(|key| Column::new(key, key, Format::Short)).collect());
+    let mut table =
+        Table::new("bench", keys.into_iter().map(|key| Column::new(key, key, Format::Short)).collect());
     table.headline = Some(headline(input));
     table.push(cells);
     table.member("bench", "input");

@@ -89,7 +89,8 @@ impl Watched {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.enable_steady_tick(Duration::from_millis(100));
-            ProgressStyle::with_template("{spinner} {msg} ({elapsed})").map_or(bar.clone(), |style| bar.with_style(style))
+            ProgressStyle::with_template("{spinner} {msg} ({elapsed})")
+                .map_or(bar.clone(), |style| bar.with_style(style))
         });
         Watched(bar)
     }
@@ -118,15 +119,21 @@ fn problem(error: BenchError) -> Failure {
         BenchError::Https => Problem::new(Exit::Usage, "https is not supported")
             .then("encryption would be measured along with the model")
             .then("measure the plain port, e.g. through kubectl port-forward or ssh -L"),
-        BenchError::Header(header) => Problem::new(Exit::Usage, format!("not a header or method: {header:?}"))
-            .then("HTTP does not allow it")
-            .then("give --header 'Name: value'"),
-        BenchError::Resolve { host, source } => Problem::new(Exit::Nothing, format!("no server of the name {host:?}"))
-            .then(source.to_string())
-            .then("check the URL"),
-        BenchError::Start { program, source } => Problem::new(Exit::Nothing, format!("cannot start {program:?}"))
-            .then(source.to_string())
-            .then("check the path; a shell line needs sh -c '…'"),
+        BenchError::Header(header) => {
+            Problem::new(Exit::Usage, format!("not a header or method: {header:?}"))
+                .then("HTTP does not allow it")
+                .then("give --header 'Name: value'")
+        }
+        BenchError::Resolve { host, source } => {
+            Problem::new(Exit::Nothing, format!("no server of the name {host:?}"))
+                .then(source.to_string())
+                .then("check the URL")
+        }
+        BenchError::Start { program, source } => {
+            Problem::new(Exit::Nothing, format!("cannot start {program:?}"))
+                .then(source.to_string())
+                .then("check the path; a shell line needs sh -c '…'")
+        }
         other => Problem::new(Exit::Nothing, "cannot measure").then(other.to_string()),
     };
     Failure::Problem(problem)

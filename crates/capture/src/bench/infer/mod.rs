@@ -147,7 +147,8 @@ impl Client {
         let until = from + plan.duration;
         let until = match plan.load {
             Load::Open { per_second, arrivals } => {
-                let due = Schedule::new(arrivals, per_second).map(|at| start + at).take_while(|at| *at < until);
+                let due =
+                    Schedule::new(arrivals, per_second).map(|at| start + at).take_while(|at| *at < until);
                 dispatch(due, self.runtime.handle(), &shared, done);
                 if stop.is_wished() { Instant::now().min(until) } else { until }
             }
@@ -190,7 +191,12 @@ impl Client {
 
 /// Hands each request to the runtime when it is due. A thread of its own sleeps for it: timers of the runtime are
 /// exact to a millisecond only.
-fn dispatch(due: impl Iterator<Item = Instant> + Send, runtime: &Handle, shared: &Shared, done: mpsc::Sender<()>) {
+fn dispatch(
+    due: impl Iterator<Item = Instant> + Send,
+    runtime: &Handle,
+    shared: &Shared,
+    done: mpsc::Sender<()>,
+) {
     thread::scope(|scope| {
         scope.spawn(|| {
             sleep_exactly();

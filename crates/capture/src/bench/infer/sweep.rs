@@ -74,7 +74,12 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
     let mut steps: Vec<Step> = Vec::new();
     let measure = |load: Load, steps: &mut Vec<Step>| -> Option<Broken> {
         told(load);
-        let outcome = client.run(&Plan { load, ..sweep.first }, stop);
+        let measured = || client.run(&Plan { load, ..sweep.first }, stop);
+        let mut outcome = measured();
+        // A hiccup of this machine says nothing of the server; the same again is no hiccup.
+        if outcome.generator_late() && !stop.is_wished() {
+            outcome = measured();
+        }
         let broken = judge(&outcome, &sweep.promises, steps);
         steps.push(Step { outcome, broken });
         broken
@@ -92,8 +97,9 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
         match broken {
             _ if stop.is_wished() || steps.len() >= MOST_STEPS => return steps,
             None => (good, soft) = (Some(load), 0),
+            Some(Broken::Unknown) => {}
             // A latency can be bad by chance, on a busy machine above all.
-            Some(Broken::Promise | Broken::NoGain | Broken::Unknown) if soft == 0 => soft += 1,
+            Some(Broken::Promise | Broken::NoGain) if soft == 0 => soft += 1,
             Some(_) => break load,
         }
         match next(load) {
@@ -121,7 +127,10 @@ pub fn knee(steps: &[Step]) -> Option<usize> {
     };
     let counts = |step: &Step| !matches!(step.broken, Some(Broken::Failures | Broken::Generator));
     let powers = steps.iter().enumerate().filter(|(_, step)| counts(step));
-    powers.filter_map(|(place, step)| Some((place, power(step)?))).max_by(|a, b| a.1.total_cmp(&b.1)).map(|it| it.0)
+    powers
+        .filter_map(|(place, step)| Some((place, power(step)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|it| it.0)
 }
 
 /// The step with the highest load that is good.
@@ -195,15 +204,14 @@ fn judge(outcome: &Outcome, promises: &[Promise], before: &[Step]) -> Option<Bro
 }
 
 fn kept(outcome: &Outcome, promise: &Promise) -> Option<Broken> {
-    let known = if promise.percentile >= 1.0 {
-        outcome.latency.most()
-    } else {
-        outcome.latency.percentile(promise.percentile)
-    };
+    let most = outcome.latency.most().unwrap_or(Duration::MAX);
+    let known =
+        if promise.percentile >= 1.0 { Some(most) } else { outcome.latency.percentile(promise.percentile) };
     match known {
         Some(latency) if latency <= promise.limit => None,
         Some(_) => Some(Broken::Promise),
-        // Too few to know, and yet one is beyond: it may be either.
+        // Too few to know the percentile: all below the limit is good, a single one beyond it may be either.
+        None if most <= promise.limit => None,
         None => Some(Broken::Unknown),
     }
 }

@@ -69,7 +69,8 @@ impl Outcome {
     /// Was the generator rather than the server the bottleneck? Requests that leave late are counted from when they
     /// were due, so a late generator makes the server look slow.
     pub fn generator_late(&self) -> bool {
-        let (Some(late), Some(latency)) = (self.lateness.percentile(0.9), self.latency.percentile(0.9)) else {
+        let (Some(late), Some(latency)) = (self.lateness.percentile(0.9), self.latency.percentile(0.9))
+        else {
             return false;
         };
         late > LATE && late.as_secs_f64() > LATE_SHARE * latency.as_secs_f64()
@@ -166,8 +167,7 @@ impl Tally {
     }
 
     fn fail(&mut self, fault: Fault) {
-        let failures =
-            self.failures.entry(fault.failure).or_insert(Failures { count: 0, said: fault.said });
+        let failures = self.failures.entry(fault.failure).or_insert(Failures { count: 0, said: fault.said });
         failures.count += 1;
     }
 

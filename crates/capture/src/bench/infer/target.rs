@@ -47,7 +47,9 @@ impl Target {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let path = path.parse::<Uri>().map_err(|_| BenchError::Url(url.to_owned()))?;
         let method = match method {
-            Some(name) => name.to_ascii_uppercase().parse().map_err(|_| BenchError::Header(name.to_owned()))?,
+            Some(name) => {
+                name.to_ascii_uppercase().parse().map_err(|_| BenchError::Header(name.to_owned()))?
+            }
             None if body.is_empty() => Method::GET,
             None => Method::POST,
         };
@@ -158,7 +160,9 @@ mod tests {
         assert_eq!(plain.method, Method::GET);
         assert_eq!(target("http://host", "{}").method, Method::POST);
         assert_eq!(target("http://host", "{}").port, 80);
-        for wrong in ["", "host:80", "localhost/x", "http://", "ftp://host/x", "http://host:99999/", "http://a b/"] {
+        for wrong in
+            ["", "host:80", "localhost/x", "http://", "ftp://host/x", "http://host:99999/", "http://a b/"]
+        {
             assert!(matches!(Target::new(wrong, None, &[], vec![]), Err(BenchError::Url(_))), "{wrong}");
         }
         assert!(matches!(Target::new("https://host/", None, &[], vec![]), Err(BenchError::Https)));

@@ -175,7 +175,8 @@ fn compare(base: &[f64], new: &[f64]) -> render::Compared {
     let (base, new) = (&[base.to_vec()], &[new.to_vec()]);
     let measured = noise::measure(base, new, Statistic::Median, 0.0);
     let ranks = verdict::ranks(base, new);
-    let said = measured.as_ref().map_or(Verdict::Unclear, |it| verdict::verdict(it, ranks.as_ref(), &margins));
+    let said =
+        measured.as_ref().map_or(Verdict::Unclear, |it| verdict::verdict(it, ranks.as_ref(), &margins));
     let runs = base[0].len().min(new[0].len());
     let needed = measured.filter(|_| said == Verdict::Unclear);
     let needed = needed.and_then(|it| verdict::needed(&it, runs, 1, 0.0, &margins).steps);

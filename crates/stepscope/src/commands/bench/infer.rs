@@ -90,7 +90,8 @@ enum ArrivalsArg {
 
 impl InferArgs {
     pub(super) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let target = Target::new(&self.url, self.method.as_deref(), &self.header, self.body()?).map_err(problem)?;
+        let target =
+            Target::new(&self.url, self.method.as_deref(), &self.header, self.body()?).map_err(problem)?;
         let connections = usize::from(self.connections.max(self.concurrency.unwrap_or(1)));
         let client = Client::new(&target, Limits { timeout: self.timeout, connections }).map_err(problem)?;
         let first = first(&client).map_err(|fault| no_answer(&self.url, &fault))?;
@@ -160,7 +161,11 @@ impl InferArgs {
             Protocol::Plain => "http",
         };
         let promise = |it: &Promise| {
-            let which = if it.percentile >= 1.0 { "max".to_owned() } else { format!("p{}", short(it.percentile * 100.0)) };
+            let which = if it.percentile >= 1.0 {
+                "max".to_owned()
+            } else {
+                format!("p{}", short(it.percentile * 100.0))
+            };
             format!("{which}={}", short_time(it.limit))
         };
         let promises: Vec<String> = self.slo.iter().map(promise).collect();
@@ -238,9 +243,11 @@ fn nothing_answered(url: &str, steps: &[Step]) -> Option<Problem> {
         (0, false) => "the time was too short for a request".to_owned(),
         _ => format!("of {requests} requests: {}", kinds.join(", ")),
     };
-    Some(Problem::new(Exit::Nothing, format!("no request to {url} was answered well")).then(found).then(
-        "check the server's log; a lower --rate, a longer --duration or --timeout may help",
-    ))
+    Some(
+        Problem::new(Exit::Nothing, format!("no request to {url} was answered well"))
+            .then(found)
+            .then("check the server's log; a lower --rate, a longer --duration or --timeout may help"),
+    )
 }
 
 fn step(step: &Step) -> render::Step {

@@ -23,7 +23,8 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// The same, more than nothing.
 pub(super) fn some_time(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|it| if it.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(it) })
+    duration(text)
+        .and_then(|it| if it.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(it) })
 }
 
 /// `100`, `0.5`, `100/s`, `30/m`.
@@ -34,7 +35,11 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
         _ => return Err("give requests a second, e.g. 100 or 100/s".to_owned()),
     };
     let rate = number.trim().parse::<f64>().map_err(|_| "not a number".to_owned())? * scale;
-    if rate > 0.0 && rate <= 1e6 { Ok(rate) } else { Err("must be above 0 and at most 1,000,000 a second".to_owned()) }
+    if rate > 0.0 && rate <= 1e6 {
+        Ok(rate)
+    } else {
+        Err("must be above 0 and at most 1,000,000 a second".to_owned())
+    }
 }
 
 /// `p99=50ms`, `max=1s`.
@@ -65,25 +70,26 @@ pub(super) fn words(text: &str) -> Result<Vec<OsString>, String> {
     while let Some(c) = chars.next() {
         match c {
             c if c.is_whitespace() => words.extend(word.take()),
-            '\'' => loop {
-                match chars.next().ok_or("a ' has no end")? {
-                    '\'' => break word.get_or_insert_default(),
-                    c => word.get_or_insert_default().push(c),
-                };
-            },
-            '"' => loop {
-                match chars.next().ok_or("a \" has no end")? {
-                    '"' => break word.get_or_insert_default(),
-                    '\\' => word.get_or_insert_default().push(chars.next().ok_or("nothing behind a \\")?),
-                    c => word.get_or_insert_default().push(c),
-                };
-            },
+            quote @ ('\'' | '"') => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next().ok_or("a quote has no end")? {
+                        c if c == quote => break,
+                        '\\' if quote == '"' => word.push(chars.next().ok_or("nothing behind a \\")?),
+                        c => word.push(c),
+                    }
+                }
+            }
             '\\' => word.get_or_insert_default().push(chars.next().ok_or("nothing behind a \\")?),
             c => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);
-    if words.is_empty() { Err("no command".to_owned()) } else { Ok(words.into_iter().map(OsString::from).collect()) }
+    if words.is_empty() {
+        Err("no command".to_owned())
+    } else {
+        Ok(words.into_iter().map(OsString::from).collect())
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +113,10 @@ mod tests {
     #[test]
     fn a_command_line_is_split_as_a_shell_does() {
         let split = |text: &str| words(text).unwrap();
-        assert_eq!(split(r#" python  a.py --x 'a b' "c \" d" e\ f '' "#), ["python", "a.py", "--x", "a b", "c \" d", "e f", ""]);
+        assert_eq!(
+            split(r#" python  a.py --x 'a b' "c \" d" e\ f '' "#),
+            ["python", "a.py", "--x", "a b", "c \" d", "e f", ""]
+        );
         assert!(words("  ").is_err() && words("'a").is_err() && words("a\\").is_err());
     }
 }
