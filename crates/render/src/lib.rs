@@ -5,6 +5,7 @@
 //!   filtering and cutting to the top rows come from there.
 //! - [`info`] and [`health`]: what is in a recording and what is wrong with it, in words.
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
+//! - [`bench`]: what was measured of servers, commands and input pipelines.
 //! - [`capture`]: what a capture brought.
 //! - [`report`]: the answer, as text, JSON, Markdown and HTML; [`words`] makes sentences of findings.
 //! - [`export`]: the trace itself in other tools' formats.
@@ -12,6 +13,7 @@
 //!
 //! This crate knows nothing of how a number was computed.
 
+pub mod bench;
 pub mod capture;
 pub mod compare;
 pub mod export;
