@@ -4,6 +4,7 @@
 
 mod arrows;
 mod browser;
+mod live;
 mod page;
 mod run;
 
@@ -13,9 +14,10 @@ use std::process::ExitCode;
 use run::{Outcome, cargo};
 
 const USAGE: &str = "\
-cargo xtask check              every check that CI makes: format, lints, tests, arrows, page, fuzzing
+cargo xtask check              every check that CI makes: format, lints, tests, arrows, live captures, page, fuzzing
 cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do the crates depend on each other in the right direction?
+cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (default 10)";
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["page"] => page::check(),
         ["arrows"] => arrows::check(),
+        ["live"] => live::check(),
         ["fuzz"] => fuzz("10"),
         ["fuzz", "--seconds", seconds] => fuzz(seconds),
         _ => Err(format!("wrong usage\n{USAGE}")),
@@ -50,6 +53,7 @@ fn check() -> Outcome {
     arrows::check()?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo("tests", &["test", "--workspace", "--quiet"])?;
+    live::check()?;
     page::check()?;
     fuzz("10")?;
     println!("all checks passed");
