@@ -73,11 +73,6 @@ fn gauge<'t>(trace: &'t Trace, track: &Track) -> Option<&'t str> {
     known.then_some(name)
 }
 
-/// Was any GPU sampled by a monitor?
-pub fn has_gauges(trace: &Trace) -> bool {
-    trace.tracks().iter().any(|track| gauge(trace, track).is_some())
-}
-
 /// The GPUs of one host, or of several merged.
 #[derive(Clone, Debug, Default)]
 pub struct GaugesPartial {
@@ -188,7 +183,7 @@ mod tests {
             ("clocks_throttle_reasons.sw_power_cap", &[0.0, 1.0, 0.0, 0.0]),
             ("clocks_throttle_reasons.gpu_idle", &[1.0, 1.0, 1.0, 1.0]),
         ]);
-        assert!(has_gauges(&trace) && !crate::counters::has_timeline(&trace));
+        assert!(!crate::counters::has_timeline(&trace));
         let gpus = GaugesPartial::of(&trace, "a").finish();
         assert_eq!(gpus.len(), 1);
         assert_eq!(gpus[0].utilisation, Some(Gauged { mean: 0.5, max: 1.0 }));
@@ -200,6 +195,7 @@ mod tests {
 
     #[test]
     fn other_counters_are_no_gauges() {
-        assert!(!has_gauges(&sampled(&[("SM Active [Throughput %]", &[1.0])])));
+        let trace = sampled(&[("SM Active [Throughput %]", &[1.0])]);
+        assert!(GaugesPartial::of(&trace, "a").finish().is_empty());
     }
 }

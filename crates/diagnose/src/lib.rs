@@ -1,7 +1,7 @@
 //! From results to answers: what is wrong with a step, whether a change paid, whether CI should stop.
 //!
 //! [`engine`] runs the [`rules`] over [`facts`] and settles which finding owns what of the step.
-//! [`compare`] puts two sides of runs beside each other, [`gate`] holds them against limits, [`journal`] keeps
+//! [`hints`] says what utilisation alone suggests. [`compare`] puts two sides of runs beside each other, [`gate`] holds them against limits, [`journal`] keeps
 //! a line for each experiment; [`statistics`] is the noise model that all three share. Typed values only:
 //! sentences are made by `stepscope-render`.
 
@@ -11,6 +11,7 @@ pub mod facts;
 pub mod finding;
 pub mod gate;
 pub mod gather;
+pub mod hints;
 pub mod journal;
 pub mod rules;
 pub mod statistics;

@@ -19,6 +19,11 @@ const MAX_DEPTH: usize = 40;
 /// Entries looked at before a search gives up, to keep `stepscope report /` from reading the whole disk.
 const MAX_ENTRIES: usize = 200_000;
 
+/// The file that makes a folder a saved run.
+pub const RUN_FILE: &str = "run.json";
+/// The format of samples that a run took of its hardware.
+const SAMPLES: &str = "stepscope-samples";
+
 /// A file that can be read.
 #[derive(Clone, Debug)]
 pub struct ProfileFile {
@@ -258,7 +263,28 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         };
         groups.entry((folder, together)).or_default().push(file);
     }
-    groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect()
+    let sessions = groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect();
+    with_samples(sessions)
+}
+
+/// The samples of a saved run belong to every profile below its folder: they were taken all the while. Alone they are
+/// a session of their own.
+fn with_samples(sessions: Vec<Session>) -> Vec<Session> {
+    let of_run = |session: &Session| {
+        session.folder.join(RUN_FILE).is_file() && session.files.iter().all(|file| file.format == SAMPLES)
+    };
+    let (samples, mut profiles): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(of_run);
+    let mut alone = Vec::new();
+    for run in samples {
+        let mut below = profiles.iter_mut().filter(|it| it.folder.starts_with(&run.folder)).peekable();
+        if below.peek().is_none() {
+            alone.push(run);
+        } else {
+            below.for_each(|session| session.files.extend(run.files.iter().cloned()));
+        }
+    }
+    profiles.extend(alone);
+    profiles
 }
 
 fn is_session_folder(folder: &Path) -> bool {
@@ -411,6 +437,20 @@ mod tests {
         ]));
         let names: Vec<_> = sessions.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["2026_01_02_13_04_05", "2026_01_02_03_04_05", "notes"]);
+    }
+
+    #[test]
+    fn samples_of_a_saved_run_go_with_the_profiles_below_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(RUN_FILE), "{}").unwrap();
+        let below = |name: &str, format| file(folder.path().join(name).to_str().unwrap(), format);
+        let samples = || below("samples.csv", SAMPLES);
+        let sessions = sessions_of(vec![samples(), below("plugins/profile/a/h.xplane.pb", "xplane")]);
+        assert_eq!(hosts(&sessions), [["h", "samples.csv"]]);
+        assert_eq!(sessions[0].name, "a");
+        assert_eq!(hosts(&sessions_of(vec![samples()])), [["samples.csv"]]);
+        let elsewhere = sessions_of(vec![file("x/samples.csv", SAMPLES), file("x/p/h.xplane.pb", "xplane")]);
+        assert_eq!(elsewhere.len(), 2, "without a run they are just two files");
     }
 
     #[test]

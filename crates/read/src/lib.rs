@@ -14,6 +14,7 @@ mod input;
 mod ncu;
 mod nsys;
 mod progress;
+mod samples;
 mod smi;
 mod xplane;
 
@@ -27,6 +28,7 @@ pub use input::{Bytes, Input};
 pub use ncu::NcuReader;
 pub use nsys::{NsysReader, NsysReportReader};
 pub use progress::Progress;
+pub use samples::SamplesReader;
 pub use smi::SmiReader;
 pub use xplane::XPlaneReader;
 
@@ -44,7 +46,7 @@ pub trait Reader: Sync {
 
 /// Every format that can be read, in the order in which they are tried.
 pub const READERS: &[&dyn Reader] =
-    &[&NsysReader, &NsysReportReader, &NcuReader, &SmiReader, &ChromeReader, &XPlaneReader];
+    &[&NsysReader, &NsysReportReader, &NcuReader, &SamplesReader, &SmiReader, &ChromeReader, &XPlaneReader];
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {

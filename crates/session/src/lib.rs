@@ -9,6 +9,7 @@ pub mod load;
 mod problem;
 pub mod report;
 mod sample;
+mod saved_run;
 pub mod side;
 pub mod views;
 
@@ -16,3 +17,4 @@ pub use find::{Chosen, Wanted, all_sessions};
 pub use load::{Loaded, Looked, Profile};
 pub use problem::{Exit, Problem};
 pub use sample::{SAMPLE_HOST, SAMPLE_NAME, sample};
+pub use saved_run::SavedRun;

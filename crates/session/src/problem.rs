@@ -5,23 +5,31 @@ use std::process::ExitCode;
 
 /// The exit codes of the contract.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Exit {
     /// Done.
-    Done = 0,
+    Done,
     /// The gate failed.
-    GateFailed = 1,
+    GateFailed,
     /// Wrong usage.
-    Usage = 2,
+    Usage,
     /// Nothing readable there.
-    Nothing = 3,
+    Nothing,
     /// Damaged input; what could be read was shown.
-    Damaged = 4,
+    Damaged,
+    /// A command that was run for the user ended with this code, and so do we.
+    OfCommand(u8),
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::GateFailed => 1,
+            Exit::Usage => 2,
+            Exit::Nothing => 3,
+            Exit::Damaged => 4,
+            Exit::OfCommand(code) => code,
+        })
     }
 }
 

@@ -1,21 +1,43 @@
 //! From a profile to a [`Run`]: everything that a comparison wants to know of one recording.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use rayon::prelude::*;
 use stepscope_analyze::Context;
 use stepscope_analyze::input::InputPartial;
 use stepscope_analyze::names::stable_name;
 use stepscope_analyze::ops::{Ops, Where};
+use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
 use stepscope_diagnose::diagnose;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
+use stepscope_read::{Reader as _, SamplesReader};
 use stepscope_trace::{Trace, Value};
 
-use crate::Profile;
+use crate::{Profile, SavedRun};
 
-/// All of one recording.
+/// All of one recording. Where it is a saved run, the steps are those that the run timed, without a profiler to slow
+/// them down; a profile among it says what they were made of.
 pub fn run_of(profile: &Profile, label: &str) -> Run {
+    let mut run = of_traces(profile, label);
+    if let Some(saved) = saved_run(profile) {
+        if !saved.steps_ms.is_empty() {
+            run.steps_ms = saved.steps_ms;
+            run.setting.origin = Some(Origin::Marker);
+        }
+        run.setting.batch_size = saved.batch_size.or(run.setting.batch_size);
+    }
+    run
+}
+
+/// The run that the recording's samples were saved with.
+fn saved_run(profile: &Profile) -> Option<SavedRun> {
+    let samples = profile.hosts.iter().find(|loaded| loaded.format == SamplesReader.format())?;
+    SavedRun::in_folder(Path::new(&samples.path).parent()?)
+}
+
+fn of_traces(profile: &Profile, label: &str) -> Run {
     let partials = profile.hosts.par_iter().map(|loaded| {
         let context = Context::new(&loaded.trace, loaded.host.as_str());
         (vec![HostPartial::of(&context)], InputPartial::of(&context))

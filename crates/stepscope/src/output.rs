@@ -22,7 +22,8 @@ pub(crate) enum Color {
 pub(crate) struct Terminal {
     /// For standard output.
     pub(crate) out: Style,
-    err: Style,
+    /// For standard error.
+    pub(crate) err: Style,
 }
 
 impl Terminal {

@@ -13,7 +13,6 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Trace, Track, TrackKind};
 
-use crate::gauges::has_gauges;
 use crate::kernels::{LaunchConfig, LaunchKeys, Limiter};
 pub use join::Join;
 use metrics::{Figures, Means, Metric, Names};
@@ -25,7 +24,8 @@ const LAUNCH: &str = "ncu_kernel";
 /// of them no timeline is made. A trace without anything counts as one, as an empty one.
 pub fn has_timeline(trace: &Trace) -> bool {
     let launches: u64 = launch_tracks(trace).map(|track| track.len() as u64).sum();
-    trace.events() > launches || (launches == 0 && !has_gauges(trace))
+    let sampled = || trace.tracks().iter().any(|track| !track.samples.values.is_empty());
+    trace.events() > launches || (launches == 0 && !sampled())
 }
 
 /// Tracks whose events are all profiled launches.

@@ -6,6 +6,7 @@
 //! lines    bytes → lines                                   events   event files → scalars
 //! said     a line → what it says of steps                  usage    samples → utilisation
 //! listen   all lines → numbers that go up                  profile  one window over gRPC, once steps are steady
+//!                                                          signals  passed on to the command
 //! series   numbers that go up → how long steps took
 //! steps    the best of all series;  steady: where its steady state begins
 //! ```
@@ -18,6 +19,7 @@ mod pipes;
 mod profile;
 mod said;
 mod series;
+mod signals;
 mod steady;
 mod steps;
 mod usage;
@@ -31,19 +33,19 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::signal::unix::{SignalKind, signal};
 use wait4::{ResUse, Wait4};
 
 pub use profile::{Captured, ProfileRequest};
 pub use series::Observation;
+pub use signals::{ask_to_end, until_asked_to_stop};
 pub use steady::{Level, Steady, median, quantile, steady};
 pub use steps::{Figures, Source, Steps};
 pub use usage::{GpuUsage, Meter, Spread, Usage, Window};
 
 use crate::sample::{CsvWriter, Nvml, Options as SampleOptions, Sampler};
 use listen::{Listener, Stream};
-use pipes::{Channels, follow_size};
+use pipes::Channels;
+use signals::Signals;
 
 /// What to run, and how to watch it.
 #[derive(Clone, Debug)]
@@ -109,7 +111,8 @@ impl Ended {
         }
     }
 
-    fn of(status: ExitStatus) -> Self {
+    /// From what the system says.
+    pub fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Ended::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
             (None, signal) => Ended::Signal(signal.unwrap_or(0)),
@@ -213,86 +216,6 @@ fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
         usage.rss_peak = usage.rss_peak.max(Some(waited.rusage.maxrss));
     }
     usage
-}
-
-/// Signals that are meant for the child.
-struct Signals {
-    streams: Vec<(tokio::signal::unix::Signal, Signal)>,
-    resized: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        let kinds = [
-            (SignalKind::interrupt(), Signal::INT),
-            (SignalKind::terminate(), Signal::TERM),
-            (SignalKind::hangup(), Signal::HUP),
-            (SignalKind::quit(), Signal::QUIT),
-            (SignalKind::user_defined1(), Signal::USR1),
-            (SignalKind::user_defined2(), Signal::USR2),
-        ];
-        let streams = kinds.into_iter().map(|(kind, number)| Ok((signal(kind)?, number)));
-        Ok(Signals {
-            streams: streams.collect::<io::Result<_>>()?,
-            resized: signal(SignalKind::window_change())?,
-        })
-    }
-
-    /// Passes signals on until the child has ended.
-    async fn forward_until(
-        mut self,
-        pid: u32,
-        terminals: &[std::fs::File],
-        mut exited: tokio::sync::oneshot::Receiver<io::Result<ResUse>>,
-    ) -> io::Result<ResUse> {
-        let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        loop {
-            let next = async {
-                let waits = self.streams.iter_mut().map(|(stream, number)| {
-                    Box::pin(async move {
-                        stream.recv().await;
-                        *number
-                    })
-                });
-                first_of(waits.collect()).await
-            };
-            tokio::select! {
-                biased;
-                waited = &mut exited => return waited.map_err(io::Error::other)?,
-                _ = self.resized.recv() => terminals.iter().for_each(|to| follow_size(io::stdout(), to)),
-                number = next => {
-                    // What the keyboard sends goes to the child as well; twice would be once too often.
-                    if let Some(child) = child && !(from_keyboard(number) && in_foreground()) {
-                        // It may have ended just now.
-                        let _ = kill_process(child, number);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The first of several futures to be ready.
-async fn first_of<F: Future + Unpin>(mut futures: Vec<F>) -> F::Output {
-    std::future::poll_fn(|context| {
-        for future in &mut futures {
-            if let std::task::Poll::Ready(output) = std::pin::Pin::new(future).poll(context) {
-                return std::task::Poll::Ready(output);
-            }
-        }
-        std::task::Poll::Pending
-    })
-    .await
-}
-
-fn from_keyboard(number: Signal) -> bool {
-    number == Signal::INT || number == Signal::QUIT
-}
-
-/// Is ours the group of processes that the terminal's keys reach?
-fn in_foreground() -> bool {
-    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
-    rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 /// Samples until told to stop.

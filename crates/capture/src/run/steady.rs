@@ -31,6 +31,8 @@ const SAME: f64 = 0.10;
 /// The steady state must hold for this share of all observations, and for as many.
 const LEAST_SHARE: f64 = 0.4;
 const LEAST: usize = 5;
+/// What is shorter than this share of all observations does not end a steady state.
+const EPISODE: f64 = 0.05;
 /// Longer series are looked at in blocks.
 const MOST_BLOCKS: usize = 512;
 /// Clip beyond so many robust deviations.
@@ -46,6 +48,7 @@ pub fn steady(values: &[f64]) -> Steady {
     let mut cuts = vec![0, blocks.len()];
     split(&clipped(&blocks), &mut cuts);
     cuts.sort_unstable();
+    without_episodes(&blocks, &mut cuts);
     let bounds = cuts.windows(2).filter_map(|pair| match *pair {
         [from, to] if from < to => Some((from * block, (to * block).min(values.len()))),
         _ => None,
@@ -54,6 +57,22 @@ pub fn steady(values: &[f64]) -> Steady {
         .filter_map(|(from, to)| Some(Level { from, to, median: median(values.get(from..to)?)? }))
         .collect();
     Steady { from: begin(values, &levels), levels }
+}
+
+/// What is short is an episode, not a level, and goes to the neighbour that it is more like; only at the beginning is
+/// it a warm-up.
+fn without_episodes(values: &[f64], cuts: &mut Vec<usize>) {
+    let least = LEAST.max((values.len() as f64 * EPISODE) as usize);
+    loop {
+        let length = |place: usize| Some(cuts.get(place + 1)? - cuts.get(place)?);
+        let level = |place: usize| median(values.get(*cuts.get(place)?..*cuts.get(place + 1)?)?);
+        let short = (1..cuts.len()).filter(|&place| length(place).is_some_and(|length| length < least));
+        let Some(place) = short.min_by_key(|&place| length(place)) else { return };
+        let away = |other: usize| Some((level(other)? - level(place)?).abs());
+        // Its own first edge goes, or that of the next.
+        let to_next = away(place + 1).zip(away(place - 1)).is_some_and(|(next, last)| next < last);
+        cuts.remove(if to_next { place + 1 } else { place });
+    }
 }
 
 /// Where the level of the end begins.
@@ -87,12 +106,13 @@ fn split(values: &[f64], cuts: &mut Vec<usize>) {
         let sum = b.0 - a.0;
         (b.1 - a.1 - sum * sum / count.max(1.0)).max(0.0)
     };
-    let differences: Vec<f64> = values
-        .windows(2)
-        .map(|pair| (pair.first().unwrap_or(&0.0) - pair.last().unwrap_or(&0.0)).abs())
-        .collect();
-    // Neighbours differ by noise alone; the median of that is 0.954 standard deviations of a single value.
-    let noise = median(&differences).unwrap_or(0.0) / 0.954;
+    // Neighbours differ by noise alone; the median of that is 0.954 standard deviations of a single value. Steps hang
+    // together, so that those further apart differ by more, without being another level.
+    let differences = |apart: usize| -> Vec<f64> {
+        values.iter().zip(values.iter().skip(apart)).map(|(a, b)| (a - b).abs()).collect()
+    };
+    let apart = |apart| median(&differences(apart)).unwrap_or(0.0) / 0.954;
+    let noise = apart(1).max(apart(5));
     // Values that never differ would make every dust a level.
     let floor = median(values).unwrap_or(0.0).abs() * 0.002;
     let price = PRICE * noise.max(floor).powi(2) * (values.len().max(2) as f64).ln();
@@ -180,6 +200,14 @@ mod tests {
             values[place] = 200.0;
         }
         assert_eq!(steady(&values).from, Some(0));
+    }
+
+    #[test]
+    fn a_short_episode_does_not_end_a_steady_state() {
+        let values = [noisy(10.0, 280, 0.1), noisy(25.0, 9, 0.1), noisy(10.0, 9, 0.1)].concat();
+        assert_eq!(steady(&values).from, Some(0));
+        let values = [noisy(10.0, 280, 0.1), noisy(25.0, 4, 0.1)].concat();
+        assert_eq!(steady(&values).from, Some(0), "nor one at the end");
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn figures(observed: &[Observation]) -> Option<Figures> {
     })
 }
 
-/// Fewer observations than this say nothing.
+/// Figures of the program's own that say something.
 const LEAST: usize = 3;
 /// Tags whose step counts something else.
 const OTHER_TAGS: &[&str] = &["epoch_", "evaluation_", "validation", "val_", "eval"];
@@ -124,7 +124,7 @@ pub(super) fn pick(
         examples: it.examples,
     });
     let candidates: Vec<Candidate> =
-        of_lines.chain(of_events).filter(|it| it.series.observed().len() >= LEAST).collect();
+        of_lines.chain(of_events).filter(|it| !it.series.observed().is_empty()).collect();
     let own_ms =
         listener.this_ms().settled().or_else(|| listener.mean_ms().settled()).or(median(&per_second));
     let Some(best) = best(candidates) else { return said_only(listener, &per_second) };

@@ -1,0 +1,25 @@
+//! What a monitor says at its end: the use of the hardware while it watched, in lines and as `stepscope.monitor.v1`.
+
+use std::io::{self, Write};
+
+use crate::format::{duration_ms, plural, printable};
+use crate::run::{Use, usage_lines, write_use_json};
+use crate::style::Style;
+
+/// Labels take this much.
+const LABEL: usize = 12;
+
+/// Writes the summary for people.
+pub fn write_text(wall_s: f64, usage: &Use, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let watched = format!("{}, {}", duration_ms(wall_s * 1e3), plural(usage.samples, "sample", "samples"));
+    let first = [("watched".to_owned(), watched)];
+    for (label, text) in first.into_iter().chain(usage_lines(usage, None)) {
+        writeln!(out, "{}{}", style.dim(&format!("{label:<LABEL$}")), printable(&text))?;
+    }
+    Ok(())
+}
+
+/// Writes the summary for programs.
+pub fn write_json(wall_s: f64, usage: &Use, out: &mut dyn Write) -> io::Result<()> {
+    write_use_json("stepscope.monitor.v1", wall_s, usage, out)
+}

@@ -1,0 +1,288 @@
+//! The page for people.
+
+use std::io::{self, Write};
+
+use stepscope_diagnose::hints::Hint;
+
+use super::{RunPage, RunSteps, StepSource, usage_lines};
+use crate::format::{decimal, duration_ms, percent, plural, printable, short};
+use crate::style::Style;
+
+/// Lines are at most this long.
+const WIDEST: usize = 100;
+/// Labels take this much.
+const LABEL: usize = 12;
+/// The program's own figure is mentioned where it differs by more.
+const DIFFERS: f64 = 0.05;
+/// Levels shown of a run that is never steady.
+const LEVELS: usize = 6;
+
+/// Writes the page.
+pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let width = style.width.map_or(WIDEST, |width| width.clamp(40, WIDEST));
+    writeln!(out)?;
+    let mut line = |label: &str, text: &str| -> io::Result<()> {
+        for (place, part) in wrapped(&printable(text), width.saturating_sub(LABEL)).into_iter().enumerate() {
+            let label = format!("{:<LABEL$}", if place == 0 { label } else { "" });
+            writeln!(out, "{}{part}", style.dim(&label))?;
+        }
+        Ok(())
+    };
+    line("run", &command(page))?;
+    line("ended", &ended(page))?;
+    for (label, text) in steps(page) {
+        line(label, &text)?;
+    }
+    let steady = page.steps.as_ref().is_some_and(|steps| steps.steady);
+    let stepping = page.steady_usage.and_then(|usage| usage.cpu).map(|cpu| (cpu, steady));
+    for (label, text) in usage_lines(&page.usage, stepping) {
+        line(&label, &text)?;
+    }
+    if let Some(verdict) = &page.verdict {
+        line("verdict", &verdict.sentence)?;
+        line("", &format!("from the profile; all of it: stepscope report {}", verdict.path))?;
+    } else {
+        for (place, hint) in page.hints.iter().enumerate() {
+            line(if place == 0 { "hint" } else { "" }, &sentence(hint))?;
+        }
+        if !page.hints.is_empty() {
+            line("", "A hint from utilisation, no proof: a profile tells (see `stepscope run --help`).")?;
+        }
+    }
+    if let Some(why) = &page.no_profile {
+        line("no profile", why)?;
+    }
+    if let Some(saved) = &page.saved {
+        line("saved", &format!("{saved} (stepscope compare takes it as a side)"))?;
+    }
+    Ok(())
+}
+
+/// As it could be typed again, more or less: what has blanks in it is quoted.
+fn command(page: &RunPage) -> String {
+    let quoted = |part: &String| {
+        if part.is_empty() || part.contains(char::is_whitespace) { format!("'{part}'") } else { part.clone() }
+    };
+    page.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn ended(page: &RunPage) -> String {
+    let how = match page.signal {
+        Some(signal) => format!("by signal {signal} (exit code {})", page.exit_code),
+        None => format!("with exit code {}", page.exit_code),
+    };
+    format!("{how} after {}", duration_ms(page.wall_s * 1e3))
+}
+
+fn steps(page: &RunPage) -> Vec<(&'static str, String)> {
+    let Some(steps) = &page.steps else {
+        let why = "none seen: nothing printed or written to event files has a number that goes up \
+                   (`step 12`, a progress bar, a scalar)";
+        return vec![("steps", why.to_owned())];
+    };
+    let mut lines = vec![("steps", counted(steps))];
+    if steps.examples {
+        let each = "the program counts examples; give --batch-size for the time of a step";
+        lines.push(("", each.to_owned()));
+    } else {
+        lines.push(("step time", times(steps)));
+    }
+    lines.extend(own(steps).map(|text| ("", text)));
+    lines.extend(throughput(page).map(|text| ("throughput", text)));
+    lines
+}
+
+fn counted(steps: &RunSteps) -> String {
+    let what = if steps.examples { ("example", "examples") } else { ("step", "steps") };
+    let from = match &steps.source {
+        StepSource::Lines => "timed by the lines that it printed".to_owned(),
+        StepSource::Events(tag) => format!("timed by the scalar {tag} in its event files"),
+        StepSource::Said => "as the program itself says, not timed".to_owned(),
+    };
+    let mut text = format!("{}, {from}", plural(steps.count, what.0, what.1));
+    if steps.source != StepSource::Said {
+        text += &format!("; first heard of after {}", duration_ms(steps.first_s * 1e3));
+    }
+    if steps.steady && steps.warm_up > 0 {
+        text += &format!("; {} of warm-up set apart", plural(steps.warm_up, what.0, what.1));
+    }
+    if !steps.steady {
+        text += &unsteady(steps);
+    }
+    text
+}
+
+fn unsteady(steps: &RunSteps) -> String {
+    if steps.levels.len() < 2 {
+        return "; too few to call it steady".to_owned();
+    }
+    let shown = steps.levels.iter().take(LEVELS);
+    let levels: Vec<String> =
+        shown.map(|(count, ms)| format!("{} × {}", decimal(*count as f64, 0), duration_ms(*ms))).collect();
+    let more = if steps.levels.len() > LEVELS { ", …" } else { "" };
+    format!("; no steady state: {}{more}", levels.join(", then "))
+}
+
+fn times(steps: &RunSteps) -> String {
+    let mut text = format!("median {}, mean {}", duration_ms(steps.median_ms), duration_ms(steps.mean_ms));
+    if steps.bursty {
+        text += " (single steps cannot be told apart: output came in blocks; PYTHONUNBUFFERED=1 helps)";
+    } else {
+        text += &format!(", p90 {}, p99 {}", duration_ms(steps.p90_ms), duration_ms(steps.p99_ms));
+    }
+    text
+}
+
+/// The program's own figure, where it says something else.
+fn own(steps: &RunSteps) -> Option<String> {
+    let own = steps.own_ms.filter(|_| steps.source != StepSource::Said && !steps.examples)?;
+    let differs =
+        (own / steps.mean_ms - 1.0).abs() > DIFFERS && (own / steps.median_ms - 1.0).abs() > DIFFERS;
+    differs.then(|| format!("the program itself says {}", duration_ms(own)))
+}
+
+fn throughput(page: &RunPage) -> Option<String> {
+    let mut parts = Vec::new();
+    parts.extend(page.steps_per_s().map(|rate| format!("{} steps/s", short(rate))));
+    parts.extend(page.examples_per_s().map(|rate| {
+        let batch = page.batch_size.map_or(String::new(), |batch| format!(" (batches of {batch})"));
+        format!("{} examples/s{batch}", short(rate))
+    }));
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// A hint in words that do not claim more than it knows.
+fn sentence(hint: &Hint) -> String {
+    match hint {
+        Hint::CpuQuota(share) => format!(
+            "The container's share of processor time was used up for {} of the time: raise its CPU limit, or use \
+             fewer threads.",
+            percent(*share)
+        ),
+        Hint::GpuWaitsForOneCore { idle } => format!(
+            "The GPU ran nothing for {} of the time while about one core was busy: input, Python or launches on that \
+             core may hold it up.",
+            percent(*idle)
+        ),
+        Hint::GpuWaits { idle } => format!(
+            "The GPU ran nothing for {} of the time: it may wait for input, for the host or for others.",
+            percent(*idle)
+        ),
+        Hint::GpuBusy(busy) => format!(
+            "The GPU ran something for {} of the time: its kernels probably set the pace.",
+            percent(*busy)
+        ),
+        Hint::GpuHeld(share) => {
+            format!("The GPU's clocks were held down in {} of samples, by heat or power.", percent(*share))
+        }
+        Hint::DiskWait(share) => format!(
+            "Cores waited for disks for {} of their time: reading or writing may hold the steps up.",
+            percent(*share)
+        ),
+        Hint::OneCore { cores } => format!(
+            "About one core of {} was busy: a single thread (often Python, or input that is not parallel) may set the \
+             pace.",
+            short(*cores)
+        ),
+        Hint::AllCores { cores } => format!(
+            "Nearly all of {} were busy: the processors probably set the pace.",
+            if *cores == 1.0 { "the one core".to_owned() } else { format!("the {} cores", short(*cores)) }
+        ),
+        Hint::Waits { cpu } => format!(
+            "Only {} cores were busy: the run mostly waits, for something that utilisation does not show.",
+            short(*cpu)
+        ),
+        Hint::MemoryTight(share) => {
+            format!("{} of the memory that may be used was in use: little room is left.", percent(*share))
+        }
+    }
+}
+
+/// The text in lines of at most `width` characters, broken at blanks.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Spread, Use, Verdict};
+    use super::*;
+
+    fn page() -> RunPage {
+        RunPage {
+            command: vec!["python".to_owned(), "train.py".to_owned()],
+            wall_s: 21.3,
+            batch_size: Some(32),
+            steps: Some(RunSteps {
+                source: StepSource::Lines,
+                examples: false,
+                count: 240,
+                warm_up: 12,
+                steady: true,
+                levels: vec![(12, 80.0), (228, 35.0)],
+                first_s: 6.2,
+                bursty: false,
+                mean_ms: 36.0,
+                median_ms: 35.2,
+                p90_ms: 41.0,
+                p99_ms: 60.0,
+                deviation_ms: 4.0,
+                own_ms: Some(50.0),
+                own_examples_per_s: None,
+                observed: Vec::new(),
+            }),
+            usage: Use {
+                cores: Some(8),
+                cpu_cores: Some(Spread { mean: 1.1, max: 2.0 }),
+                cpu_seconds: Some(24.1),
+                rss_peak_bytes: Some(1_230_000_000),
+                memory_total_bytes: Some(25_000_000_000),
+                processes: 1,
+                ..Use::default()
+            },
+            hints: vec![Hint::OneCore { cores: 8.0 }],
+            ..RunPage::default()
+        }
+    }
+
+    fn text(page: &RunPage) -> String {
+        let mut out = Vec::new();
+        write_text(page, Style::PLAIN, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_run_fits_one_page() {
+        insta::assert_snapshot!(text(&page()));
+    }
+
+    #[test]
+    fn a_verdict_takes_the_place_of_hints() {
+        let sentence = "The step waits for input.".to_owned();
+        let verdict = Verdict { sentence, id: None, path: "logs".to_owned() };
+        let told = text(&RunPage { verdict: Some(verdict), ..page() });
+        assert!(told.contains("The step waits for input.") && !told.contains("hint"), "{told}");
+    }
+
+    #[test]
+    fn what_has_no_steady_state_says_so() {
+        let mut page = page();
+        let steps = page.steps.as_mut().unwrap();
+        (steps.steady, steps.warm_up) = (false, 0);
+        assert!(text(&page).contains("no steady state: 12 × 80.0 ms, then"), "{}", text(&page));
+        page.steps = None;
+        assert!(text(&page).contains("none seen"));
+    }
+}

@@ -1,0 +1,209 @@
+//! The use of the hardware: the values that a run and a monitor hand over, their lines and their JSON.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::format::{bytes, decimal, duration_ms, percent, short, thousands};
+
+/// Mean and greatest of a value.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+/// Use of the hardware. What is not known is `None`; shares are 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Use {
+    /// How many samples were taken.
+    pub samples: u64,
+    /// Cores of the machine.
+    pub cores: Option<u64>,
+    /// Cores' time that the control group allows.
+    pub cpu_limit_cores: Option<f64>,
+    /// Seconds of processor time.
+    pub cpu_seconds: Option<f64>,
+    /// Cores that were kept busy.
+    pub cpu_cores: Option<Spread>,
+    /// The share of all cores' time that anyone used.
+    pub machine_cpu_fraction: Option<Spread>,
+    /// The share of all cores' time spent waiting for disks.
+    pub io_wait_fraction: Option<Spread>,
+    /// The share of all cores' time that the hypervisor gave to others.
+    pub steal_fraction: Option<Spread>,
+    /// The share of time in which the control group was held back.
+    pub throttled_fraction: Option<Spread>,
+    /// The most memory at once.
+    pub rss_peak_bytes: Option<u64>,
+    /// The same with what is shared counted once.
+    pub pss_peak_bytes: Option<u64>,
+    /// Memory of the machine.
+    pub memory_total_bytes: Option<u64>,
+    /// The least that could still be had.
+    pub memory_available_least_bytes: Option<u64>,
+    /// What the control group allows.
+    pub memory_limit_bytes: Option<u64>,
+    /// The most that the control group used.
+    pub memory_used_most_bytes: Option<u64>,
+    /// Swapped out, at most.
+    pub swap_peak_bytes: Option<u64>,
+    /// Read from disks.
+    pub disk_read_bytes_per_s: Option<Spread>,
+    /// Written to disks.
+    pub disk_write_bytes_per_s: Option<Spread>,
+    /// Received by the machine.
+    pub net_receive_bytes_per_s: Option<Spread>,
+    /// Sent by the machine.
+    pub net_send_bytes_per_s: Option<Spread>,
+    /// Context switches.
+    pub switches_per_s: Option<Spread>,
+    /// The most processes at once.
+    pub processes: u64,
+    /// The most threads at once.
+    pub threads: u64,
+    /// The GPUs.
+    pub gpus: Vec<GpuUse>,
+}
+
+/// Use of one GPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct GpuUse {
+    /// Its number.
+    pub index: u32,
+    /// Its model.
+    pub name: Option<String>,
+    /// The share of time in which any kernel ran.
+    pub busy_fraction: Option<Spread>,
+    /// Memory in use.
+    pub memory_used_bytes: Option<Spread>,
+    /// Memory that there is.
+    pub memory_total_bytes: Option<u64>,
+    /// The most that the run used of it.
+    pub memory_of_tree_bytes: Option<u64>,
+    /// Power.
+    pub power_watts: Option<Spread>,
+    /// The limit of it.
+    pub power_limit_watts: Option<f64>,
+    /// Clock.
+    pub clock_mhz: Option<Spread>,
+    /// Temperature.
+    pub temperature_celsius: Option<Spread>,
+    /// The share of samples in which clocks were held down.
+    pub throttled_fraction: Option<f64>,
+    /// Why, as nvidia-smi calls it.
+    pub throttled_by: Vec<String>,
+    /// From the host.
+    pub bus_receive_bytes_per_s: Option<Spread>,
+    /// To the host.
+    pub bus_send_bytes_per_s: Option<Spread>,
+}
+
+/// The use as JSON of `schema`, for a monitor's end.
+pub fn write_use_json(schema: &str, wall_s: f64, usage: &Use, out: &mut dyn Write) -> io::Result<()> {
+    let value = serde_json::json!({ "schema": schema, "wall_s": wall_s, "usage": usage });
+    serde_json::to_writer_pretty(&mut *out, &value)?;
+    writeln!(out)
+}
+
+/// The use in lines: what about, and what there is to say. What is not known is not mentioned. `stepping`: cores that
+/// were busy while there were steps, and whether these were steady.
+pub(crate) fn lines(usage: &Use, stepping: Option<(f64, bool)>) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    lines.extend(processors(usage, stepping).map(|text| ("cpu".to_owned(), text)));
+    lines.extend(memory(usage).map(|text| ("memory".to_owned(), text)));
+    lines.extend(traffic(usage).map(|text| ("disk, net".to_owned(), text)));
+    for gpu in &usage.gpus {
+        lines.extend(graphics(gpu).map(|text| (format!("gpu {}", gpu.index), text)));
+    }
+    lines
+}
+
+fn processors(usage: &Use, stepping: Option<(f64, bool)>) -> Option<String> {
+    let mean = stepping.map(|(cpu, _)| cpu).or(usage.cpu_cores.map(|cpu| cpu.mean))?;
+    let mut text = short(mean);
+    text += &match (usage.cpu_limit_cores, usage.cores) {
+        (Some(limit), _) => format!(" of {} cores allowed", short(limit)),
+        (None, Some(1)) => " of 1 core".to_owned(),
+        (None, Some(cores)) => format!(" of {} cores", thousands(cores)),
+        (None, None) => " cores".to_owned(),
+    };
+    text += match stepping {
+        Some((_, true)) => " busy while steps were steady",
+        Some((_, false)) => " busy while there were steps",
+        None => " busy",
+    };
+    if let Some(seconds) = usage.cpu_seconds {
+        text += &format!(", {} in all", duration_ms(seconds * 1e3));
+    }
+    let share = |name: &str, spread: Option<Spread>| {
+        spread.filter(|spread| spread.mean >= 0.01).map(|spread| format!(", {name} {}", percent(spread.mean)))
+    };
+    text += &share("waiting for disks", usage.io_wait_fraction).unwrap_or_default();
+    text += &share("held back by its quota", usage.throttled_fraction).unwrap_or_default();
+    text += &share("taken by other machines", usage.steal_fraction).unwrap_or_default();
+    Some(text)
+}
+
+fn memory(usage: &Use) -> Option<String> {
+    let size = |value: u64| bytes(value as f64);
+    let peak = usage.rss_peak_bytes?;
+    let mut text = format!("peak {}", size(peak));
+    if let Some(total) = usage.memory_limit_bytes {
+        text += &format!(" of {} allowed", size(total));
+    } else if let Some(total) = usage.memory_total_bytes {
+        text += &format!(" of {}", size(total));
+    }
+    // Worth a word only where much is shared.
+    if let Some(own) = usage.pss_peak_bytes.filter(|&own| (own as f64) < 0.8 * peak as f64) {
+        text += &format!(" ({} with shared pages counted once, as far as sampled)", size(own));
+    }
+    if usage.processes > 1 {
+        text += &format!(" in {} processes", thousands(usage.processes));
+    }
+    if let Some(swap) = usage.swap_peak_bytes.filter(|&swap| swap > 0) {
+        text += &format!(", {} swapped out on the machine", size(swap));
+    }
+    Some(text)
+}
+
+fn traffic(usage: &Use) -> Option<String> {
+    // Less than this a second is the noise of an idle machine.
+    let worth = |spread: Option<Spread>| spread.filter(|spread| spread.max >= 1e5);
+    let rate = |name: &str, spread: Option<Spread>| {
+        worth(spread).map(|s| format!("{name} {}/s (peak {}/s)", bytes(s.mean), bytes(s.max)))
+    };
+    let parts = [
+        rate("read", usage.disk_read_bytes_per_s),
+        rate("wrote", usage.disk_write_bytes_per_s),
+        rate("machine received", usage.net_receive_bytes_per_s),
+        rate("sent", usage.net_send_bytes_per_s),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn graphics(gpu: &GpuUse) -> Option<String> {
+    let mut parts = Vec::new();
+    parts.extend(gpu.name.clone());
+    parts.extend(gpu.busy_fraction.map(|busy| format!("busy {}", percent(busy.mean))));
+    parts.extend(gpu.memory_used_bytes.map(|used| {
+        let total = gpu.memory_total_bytes.map_or(String::new(), |all| format!(" of {}", bytes(all as f64)));
+        format!("memory peak {}{total}", bytes(used.max))
+    }));
+    parts.extend(gpu.power_watts.map(|power| {
+        let limit = gpu.power_limit_watts.map_or(String::new(), |limit| format!(" of {}", decimal(limit, 0)));
+        format!("{}{limit} W", decimal(power.mean, 0))
+    }));
+    parts.extend(gpu.temperature_celsius.map(|heat| format!("up to {} °C", decimal(heat.max, 0))));
+    if let Some(share) = gpu.throttled_fraction.filter(|&share| share > 0.0) {
+        parts.push(format!(
+            "clocks held down in {} of samples ({})",
+            percent(share),
+            gpu.throttled_by.join(", ")
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
