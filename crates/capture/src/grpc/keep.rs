@@ -77,7 +77,6 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::super::place::Place;
     use super::*;

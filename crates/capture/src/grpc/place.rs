@@ -144,7 +144,6 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::*;
     use std::time::Duration;
