@@ -18,7 +18,8 @@ const DIFFERS: f64 = 1.2;
 pub struct Pace {
     /// Gaps at the beginning that were set apart.
     pub warmup: usize,
-    /// Half of the gaps had to be set apart, and nobody knows whether the rest is steady.
+    /// `false` where half of the gaps had to be set apart and nobody knows whether the rest is steady, or where the
+    /// rest still becomes faster or slower.
     pub settled: bool,
     /// The gaps that count.
     pub gaps: Distribution,
@@ -38,8 +39,9 @@ pub fn pace(batches: &[Batch]) -> Option<Pace> {
     if gaps.len() < LEAST {
         return None;
     }
-    let (warmup, settled) = cut(&gaps);
+    let (warmup, in_time) = cut(&gaps);
     let steady = gaps.get(warmup..)?;
+    let settled = in_time && !drifts(steady);
     let middle = middle(steady);
     let total: Duration = steady.iter().sum();
     let seconds = Some(total.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
@@ -65,6 +67,14 @@ fn middle(gaps: &[Duration]) -> Duration {
     let place = gaps.len() / 2;
     gaps.sort_unstable();
     gaps.get(place).copied().unwrap_or_default()
+}
+
+/// Is the last third another pace than the first? A few gaps cannot tell.
+fn drifts(gaps: &[Duration]) -> bool {
+    let third = gaps.len() / 3;
+    let (Some(first), Some(last)) = (gaps.get(..third), gaps.get(gaps.len() - third..)) else { return false };
+    let ratio = middle(first).as_secs_f64() / middle(last).as_secs_f64().max(f64::MIN_POSITIVE);
+    third >= LEAST && !(1.0 / DIFFERS..DIFFERS).contains(&ratio)
 }
 
 /// Where the warm-up ends, and whether it ends before half of the gaps are gone: the cut after which the mean of the

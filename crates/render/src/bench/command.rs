@@ -259,9 +259,9 @@ fn remarks(commands: &Commands) -> Vec<String> {
             let by = ratio.map_or(String::new(), |ratio| format!("{}; ", change(ratio.value)));
             remarks.push(format!("B over A: {by}rank test {}; both took turns.", rank_test(ranks)));
         }
-        remarks.extend(
-            compared.needed.map(|runs| format!("An answer would need about {runs} runs of each (--runs).")),
-        );
+        remarks.extend(compared.needed.map(|runs| {
+            format!("An answer would need about {} of each (--runs).", plural(runs, "run", "runs"))
+        }));
     }
     if commands.sides.iter().any(|side| side.wall.is_some_and(|wall| wall.outliers > 0)) {
         remarks.push(

@@ -207,8 +207,17 @@ fn step_headline(infer: &Infer, step: &Step) -> String {
         0 => "no errors".to_owned(),
         failed => format!("{} of {} failed", thousands(failed), thousands(step.requests)),
     };
-    let late = if step.generator_late { " (this machine could not send faster)" } else { "" };
+    let late =
+        if step.generator_late && !keeps_up(step) { " (this machine could not send faster)" } else { "" };
     format!("{}{late}: {}; {failed}", offered(infer, step), times.join(", "))
+}
+
+/// Do answers come as fast as requests were asked for?
+fn keeps_up(step: &Step) -> bool {
+    match step.load {
+        Load::Open { per_second, .. } => step.throughput >= 0.95 * per_second,
+        Load::Closed { .. } => true,
+    }
 }
 
 fn offered(infer: &Infer, step: &Step) -> String {
@@ -216,7 +225,7 @@ fn offered(infer: &Infer, step: &Step) -> String {
         .batch
         .map_or(String::new(), |batch| format!(", {} examples/s", rate(step.throughput * batch as f64)));
     match step.load {
-        Load::Open { per_second, .. } if step.throughput >= 0.95 * per_second => {
+        Load::Open { .. } if keeps_up(step) => {
             format!("{} requests/s{examples}", rate(step.throughput))
         }
         Load::Open { per_second, .. } => {
@@ -249,6 +258,9 @@ fn swept_headline(infer: &Infer, swept: Swept, steps: &[Step]) -> String {
     };
     let keeps = match &infer.promise {
         Some(promise) => format!("keeps {promise} up to"),
+        None if steps.iter().any(|step| matches!(step.load, Load::Closed { .. })) => {
+            "throughput grows up to".to_owned()
+        }
         None => "keeps up with".to_owned(),
     };
     match step(swept.highest) {
@@ -256,8 +268,9 @@ fn swept_headline(infer: &Infer, swept: Swept, steps: &[Step]) -> String {
             format!("{keeps} {} and beyond: nothing broke", load(highest.load))
         }
         Some(highest) => {
-            let p99 = highest.latency.p99.map_or(String::new(), |ms| format!(" (p99 {})", duration_ms(ms)));
-            format!("{keeps} {}{p99}{knee}", load(highest.load))
+            let answers = format!("{} answers/s", rate(highest.throughput));
+            let p99 = highest.latency.p99.map_or(String::new(), |ms| format!(", p99 {}", duration_ms(ms)));
+            format!("{keeps} {} ({answers}{p99}){knee}", load(highest.load))
         }
         None => match steps.first().map(|step| (step.load, step.broken)) {
             Some((first, Some(why))) => format!("breaks at {} already: {}", load(first), broken(why)),
@@ -365,11 +378,15 @@ fn remarks(infer: &Infer) -> Vec<String> {
     say(any(&|step| step.stopped), "Ended early: these are the figures so far.".to_owned());
     if let Some(step) = infer.steps.iter().find(|step| step.generator_late) {
         let late = step.lateness.and_then(|late| late.p90).map_or(UNKNOWN.to_owned(), duration_ms);
+        let (cause, less) = match keeps_up(step) {
+            true => ("This machine is busy with other things", ""),
+            false => ("This machine could not send faster", ", or ask for less"),
+        };
         say(
             true,
             format!(
-                "This machine could not send faster: at {}, one request in ten left {late} late or later, which counts \
-                 as latency. Send from a machine with nothing else to do, or ask for less.",
+                "{cause}: at {}, one request in ten left {late} late or later, which counts as latency. Send from a \
+                 machine with nothing else to do{less}.",
                 load(step.load)
             ),
         );

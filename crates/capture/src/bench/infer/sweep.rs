@@ -76,11 +76,12 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
         told(load);
         let measured = || client.run(&Plan { load, ..sweep.first }, stop);
         let mut outcome = measured();
+        let mut broken = judge(&outcome, &sweep.promises, steps);
         // A hiccup of this machine says nothing of the server; the same again is no hiccup.
-        if outcome.generator_late() && !stop.is_wished() {
+        if broken == Some(Broken::Generator) && !stop.is_wished() {
             outcome = measured();
+            broken = judge(&outcome, &sweep.promises, steps);
         }
-        let broken = judge(&outcome, &sweep.promises, steps);
         steps.push(Step { outcome, broken });
         broken
     };
@@ -173,12 +174,18 @@ fn between(good: Load, bad: Load) -> Option<Load> {
     (middle > low * 1.01 && middle < high / 1.01).then(|| with_amount(good, middle))
 }
 
+/// A late generator makes latencies longer and throughput smaller, never the other way round: what is good is good in
+/// spite of it, and what is not may be its own fault.
 fn judge(outcome: &Outcome, promises: &[Promise], before: &[Step]) -> Option<Broken> {
+    match server_broken(outcome, promises, before) {
+        Some(why) if why != Broken::Failures && outcome.generator_late() => Some(Broken::Generator),
+        other => other,
+    }
+}
+
+fn server_broken(outcome: &Outcome, promises: &[Promise], before: &[Step]) -> Option<Broken> {
     if outcome.failed() > MOST_FAILED {
         return Some(Broken::Failures);
-    }
-    if outcome.generator_late() {
-        return Some(Broken::Generator);
     }
     match outcome.load {
         Load::Open { per_second, arrivals } => {

@@ -85,7 +85,7 @@ fn row(infer: &Infer, step: &Step) -> Vec<Cell> {
         it.p999.into(),
         it.max.into(),
         ((step.requests - step.answered) as f64 / step.requests.max(1) as f64).into(),
-        step.broken.map(broken).into(),
+        step.broken.map_or("good", broken).into(),
         step.broken.map(broken_id).into(),
         it.mean.into(),
         service.p50.into(),

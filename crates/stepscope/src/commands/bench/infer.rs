@@ -151,7 +151,11 @@ impl InferArgs {
             told(first.load);
             return vec![Step { outcome: client.run(&first, stop), broken: None }];
         };
-        sweep::sweep(client, &Sweep { first, loads: loads.clone(), promises: self.slo.clone() }, stop, &told)
+        let plan = Sweep { first, loads: loads.clone(), promises: self.slo.clone() };
+        let mut steps = sweep::sweep(client, &plan, stop, &told);
+        let amount = |step: &Step| sweep::amount(step.outcome.load);
+        steps.sort_by(|a, b| amount(a).total_cmp(&amount(b)));
+        steps
     }
 
     fn figures(&self, target: &Target, first: &First, steps: &[Step]) -> render::Infer {
