@@ -74,6 +74,8 @@ pub enum Broken {
     Unknown,
     /// The generator could not keep up.
     Generator,
+    /// This machine was too busy to tell.
+    Busy,
 }
 
 /// One measurement.
@@ -143,7 +145,7 @@ pub struct Infer {
     pub timeout_ms: f64,
     /// How many requests it takes to know p99.9.
     pub needed_for_p999: u64,
-    /// The measurements.
+    /// The measurements; those of a sweep in the order of their load.
     pub steps: Vec<Step>,
     /// Of a sweep.
     pub swept: Option<Swept>,
@@ -270,7 +272,15 @@ fn swept_headline(infer: &Infer, swept: Swept, steps: &[Step]) -> String {
         Some(highest) => {
             let answers = format!("{} answers/s", rate(highest.throughput));
             let p99 = highest.latency.p99.map_or(String::new(), |ms| format!(", p99 {}", duration_ms(ms)));
-            format!("{keeps} {} ({answers}{p99}){knee}", load(highest.load))
+            // The steps come in the order of their load.
+            let next = steps.iter().skip(swept.highest.unwrap_or(0) + 1).find_map(|step| step.broken);
+            let ours = match next {
+                Some(Broken::Generator | Broken::Busy) => {
+                    "; beyond it this machine, not the server, is the limit"
+                }
+                _ => "",
+            };
+            format!("{keeps} {} ({answers}{p99}){knee}{ours}", load(highest.load))
         }
         None => match steps.first().map(|step| (step.load, step.broken)) {
             Some((first, Some(why))) => format!("breaks at {} already: {}", load(first), broken(why)),
@@ -287,6 +297,7 @@ fn broken(broken: Broken) -> &'static str {
         Broken::Promise => "promise broken",
         Broken::Unknown => "too few requests to tell",
         Broken::Generator => "this machine could not send faster",
+        Broken::Busy => "this machine was too busy to tell",
     }
 }
 

@@ -47,6 +47,8 @@ pub enum Broken {
     Unknown,
     /// The generator could not keep up: says nothing of the server.
     Generator,
+    /// The promise was broken while this machine was busy with other things: says nothing of the server either.
+    Busy,
 }
 
 /// One measurement of a sweep.
@@ -78,7 +80,7 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
         let mut outcome = measured();
         let mut broken = judge(&outcome, &sweep.promises, steps);
         // A hiccup of this machine says nothing of the server; the same again is no hiccup.
-        if broken == Some(Broken::Generator) && !stop.is_wished() {
+        if matches!(broken, Some(Broken::Generator | Broken::Busy)) && !stop.is_wished() {
             outcome = measured();
             broken = judge(&outcome, &sweep.promises, steps);
         }
@@ -98,7 +100,7 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
         match broken {
             _ if stop.is_wished() || steps.len() >= MOST_STEPS => return steps,
             None => (good, soft) = (Some(load), 0),
-            Some(Broken::Unknown) => {}
+            Some(Broken::Unknown | Broken::Busy) => {}
             // A latency can be bad by chance, on a busy machine above all.
             Some(Broken::Promise | Broken::NoGain) if soft == 0 => soft += 1,
             Some(_) => break load,
@@ -126,7 +128,8 @@ pub fn knee(steps: &[Step]) -> Option<usize> {
         let latency = step.outcome.latency.mean()?.as_secs_f64();
         (latency > 0.0).then(|| step.outcome.throughput() / latency)
     };
-    let counts = |step: &Step| !matches!(step.broken, Some(Broken::Failures | Broken::Generator));
+    let counts =
+        |step: &Step| !matches!(step.broken, Some(Broken::Failures | Broken::Generator | Broken::Busy));
     let powers = steps.iter().enumerate().filter(|(_, step)| counts(step));
     powers
         .filter_map(|(place, step)| Some((place, power(step)?)))
@@ -178,7 +181,8 @@ fn between(good: Load, bad: Load) -> Option<Load> {
 /// spite of it, and what is not may be its own fault.
 fn judge(outcome: &Outcome, promises: &[Promise], before: &[Step]) -> Option<Broken> {
     match server_broken(outcome, promises, before) {
-        Some(why) if why != Broken::Failures && outcome.generator_late() => Some(Broken::Generator),
+        Some(Broken::Throughput) if outcome.generator_late() => Some(Broken::Generator),
+        Some(Broken::Promise | Broken::Unknown) if outcome.generator_late() => Some(Broken::Busy),
         other => other,
     }
 }

@@ -142,5 +142,6 @@ fn broken_id(broken: Broken) -> &'static str {
         Broken::Promise => "promise",
         Broken::Unknown => "unknown",
         Broken::Generator => "generator",
+        Broken::Busy => "busy",
     }
 }

@@ -303,6 +303,7 @@ fn broken(broken: Broken) -> render::Broken {
         Broken::Promise => render::Broken::Promise,
         Broken::Unknown => render::Broken::Unknown,
         Broken::Generator => render::Broken::Generator,
+        Broken::Busy => render::Broken::Busy,
     }
 }
 
