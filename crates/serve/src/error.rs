@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use stepscope_render::words::serve as words;
-use stepscope_session::Problem;
+use stepscope_session::{Exit, Problem};
 
 use crate::store::Progressed;
 
@@ -70,4 +70,9 @@ impl Refusal {
 pub(crate) fn problem_json(problem: &Problem) -> Value {
     let part = |place: usize| problem.parts().get(place).map_or("", String::as_str);
     json!({"what": part(0), "found": part(1), "todo": part(2), "hints": problem.hints()})
+}
+
+/// A problem of the server itself, from its words.
+pub(crate) fn problem(exit: Exit, [what, found, todo]: words::Said) -> Problem {
+    Problem::new(exit, what).then(found).then(todo)
 }

@@ -230,12 +230,7 @@ async fn session(app: &App, id: usize, rest: &[&str], query: &Query) -> Result<R
         ["overview"] => {
             let buckets = query.number_or("buckets", 1_024_usize)?.clamp(1, MOST_BUCKETS);
             let opened = app.store.open(id, fresh).await?;
-            heavy(move || {
-                let key = format!("overview/{buckets}");
-                opened.answer(&key, |opened| Ok(answers::bytes(&overview::answer(&opened.model, buckets))))
-            })
-            .await
-            .map(Reply::json)
+            heavy(move || Ok(Reply::value(&overview::answer(&opened.model, buckets)))).await
         }
         _ => Err(Refusal::Missing("address")),
     }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use stepscope_render::words::serve as words;
 use stepscope_session::{Exit, Problem};
 
+use crate::error::problem;
 use crate::guard::{Guard, host_text, new_token};
 use crate::routes::{App, handle};
 use crate::store::{Limits, Source, Store};
@@ -16,6 +18,8 @@ use crate::store::{Limits, Source, Store};
 pub const DEFAULT_PORT: u16 = 6200;
 /// Ports tried after it when it is taken: several servers at once are common on a shared machine.
 const NEXT_PORTS: u16 = 10;
+/// Questions that are worked on at a time; more wait for their turn.
+const BLOCKING: usize = 32;
 /// How long open connections may take to end.
 const FAREWELL: Duration = Duration::from_millis(300);
 
@@ -74,13 +78,12 @@ impl Server {
         self.app.store.len()
     }
 
-    /// Answers until `stop` is done, or until the user presses Ctrl-C.
+    /// Answers until the user presses Ctrl-C.
     pub fn run(self) -> Result<(), Problem> {
-        let failed = |error: std::io::Error| {
-            Problem::new(Exit::Nothing, "the server cannot run").then(error.to_string()).then("try again")
-        };
+        let failed = |error: std::io::Error| problem(Exit::Nothing, words::cannot_run(&error.to_string()));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            .max_blocking_threads(BLOCKING)
             .thread_name("serve")
             .enable_all()
             .build()
@@ -117,36 +120,23 @@ async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {
 }
 
 fn token() -> Result<String, Problem> {
-    new_token().map_err(|error| {
-        Problem::new(Exit::Nothing, "no token could be made")
-            .then(error.to_string())
-            .then("listen on 127.0.0.1, which needs none")
-    })
+    new_token().map_err(|error| problem(Exit::Nothing, words::no_random(&error.to_string())))
 }
 
 fn listen(address: &str, port: Option<u16>) -> Result<(TcpListener, SocketAddr), Problem> {
     let wanted = port.unwrap_or(DEFAULT_PORT);
     let bare = address.trim_start_matches('[').trim_end_matches(']');
     let resolved = (bare, wanted).to_socket_addrs().ok().and_then(|mut all| all.next());
-    let Some(first) = resolved else {
-        return Err(Problem::new(Exit::Usage, format!("`{address}` is not an address of this machine"))
-            .then("found nothing of that name")
-            .then("give 127.0.0.1, 0.0.0.0 or the machine's own address after --listen"));
-    };
+    let first = resolved.ok_or_else(|| problem(Exit::Usage, words::not_an_address(address)))?;
     let last = if port.is_some() { wanted } else { wanted + NEXT_PORTS };
     let mut why = None;
     for port in wanted..=last {
-        match TcpListener::bind(SocketAddr::new(first.ip(), port)).and_then(|l| Ok((l.local_addr()?, l))) {
+        let bound = TcpListener::bind(SocketAddr::new(first.ip(), port));
+        match bound.and_then(|listener| Ok((listener.local_addr()?, listener))) {
             Ok((address, listener)) => return Ok((listener, address)),
             Err(error) => why = Some(error),
         }
     }
-    let taken = why.as_ref().is_some_and(|error| error.kind() == ErrorKind::AddrInUse);
-    let found = why.map_or_else(String::new, |error| error.to_string());
-    let problem = match port {
-        Some(port) => Problem::new(Exit::Nothing, format!("cannot listen on {address}, port {port}")),
-        None => Problem::new(Exit::Nothing, format!("cannot listen on {address}, ports {wanted} to {last}")),
-    };
-    let problem = problem.then(if taken { "another program listens there".to_owned() } else { found });
-    Err(problem.then("give another port after --port; 0 takes any that is free"))
+    let why = why.filter(|error| error.kind() != ErrorKind::AddrInUse).map(|error| error.to_string());
+    Err(problem(Exit::Nothing, words::cannot_listen(address, wanted, last, why.as_deref())))
 }

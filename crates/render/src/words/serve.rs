@@ -62,6 +62,35 @@ pub fn missing(what: &str) -> Said {
     said(&format!("There is no such {what}"), "found nothing of that name or number", "Reload the page.")
 }
 
+/// An address that names nothing here.
+pub fn not_an_address(address: &str) -> Said {
+    said(
+        &format!("{} is not an address of this machine", quoted(address)),
+        "found nothing of that name",
+        "give 127.0.0.1, 0.0.0.0 or the machine's own address after --listen",
+    )
+}
+
+/// Ports that cannot be had; `why` is the system's word where they are not simply taken.
+pub fn cannot_listen(address: &str, first: u16, last: u16, why: Option<&str>) -> Said {
+    let ports = if first == last { format!("port {first}") } else { format!("ports {first} to {last}") };
+    said(
+        &format!("cannot listen on {address}, {ports}"),
+        why.unwrap_or("another program listens there"),
+        "give another port after --port; 0 takes any that is free",
+    )
+}
+
+/// The system gave no random bytes.
+pub fn no_random(why: &str) -> Said {
+    said("no token could be made", why, "listen on 127.0.0.1, which needs none")
+}
+
+/// The system does not let the server run.
+pub fn cannot_run(why: &str) -> Said {
+    said("the server cannot run", why, "check the limits of open files and threads, and try again")
+}
+
 /// An error of ours.
 pub fn broken() -> Said {
     said(

@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::Run;
+use stepscope_render::words::serve as words;
 use stepscope_session::{Exit, Problem};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, problem};
 use found::{Find, Fingerprint};
 pub(crate) use loading::{Loading, Progressed};
 pub(crate) use open::Opened;
@@ -216,10 +217,7 @@ impl Store {
         let opened = match read {
             Ok(Ok(opened)) => Ok(Arc::new(opened)),
             Ok(Err(problem)) => Err(problem),
-            Err(_) => {
-                let [what, found, todo] = stepscope_render::words::serve::broken();
-                Err(Problem::new(Exit::Damaged, what).then(found).then(todo))
-            }
+            Err(_) => Err(problem(Exit::Damaged, words::broken())),
         };
         let kept = opened.as_ref().ok().cloned();
         let let_go = {

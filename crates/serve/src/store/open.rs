@@ -19,7 +19,7 @@ use stepscope_session::{Loaded, Problem, Profile, SAMPLE_HOST, sample};
 use super::found::Find;
 use super::loading::Loading;
 use crate::error::Refusal;
-use crate::timeline::model::{Findings, Model};
+use crate::timeline::model::{Findings, LaidOut, Model};
 use crate::timeline::search::Found;
 
 /// Searches that are kept, those of the last few keystrokes.
@@ -61,10 +61,13 @@ impl Opened {
 
     /// Looks at each host of a profile. Where an analysis fails, only what rests on it is missing.
     pub(crate) fn of(profile: Profile, path: String) -> Self {
-        let looked: Vec<(Findings, Option<HostLook>)> = profile.hosts.par_iter().map(look).collect();
+        // A profile of one busy thread leaves cores free in both: they share them.
+        let look_at_all =
+            || profile.hosts.par_iter().map(look).collect::<Vec<(Findings, Option<HostLook>)>>();
+        let (looked, laid_out) = rayon::join(look_at_all, || LaidOut::of(&profile));
         let (findings, looks): (Vec<Findings>, Vec<Option<HostLook>>) = looked.into_iter().unzip();
         Opened {
-            model: Model::of(profile, findings),
+            model: Model::of(profile, findings, laid_out),
             path,
             looks: Mutex::new(looks.into_iter().collect()),
             answers: Mutex::new(FxHashMap::default()),

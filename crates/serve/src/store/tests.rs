@@ -71,13 +71,24 @@ fn states(store: &Store) -> Vec<&'static str> {
 fn whoever_asks_while_a_session_is_opened_hears_how_far_it_is() {
     let (_folder, store) = store(&["a.json"], PLENTY);
     run(async {
-        let turn = store.reading.lock().unwrap();
+        // Somebody else is being read until we have been told to wait.
+        let (begin, begun) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = store.clone();
+        let reader = std::thread::spawn(move || {
+            let turn = other.reading.lock().unwrap();
+            begin.send(()).unwrap();
+            ended.recv().unwrap();
+            drop(turn);
+        });
+        begun.recv().unwrap();
         let refusal = store.open(0, true).await.unwrap_err();
         assert_eq!(refusal.status(), StatusCode::ACCEPTED);
         let body = refusal.body();
         assert_eq!((&body["loading"]["stage"], &body["loading"]["hosts"]), (&"queued".into(), &1.into()));
         assert!(body["loading"]["total_bytes"].as_u64().unwrap() > 0);
-        drop(turn);
+        end.send(()).unwrap();
+        reader.join().unwrap();
         let opened = opened(&store, 0, true).await.unwrap();
         assert_eq!(opened.model.trace(0).events(), 10);
     });

@@ -13,6 +13,8 @@ use super::rows::Stretch;
 const MOST_PARENTS: usize = 256;
 /// Arrows that an answer holds.
 const MOST_ARROWS: usize = 200;
+/// Flow points inside an event that are looked at: most inside a whole step belong to what it encloses.
+const MOST_POINTS: usize = 10_000;
 /// Longer values are cut: compiled programs run to megabytes.
 const LONGEST_VALUE: usize = 64 << 10;
 /// The largest whole number that every JSON reader keeps exactly.
@@ -208,7 +210,7 @@ impl Arrows {
     }
 
     /// Flow points on a track within a span.
-    fn points_in<'t>(&self, trace: &'t Trace, track: TrackId, span: Span) -> impl Iterator<Item = usize> {
+    fn points_in(&self, trace: &Trace, track: TrackId, span: Span) -> &[u32] {
         let flows = trace.flows();
         let key = |place: u32| {
             flows.get(place as usize).map_or((TrackId(u32::MAX), Time::MAX), |p| (p.track, p.time))
@@ -220,13 +222,7 @@ impl Arrows {
         });
         let first = sorted.partition_point(|&place| key(place) < (track, span.start));
         let last = sorted.partition_point(|&place| key(place) <= (track, span.end));
-        sorted
-            .get(first..last)
-            .unwrap_or_default()
-            .iter()
-            .map(|&place| place as usize)
-            .collect::<Vec<_>>()
-            .into_iter()
+        sorted.get(first..last).unwrap_or_default()
     }
 }
 
@@ -234,8 +230,8 @@ fn arrows(model: &Model, entry: &TrackEntry, index: usize) -> Vec<Json> {
     let (trace, track, host) = (model.trace(entry.host), entry.track(model), model.host(entry.host));
     let this = track.event_id(index);
     let mut all: Vec<(bool, String, EventId)> = Vec::new();
-    // Looking for the owner of every point inside a whole step would take long and show nothing.
-    for place in host.arrows.points_in(trace, track.id, track.span_of(index)).take(10_000) {
+    for &place in host.arrows.points_in(trace, track.id, track.span_of(index)).iter().take(MOST_POINTS) {
+        let place = place as usize;
         let Some(point) = trace.flows().get(place) else { continue };
         if owner(model, entry.host, point) != Some(this) {
             continue;

@@ -2,39 +2,25 @@
 
 use stepscope_analyze::vocabulary::{CopyDirection, Role};
 use stepscope_analyze::{Category, Context};
-use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
+use stepscope_trace::KindId;
 
 /// For kinds that stand for no category.
 pub(crate) const NONE: u8 = u8::MAX;
 
 /// The category of each kind of a trace, as an index into [`Category::ALL`].
 pub(crate) fn categories(context: &Context) -> Vec<u8> {
-    let (trace, vocabulary, states) = (context.trace, context.vocabulary(), context.states());
+    let (vocabulary, states) = (context.vocabulary(), context.states());
     let feeds_device = states.has_device || states.device_unseen;
-    let on_device = kinds_on_devices(trace);
-    let one = |(index, on_device): (usize, bool)| {
-        let role = vocabulary.role(KindId::from_index(index));
-        category(role, feeds_device, on_device).map_or(NONE, |category| category as u8)
-    };
-    on_device.into_iter().enumerate().map(one).collect()
-}
-
-fn kinds_on_devices(trace: &Trace) -> Vec<bool> {
-    let mut found = vec![false; trace.kinds().len()];
-    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Stream) {
-        if trace.process(track.process).kind == ProcessKind::Device {
-            track.kinds().iter().for_each(|kind| found[kind.index()] = true);
-        }
-    }
-    found
+    let kinds = (0..context.trace.kinds().len()).map(KindId::from_index);
+    let one = |kind| category(vocabulary.role(kind), feeds_device).map_or(NONE, |category| category as u8);
+    kinds.map(one).collect()
 }
 
 /// As [`stepscope_analyze::states`] sees it: ops on a host with a device only feed it.
-fn category(role: Role, feeds_device: bool, on_device: bool) -> Option<Category> {
+fn category(role: Role, feeds_device: bool) -> Option<Category> {
     Some(match role {
         Role::Op | Role::EagerKernel if feeds_device => Category::Dispatch,
         Role::Op | Role::EagerKernel | Role::Kernel | Role::Memset => Category::Compute,
-        Role::Unknown if on_device => Category::Compute,
         Role::FunctionCall | Role::Framework | Role::EagerCall | Role::ExecutorRun => Category::Dispatch,
         Role::PythonFrame => Category::Python,
         Role::Tracing => Category::Tracing,

@@ -157,8 +157,8 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Numbers everything and lays all tracks out in rows, on all cores. `findings` are the hosts', in their order.
-    pub(crate) fn of(profile: Profile, findings: Vec<Findings>) -> Self {
+    /// Numbers everything. `findings` are the hosts', in their order.
+    pub(crate) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
         let (shifts, origin_unix_ns) = shifts(&profile);
         let mut names = Names::default();
         let main: Vec<Option<usize>> = findings.iter().map(|found| found.step_track).collect();
@@ -179,7 +179,7 @@ impl Model {
             })
             .collect();
         let names = names.all;
-        let (processes, tracks) = numbered(&profile);
+        let LaidOut { processes, tracks } = laid_out;
         let spans = profile
             .hosts
             .iter()
@@ -305,26 +305,36 @@ fn shown_name(trace: &Trace, kind: &stepscope_trace::Kind) -> StrId {
     if trace.str(kind.display_name).is_empty() { kind.name } else { kind.display_name }
 }
 
-fn numbered(profile: &Profile) -> (Vec<ProcessEntry>, Vec<TrackEntry>) {
-    let (mut processes, mut tracks) = (Vec::new(), Vec::new());
-    for (host, loaded) in profile.hosts.iter().enumerate() {
-        let first = processes.len();
-        let trace = &loaded.trace;
-        processes.extend(trace.processes().iter().map(|process| ProcessEntry {
-            host,
-            name: trace.str(process.name).to_owned(),
-            kind: process.kind,
-        }));
-        let laid_out = trace.tracks().par_iter().enumerate().map(|(place, track)| TrackEntry {
-            host,
-            place,
-            process: first + track.process.index(),
-            layout: Layout::of(track),
-            rows: OnceLock::new(),
-        });
-        tracks.par_extend(laid_out);
+/// The tracks of a profile in rows, before anything is known of what they mean.
+#[derive(Debug)]
+pub(crate) struct LaidOut {
+    processes: Vec<ProcessEntry>,
+    tracks: Vec<TrackEntry>,
+}
+
+impl LaidOut {
+    /// Lays all tracks out, on all cores.
+    pub(crate) fn of(profile: &Profile) -> Self {
+        let (mut processes, mut tracks) = (Vec::new(), Vec::new());
+        for (host, loaded) in profile.hosts.iter().enumerate() {
+            let first = processes.len();
+            let trace = &loaded.trace;
+            processes.extend(trace.processes().iter().map(|process| ProcessEntry {
+                host,
+                name: trace.str(process.name).to_owned(),
+                kind: process.kind,
+            }));
+            let laid_out = trace.tracks().par_iter().enumerate().map(|(place, track)| TrackEntry {
+                host,
+                place,
+                process: first + track.process.index(),
+                layout: Layout::of(track),
+                rows: OnceLock::new(),
+            });
+            tracks.par_extend(laid_out);
+        }
+        LaidOut { processes, tracks }
     }
-    (processes, tracks)
 }
 
 /// Devices and the main thread first, then by how much happens; a process' tracks stay together.

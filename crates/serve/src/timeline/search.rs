@@ -26,15 +26,11 @@ pub(crate) struct Found {
     density: Vec<u32>,
 }
 
-/// What is looked for: text anywhere in a name, case aside, or a regular expression between slashes.
+/// What is looked for: text anywhere in a name, or a regular expression between slashes. Case does not matter.
 pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
-    let between =
-        text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|rest| !rest.is_empty());
-    let (pattern, plain) = match between {
-        Some(pattern) => (pattern.to_owned(), false),
-        None => (regex::escape(text), true),
-    };
-    RegexBuilder::new(&pattern).case_insensitive(plain).size_limit(MOST_PATTERN).build()
+    let between = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+    let pattern = between.filter(|rest| !rest.is_empty()).map_or_else(|| regex::escape(text), str::to_owned);
+    RegexBuilder::new(&pattern).case_insensitive(true).size_limit(MOST_PATTERN).build()
 }
 
 impl Found {

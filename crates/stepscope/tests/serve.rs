@@ -1,0 +1,152 @@
+//! `stepscope serve` and `stepscope demo --serve` as somebody starts, uses and stops them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn stepscope(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stepscope"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A server that runs.
+struct Server {
+    child: Child,
+    url: String,
+    said: String,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = stepscope(arguments).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut line = || lines.next().unwrap_or_else(|| Ok(String::new())).unwrap();
+        let (url, said) = (line(), line());
+        Server { child, url, said }
+    }
+
+    /// `host:port` and what follows it.
+    fn address(&self) -> (&str, &str) {
+        self.url.strip_prefix("http://").unwrap().split_once('/').unwrap()
+    }
+
+    fn get(&self, path: &str) -> String {
+        let (address, _) = self.address();
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Interrupts it as Ctrl-C does; how long it took to end, and with which code.
+    fn stop(mut self) -> (Duration, Option<i32>) {
+        let began = Instant::now();
+        Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        let status = self.child.wait().unwrap();
+        (began.elapsed(), status.code())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn failed(arguments: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = stepscope(arguments).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+fn fixtures() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").display().to_string()
+}
+
+#[test]
+fn the_sample_is_on_the_page_and_an_interrupt_ends_it() {
+    let server = Server::start(&["demo", "--serve", "--port", "0"]);
+    assert!(server.url.starts_with("http://127.0.0.1:"), "{}", server.url);
+    assert!(server.said.contains("the sample") && server.said.contains("stop"), "{}", server.said);
+    assert!(server.get("/").starts_with("HTTP/1.1 200 OK"));
+    assert!(server.get("/api/sessions").contains("\"name\":\"sample\""));
+    // A connection that stays open, as a browser's does, does not hold up the end.
+    let (address, _) = server.address();
+    let mut idle = TcpStream::connect(address).unwrap();
+    write!(idle, "GET /api/sessions HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    idle.read_exact(&mut [0; 12]).unwrap();
+    let (took, code) = server.stop();
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn a_folder_is_served_with_all_its_sessions() {
+    let server = Server::start(&["serve", &fixtures(), "--port", "0"]);
+    assert!(server.said.contains("sessions in"), "{}", server.said);
+    let answer = server.get("/api/sessions");
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    let list: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert!(list["sessions"].as_array().unwrap().len() > 1);
+    assert_eq!(list["watching"], true);
+    let give_up = Instant::now() + Duration::from_secs(60);
+    let report = loop {
+        let answer = server.get("/api/s/0/report");
+        if !answer.starts_with("HTTP/1.1 202") || Instant::now() > give_up {
+            break answer;
+        }
+    };
+    assert!(report.starts_with("HTTP/1.1 200") && report.contains("stepscope.report.v1"), "{report}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_and_another_is_found_where_none_was_wanted() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, said) = failed(&["serve", &fixtures(), "--port", &port]);
+    assert_eq!(code, Some(3));
+    assert!(
+        said.starts_with("error: cannot listen on") && said.contains(&port) && said.contains("--port"),
+        "{said}"
+    );
+    // Whoever has the usual port, we or somebody else: the next one is taken.
+    let usual = TcpListener::bind("127.0.0.1:6200");
+    let server = Server::start(&["demo", "--serve"]);
+    let number: u16 = server.address().0.rsplit_once(':').unwrap().1.parse().unwrap();
+    assert!((6201..=6210).contains(&number), "{number}");
+    drop(usual);
+}
+
+#[test]
+fn beyond_this_machine_the_address_has_a_token_and_data_wants_it() {
+    let server = Server::start(&["demo", "--serve", "--port", "0", "--listen", "0.0.0.0"]);
+    let (_, token) = server.address();
+    let token = token.strip_prefix("?token=").expect("a token in the address");
+    assert_eq!(token.len(), 32);
+    assert!(server.get("/api/sessions").starts_with("HTTP/1.1 403"));
+    assert!(server.get(&format!("/api/sessions?token={token}")).starts_with("HTTP/1.1 200"));
+    assert!(server.get("/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn what_is_not_there_is_an_error_and_an_empty_folder_is_waited_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing").display().to_string();
+    let (code, said) = failed(&["serve", &missing, "--port", "0"]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("missing"), "{said}");
+    let notes = folder.path().join("notes.txt");
+    std::fs::write(&notes, "not a profile").unwrap();
+    let (code, said) = failed(&["serve", &notes.display().to_string(), "--port", "0"]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("no profile in"), "{said}");
+    let server = Server::start(&["serve", &folder.path().display().to_string(), "--port", "0"]);
+    assert!(server.said.contains("0 sessions"), "{}", server.said);
+    assert!(server.get("/api/sessions").contains("\"current\":null"));
+    let (code, _) = failed(&["demo", "--serve", "--json"]);
+    assert_eq!(code, Some(2), "one or the other");
+}
