@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn samples_of_a_saved_run_go_with_the_profiles_below_it() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(RUN_FILE), "{}").unwrap();
+        fs::write(folder.path().join(RUN_FILE), "{}").unwrap();
         let below = |name: &str, format| file(folder.path().join(name).to_str().unwrap(), format);
         let samples = || below("samples.csv", SAMPLES);
         let sessions = sessions_of(vec![samples(), below("plugins/profile/a/h.xplane.pb", "xplane")]);

@@ -27,6 +27,8 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
             run.setting.origin = Some(Origin::Marker);
         }
         run.setting.batch_size = saved.batch_size.or(run.setting.batch_size);
+        // Samples come as a source of their own, but not from a host of their own.
+        run.setting.hosts = run.setting.hosts.saturating_sub(1).max(1);
     }
     run
 }

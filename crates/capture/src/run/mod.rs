@@ -214,6 +214,7 @@ fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
     usage.cpu_seconds = Some(usage.cpu_seconds.unwrap_or(0.0).max(counted));
     if waited.rusage.maxrss > 0 {
         usage.rss_peak = usage.rss_peak.max(Some(waited.rusage.maxrss));
+        usage.process_peak = usage.process_peak.max(Some(waited.rusage.maxrss));
     }
     usage
 }

@@ -85,7 +85,7 @@ fn begin(values: &[f64], levels: &[Level]) -> Option<usize> {
     let middle = median(values.get(first.from..)?)?;
     let spread = deviation(values.get(first.from..)?, middle);
     let slow = |value: &f64| *value > middle * (1.0 + SAME) + 5.0 * spread;
-    while values.get(from).is_some_and(|value| slow(value)) {
+    while values.get(from).is_some_and(slow) {
         from += 1;
     }
     let left = values.len() - from;

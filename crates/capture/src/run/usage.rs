@@ -59,6 +59,8 @@ pub struct Usage {
     pub rss_peak: Option<u64>,
     /// The same, with what is shared counted once.
     pub pss_peak: Option<u64>,
+    /// The most bytes that any one process held, as the kernel remembers it.
+    pub process_peak: Option<u64>,
     /// Bytes of memory of the machine.
     pub memory_total: Option<u64>,
     /// The least that could still be had.
@@ -213,6 +215,7 @@ impl Meter {
             usage.cpu_seconds = Some(tree.cpu_seconds);
             most(&mut usage.rss_peak, Some(tree.rss));
             most(&mut usage.rss_peak, tree.largest_peak);
+            most(&mut usage.process_peak, tree.largest_peak);
             most(&mut usage.pss_peak, tree.pss);
             usage.processes = usage.processes.max(tree.processes);
             usage.threads = usage.threads.max(tree.threads);

@@ -53,8 +53,10 @@ const COLUMNS: &[Column] = &[
     ("cgroup_throttled_percent", |s| Cell::Percent(s.cgroup.throttled)),
 ];
 
-/// Columns of each GPU; its number stands before them: `gpu0_busy_percent`.
-const GPU_COLUMNS: &[(&str, fn(&Gpu) -> Cell)] = &[
+/// A column of a GPU; its number stands before it: `gpu0_busy_percent`.
+type GpuColumn = (&'static str, fn(&Gpu) -> Cell);
+
+const GPU_COLUMNS: &[GpuColumn] = &[
     ("busy_percent", |g| Cell::Percent(g.busy)),
     ("memory_busy_percent", |g| Cell::Percent(g.memory_busy)),
     ("memory_used_bytes", |g| Cell::Whole(g.memory_used)),

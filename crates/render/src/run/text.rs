@@ -104,7 +104,7 @@ fn counted(steps: &RunSteps) -> String {
         text += &format!("; first heard of after {}", duration_ms(steps.first_s * 1e3));
     }
     if steps.steady && steps.warm_up > 0 {
-        text += &format!("; {} of warm-up set apart", plural(steps.warm_up, what.0, what.1));
+        text += &format!("; {} before the steady state set apart", plural(steps.warm_up, what.0, what.1));
     }
     if !steps.steady {
         text += &unsteady(steps);

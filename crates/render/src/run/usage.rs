@@ -40,6 +40,8 @@ pub struct Use {
     pub rss_peak_bytes: Option<u64>,
     /// The same with what is shared counted once.
     pub pss_peak_bytes: Option<u64>,
+    /// The most of any one process.
+    pub process_peak_bytes: Option<u64>,
     /// Memory of the machine.
     pub memory_total_bytes: Option<u64>,
     /// The least that could still be had.
@@ -156,12 +158,14 @@ fn memory(usage: &Use) -> Option<String> {
     } else if let Some(total) = usage.memory_total_bytes {
         text += &format!(" of {}", size(total));
     }
-    // Worth a word only where much is shared.
-    if let Some(own) = usage.pss_peak_bytes.filter(|&own| (own as f64) < 0.8 * peak as f64) {
-        text += &format!(" ({} with shared pages counted once, as far as sampled)", size(own));
-    }
     if usage.processes > 1 {
         text += &format!(" in {} processes", thousands(usage.processes));
+        text +=
+            &usage.process_peak_bytes.map_or(String::new(), |one| format!(", {} in the largest", size(one)));
+    }
+    // Worth a word only where much is shared.
+    if let Some(own) = usage.pss_peak_bytes.filter(|&own| (own as f64) < 0.8 * peak as f64) {
+        text += &format!("; {} with shared pages counted once, where sampled", size(own));
     }
     if let Some(swap) = usage.swap_peak_bytes.filter(|&swap| swap > 0) {
         text += &format!(", {} swapped out on the machine", size(swap));

@@ -58,7 +58,8 @@ pub(crate) struct MonitorArgs {
 impl MonitorArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         let plain = self.csv.is_some() || self.json;
-        if !plain && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+        let watched_by_someone = io::stdout().is_terminal() && io::stdin().is_terminal();
+        if !plain && !watched_by_someone {
             return Err(Problem::new(Exit::Usage, "no terminal for the dashboard")
                 .then("standard input or output is a file or a pipe")
                 .then("add --csv for samples, or --json with --duration for a summary")

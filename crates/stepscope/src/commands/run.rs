@@ -83,7 +83,7 @@ impl RunArgs {
         if let Some(folder) = &self.save {
             make_folder(folder)?;
         }
-        let recorded = record(&self.options()).map_err(|error| problem(error))?;
+        let recorded = record(&self.options()).map_err(problem)?;
         let page = page::page(&self.command, self.batch_size, &recorded, self.save.as_deref());
         let mut document = Vec::new();
         render::write_json(&page, &mut document)?;

@@ -141,6 +141,7 @@ pub(in crate::commands) fn usage(usage: &Usage) -> Use {
         throttled_fraction: usage.throttled.map(spread),
         rss_peak_bytes: usage.rss_peak,
         pss_peak_bytes: usage.pss_peak,
+        process_peak_bytes: usage.process_peak,
         memory_total_bytes: usage.memory_total,
         memory_available_least_bytes: usage.memory_available_least,
         memory_limit_bytes: usage.memory_limit,
