@@ -105,7 +105,7 @@ fn json(output: &Output) -> Value {
 }
 
 fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"))
+    row[key].as_f64().ok_or_else(|| format!("no {key} in {row}")).unwrap()
 }
 
 fn told(output: &Output) -> String {
@@ -401,5 +401,5 @@ fn a_server_that_closes_after_each_answer_is_told_to_keep_alive() {
     assert_eq!(code(&output), 0);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("Turn keep-alive on"), "{text}");
-    assert!(text.starts_with("50"), "{text}");
+    assert!(text.contains("no errors"), "{text}");
 }

@@ -111,6 +111,8 @@ pub struct Step {
     pub bytes_out: u64,
     /// Connections opened.
     pub connections: u64,
+    /// Answers that the server closed the connection after.
+    pub closed: u64,
     /// Processors that the generator kept busy.
     pub generator_cpus: f64,
     /// Ended early.
@@ -389,7 +391,7 @@ fn remarks(infer: &Infer) -> Vec<String> {
     say(any(&|step| step.stopped), "Ended early: these are the figures so far.".to_owned());
     if let Some(step) = infer.steps.iter().find(|step| step.generator_late) {
         let late = step.lateness.and_then(|late| late.p90).map_or(UNKNOWN.to_owned(), duration_ms);
-        let (cause, less) = match keeps_up(step) {
+        let (cause, less) = match keeps_up(step) && step.generator_cpus < 0.5 {
             true => ("This machine is busy with other things", ""),
             false => ("This machine could not send faster", ", or ask for less"),
         };
@@ -428,7 +430,7 @@ fn remarks(infer: &Infer) -> Vec<String> {
          happens, and shows it."
             .to_owned(),
     );
-    let each = |step: &Step| step.requests > 20 && step.connections * 2 > step.requests;
+    let each = |step: &Step| step.closed * 2 > step.requests && step.requests > 0;
     say(
         any(&each),
         "The server closes the connection after an answer: every request pays for a new one. Turn keep-alive on."

@@ -95,6 +95,8 @@ pub(super) struct Pool {
     pub(super) opened: AtomicU64,
     /// How many requests found all connections in use.
     pub(super) waited: AtomicU64,
+    /// How many answers the server closed the connection after.
+    pub(super) closed: AtomicU64,
 }
 
 impl Pool {
@@ -106,6 +108,7 @@ impl Pool {
             room: Semaphore::new(connections),
             opened: AtomicU64::new(0),
             waited: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
         }
     }
 
@@ -184,6 +187,8 @@ impl Pool {
         // Not ready means that the server closes the connection after each answer.
         if sender.ready().await.is_ok() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push_back(sender);
+        } else {
+            self.closed.fetch_add(1, Ordering::Relaxed);
         }
         match status.as_u16() {
             code if !status.is_success() => Err(Fault::new(Failure::Status(code), said(&reply.start))),

@@ -130,22 +130,23 @@ impl Client {
 
     /// Makes one measurement.
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Outcome {
-        let (opened, waited) = (&self.pool.opened, &self.pool.waited);
-        let before = (opened.load(Ordering::Relaxed), waited.load(Ordering::Relaxed), cpu());
+        let (opened, waited, closed) = (&self.pool.opened, &self.pool.waited, &self.pool.closed);
+        let counts = || [opened, waited, closed].map(|count| count.load(Ordering::Relaxed));
+        let ([opened_before, waited_before, closed_before], cpu_before) = (counts(), cpu());
         let start = Instant::now();
         let from = start + plan.warmup;
+        let until = from + plan.duration;
         let (end_all, over) = watch::channel(false);
         let open = matches!(plan.load, Load::Open { .. });
         let shared = Shared {
             pool: Arc::clone(&self.pool),
-            tally: Arc::new(Mutex::new(Tally::new(open, from))),
+            tally: Arc::new(Mutex::new(Tally::new(open, from, until))),
             timeout: self.limits.timeout,
             over,
             stop: stop.clone(),
         };
         let (done, mut waiting) = mpsc::channel::<()>(1);
-        let until = from + plan.duration;
-        let until = match plan.load {
+        let ended = match plan.load {
             Load::Open { per_second, arrivals } => {
                 let due =
                     Schedule::new(arrivals, per_second).map(|at| start + at).take_while(|at| *at < until);
@@ -176,16 +177,18 @@ impl Client {
             end_all.send_replace(true);
             waiting.recv().await;
         });
+        let [opened, waited, closed] = counts();
         let around = Around {
             stopped: stop.is_wished(),
-            waited: waited.load(Ordering::Relaxed) - before.1,
-            connections: opened.load(Ordering::Relaxed) - before.0,
+            waited: waited - waited_before,
+            connections: opened - opened_before,
+            closed: closed - closed_before,
             body: self.body,
-            cpu: cpu().saturating_sub(before.2),
+            cpu: cpu().saturating_sub(cpu_before),
         };
-        let empty = Tally::new(open, from);
+        let empty = Tally::new(open, from, until);
         let tally = std::mem::replace(&mut *shared.lock(), empty);
-        tally.finish(plan.load, until, around)
+        tally.finish(plan.load, ended, around)
     }
 }
 

@@ -50,14 +50,20 @@ pub struct Outcome {
     pub bytes_in: u64,
     /// Connections opened.
     pub connections: u64,
+    /// Answers that the server closed the connection after.
+    pub closed: u64,
+    /// Good answers that came within the window, those to requests of the warm-up included.
+    in_window: u64,
     /// Processor time of the generator itself over the whole measurement.
     pub cpu: Duration,
 }
 
 impl Outcome {
-    /// Answers a second.
+    /// Answers a second. All answers over the time to the last one, or those within the window over the window: a
+    /// single late answer makes the one too small, answers still under way at the end make the other too small.
     pub fn throughput(&self) -> f64 {
-        self.answered as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+        let rate = |answers: u64, time: Duration| answers as f64 / time.as_secs_f64().max(1e-9);
+        rate(self.answered, self.elapsed).max(rate(self.in_window, self.window))
     }
 
     /// The share of requests that failed.
@@ -101,7 +107,10 @@ pub(super) struct Tally {
     open: bool,
     /// The warm-up ends here.
     from: Instant,
+    /// The last request is sent before this.
+    until: Instant,
     last: Instant,
+    in_window: u64,
     warmup: u64,
     requests: u64,
     answered: u64,
@@ -113,11 +122,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(open: bool, from: Instant) -> Tally {
+    pub(super) fn new(open: bool, from: Instant, until: Instant) -> Tally {
         Tally {
             open,
             from,
+            until,
             last: from,
+            in_window: 0,
             warmup: 0,
             requests: 0,
             answered: 0,
@@ -131,12 +142,13 @@ impl Tally {
 
     pub(super) fn take(&mut self, ended: Ended) {
         let Ended { due, picked, times, end, result } = ended;
+        let end = times.done.unwrap_or(end);
+        self.in_window += u64::from(result.is_ok() && (self.from..self.until).contains(&end));
         if due < self.from {
             self.warmup += 1;
             return;
         }
         self.requests += 1;
-        let end = times.done.unwrap_or(end);
         self.last = self.last.max(end);
         if self.open {
             self.lateness.record(picked.saturating_duration_since(due));
@@ -190,6 +202,8 @@ impl Tally {
             bytes_out: self.requests * around.body,
             bytes_in: self.bytes_in,
             connections: around.connections,
+            closed: around.closed,
+            in_window: self.in_window,
             cpu: around.cpu,
         }
     }
@@ -201,6 +215,7 @@ pub(super) struct Around {
     pub(super) stopped: bool,
     pub(super) waited: u64,
     pub(super) connections: u64,
+    pub(super) closed: u64,
     pub(super) body: u64,
     pub(super) cpu: Duration,
 }

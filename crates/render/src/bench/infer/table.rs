@@ -58,6 +58,7 @@ fn columns(infer: &Infer) -> Vec<Column> {
         ("bytes_in", Format::Bytes),
         ("bytes_out", Format::Bytes),
         ("connections", Format::Count),
+        ("closed_after_answer", Format::Count),
         ("waited_for_connection", Format::Count),
     ];
     columns.extend(more.map(|(key, format)| Column::new(key, key, format).hidden()));
@@ -108,6 +109,7 @@ fn row(infer: &Infer, step: &Step) -> Vec<Cell> {
         step.bytes_in.into(),
         step.bytes_out.into(),
         step.connections.into(),
+        step.closed.into(),
         step.waited.into(),
     ]
 }

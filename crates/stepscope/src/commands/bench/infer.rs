@@ -283,6 +283,7 @@ fn step(step: &Step) -> render::Step {
         bytes_in: outcome.bytes_in,
         bytes_out: outcome.bytes_out,
         connections: outcome.connections,
+        closed: outcome.closed,
         generator_cpus: outcome.cpu.as_secs_f64() / all.max(f64::MIN_POSITIVE),
         stopped: outcome.stopped,
         broken: step.broken.map(broken),
