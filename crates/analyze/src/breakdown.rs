@@ -14,13 +14,13 @@
 //! before's work to the end of its own.
 
 use rayon::prelude::*;
-use stepscope_trace::{Dur, ProcessId, ProcessKind, Span, Time};
+use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time};
 
 use crate::context::Context;
 use crate::states::{State, StateLine, is_python_thread};
 use crate::steps::{SetApart, Step, median};
 use crate::timeline::{Mask, Timeline};
-use crate::vocabulary::Framework;
+use crate::vocabulary::{Framework, Role};
 
 /// Who owns an instant of a step. The contract's categories, in the order in which they are shown.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -186,7 +186,7 @@ impl Breakdown {
         let host = merged(context, None);
         let whole_capture = found.all.is_empty();
         let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
-        let ground = Ground { fallback: fallback_category(context), device_unseen: states.device_unseen };
+        let ground = Ground::of(context);
         let devices: Vec<DeviceBreakdown> = if states.has_device {
             working_devices(context)
                 .into_par_iter()
@@ -233,8 +233,11 @@ pub(crate) fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
         (State::Present, Category::Python),
     ];
     let all = host.or(device);
-    let category =
-        ORDER.iter().find(|(state, _)| all.has(*state)).map_or(ground.fallback, |&(_, category)| category);
+    let category = match ORDER.iter().find(|(state, _)| all.has(*state)) {
+        Some((State::Present, _)) => ground.present,
+        Some(&(_, category)) => category,
+        None => ground.fallback,
+    };
     // Around an unrecorded device the framework may be busy or waiting: nobody can tell.
     if ground.device_unseen && category == Category::Dispatch { Category::Idle } else { category }
 }
@@ -244,13 +247,24 @@ pub(crate) fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
 pub(crate) struct Ground {
     /// Who owns an instant in which nothing is recorded.
     pub(crate) fallback: Category,
+    /// Who owns an instant inside recorded Python or an annotation, and nothing below it.
+    pub(crate) present: Category,
     /// There was a device whose side was not recorded.
     pub(crate) device_unseen: bool,
 }
 
 impl Ground {
+    /// An annotation alone does not show that Python runs inside it: where no frame of Python was recorded, its
+    /// inside is as unknown as everything else that nobody recorded.
     pub(crate) fn of(context: &Context) -> Self {
-        Ground { fallback: fallback_category(context), device_unseen: context.states().device_unseen }
+        let fallback = fallback_category(context);
+        let frames = (0..context.trace.kinds().len()).map(KindId::from_index);
+        let has_frames = frames.into_iter().any(|kind| context.vocabulary().role(kind) == Role::PythonFrame);
+        Ground {
+            fallback,
+            present: if has_frames { Category::Python } else { fallback },
+            device_unseen: context.states().device_unseen,
+        }
     }
 }
 
@@ -498,7 +512,7 @@ mod tests {
 
     #[test]
     fn the_device_owns_an_instant_before_the_host_does() {
-        let ground = |fallback| Ground { fallback, device_unseen: false };
+        let ground = |fallback| Ground { fallback, present: Category::Python, device_unseen: false };
         let host = Mask(State::InputWait as u16 | State::Dispatch as u16);
         let both = Mask(State::DeviceCompute as u16 | State::Communication as u16);
         assert_eq!(owner(host, both, ground(Category::Idle)), Category::Compute);
@@ -516,7 +530,7 @@ mod tests {
 
     #[test]
     fn around_an_unrecorded_device_dispatch_is_not_claimed() {
-        let ground = Ground { fallback: Category::Python, device_unseen: true };
+        let ground = Ground { fallback: Category::Python, present: Category::Python, device_unseen: true };
         assert_eq!(owner(Mask::of(State::Dispatch), Mask::default(), ground), Category::Idle);
         assert_eq!(owner(Mask::of(State::InputWait), Mask::default(), ground), Category::Input);
     }
@@ -552,7 +566,7 @@ mod tests {
         ]);
         let (host, device) = (Timeline::merge(&[&host]), Timeline::merge(&[&device]));
         let starving = starving_waits(&host, &device);
-        let ground = Ground { fallback: Category::Python, device_unseen: false };
+        let ground = Ground { fallback: Category::Python, present: Category::Python, device_unseen: false };
         let step = shares_of(&host, &device, Span::new(at(0), at(100)), ground, &starving);
         assert_eq!(step.shares.get(Category::Input), Dur::from_ps(30));
         assert_eq!(step.shares.get(Category::Compute), Dur::from_ps(50));

@@ -8,9 +8,7 @@ use std::collections::BinaryHeap;
 
 use stepscope_trace::{Args, DeviceKind, Dur, ProcessId, Span, Time, Track, TrackKind};
 
-use crate::breakdown::{
-    Category, DEVICE_BUSY, DeviceBreakdown, Ground, Shares, fallback_category, merged, owner,
-};
+use crate::breakdown::{Category, DEVICE_BUSY, DeviceBreakdown, Ground, Shares, merged, owner};
 use crate::context::Context;
 use crate::counters::has_timeline;
 use crate::states::State;
@@ -33,6 +31,10 @@ pub struct Moved {
     pub pageable: u64,
     /// Copies from or to pinned memory.
     pub pinned: u64,
+    /// The time of those from or to memory that the system may move.
+    pub pageable_time: Dur,
+    /// The time of those from or to pinned memory.
+    pub pinned_time: Dur,
 }
 
 impl Moved {
@@ -224,13 +226,9 @@ fn walk_stream(context: &Context, track: &Track, found: &mut DeviceUse) -> bool 
                 found.kernels.1 += track.dur(index);
             }
             Role::Copy(direction) => {
-                let place = match direction {
-                    CopyDirection::In => 0,
-                    CopyDirection::Out => 1,
-                    CopyDirection::Device => 2,
-                };
                 let name = trace.kind_name(kind);
-                add_copy(&mut found.moved[place], track.dur(index), name, trace.args_at(track, index));
+                let moved = &mut found.moved[place(direction)];
+                add_copy(moved, track.dur(index), name, trace.args_at(track, index));
             }
             Role::Collective | Role::Memset => {}
             _ => continue,
@@ -240,7 +238,17 @@ fn walk_stream(context: &Context, track: &Track, found: &mut DeviceUse) -> bool 
     worked
 }
 
-fn add_copy(moved: &mut Moved, time: Dur, name: &str, args: Args<'_>) {
+/// Where a direction stands in [`DeviceUse::moved`].
+pub(crate) fn place(direction: CopyDirection) -> usize {
+    match direction {
+        CopyDirection::In => 0,
+        CopyDirection::Out => 1,
+        CopyDirection::Device => 2,
+    }
+}
+
+/// Counts a copy.
+pub(crate) fn add_copy(moved: &mut Moved, time: Dur, name: &str, args: Args<'_>) {
     let (mut bytes, mut details) = (None, None);
     if let Some(value) = args.named("bytes") {
         bytes = value.as_u64();
@@ -252,8 +260,13 @@ fn add_copy(moved: &mut Moved, time: Dur, name: &str, args: Args<'_>) {
     let says = |word: &str| name.contains(word) || text.contains(&word.to_ascii_lowercase());
     moved.copies += 1;
     moved.time += time;
-    moved.pageable += u64::from(says("Pageable"));
-    moved.pinned += u64::from(says("Pinned") && !says("Pageable"));
+    if says("Pageable") {
+        moved.pageable += 1;
+        moved.pageable_time += time;
+    } else if says("Pinned") {
+        moved.pinned += 1;
+        moved.pinned_time += time;
+    }
     if let Some(bytes) = bytes {
         moved.bytes = Some(moved.bytes.unwrap_or(0).saturating_add(bytes));
         moved.measured += time;
@@ -283,8 +296,7 @@ fn gaps(context: &Context, host: &Timeline<'_>, device: &Timeline<'_>, window: S
         }
     });
     note(since, window.end);
-    let ground =
-        Ground { fallback: fallback_category(context), device_unseen: context.states().device_unseen };
+    let ground = Ground::of(context);
     longest
         .into_sorted_vec()
         .into_iter()

@@ -7,7 +7,9 @@
 //!
 //! This crate knows nothing of formats, advice or layout.
 
+pub mod bounding;
 pub mod breakdown;
+pub mod collectives;
 mod context;
 pub mod counters;
 pub mod devices;

@@ -80,9 +80,14 @@ impl Sketch {
 
     /// Steps of equal length, marked on `track`.
     pub(crate) fn steps(&mut self, track: TrackId, count: i64, length: i64) {
+        self.steps_from(track, count, length, 0);
+    }
+
+    /// The same, the first of them at `start`.
+    pub(crate) fn steps_from(&mut self, track: TrackId, count: i64, length: i64, start: i64) {
         for step in 0..count {
             let args = [("step_num", Arg::Int(step)), ("_r", Arg::Int(1))];
-            self.event(track, "train", step * length, length, &args);
+            self.event(track, "train", start + step * length, length, &args);
         }
     }
 

@@ -147,6 +147,8 @@ mod tests {
             counters: Vec::new(),
             timeline: true,
             memory: Vec::new(),
+            detail: None,
+            waiting: None,
         }
     }
 
@@ -193,6 +195,7 @@ mod tests {
             ms_per_step: 100.0 * share,
             count_per_step: 1.0,
             share,
+            is_kernel: false,
         };
         facts.ops = vec![op("ConcatV2", 0.95), op("Sum", 0.05)];
         assert_eq!(ids(&diagnose(&facts)), [FindingId::OpDominates]);

@@ -1,13 +1,15 @@
 //! What rules look at: the results of the analyses, in the shape that rules need, with nothing of formats and
 //! traces in it. One for a whole session.
 
-use stepscope_analyze::Category;
+use stepscope_analyze::bounding::DeviceDetail;
+use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::eager::Eager;
 use stepscope_analyze::summary::Summary;
 use stepscope_analyze::vocabulary::Framework;
+use stepscope_analyze::{Category, Shares};
 
-use crate::finding::{Loader, OpCost, PythonLine, RebuiltFunction};
+use crate::finding::{CopyFacts, Loader, OpCost, PythonLine, RebuiltFunction};
 
 /// What the recording says about itself.
 #[derive(Clone, Debug, Default)]
@@ -96,6 +98,10 @@ pub struct Facts {
     pub timeline: bool,
     /// Allocators.
     pub memory: Vec<Memory>,
+    /// The device that bounds the step, in detail; `None` without devices.
+    pub detail: Option<DeviceDetail>,
+    /// Several ranks' collectives held against one another; `None` of one rank.
+    pub waiting: Option<Waiting>,
 }
 
 impl Facts {
@@ -122,6 +128,38 @@ impl Facts {
     /// Claims on all that some categories own.
     pub fn claims(&self, categories: &[Category]) -> Vec<(Category, f64)> {
         categories.iter().map(|&category| (category, self.ms(category))).filter(|(_, ms)| *ms > 0.0).collect()
+    }
+
+    /// Milliseconds a step that categories own of some time on the bounding device, never more than they own at all.
+    pub fn owned_of(&self, shares: &Shares) -> Vec<(Category, f64)> {
+        let Some(detail) = &self.detail else { return Vec::new() };
+        let owned = |(category, time)| (category, detail.per_step(time).min(self.ms(category)));
+        shares.owners().map(owned).filter(|(_, ms)| *ms > 0.0).collect()
+    }
+
+    /// Milliseconds a step that a category owns, without what setting up the device's runtime or allocating its memory
+    /// takes: what is done about the category would not make those shorter.
+    pub fn ms_without_setup(&self, category: Category) -> f64 {
+        let setup = self.detail.as_ref().map_or(0.0, |detail| {
+            detail.per_step(detail.idle.startup.get(category) + detail.idle.allocation.get(category))
+        });
+        (self.ms(category) - setup).max(0.0)
+    }
+
+    /// What is known of copies between host and device.
+    pub fn copies(&self) -> Option<CopyFacts> {
+        let detail = self.detail.as_ref()?;
+        let (copies, steps) = (&detail.copies, detail.steps.max(1) as f64);
+        let all = copies.with_host();
+        (!all.is_zero()).then(|| CopyFacts {
+            per_step: (copies.moved[0].copies + copies.moved[1].copies) as f64 / steps,
+            pageable: copies.pageable_share(),
+            bandwidth_in: copies.moved[0].bandwidth(),
+            bandwidth_out: copies.moved[1].bandwidth(),
+            on_computing_streams: copies.on_computing_streams.fraction_of(all),
+            blocking: copies.blocking as f64 / steps,
+            blocked_ms: detail.per_step(copies.blocked),
+        })
     }
 
     /// Is there a device whose work was recorded?

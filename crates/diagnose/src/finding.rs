@@ -2,6 +2,8 @@
 //! behind it. The sentences are made in `stepscope-render`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
@@ -48,14 +50,24 @@ pub enum FindingId {
     DeviceIdle,
     /// The host waits for an idle device.
     SyncStall,
+    /// Device memory is allocated in the steps while the device waits.
+    AllocationStall,
     /// Copies fill the step.
     TransferBound,
+    /// Copies go from or to memory that the system may move.
+    PageableCopies,
+    /// Copies hold up the host, so that the device runs dry after them.
+    BlockingCopies,
     /// Collectives fill the step.
     CommunicationBound,
     /// One host or device holds up the others.
     Straggler,
     /// Matrix units are there and not used.
     LowPrecisionUnused,
+    /// Elementwise kernels follow one another that could be one.
+    UnfusedElementwise,
+    /// Streams take turns that could run side by side.
+    SerialStreams,
     /// Kernels leave much of the device empty.
     LowOccupancy,
     /// Memory is read in pieces that waste bandwidth.
@@ -99,10 +111,15 @@ impl FindingId {
             FindingId::SmallKernels => "small-kernels",
             FindingId::DeviceIdle => "device-idle",
             FindingId::SyncStall => "sync-stall",
+            FindingId::AllocationStall => "allocation-stall",
             FindingId::TransferBound => "transfer-bound",
+            FindingId::PageableCopies => "pageable-copies",
+            FindingId::BlockingCopies => "blocking-copies",
             FindingId::CommunicationBound => "communication-bound",
             FindingId::Straggler => "straggler",
             FindingId::LowPrecisionUnused => "low-precision-unused",
+            FindingId::UnfusedElementwise => "unfused-elementwise",
+            FindingId::SerialStreams => "serial-streams",
             FindingId::LowOccupancy => "low-occupancy",
             FindingId::UncoalescedAccess => "uncoalesced-access",
             FindingId::SharedMemoryLimited => "shared-memory-limited",
@@ -156,6 +173,8 @@ pub struct OpCost {
     pub count_per_step: f64,
     /// The share of all ops' time.
     pub share: f64,
+    /// It is a kernel that no op is known to have launched, under its own name.
+    pub is_kernel: bool,
 }
 
 /// A function that is built again and again.
@@ -245,6 +264,25 @@ pub struct TroubledKernel {
     /// The share of its time that mending it could win at the most; never more than its headroom. `None` where
     /// how near it is to the device's peak was not collected.
     pub winnable: Option<f64>,
+}
+
+/// What is known of copies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CopyFacts {
+    /// Copies a step between host and device.
+    pub per_step: f64,
+    /// The share of their time from or to memory that the system may move; `None`: unknown.
+    pub pageable: Option<f64>,
+    /// Bytes a second while copying to the device.
+    pub bandwidth_in: Option<f64>,
+    /// Bytes a second while copying from the device.
+    pub bandwidth_out: Option<f64>,
+    /// The share of their time on streams that also compute.
+    pub on_computing_streams: f64,
+    /// Copies a step whose calls waited for them.
+    pub blocking: f64,
+    /// Milliseconds a step inside these calls.
+    pub blocked_ms: f64,
 }
 
 /// The facts behind a finding, by rule.
@@ -356,6 +394,53 @@ pub enum Cause {
         busy: f64,
         /// Categories of the idle time in milliseconds a step, the longest first.
         meanwhile: Vec<(Category, f64)>,
+        /// Causes of the idle time in milliseconds a step, the longest first.
+        causes: Vec<(IdleCause, f64)>,
+        /// Milliseconds a step of gaps that follow a wait for the device or a copy which held up the host.
+        after_waits_ms: f64,
+    },
+    /// Device memory that is allocated in the steps.
+    Allocation {
+        /// Calls a step that allocate or free it.
+        per_step: f64,
+        /// Milliseconds a step that the device waits for them.
+        ms: f64,
+    },
+    /// The device's runtime is set up in the capture.
+    RuntimeStartup {
+        /// Milliseconds that the device waits for it.
+        ms: f64,
+        /// The share of the capture.
+        share: f64,
+    },
+    /// Copies that are slower, or hold up more, than they need.
+    Copies {
+        /// What is known of them.
+        copies: CopyFacts,
+        /// Milliseconds a step for which the device has nothing to do after copies that held up the host.
+        after_ms: f64,
+    },
+    /// Elementwise kernels in a row.
+    Unfused {
+        /// Kernels a step in such chains.
+        kernels_per_step: f64,
+        /// Kernels of a chain, on average.
+        length: f64,
+        /// The share of kernel time that they have.
+        share: f64,
+        /// The share of kernel time that one kernel a chain could spare at the most.
+        winnable: f64,
+        /// The kernel with the most time.
+        example: Option<String>,
+    },
+    /// Streams that take turns.
+    Serial {
+        /// Milliseconds a step of kernels by stream, the busiest first.
+        streams: Vec<(i64, f64)>,
+        /// Milliseconds a step in which two of them run.
+        overlap_ms: f64,
+        /// Milliseconds a step that running side by side could win at the most.
+        winnable_ms: f64,
     },
     /// Blocking calls.
     Sync {
@@ -368,6 +453,8 @@ pub enum Cause {
         directions: Vec<(Category, f64)>,
         /// Milliseconds a step that hide under compute.
         hidden_ms: f64,
+        /// What is known of the copies.
+        copies: Option<CopyFacts>,
     },
     /// Collectives.
     Communication {
@@ -375,6 +462,19 @@ pub enum Cause {
         ms: f64,
         /// Milliseconds a step that hide under compute.
         hidden_ms: f64,
+        /// Several ranks' collectives held against one another.
+        waiting: Option<Waiting>,
+    },
+    /// One rank that arrives late at collectives.
+    Latecomer {
+        /// Its name.
+        name: String,
+        /// The share of the collectives at which it is the last.
+        last: f64,
+        /// Milliseconds a step that the rank which waits longest waits.
+        waiting_ms: f64,
+        /// How many ranks there are.
+        of: usize,
     },
     /// One of several that is slower.
     Slowest {

@@ -1,6 +1,8 @@
 //! From analyses to facts: runs, for one host, what the rules look at; merges hosts; puts the results into the
 //! shape that rules need. The only file here that knows the analyses' own types.
 
+use stepscope_analyze::bounding::DeviceDetail;
+use stepscope_analyze::collectives::CollectivesPartial;
 use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
 use stepscope_analyze::eager::Eager;
 use stepscope_analyze::functions::{FunctionRow, FunctionsPartial, Sign};
@@ -8,7 +10,7 @@ use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
-use stepscope_analyze::ops::{OpRow, Ops, OpsPartial};
+use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial};
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_analyze::vocabulary::{is_output_op, is_python_frame};
 use stepscope_analyze::writing::Writing;
@@ -33,6 +35,8 @@ pub struct HostPartial {
     functions: FunctionsPartial,
     kernels: KernelsPartial,
     counters: CountersPartial,
+    detail: Option<DeviceDetail>,
+    collectives: CollectivesPartial,
     /// Does it say what ran when?
     timeline: bool,
     launches: LaunchCalls,
@@ -69,6 +73,8 @@ impl HostPartial {
                 functions: FunctionsPartial::of(context),
                 kernels: KernelsPartial::of(context),
                 counters: CountersPartial::of(trace),
+                detail: DeviceDetail::of(context),
+                collectives: CollectivesPartial::of(context),
                 timeline: has_timeline(trace),
                 launches: launch_calls(context),
                 frames: python_frames(context),
@@ -130,6 +136,8 @@ impl Gathered {
             mut functions,
             mut kernels,
             mut counters,
+            detail,
+            mut collectives,
             mut launches,
             mut frames,
             mut events,
@@ -137,8 +145,12 @@ impl Gathered {
             ..
         } = first;
         let mut summaries = vec![(summary, timeline)];
+        // In the order of the hosts that have a timeline, which is the summary's.
+        let mut details = vec![(timeline, detail)];
         for host in hosts {
             summaries.push((host.summary, host.timeline));
+            details.push((host.timeline, host.detail));
+            collectives.merge(host.collectives);
             issues.extend(host.issues);
             ops.merge(host.ops);
             input.merge(host.input);
@@ -163,12 +175,18 @@ impl Gathered {
         let counters = counters.finish();
         let timeline = summaries.iter().any(|(_, timeline)| *timeline);
         let summary = summed_up(summaries, &counters);
+        details.retain(|(own, _)| *own || !timeline);
+        let bound = summary.bounding_host;
         let facts = Facts {
+            detail: details.into_iter().nth(bound).and_then(|(_, detail)| detail),
+            waiting: collectives.finish(),
             counters: profiled(counters, &kernels, &summary, timeline),
             timeline,
             summary,
             recording,
-            ops: op_costs(&ops, |row| !row.key.input && !is_output_op(&row.key.kind)),
+            ops: op_costs(&ops, |row| {
+                !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE
+            }),
             output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
             around_output_ms: writing.around_ms(),
             eager,
@@ -223,19 +241,30 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
     }
 }
 
+/// The type of kernels that no op is known to have launched.
+const KERNEL: &str = "kernel";
+
 /// Costs by type, the costliest first, each with the costliest op of that type.
 fn op_costs(ops: &Ops, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
     let side = ops.side();
     let by_type = ops.by_type();
-    let rows: Vec<&OpRow> = by_type.rows.iter().filter(|row| row.key.side == side && wanted(row)).collect();
+    // Kernels that no op is known to have launched have no type in common but that: each goes by its own name.
+    let typed = by_type.rows.iter().filter(|row| row.key.kind != KERNEL);
+    let kernels = ops.rows.iter().filter(|row| row.key.kind == KERNEL);
+    let mut rows: Vec<&OpRow> =
+        typed.chain(kernels).filter(|row| row.key.side == side && wanted(row)).collect();
+    rows.sort_by(|a, b| b.self_ms.total_cmp(&a.self_ms));
     let all: f64 = rows.iter().map(|row| row.self_ms).sum();
     let per_step = |total: f64| ops.window.per_step(total).unwrap_or(total);
     rows.into_iter()
         .map(|row| {
+            let is_kernel = row.key.kind == KERNEL;
             // Rows are ranked: the first of the type costs most.
             let example = ops.rows.iter().find(|op| op.key.side == side && op.key.kind == row.key.kind);
+            let example = example.filter(|_| !is_kernel);
             OpCost {
-                op_type: plain_type(&row.key.kind).to_owned(),
+                op_type: if is_kernel { row.key.name.clone() } else { plain_type(&row.key.kind).to_owned() },
+                is_kernel,
                 example: example.map(|op| op.key.name.clone()).filter(|name| *name != row.key.kind),
                 ms_per_step: per_step(row.self_ms),
                 count_per_step: per_step(row.count as f64),

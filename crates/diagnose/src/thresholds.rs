@@ -41,6 +41,17 @@ pub const LAUNCH_RATIO: f64 = 1.0;
 /// A device that is busy for a larger share than this does not wait for launches.
 pub const BUSY: f64 = 0.80;
 
+/// The share that one kernel instead of several could spare, or streams side by side, from which on it is worth a
+/// rewrite: two reads and writes in a row spare up to half, so this is twice that in chains.
+pub const FUSABLE: f64 = 0.10;
+
+/// Streams whose kernels overlap for a larger share of the shorter one's time already run side by side.
+pub const OVERLAP: f64 = 0.05;
+
+/// Of the collectives, at which one rank must be the last to arrive to be called late: with chance alone it would be
+/// one in as many as there are ranks, and half of them for two.
+pub const LATE: f64 = 0.75;
+
 /// Kernels of this length in microseconds or less cost about as much to start as to run on current devices.
 pub const SMALL_KERNEL_US: f64 = 10.0;
 

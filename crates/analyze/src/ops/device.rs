@@ -6,8 +6,9 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackKind, Value};
 
 use super::table::OpTable;
-use super::{Entries, OpKey, Totals, Where};
+use super::{COLLECTIVE, Entries, OpKey, Totals, Where};
 use crate::context::Context;
+use crate::names::kernel_short_name;
 use crate::owners::{NamedOp, OpKeys, Owners, unowned};
 use crate::vocabulary::{Role, Vocabulary};
 use crate::window::Windows;
@@ -148,6 +149,11 @@ impl Pass<'_> {
             return Some(named);
         }
         let owner = self.owners.op_of(track.event_id(index)).and_then(|op| self.table.ops.get(op as usize));
+        if self.vocabulary.role(kind) == Role::Collective && owner.is_none_or(|(name, _)| only_records(name))
+        {
+            let name = kernel_short_name(self.trace.kind_name(kind)).into_owned();
+            return Some(NamedOp { name, kind: COLLECTIVE.to_owned() });
+        }
         owner.map(|(name, kind)| NamedOp { name: name.clone(), kind: kind.clone() })
     }
 
@@ -168,6 +174,11 @@ impl Pass<'_> {
         });
         costs
     }
+}
+
+/// Ops that PyTorch opens around any collective, only to write down its arguments: the kernel says more.
+fn only_records(op: &str) -> bool {
+    op == "record_param_comms" || op.starts_with("nccl:")
 }
 
 /// The size in `kind_src:pinned size:4096 dest:0 async:1`.

@@ -19,6 +19,9 @@ use crate::window::{Window, Windows};
 
 pub(crate) use table::{Meaning, OpTable};
 
+/// The type of collectives that no op of the model stands for.
+pub const COLLECTIVE: &str = "collective";
+
 /// Where an op ran.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Where {

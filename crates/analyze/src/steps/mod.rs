@@ -2,7 +2,8 @@
 //!
 //! In order of trust: what users and frameworks marked ([`markers`]), what the framework itself repeats
 //! ([`repetition`]: function calls, program runs, batches, optimizer steps), the period of the sequence of
-//! kernels or ops on the busiest track ([`period`]). Which one was used is part of the answer.
+//! kernels or ops on the busiest track ([`period`]), and ranges that launch most of the device's work. Which one was
+//! used is part of the answer.
 //!
 //! A step lasts from its start to the next one's start, so that the time between two markers has an owner
 //! too. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
@@ -144,7 +145,10 @@ impl Steps {
 }
 
 fn inferred(context: &Context) -> Option<Candidate> {
-    repetition::find(context).or_else(|| period::find(context)).or_else(|| repetition::single(context))
+    repetition::find(context)
+        .or_else(|| period::find(context))
+        .or_else(|| repetition::ranges(context))
+        .or_else(|| repetition::single(context))
 }
 
 /// Gaps between markers smaller than this share of a step are left outside of it: they are the cost of the

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, ProcessKind, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
 
 use super::{Candidate, How};
 use crate::context::Context;
@@ -38,7 +38,7 @@ fn repeats(
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let names: Vec<Option<String>> = (0..trace.kinds().len())
         .map(|index| {
-            let kind = stepscope_trace::KindId::from_index(index);
+            let kind = KindId::from_index(index);
             name_of(trace.kind_name(kind), vocabulary.role(kind))
         })
         .collect();
@@ -151,4 +151,135 @@ fn annotations(context: &Context) -> Option<Candidate> {
     let whole = spans.last()?.end - spans.first()?.start;
     // An annotation that holds little of the time is no loop.
     (covered > whole.ps() / 4).then(|| candidate(How::Annotations(name), track, spans, true))
+}
+
+/// A thread's ranges of one name.
+type ByThread = (u32, Vec<Span>);
+
+/// Ranges around other things than steps, by parts of their names: what holds many steps, and what only warms up.
+const NO_STEPS: &[&str] = &["epoch", "warm", "init"];
+
+/// Ranges of one name, wherever they are nested, inside which most of the device's work is launched: NVTX around the
+/// body of a loop, or a library's own around each of its runs. Of several, the outermost are the loop's.
+///
+/// A library's layer may hold most of the work too, so a period of the kernels themselves comes before.
+pub(super) fn ranges(context: &Context) -> Option<Candidate> {
+    let launched = launched_work(context);
+    let before: Vec<Dur> = std::iter::once(Dur::ZERO)
+        .chain(launched.iter().scan(Dur::ZERO, |sum, &(_, work)| {
+            *sum += work;
+            Some(*sum)
+        }))
+        .collect();
+    let all = *before.last().filter(|all| !all.is_zero())?;
+    let until = |at: Time| before[launched.partition_point(|&(called, _)| called < at)];
+    let mut families: BTreeMap<String, (Dur, Vec<ByThread>)> = BTreeMap::new();
+    for ((name, track), spans) in outermost_of_their_name(context) {
+        let (work, threads) = families.entry(name).or_default();
+        *work += spans.iter().map(|span| until(span.end) - until(span.start)).sum();
+        threads.push((track, spans));
+    }
+    let (name, threads) = families
+        .into_iter()
+        .filter(|(_, (work, _))| work.ps() > all.ps() / 2)
+        .map(|(name, (_, threads))| (name, threads))
+        .filter(|(_, threads)| threads.iter().any(|(_, spans)| spans.len() >= REPEATS))
+        .min_by_key(|(_, threads)| threads.iter().map(|(_, spans)| spans.len()).sum::<usize>())?;
+    let (track, spans) = threads.into_iter().max_by_key(|(_, spans)| spans.len())?;
+    Some(candidate(How::Annotations(name), track, spans, true))
+}
+
+/// Annotations by name and thread, without those inside one of the same name. `step 7` is a `step`.
+fn outermost_of_their_name(context: &Context) -> Repeats {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let family = |kind: KindId| {
+        let name = trace.kind_name(kind);
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let stem = if stem.len() < name.len() {
+            stem.trim_end_matches([' ', '_', '#', ':', '-', '='])
+        } else {
+            name
+        };
+        let lower = stem.to_ascii_lowercase();
+        let fits = vocabulary.role(kind) == Role::Annotation
+            && trace.kind(kind).form == Form::Slice
+            && !stem.is_empty()
+            && !NO_STEPS.iter().any(|part| lower.contains(part));
+        fits.then(|| stem.to_owned())
+    };
+    let names: Vec<Option<String>> =
+        (0..trace.kinds().len()).map(|index| family(KindId::from_index(index))).collect();
+    let mut all = Repeats::new();
+    for track in trace.tracks().iter().filter(|track| host_thread(track)) {
+        let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
+        for (index, &kind) in track.kinds().iter().enumerate() {
+            let Some(name) = &names[kind.index()] else { continue };
+            let (spans, span) = (own.entry(name).or_default(), track.span_of(index));
+            if !span.is_empty() && spans.last().is_none_or(|last| last.end <= span.start) {
+                spans.push(span);
+            }
+        }
+        all.extend(own.into_iter().map(|(name, spans)| ((name.to_owned(), track.id.0), spans)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{Arg, Sketch};
+    use crate::steps::{Origin, Steps};
+
+    /// Kernels that no period shows, launched inside ranges of `name` (with their number, if it ends in a blank)
+    /// on a thread of no known name, all inside one range `benchmark`.
+    fn ranged(name: &str, inside: i64) -> Steps {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("worker"), sketch.stream());
+        sketch.event_of(thread, "user_annotation", "benchmark", 0, 10_000, &[]);
+        for step in 0..8 {
+            let at = 1_000 * step;
+            let numbered = format!("{name}{step}");
+            let range = if name.ends_with(' ') { &numbered } else { name };
+            sketch.event_of(thread, "user_annotation", range, at, 100, &[]);
+            for kernel in 0..10 {
+                let id = 1 + 10 * step + kernel;
+                let called = if kernel < inside { at + 5 * kernel } else { at + 200 + 5 * kernel };
+                sketch.event_of(
+                    thread,
+                    "cuda_runtime",
+                    "cudaLaunchKernel",
+                    called,
+                    2,
+                    &[("correlation", Arg::Int(id))],
+                );
+                let kernel_name = format!("kernel{}", (id * id) % 37);
+                sketch.event_of(
+                    stream,
+                    "kernel",
+                    &kernel_name,
+                    at + 300 + 40 * kernel,
+                    40,
+                    &[("correlation", Arg::Int(id))],
+                );
+            }
+        }
+        let trace = sketch.finish();
+        Steps::of(&Context::new(&trace, "host"))
+    }
+
+    #[test]
+    fn ranges_that_launch_most_of_the_work_are_steps_on_any_thread_and_at_any_depth() {
+        for name in ["turn", "turn "] {
+            let steps = ranged(name, 10);
+            assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::Annotations("turn".to_owned())));
+            assert_eq!(steps.all.len(), 8);
+            assert_eq!(steps.all[0].span.dur(), Dur::from_us(1_000), "from start to start");
+        }
+    }
+
+    #[test]
+    fn ranges_that_launch_little_of_the_work_or_only_warm_up_are_no_steps() {
+        assert_eq!(ranged("turn", 3).origin, Origin::None);
+        assert_eq!(ranged("warm-up ", 10).origin, Origin::None);
+    }
 }

@@ -51,6 +51,16 @@ fn without_vendor(name: &str) -> Option<&str> {
         .find(|call| call.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
+/// Is it a call of the device's runtime or driver?
+pub fn is_device_call(name: &str) -> bool {
+    without_vendor(name).is_some()
+}
+
+/// Does the call wait until the copy that it asks for is done? By its name; one of the others may wait all the same.
+pub fn is_synchronous_copy(call: &str) -> bool {
+    without_vendor(call).is_some_and(|call| call.starts_with("Memcpy") && !call.contains("Async"))
+}
+
 /// A host event of a profile whose format has no categories.
 pub(super) fn host_role(name: &str, _category: &str) -> Option<Role> {
     if without_vendor(name).is_some() {
@@ -105,6 +115,51 @@ const COLLECTIVES: &[&str] = &[
     "nvshmem",
     "barrier-cores",
 ];
+
+/// Does a kernel compute each element of its result from one element of each input, and nothing else? PyTorch's
+/// eager kernels (1.0 to 2.9), TensorFlow's through Eigen and its kernel generator (2.4 on), XLA's for single ops.
+/// Kernels that a compiler already made of several ops (`triton_poi_fused_…`, `loop_…_fusion`) are not meant: what
+/// could be fused in them is.
+pub fn is_elementwise(kernel: &str) -> bool {
+    const EIGEN: &[&str] =
+        &["TensorCwiseUnaryOp", "TensorCwiseBinaryOp", "TensorCwiseTernaryOp", "TensorConversionOp"];
+    const NOT_EIGEN: &[&str] = &["TensorReductionOp", "TensorContractionOp", "TensorShufflingOp"];
+    const SINGLE: &[&str] = &[
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "maximum",
+        "minimum",
+        "negate",
+        "convert",
+        "exponential",
+        "log",
+        "tanh",
+        "logistic",
+        "power",
+        "sqrt",
+        "rsqrt",
+        "select",
+        "compare",
+        "abs",
+        "sign",
+        "and",
+        "or",
+        "not",
+    ];
+    if kernel.contains("EigenMetaKernel") {
+        let has = |parts: &[&str]| parts.iter().any(|part| kernel.contains(part));
+        return has(EIGEN) && !has(NOT_EIGEN);
+    }
+    if let Some(op) = kernel.strip_prefix("wrapped_") {
+        let op = op.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
+        return SINGLE.contains(&op);
+    }
+    let stem = kernel.split(['<', '(']).next().unwrap_or(kernel);
+    let eager = stem.contains("elementwise_kernel") && !stem.contains("index_elementwise");
+    eager || (stem.contains("_GPU_DT_") && stem.ends_with("_kernel"))
+}
 
 /// XLA ops on TPUs are whole HLO instructions: `%copy-done = f32[8]{0} copy-done(…)`.
 fn hlo_opcode(name: &str) -> Option<&str> {
@@ -182,6 +237,37 @@ mod tests {
         }
         assert_eq!(copy_direction("void memcpy_kernel<float>(float*)"), None);
         assert_eq!(copy_direction("volta_sgemm_128x64_nn"), None);
+    }
+
+    #[test]
+    fn elementwise_kernels_are_told_from_reductions_and_fused_ones() {
+        for name in [
+            "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int, float)",
+            "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::T&)>(int)",
+            "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::TensorCwiseBinaryOp<x>>>(y)",
+            "Mul_GPU_DT_FLOAT_DT_FLOAT_kernel",
+            "wrapped_add_3",
+        ] {
+            assert!(is_elementwise(name), "{name}");
+        }
+        for name in [
+            "void at::native::index_elementwise_kernel<128, 4, f>(int)",
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(r)",
+            "void Eigen::internal::EigenMetaKernel<Eigen::TensorReductionOp<Eigen::TensorCwiseBinaryOp<x>>>(y)",
+            "triton_poi_fused_add_mul_0",
+            "loop_add_fusion",
+            "wrapped_transpose",
+            "ampere_sgemm_128x64_tn",
+        ] {
+            assert!(!is_elementwise(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn copies_that_wait_are_told_by_their_call() {
+        assert!(is_synchronous_copy("cudaMemcpy") && is_synchronous_copy("cuMemcpyHtoD_v2"));
+        assert!(!is_synchronous_copy("cudaMemcpyAsync") && !is_synchronous_copy("hipMemcpyHtoDAsync"));
+        assert!(!is_synchronous_copy("cudaLaunchKernel"));
     }
 
     #[test]

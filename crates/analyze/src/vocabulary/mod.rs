@@ -15,7 +15,9 @@ mod tensorflow;
 
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
-pub use cuda::{CopyDirection, copy_direction, is_collective};
+pub use cuda::{
+    CopyDirection, copy_direction, is_collective, is_device_call, is_elementwise, is_synchronous_copy,
+};
 pub use python::is_python_frame;
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, iterator_path, op_type};

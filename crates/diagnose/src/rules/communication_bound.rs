@@ -13,7 +13,11 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     (share >= thresholds::TRANSFER).then(|| {
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
-        let cause = Cause::Communication { ms: facts.ms(Category::Communication), hidden_ms };
+        let cause = Cause::Communication {
+            ms: facts.ms(Category::Communication),
+            hidden_ms,
+            waiting: facts.waiting.clone(),
+        };
         Finding::new(FindingId::CommunicationBound, super::severity(share), cause, facts.framework())
             .owning(facts.claims(&[Category::Communication]), Some(1.0))
             .sure(0.85)

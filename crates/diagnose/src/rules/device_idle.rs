@@ -4,6 +4,7 @@
 //! more, so this only claims what is left unexplained.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::bounding::IdleCause;
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId, Severity};
@@ -29,9 +30,27 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let idle: f64 = meanwhile.iter().map(|(_, ms)| ms).sum();
     let share = idle / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     (share >= thresholds::SEVERE).then(|| {
-        let cause = Cause::Idle { busy, meanwhile };
+        let cause =
+            Cause::Idle { busy, meanwhile, causes: causes(facts), after_waits_ms: after_waits_ms(facts) };
         Finding::new(FindingId::DeviceIdle, Severity::Warning, cause, facts.framework())
             .owning(facts.claims(&[Category::Idle]), Some(1.0))
             .sure(0.8)
     })
+}
+
+/// Why, the longest first.
+fn causes(facts: &Facts) -> Vec<(IdleCause, f64)> {
+    let Some(detail) = &facts.detail else { return Vec::new() };
+    let each = IdleCause::ALL.into_iter().map(|cause| (cause, detail.per_step(detail.idle.get(cause))));
+    let mut causes: Vec<_> = each.filter(|(_, ms)| *ms > 0.0).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    causes
+}
+
+fn after_waits_ms(facts: &Facts) -> f64 {
+    let after = facts
+        .detail
+        .as_ref()
+        .map(|detail| detail.per_step(detail.idle.after_waits.total() + detail.idle.after_copies.total()));
+    after.unwrap_or(0.0)
 }

@@ -10,15 +10,14 @@ use crate::finding::{Cause, Finding, FindingId, Severity};
 use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
-    let share = facts.share(Category::Dispatch);
+    let ms = facts.ms_without_setup(Category::Dispatch);
+    let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     let eager = facts.eager.ops as f64 / facts.eager.steps.max(1) as f64 >= thresholds::EAGER_OPS;
-    if share < thresholds::INPUT
-        || (eager && facts.shares(&[Category::Dispatch, Category::Python]) >= thresholds::SEVERE)
-    {
+    if share < thresholds::INPUT || (eager && share + facts.share(Category::Python) >= thresholds::SEVERE) {
         return None;
     }
     let ops_per_step = facts.ops.iter().map(|op| op.count_per_step).sum();
-    let cause = Cause::Dispatch { ms: facts.ms(Category::Dispatch), ops_per_step };
+    let cause = Cause::Dispatch { ms, ops_per_step };
     let finding = Finding::new(FindingId::DispatchBound, Severity::Warning, cause, facts.framework());
-    Some(finding.owning(facts.claims(&[Category::Dispatch]), Some(0.9)).sure(0.6))
+    Some(finding.owning(vec![(Category::Dispatch, ms)], Some(0.9)).sure(0.6))
 }

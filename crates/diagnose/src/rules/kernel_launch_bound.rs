@@ -1,7 +1,8 @@
 //! `kernel-launch-bound`: the device waits for the host to launch its kernels.
 //!
 //! Its kernels are shorter than the calls that start them, so one thread cannot keep it busy. Claims the idle time
-//! that launching and dispatching own.
+//! that launching and dispatching own, without what setting up the device's runtime or allocating its memory takes:
+//! other launches would not make those shorter.
 
 use stepscope_analyze::Category;
 
@@ -13,7 +14,9 @@ const FEEDING: [Category; 2] = [Category::Launch, Category::Dispatch];
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let (work, busy) = (facts.device.as_ref()?, facts.busy()?);
-    let share = facts.shares(&FEEDING);
+    let claims = FEEDING.map(|category| (category, facts.ms_without_setup(category))).to_vec();
+    let share =
+        claims.iter().map(|(_, ms)| ms).sum::<f64>() / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     let short = work.launch_us.is_some_and(|launch| work.kernel_us < launch * thresholds::LAUNCH_RATIO)
         || work.kernel_us <= thresholds::SMALL_KERNEL_US;
     if busy >= thresholds::BUSY || share < thresholds::INPUT || !short {
@@ -27,5 +30,5 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     };
     let finding =
         Finding::new(FindingId::KernelLaunchBound, super::severity(share), cause, facts.framework());
-    Some(finding.owning(facts.claims(&FEEDING), Some(0.9)).sure(0.85))
+    Some(finding.owning(claims, Some(0.9)).sure(0.85))
 }

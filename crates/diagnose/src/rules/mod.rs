@@ -1,6 +1,8 @@
 //! The rules, one a file. A rule looks at [`Facts`] and says at most one thing; [`crate::engine`] settles who
 //! owns what. A new rule is one file and one line in [`RULES`].
 
+mod allocation_stall;
+mod blocking_copies;
 mod communication_bound;
 mod compute_bound;
 mod counters;
@@ -22,8 +24,10 @@ mod no_steps;
 mod op_dominates;
 mod output_bound;
 mod overhead_distorts;
+mod pageable_copies;
 mod recompilation;
 mod retracing;
+mod serial_streams;
 mod shared_memory_limited;
 mod small_kernels;
 mod startup_profiled;
@@ -34,6 +38,7 @@ mod too_few_steps;
 mod transfer_bound;
 mod truncated_trace;
 mod uncoalesced_access;
+mod unfused_elementwise;
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
@@ -72,10 +77,15 @@ pub const RULES: &[Rule] = &[
     Rule { id: FindingId::SmallKernels, check: small_kernels::check },
     Rule { id: FindingId::DeviceIdle, check: device_idle::check },
     Rule { id: FindingId::SyncStall, check: sync_stall::check },
+    Rule { id: FindingId::AllocationStall, check: allocation_stall::check },
     Rule { id: FindingId::TransferBound, check: transfer_bound::check },
+    Rule { id: FindingId::PageableCopies, check: pageable_copies::check },
+    Rule { id: FindingId::BlockingCopies, check: blocking_copies::check },
     Rule { id: FindingId::CommunicationBound, check: communication_bound::check },
     Rule { id: FindingId::Straggler, check: straggler::check },
     Rule { id: FindingId::LowPrecisionUnused, check: low_precision_unused::check },
+    Rule { id: FindingId::UnfusedElementwise, check: unfused_elementwise::check },
+    Rule { id: FindingId::SerialStreams, check: serial_streams::check },
     Rule { id: FindingId::LowOccupancy, check: low_occupancy::check },
     Rule { id: FindingId::UncoalescedAccess, check: uncoalesced_access::check },
     Rule { id: FindingId::SharedMemoryLimited, check: shared_memory_limited::check },

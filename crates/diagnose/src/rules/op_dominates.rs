@@ -24,7 +24,13 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let step = facts.summary.length_ms();
     // On several cores ops overlap: an op type cannot own more of the step than its share of the compute.
     let owned = op.ms_per_step.min(op.share * facts.ms(Category::Compute));
-    if ordinary || step <= 0.0 || op.share < thresholds::ONE_OP || owned / step < thresholds::SEVERE {
+    // A kernel without an op is not something that a model is written in.
+    if op.is_kernel
+        || ordinary
+        || step <= 0.0
+        || op.share < thresholds::ONE_OP
+        || owned / step < thresholds::SEVERE
+    {
         return None;
     }
     let finding = Finding::new(

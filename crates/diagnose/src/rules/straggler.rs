@@ -1,10 +1,17 @@
 //! `straggler`: one host is slower than the others, and in synchronous training all wait for it.
+//!
+//! Its steps or its own work in them are longer; or, where that does not show, it is the last to arrive at collectives
+//! and the others wait there.
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    slower_host(facts).or_else(|| late_rank(facts))
+}
+
+fn slower_host(facts: &Facts) -> Option<Finding> {
     let hosts = &facts.summary.hosts;
     let slowest = facts.summary.bound()?;
     // Without a timeline nobody waits for anybody.
@@ -20,6 +27,24 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let finding =
         Finding::new(FindingId::Straggler, super::severity(1.0 - usual_ms / ms), cause, facts.framework());
     Some(finding.about(slowest.host.clone()).sure(0.8))
+}
+
+fn late_rank(facts: &Facts) -> Option<Finding> {
+    let waiting = facts.waiting.as_ref()?;
+    let latest = waiting.latest().filter(|rank| rank.last >= thresholds::LATE)?;
+    let waiting_ms = waiting.ranks.iter().map(|rank| rank.waiting_ms).fold(0.0, f64::max);
+    let share = waiting_ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
+    (share >= thresholds::NOTABLE).then(|| {
+        let cause = Cause::Latecomer {
+            name: latest.name.clone(),
+            last: latest.last,
+            waiting_ms,
+            of: waiting.ranks.len(),
+        };
+        let severity = super::severity(share);
+        let finding = Finding::new(FindingId::Straggler, severity, cause, facts.framework());
+        finding.about(latest.name.clone()).sure(0.7)
+    })
 }
 
 /// A figure with the middle one of all, if it is far above it.

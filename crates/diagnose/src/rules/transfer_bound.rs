@@ -8,7 +8,8 @@ use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
-const COPIES: [Category; 3] = [Category::TransferIn, Category::TransferOut, Category::TransferDevice];
+pub(super) const COPIES: [Category; 3] =
+    [Category::TransferIn, Category::TransferOut, Category::TransferDevice];
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.shares(&COPIES);
@@ -17,7 +18,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         directions.sort_by(|a, b| b.1.total_cmp(&a.1));
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_copies_ms) / steps;
-        let cause = Cause::Transfer { directions, hidden_ms };
+        let cause = Cause::Transfer { directions, hidden_ms, copies: facts.copies() };
         Finding::new(FindingId::TransferBound, super::severity(share), cause, facts.framework())
             .owning(facts.claims(&COPIES), Some(1.0))
             .sure(0.9)

@@ -305,13 +305,18 @@ fn view_for(id: FindingId) -> &'static str {
         FindingId::KernelLaunchBound
         | FindingId::SmallKernels
         | FindingId::LowPrecisionUnused
+        | FindingId::UnfusedElementwise
         | FindingId::LowOccupancy
         | FindingId::UncoalescedAccess
         | FindingId::SharedMemoryLimited
         | FindingId::KernelStalls => "kernels",
         FindingId::DeviceIdle
         | FindingId::SyncStall
+        | FindingId::AllocationStall
         | FindingId::TransferBound
+        | FindingId::PageableCopies
+        | FindingId::BlockingCopies
+        | FindingId::SerialStreams
         | FindingId::CommunicationBound
         | FindingId::Straggler => "devices",
         FindingId::MemoryGrowth | FindingId::MemoryPressure | FindingId::MemoryFragmentation => "memory",

@@ -178,6 +178,7 @@ pub(crate) fn on_device() -> Report {
         ms_per_step,
         count_per_step: 24.0,
         share,
+        is_kernel: false,
     };
     let cause = Cause::Compute {
         top: vec![op("aten::addmm", 12.0, 0.55), op("aten::gelu", 3.0, 0.14)],
@@ -188,7 +189,7 @@ pub(crate) fn on_device() -> Report {
     let mut shared = Finding::new(
         FindingId::CommunicationBound,
         Severity::Warning,
-        Cause::Communication { ms: 4.2, hidden_ms: 1.4 },
+        Cause::Communication { ms: 4.2, hidden_ms: 1.4, waiting: None },
         Framework::PyTorch,
     );
     shared.winnable = Some(1.0);

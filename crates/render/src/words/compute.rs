@@ -1,11 +1,11 @@
 //! Words for findings about the model's own work: `compute-bound`, `op-dominates`, `low-precision-unused`,
-//! `low-occupancy`.
+//! `low-occupancy`, `unfused-elementwise`.
 
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::Finding;
 use stepscope_diagnose::finding::OpCost;
 
-use super::{Words, listed, owned, quoted, share};
+use super::{Words, listed, number, owned, quoted, share};
 use crate::format::{duration_ms, short};
 
 pub(super) fn bound(finding: &Finding, top: &[OpCost], on_device: bool) -> Words {
@@ -36,7 +36,7 @@ fn times(count: f64) -> String {
     if count == 1.0 {
         return "once".to_owned();
     }
-    format!("{} times", if count.fract() == 0.0 { crate::format::decimal(count, 0) } else { short(count) })
+    format!("{} times", number(count))
 }
 
 /// From this share on, nothing but the model is left to tune.
@@ -171,5 +171,38 @@ pub(super) fn occupancy(kernel: &str, occupancy: f64, limiter: Option<&str>, par
              `stepscope kernels PATH` shows the limits."
                 .to_owned(),
         ],
+    }
+}
+
+pub(super) fn unfused(finding: &Finding, figures: [f64; 4], example: Option<&str>) -> Words {
+    let [kernels_per_step, length, part, winnable] = figures;
+    let advice = match finding.framework {
+        Framework::PyTorch => "Fuse them: `torch.compile(model)`; for the optimizer `fused=True`.",
+        Framework::Keras => "Fuse them: `model.compile(..., jit_compile=True)`.",
+        Framework::TensorFlow => "Fuse them: `@tf.function(jit_compile=True)` around the step.",
+        Framework::Jax => "Fuse them: one `jax.jit` around the whole step, optimizer included.",
+        Framework::Unknown => {
+            "Fuse them with a compiler (`torch.compile`, XLA), or write one kernel for what is done to each element."
+        }
+    };
+    let mut evidence = vec![
+        format!(
+            "{} elementwise kernels a step follow one another, {} in a row on average.",
+            number(kernels_per_step),
+            short(length)
+        ),
+        format!(
+            "One kernel for each such row spares at most {} of kernel time: all but the longest of each.",
+            share(winnable)
+        ),
+    ];
+    evidence.extend(example.map(|kernel| format!("The costliest of them is {}.", quoted(kernel))));
+    Words {
+        summary: format!(
+            "Unfused elementwise: {} of kernel time is spent in elementwise kernels that follow one another and could be one.",
+            share(part)
+        ),
+        evidence,
+        advice: vec![advice.to_owned(), "See them: `stepscope kernels PATH`.".to_owned()],
     }
 }

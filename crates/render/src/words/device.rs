@@ -1,11 +1,12 @@
 //! Words for findings about a device that waits: `kernel-launch-bound`, `small-kernels`, `device-idle`,
-//! `sync-stall`, `transfer-bound`.
+//! `sync-stall`, `allocation-stall`, `serial-streams`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::bounding::IdleCause;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::{Finding, FindingId};
 
-use super::{Words, lines, listed, owned, share, terms};
+use super::{Words, lines, listed, number, owned, share, terms};
 use crate::format::{decimal, duration_ms, short};
 
 pub(super) fn kernels(
@@ -57,7 +58,12 @@ fn fewer_launches(framework: Framework) -> Vec<String> {
     }
 }
 
-pub(super) fn idle(busy: f64, meanwhile: &[(Category, f64)]) -> Words {
+pub(super) fn idle(
+    busy: f64,
+    meanwhile: &[(Category, f64)],
+    causes: &[(IdleCause, f64)],
+    after_waits_ms: f64,
+) -> Words {
     let reasons: Vec<String> = meanwhile
         .iter()
         .take(3)
@@ -70,17 +76,56 @@ pub(super) fn idle(busy: f64, meanwhile: &[(Category, f64)]) -> Words {
     };
     Words {
         summary: format!("Device idle: the device works {} of the time{host}.", share(busy)),
-        evidence: meanwhile
-            .iter()
-            .take(4)
-            .map(|(category, ms)| {
-                format!("`{}`: {} a step ({}).", category.key(), duration_ms(*ms), terms::category(*category))
-            })
-            .collect(),
+        evidence: reasons_in_words(meanwhile, causes, after_waits_ms),
         advice: vec![match meanwhile.first() {
             Some((category, _)) => format!("Begin with `{}`: {}.", category.key(), first_step(*category)),
             None => "See the gaps one by one: `stepscope devices PATH`.".to_owned(),
         }],
+    }
+}
+
+/// Causes where they are known, with their shares; categories otherwise.
+fn reasons_in_words(
+    meanwhile: &[(Category, f64)],
+    causes: &[(IdleCause, f64)],
+    after_waits_ms: f64,
+) -> Vec<String> {
+    let all: f64 = causes.iter().map(|(_, ms)| ms).sum();
+    if all <= 0.0 {
+        let told = meanwhile.iter().take(4).map(|(category, ms)| {
+            format!("`{}`: {} a step ({}).", category.key(), duration_ms(*ms), terms::category(*category))
+        });
+        return told.collect();
+    }
+    let told = causes.iter().take(4).filter(|(_, ms)| *ms >= 0.01 * all);
+    let mut lines: Vec<String> = told
+        .map(|(cause, ms)| {
+            format!("{} of the gaps: {} ({}).", share(ms / all), why_idle(*cause), duration_ms(*ms))
+        })
+        .collect();
+    if after_waits_ms >= 0.05 * all {
+        lines.push(format!(
+            "{} of it comes right after a wait for the device: the host could not queue work ahead.",
+            duration_ms(after_waits_ms)
+        ));
+    }
+    lines
+}
+
+/// What the host does while the device has nothing to do.
+fn why_idle(cause: IdleCause) -> &'static str {
+    match cause {
+        IdleCause::Input => "the host waits for a batch",
+        IdleCause::Building => "graphs are traced or compiled",
+        IdleCause::Output => "results are written",
+        IdleCause::Startup => "the device's runtime is being set up",
+        IdleCause::Allocation => "device memory is allocated or freed",
+        IdleCause::Copy => "the host is blocked in a copy",
+        IdleCause::Sync => "the host is blocked in a wait for the device",
+        IdleCause::Launch => "the host launches work",
+        IdleCause::Framework => "the framework prepares ops",
+        IdleCause::Python => "the loop's own Python runs",
+        IdleCause::Unknown => "nothing was recorded",
     }
 }
 
@@ -122,55 +167,59 @@ pub(super) fn sync(finding: &Finding, ms: f64) -> Words {
     }
 }
 
-pub(super) fn transfer(finding: &Finding, directions: &[(Category, f64)], hidden_ms: f64) -> Words {
-    let all = directions.iter().map(|(_, ms)| ms).sum();
-    let way = |category: Category| match category {
-        Category::TransferIn => "to the device",
-        Category::TransferOut => "from the device",
-        _ => "between devices",
+pub(super) fn allocation(finding: &Finding, per_step: f64, ms: f64) -> Words {
+    let mut advice = match finding.framework {
+        Framework::PyTorch => lines([
+            "The caching allocator runs out and empties itself: use less memory (smaller batches, `torch.utils.checkpoint`), \
+             or `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` against splintered blocks.",
+            "Leave out `torch.cuda.empty_cache()` in the loop.",
+        ]),
+        Framework::TensorFlow | Framework::Keras => lines([
+            "Let TensorFlow keep its memory: without `set_memory_growth`, or with `TF_GPU_ALLOCATOR=cuda_malloc_async`.",
+        ]),
+        Framework::Jax => lines(["Leave `XLA_PYTHON_CLIENT_PREALLOCATE` on, so that memory is taken once."]),
+        Framework::Unknown => lines([
+            "Allocate before the loop and reuse, or take memory from a pool: `cudaMallocAsync` instead of `cudaMalloc`.",
+        ]),
     };
-    let mut evidence: Vec<String> = directions
-        .iter()
-        .map(|(category, ms)| format!("Copies {}: {} a step not hidden.", way(*category), duration_ms(*ms)))
-        .collect();
-    if hidden_ms > 0.0 {
-        evidence.push(format!("{} a step of copies hide under compute.", duration_ms(hidden_ms)));
-    }
-    let mostly = directions.first().map(|(category, _)| *category);
-    let towards = mostly.map_or(String::new(), |category| format!(", mostly {},", way(category)));
+    advice.push("Shapes that change from step to step need new blocks: pad them to a few sizes.".to_owned());
     Words {
-        summary: format!("Transfer-bound: copies{towards} take {}.", owned(finding, all)),
-        evidence,
-        advice: copy_less(finding.framework, mostly.unwrap_or(Category::TransferIn)),
+        summary: format!(
+            "Allocation stall: the device waits {} while its memory is allocated and freed.",
+            owned(finding, ms)
+        ),
+        evidence: vec![format!(
+            "{} calls a step allocate or free device memory; steady steps need none.",
+            number(per_step)
+        )],
+        advice,
     }
 }
 
-fn copy_less(framework: Framework, mostly: Category) -> Vec<String> {
-    match (mostly, framework) {
-        (Category::TransferIn, Framework::PyTorch) => lines([
-            "Copy from pinned memory without waiting: `DataLoader(..., pin_memory=True)` and \
-             `x.to(device, non_blocking=True)`.",
-            "Copy less: send `uint8` images and convert on the device.",
-        ]),
-        (Category::TransferIn, Framework::TensorFlow | Framework::Keras) => lines([
-            "Copy ahead of the step: `ds.apply(tf.data.experimental.prefetch_to_device(\"/gpu:0\"))` as the last stage.",
-            "Copy less: send `uint8` images and convert on the device.",
-        ]),
-        (Category::TransferIn, Framework::Jax) => lines([
-            "Copy ahead of the step: `jax.device_put(next_batch)` in a background thread while this step computes.",
-            "Copy less: send `uint8` images and convert on the device; keep state on the device.",
-        ]),
-        (Category::TransferOut, framework) => vec![
-            super::host::few_reads(framework).to_owned(),
-            "Reduce on the device before you copy: send sums, not whole tensors.".to_owned(),
+pub(super) fn serial(streams: &[(i64, f64)], overlap_ms: f64, winnable_ms: f64) -> Words {
+    let each: Vec<String> = streams
+        .iter()
+        .take(4)
+        .map(|(number, ms)| format!("{} on stream {number}", duration_ms(*ms)))
+        .collect();
+    Words {
+        summary: format!(
+            "Serial streams: kernels on {} streams take turns although they leave room for one another.",
+            streams.len()
+        ),
+        evidence: vec![
+            format!("Kernels a step: {}.", listed(&each)),
+            format!(
+                "Two of them run at once for {} a step; side by side they could spare {} at the most.",
+                duration_ms(overlap_ms),
+                duration_ms(winnable_ms)
+            ),
         ],
-        (Category::TransferDevice, Framework::Jax) => lines([
-            "Reuse buffers instead of copying: `jax.jit(step, donate_argnums=0)`.",
-            "See that arrays are placed where they are used: check their `.sharding`.",
+        advice: lines([
+            "See what orders them: an event that one stream waits for, work on the default stream between them, or a \
+             wait of the host.",
+            "Where they do not need each other's results, launch both before waiting for either; streams made with \
+             `cudaStreamNonBlocking` do not wait for the default one.",
         ]),
-        (Category::TransferDevice, _) => lines([
-            "Keep tensors where they are used, and one layout throughout: each change of it is a copy.",
-        ]),
-        _ => lines(["Copy from pinned memory, ahead of the step, and less: convert on the device."]),
     }
 }

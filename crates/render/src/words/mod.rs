@@ -7,6 +7,7 @@
 
 mod building;
 mod compute;
+mod copies;
 mod counters;
 mod device;
 mod host;
@@ -23,7 +24,7 @@ mod trust;
 use stepscope_diagnose::finding::Cause;
 use stepscope_diagnose::{Finding, FindingId};
 
-use crate::format::{decimal, duration_ms, middle_cut, printable};
+use crate::format::{decimal, duration_ms, middle_cut, printable, short};
 
 /// A finding as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,10 +82,26 @@ fn worded(finding: &Finding) -> Words {
         Cause::Kernels { per_step, mean_us, launch_us, busy } => {
             device::kernels(finding, *per_step, *mean_us, *launch_us, *busy)
         }
-        Cause::Idle { busy, meanwhile } => device::idle(*busy, meanwhile),
+        Cause::Idle { busy, meanwhile, causes, after_waits_ms } => {
+            device::idle(*busy, meanwhile, causes, *after_waits_ms)
+        }
+        Cause::Allocation { per_step, ms } => device::allocation(finding, *per_step, *ms),
+        Cause::RuntimeStartup { ms, share } => trust::runtime_startup(*ms, *share, finding.framework),
+        Cause::Copies { copies, after_ms } => copies::words(finding, copies, *after_ms),
+        Cause::Unfused { kernels_per_step, length, share, winnable, example } => {
+            compute::unfused(finding, [*kernels_per_step, *length, *share, *winnable], example.as_deref())
+        }
+        Cause::Serial { streams, overlap_ms, winnable_ms } => {
+            device::serial(streams, *overlap_ms, *winnable_ms)
+        }
         Cause::Sync { ms } => device::sync(finding, *ms),
-        Cause::Transfer { directions, hidden_ms } => device::transfer(finding, directions, *hidden_ms),
-        Cause::Communication { ms, hidden_ms } => many::communication(finding, *ms, *hidden_ms),
+        Cause::Transfer { directions, hidden_ms, copies } => {
+            copies::transfer(finding, directions, *hidden_ms, copies.as_ref())
+        }
+        Cause::Communication { ms, hidden_ms, waiting } => {
+            many::communication(finding, *ms, *hidden_ms, waiting.as_ref())
+        }
+        Cause::Latecomer { name, last, waiting_ms, of } => many::latecomer(name, *last, *waiting_ms, *of),
         Cause::Slowest { name, ms, usual_ms, of } => many::slowest(name, *ms, *usual_ms, *of),
         Cause::MatrixUnits { share, kernel } => compute::matrix_units(finding, *share, kernel),
         Cause::Occupancy { kernel, occupancy, limiter, share } => {
@@ -153,6 +170,11 @@ fn owned(finding: &Finding, fallback_ms: f64) -> String {
         }
         _ => format!("{} a step", duration_ms(fallback_ms)),
     }
+}
+
+/// How many, a step: whole where it is, else with the digits that matter.
+fn number(count: f64) -> String {
+    if count.fract() == 0.0 || count >= 100.0 { decimal(count, 0) } else { short(count) }
 }
 
 /// A list in a sentence: `a, b and c`.

@@ -1,12 +1,14 @@
 //! Advice fits: it speaks the framework's language, names the user's own thing, and leaves out what is there.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::collectives::{RankWaiting, Waiting};
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::kernels::Limiter;
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::finding::{
-    Cause, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction, TroubledKernel,
+    Cause, CopyFacts, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction, TroubledKernel,
 };
 use stepscope_diagnose::{Finding, FindingId, Severity};
 
@@ -34,6 +36,7 @@ fn op(op_type: &str) -> OpCost {
         ms_per_step: 20.0,
         count_per_step: 3.0,
         share: 0.6,
+        is_kernel: false,
     }
 }
 
@@ -62,6 +65,68 @@ fn troubled() -> Cause {
     counters.loads.bytes_per_sector = Some(4.0);
     let kernel = TroubledKernel { counters, ms: Some(2.0), winnable: Some(0.25) };
     Cause::Counters { kernels: vec![kernel.clone(), kernel], count: 2 }
+}
+
+fn copy_facts(pageable: Option<f64>) -> CopyFacts {
+    CopyFacts {
+        per_step: 4.0,
+        pageable,
+        bandwidth_in: Some(12e9),
+        bandwidth_out: None,
+        on_computing_streams: 1.0,
+        blocking: 4.0,
+        blocked_ms: 2.0,
+    }
+}
+
+fn transfer(pageable: Option<f64>) -> Cause {
+    let directions = vec![(Category::TransferIn, 5.0)];
+    Cause::Transfer { directions, hidden_ms: 0.0, copies: Some(copy_facts(pageable)) }
+}
+
+fn idle(causes: Vec<(IdleCause, f64)>) -> Cause {
+    Cause::Idle { busy: 0.2, meanwhile: vec![(Category::Python, 8.0)], causes, after_waits_ms: 4.0 }
+}
+
+fn unfused() -> Cause {
+    let example = Some("void at::native::vectorized_elementwise_kernel<4, Add>(int)".into());
+    Cause::Unfused { kernels_per_step: 300.0, length: 4.5, share: 0.4, winnable: 0.25, example }
+}
+
+fn serial() -> Cause {
+    Cause::Serial { streams: vec![(7, 4.0), (13, 3.0)], overlap_ms: 0.0, winnable_ms: 2.5 }
+}
+
+fn waiting() -> Waiting {
+    let rank =
+        |name: &str, waiting_ms, last| RankWaiting { name: name.into(), waiting_ms, transfer_ms: 1.0, last };
+    Waiting { ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)], collectives_per_step: 12.0 }
+}
+
+#[test]
+fn pinned_memory_is_advised_only_where_it_may_help() {
+    for framework in FRAMEWORKS {
+        let told = |pageable| {
+            words(&finding(FindingId::TransferBound, transfer(pageable), framework)).advice.concat()
+        };
+        assert!(!told(Some(0.0)).contains("pin_memory"), "{framework:?}");
+        assert!(!told(Some(0.0)).contains("Copy from pinned"), "{framework:?}");
+        if framework == Framework::PyTorch {
+            assert!(told(Some(1.0)).contains("pin_memory") && told(None).contains("pin_memory"));
+        }
+    }
+    let evidence =
+        words(&finding(FindingId::TransferBound, transfer(Some(0.0)), Framework::PyTorch)).evidence;
+    assert!(evidence.iter().any(|line| line.contains("pinned memory already")), "{evidence:?}");
+    assert!(evidence.iter().any(|line| line.contains("12.0 GB/s to the device")), "{evidence:?}");
+}
+
+#[test]
+fn ranks_that_mostly_wait_are_told_to_balance_first() {
+    let cause = Cause::Communication { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) };
+    let told = words(&finding(FindingId::CommunicationBound, cause, Framework::PyTorch));
+    assert!(told.advice[0].starts_with("Balance"), "{told:?}");
+    assert!(told.evidence.iter().any(|line| line.contains("waits 1.60 ms a step")), "{told:?}");
 }
 
 /// One of every cause, with the id that it comes with.
@@ -96,10 +161,26 @@ fn causes() -> Vec<(FindingId, Cause)> {
         (FindingId::OutputBound, Cause::Output { ops: vec![op("SaveV2")] }),
         (FindingId::KernelLaunchBound, kernels()),
         (FindingId::SmallKernels, kernels()),
-        (FindingId::DeviceIdle, Cause::Idle { busy: 0.2, meanwhile: vec![(Category::Python, 8.0)] }),
+        (FindingId::DeviceIdle, idle(Vec::new())),
+        (FindingId::DeviceIdle, idle(IdleCause::ALL.map(|cause| (cause, 2.0)).to_vec())),
+        (FindingId::StartupProfiled, Cause::RuntimeStartup { ms: 9_000.0, share: 0.8 }),
+        (FindingId::AllocationStall, Cause::Allocation { per_step: 6.0, ms: 4.0 }),
+        (FindingId::PageableCopies, Cause::Copies { copies: copy_facts(Some(1.0)), after_ms: 0.0 }),
+        (FindingId::BlockingCopies, Cause::Copies { copies: copy_facts(None), after_ms: 3.0 }),
+        (FindingId::UnfusedElementwise, unfused()),
+        (FindingId::SerialStreams, serial()),
+        (
+            FindingId::Straggler,
+            Cause::Latecomer { name: "a GPU 1".into(), last: 0.9, waiting_ms: 5.0, of: 2 },
+        ),
+        (FindingId::TransferBound, transfer(Some(0.0))),
         (FindingId::SyncStall, Cause::Sync { ms: 4.0 }),
-        (FindingId::TransferBound, Cause::Transfer { directions: copies, hidden_ms: 2.0 }),
-        (FindingId::CommunicationBound, Cause::Communication { ms: 4.0, hidden_ms: 1.0 }),
+        (FindingId::TransferBound, Cause::Transfer { directions: copies, hidden_ms: 2.0, copies: None }),
+        (FindingId::CommunicationBound, Cause::Communication { ms: 4.0, hidden_ms: 1.0, waiting: None }),
+        (
+            FindingId::CommunicationBound,
+            Cause::Communication { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) },
+        ),
         (FindingId::Straggler, Cause::Slowest { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 }),
         (FindingId::LowPrecisionUnused, Cause::MatrixUnits { share: 0.7, kernel: "sgemm_128x64".into() }),
         (

@@ -6,7 +6,7 @@ use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
 
 use super::{Words, lines, quoted, share, terms};
-use crate::format::{decimal, plural, thousands};
+use crate::format::{decimal, duration_ms, plural, thousands};
 use crate::health;
 
 pub(super) fn damage(what: &str, offset: Option<u64>) -> Words {
@@ -108,6 +108,21 @@ pub(super) fn startup(steps: usize, steady: usize, part: f64, framework: Framewo
             share(part)
         ),
         evidence: lines(["They trace, compile or allocate for the first time, which later steps do not."]),
+        advice: vec![format!("Record later, after ten steps or more: {}.", capture(framework))],
+    }
+}
+
+pub(super) fn runtime_startup(ms: f64, part: f64, framework: Framework) -> Words {
+    Words {
+        summary: format!(
+            "Start-up profiled: setting up the device's runtime takes {} of the capture ({}).",
+            share(part),
+            duration_ms(ms)
+        ),
+        evidence: lines([
+            "Single calls into the device's runtime take longer than 100 ms while the device idles: a context is made, \
+             libraries are loaded. That happens once.",
+        ]),
         advice: vec![format!("Record later, after ten steps or more: {}.", capture(framework))],
     }
 }

@@ -1,0 +1,292 @@
+//! Idle time by cause: why the bounding device has nothing to do.
+//!
+//! The breakdown knows categories; here calls into the device's runtime are told apart as well. A gap belongs to what
+//! the host does in it: it allocates memory, it is blocked in a copy or a wait, it launches, or it does something else.
+//! A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the device has to wait
+//! until new work is launched. The second part is told apart too.
+
+use stepscope_trace::{Dur, EventId, Span, Time, Track};
+
+use super::Device;
+use super::copies::Copied;
+use crate::breakdown::{Category, DEVICE_BUSY, Ground, Shares, merged, owner};
+use crate::vocabulary::{Role, is_device_call};
+
+/// Calls into the device's runtime that take longer than this, and do not wait for the device, set something up: a
+/// context, a library, code that is loaded when first used. In a running loop none is a tenth as long.
+pub const LONG_CALL: Dur = Dur::from_us(100_000);
+/// A gap that begins this soon after a wait was over follows from it.
+const SOON: Dur = Dur::from_us(20);
+
+/// Why a device is idle.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum IdleCause {
+    /// The host waits for a batch.
+    Input,
+    /// Graphs are traced or compiled.
+    Building,
+    /// Checkpoints, summaries, results are written.
+    Output,
+    /// The device's runtime is being set up.
+    Startup,
+    /// Device memory is allocated or freed.
+    Allocation,
+    /// The host is blocked in a copy.
+    Copy,
+    /// The host is blocked until the device is done, which it is.
+    Sync,
+    /// The host launches work.
+    Launch,
+    /// The framework prepares ops.
+    Framework,
+    /// The loop's own Python runs.
+    Python,
+    /// Nothing was recorded.
+    Unknown,
+}
+
+impl IdleCause {
+    const COUNT: usize = 11;
+    /// All, in order.
+    pub const ALL: [IdleCause; Self::COUNT] = [
+        IdleCause::Input,
+        IdleCause::Building,
+        IdleCause::Output,
+        IdleCause::Startup,
+        IdleCause::Allocation,
+        IdleCause::Copy,
+        IdleCause::Sync,
+        IdleCause::Launch,
+        IdleCause::Framework,
+        IdleCause::Python,
+        IdleCause::Unknown,
+    ];
+}
+
+/// Idle time in the steps that count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Idle {
+    causes: [Dur; IdleCause::COUNT],
+    /// What categories own of the time that the device's runtime needs to be set up.
+    pub startup: Shares,
+    /// What categories own of the time that allocating device memory takes.
+    pub allocation: Shares,
+    /// Calls that allocated or freed device memory.
+    pub allocations: u64,
+    /// What categories own of gaps that follow a copy which held up the host, after it.
+    pub after_copies: Shares,
+    /// What categories own of gaps that follow another wait, after it.
+    pub after_waits: Shares,
+}
+
+impl Idle {
+    /// How much a cause has.
+    pub fn get(&self, cause: IdleCause) -> Dur {
+        self.causes[cause as usize]
+    }
+
+    /// All idle time.
+    pub fn total(&self) -> Dur {
+        self.causes.iter().copied().sum()
+    }
+}
+
+/// What a call that lasts does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Call {
+    Startup,
+    Allocation,
+    Copy,
+    Sync,
+}
+
+pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
+    let context = device.context;
+    let (host, own) = (merged(context, None), merged(context, Some(device.process)));
+    let ground = Ground::of(context);
+    let (calls, mut found) = (calls(device, copied), Idle::default());
+    for &window in device.windows {
+        let mut busy_until = window.start;
+        let mut follows: Option<Call> = None;
+        host.sweep(&own, window, |span, host, device| {
+            if device.0 & DEVICE_BUSY.0 != 0 {
+                busy_until = span.end;
+                return;
+            }
+            if span.start == busy_until {
+                follows = wait_before(&calls, span.start);
+            }
+            let category = owner(host, device, ground);
+            each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, follows));
+        });
+        let inside = |span: &Span| window.contains(span.start);
+        found.allocations +=
+            calls.iter().filter(|(span, call)| *call == Call::Allocation && inside(span)).count() as u64;
+    }
+    found
+}
+
+impl Idle {
+    fn add(&mut self, time: Dur, category: Category, call: Option<Call>, follows: Option<Call>) {
+        let cause = cause_of(category, call);
+        self.causes[cause as usize] += time;
+        match cause {
+            IdleCause::Startup => self.startup.add(category, time),
+            IdleCause::Allocation => self.allocation.add(category, time),
+            // Only what waiting itself does not explain.
+            IdleCause::Launch | IdleCause::Framework | IdleCause::Python | IdleCause::Unknown => {
+                match follows {
+                    Some(Call::Copy) => self.after_copies.add(category, time),
+                    Some(Call::Sync) => self.after_waits.add(category, time),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn cause_of(category: Category, call: Option<Call>) -> IdleCause {
+    match (category, call) {
+        (Category::Input, _) => IdleCause::Input,
+        (Category::Tracing | Category::Compile, _) => IdleCause::Building,
+        (Category::Output, _) => IdleCause::Output,
+        (_, Some(Call::Startup)) => IdleCause::Startup,
+        (_, Some(Call::Allocation)) => IdleCause::Allocation,
+        (_, Some(Call::Copy)) => IdleCause::Copy,
+        (_, Some(Call::Sync)) | (Category::Sync, _) => IdleCause::Sync,
+        (Category::Launch, None) => IdleCause::Launch,
+        (Category::Dispatch, None) => IdleCause::Framework,
+        (Category::Python, None) => IdleCause::Python,
+        _ => IdleCause::Unknown,
+    }
+}
+
+/// The calls that last, on the threads that feed the device: in time order, none overlapping another.
+fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
+    let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
+    let mut threads: Vec<_> = device
+        .context
+        .launches()
+        .all
+        .iter()
+        .filter(|launch| trace.track(launch.work.track).process == device.process)
+        .map(|launch| launch.call.track)
+        .collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut copies: Vec<EventId> = copied.waits.iter().map(|(call, _)| *call).collect();
+    copies.sort_unstable();
+    let call_of = |track: &Track, index: usize| {
+        let kind = track.kind_of(index);
+        let role = vocabulary.role(kind);
+        match role {
+            Role::Sync => return Some(Call::Sync),
+            Role::LaunchCopy if copies.binary_search(&track.event_id(index)).is_ok() => {
+                return Some(Call::Copy);
+            }
+            Role::LaunchCopy => return None,
+            _ => {}
+        }
+        let runtime = matches!(role, Role::Launch | Role::DeviceMemory)
+            || (role == Role::Framework && is_device_call(trace.kind_name(kind)));
+        match runtime && track.dur(index) >= LONG_CALL {
+            true => Some(Call::Startup),
+            false => (role == Role::DeviceMemory).then_some(Call::Allocation),
+        }
+    };
+    let mut found: Vec<(Span, Call)> = Vec::new();
+    for track in threads.into_iter().map(|id| trace.track(id)) {
+        let lasting =
+            (0..track.len()).filter_map(|index| Some((track.span_of(index), call_of(track, index)?)));
+        found.extend(lasting.filter(|(span, _)| !span.is_empty()));
+    }
+    found.sort_unstable_by_key(|(span, _)| (span.start, std::cmp::Reverse(span.end)));
+    // The driver's call inside the runtime's, or another thread's: the first to begin stands for both.
+    let mut until = Time::MIN;
+    for (span, _) in &mut found {
+        span.start = span.start.max(until);
+        until = until.max(span.end);
+    }
+    found.retain(|(span, _)| !span.is_empty());
+    found
+}
+
+/// The wait that lasts at `at`, or was over just before it.
+fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<Call> {
+    let next = calls.partition_point(|(span, _)| span.start < at);
+    let (span, call) = calls.get(next.checked_sub(1)?)?;
+    (span.end + SOON >= at && matches!(call, Call::Copy | Call::Sync)).then_some(*call)
+}
+
+/// Cuts a span where calls begin and end.
+fn each_piece(calls: &[(Span, Call)], span: Span, mut visit: impl FnMut(Span, Option<Call>)) {
+    let mut now = span.start;
+    let first = calls.partition_point(|(call, _)| call.end <= now);
+    for (call, what) in &calls[first..] {
+        if call.start >= span.end {
+            break;
+        }
+        if call.start > now {
+            visit(Span::new(now, call.start), None);
+        }
+        let end = call.end.min(span.end);
+        visit(Span::new(call.start.max(now), end), Some(*what));
+        now = end;
+    }
+    if now < span.end {
+        visit(Span::new(now, span.end), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounding::DeviceDetail;
+    use crate::context::Context;
+    use crate::sketch::{Arg, Sketch};
+
+    /// Four kernels of 100 µs, one a step, each launched 50 µs before it starts; `call` lies before the
+    /// launches, from the kernel's end on.
+    fn idle(call: &str, us: i64) -> Idle {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        let period = us + 550;
+        sketch.steps(thread, 4, period);
+        for turn in 0..4 {
+            let (at, id) = (turn * period, || ("correlation", Arg::Int(turn + 1)));
+            sketch.event_of(thread, "cpu_op", "aten::mm", at, 60, &[]);
+            sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at + 50, 10, &[id()]);
+            sketch.event_of(stream, "kernel", "gemm", at + 100, 100, &[id()]);
+            sketch.event_of(thread, "cuda_runtime", call, at + 150, us, &[]);
+        }
+        let trace = sketch.finish();
+        DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default().idle
+    }
+
+    #[test]
+    fn allocating_waiting_and_setting_up_are_told_apart() {
+        let allocating = idle("cudaMalloc", 450);
+        assert_eq!(allocating.get(IdleCause::Allocation), Dur::from_us(4 * 400));
+        assert_eq!(allocating.allocations, 4);
+        assert_eq!(allocating.after_waits.total(), Dur::ZERO);
+        let waiting = idle("cudaDeviceSynchronize", 450);
+        assert_eq!(waiting.get(IdleCause::Sync), Dur::from_us(4 * 400));
+        assert!(waiting.after_waits.total() > Dur::from_us(1_000), "{waiting:?}");
+        let long = idle("cudaFree", 150_000);
+        assert!(long.get(IdleCause::Startup) > Dur::from_us(100_000), "{long:?}");
+        assert_eq!(long.get(IdleCause::Allocation), Dur::ZERO);
+    }
+
+    #[test]
+    fn a_piece_is_cut_where_calls_begin_and_end() {
+        let at = Time::from_ps;
+        let calls = [(Span::new(at(5), at(10)), Call::Sync), (Span::new(at(12), at(40)), Call::Allocation)];
+        let mut pieces = Vec::new();
+        each_piece(&calls, Span::new(at(7), at(20)), |span, call| pieces.push((span.dur().ps(), call)));
+        assert_eq!(pieces, [(3, Some(Call::Sync)), (2, None), (8, Some(Call::Allocation))]);
+        assert_eq!(wait_before(&calls, at(11)), Some(Call::Sync));
+        assert_eq!(wait_before(&calls, at(5)), None);
+    }
+}

@@ -1,0 +1,277 @@
+//! Rules about what a device does in detail, on traces drawn for them: each fires on the trouble that it is about, and
+//! keeps quiet on the same loop without it.
+#![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
+
+use stepscope_analyze::Context;
+use stepscope_diagnose::finding::Cause;
+use stepscope_diagnose::gather::{Gathered, HostPartial};
+use stepscope_diagnose::{Finding, FindingId, Severity, diagnose};
+use stepscope_trace::{
+    Datum, Device, DeviceKind, Dur, Kind, ProcessId, ProcessKind, Time, Trace, TraceBuilder, TrackId,
+    TrackKind,
+};
+
+const STEPS: i64 = 10;
+const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, Add>(int)";
+const MUL: &str = "void at::native::vectorized_elementwise_kernel<4, Mul>(int)";
+const PAGEABLE: &str = "Memcpy HtoD (Pageable -> Device)";
+const PINNED: &str = "Memcpy HtoD (Pinned -> Device)";
+
+/// A loop in the making: marked steps of equal length on one thread, and a device. Times are in microseconds.
+struct Loop {
+    builder: TraceBuilder,
+    thread: TrackId,
+    device: ProcessId,
+    streams: Vec<(i64, TrackId)>,
+    launched: i64,
+}
+
+impl Loop {
+    fn new(length: i64) -> Self {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("/host:CPU");
+        let host = builder.process(name, ProcessKind::Host, 1);
+        let name = builder.strings.intern("python");
+        let thread = builder.track(host, name, TrackKind::Thread, 1, TraceBuilder::ARENA);
+        let name = builder.strings.intern("GPU 0");
+        let device = builder.process(name, ProcessKind::Device, 0);
+        let listed = builder.device(Device {
+            process: Some(device),
+            compute_capability: Some((8, 0)),
+            multiprocessors: Some(108),
+            ..Device::new(DeviceKind::Gpu, 0)
+        });
+        builder.process_mut(device).device = Some(listed);
+        let mut made = Loop { builder, thread, device, streams: Vec::new(), launched: 0 };
+        let number = made.builder.strings.intern("step_num");
+        for step in 0..STEPS {
+            let args = made.builder.arena.push(&[(number, Datum::Int(step))], &[]);
+            made.put(thread, "", "train", step * length, length, args);
+        }
+        made
+    }
+
+    fn put(&mut self, track: TrackId, category: &str, name: &str, at: i64, us: i64, args: Option<u64>) {
+        let strings = &mut self.builder.strings;
+        let (name, category) = (strings.intern(name), strings.intern(category));
+        let kind = self.builder.kind(Kind { category, ..Kind::slice(name) });
+        self.builder.event(track, Time::ZERO + Dur::from_us(at), Dur::from_us(us), kind, args);
+    }
+
+    fn host(&mut self, category: &str, name: &str, at: i64, us: i64) {
+        self.put(self.thread, category, name, at, us, None);
+    }
+
+    /// Work on a stream, and the call that starts it.
+    fn launch(&mut self, call: (&str, i64, i64), work: (&str, i64, i64), stream: i64, grid: &str) {
+        self.launched += 1;
+        let key = self.builder.strings.intern("correlation");
+        let id = (key, Datum::Int(self.launched));
+        let args = self.builder.arena.push(&[id], &[]);
+        self.put(self.thread, "cuda_runtime", call.0, call.1, call.2, args);
+        let track = match self.streams.iter().find(|(number, _)| *number == stream) {
+            Some(&(_, track)) => track,
+            None => {
+                let name = self.builder.strings.intern(&format!("stream {stream}"));
+                let track =
+                    self.builder.track(self.device, name, TrackKind::Stream, stream, TraceBuilder::ARENA);
+                self.streams.push((stream, track));
+                track
+            }
+        };
+        let mut own = vec![id];
+        for (key, value) in [("grid", grid), ("block", "[256, 1, 1]")] {
+            let (key, value) = (self.builder.strings.intern(key), self.builder.strings.intern(value));
+            own.push((key, Datum::Json(value)));
+        }
+        let (key, value) = (self.builder.strings.intern("registers per thread"), Datum::Int(32));
+        own.push((key, value));
+        let args = self.builder.arena.push(&own, &[]);
+        let category = if work.0.starts_with("Memcpy") { "gpu_memcpy" } else { "kernel" };
+        self.put(track, category, work.0, work.1, work.2, args);
+    }
+
+    /// A kernel that fills the device, launched well ahead.
+    fn kernel(&mut self, name: &str, at: i64, us: i64) {
+        self.launch(("cudaLaunchKernel", at - 20, 5), (name, at, us), 7, "[4096, 1, 1]");
+    }
+
+    fn finish(self) -> Trace {
+        self.builder.finish()
+    }
+}
+
+fn judged(traces: &[Trace]) -> Vec<Finding> {
+    let partial =
+        |(index, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("host{index}")));
+    diagnose(&Gathered::finish(traces.iter().enumerate().map(partial).collect()).unwrap().facts)
+}
+
+fn find(traces: &[Trace], id: FindingId) -> Option<Finding> {
+    judged(traces).into_iter().find(|finding| finding.id == id)
+}
+
+/// Steps of a product and `kernels` of 100 µs each behind it.
+fn elementwise(kernels: &[&str]) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("ampere_bf16_s16816gemm", at, 300);
+        for (index, name) in kernels.iter().enumerate() {
+            made.kernel(name, at + 310 + 110 * index as i64, 100);
+        }
+    }
+    made.finish()
+}
+
+#[test]
+fn rows_of_different_elementwise_kernels_are_unfused_and_rows_of_one_kernel_are_not() {
+    let finding = find(&[elementwise(&[ADD, MUL])], FindingId::UnfusedElementwise).unwrap();
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!((finding.gain_ms.unwrap() - 0.1).abs() < 0.01, "all but the longest of two: {finding:?}");
+    assert_eq!(find(&[elementwise(&[ADD, ADD])], FindingId::UnfusedElementwise), None);
+    assert_eq!(find(&[elementwise(&[ADD, "reduce_kernel", MUL])], FindingId::UnfusedElementwise), None);
+}
+
+/// Steps with a copy of `us` and a kernel behind it; the copy's call waits for it where `waits`, and the next launch
+/// comes `pause` later.
+fn copying(name: &str, us: i64, waits: bool, pause: i64) -> Trace {
+    let mut made = Loop::new(2_000);
+    for step in 0..STEPS {
+        let at = step * 2_000 + 50;
+        let call = if waits { us + 30 } else { 10 };
+        made.launch(("cudaMemcpyAsync", at, call), (name, at + 20, us), 7, "[1, 1, 1]");
+        let launched = at + us + 40 + pause;
+        made.host("cpu_op", "aten::mm", launched - pause, pause + 10);
+        made.launch(
+            ("cudaLaunchKernel", launched, 10),
+            ("ampere_bf16_gemm", launched + 10, 1_200),
+            7,
+            "[4096, 1, 1]",
+        );
+    }
+    made.finish()
+}
+
+#[test]
+fn pageable_copies_are_told_below_the_share_that_bounds_the_step() {
+    let finding = find(&[copying(PAGEABLE, 240, true, 5)], FindingId::PageableCopies).unwrap();
+    assert!((finding.gain_ms.unwrap() - 0.12).abs() < 0.02, "half of the copies: {finding:?}");
+    assert_eq!(find(&[copying(PINNED, 240, false, 5)], FindingId::PageableCopies), None);
+    assert_eq!(find(&[copying(PAGEABLE, 100, true, 5)], FindingId::PageableCopies), None, "too little");
+}
+
+#[test]
+fn what_bounds_the_step_says_from_what_memory_it_is_copied() {
+    for (name, want) in [(PAGEABLE, Some(1.0)), (PINNED, Some(0.0)), ("MemcpyH2D", None)] {
+        let finding = find(&[copying(name, 600, true, 5)], FindingId::TransferBound).unwrap();
+        let Cause::Transfer { copies: Some(copies), .. } = &finding.cause else { panic!("{finding:?}") };
+        assert_eq!(copies.pageable, want);
+        assert_eq!(find(&[copying(name, 600, true, 5)], FindingId::PageableCopies), None, "said once");
+    }
+}
+
+#[test]
+fn gaps_after_copies_that_hold_up_the_host_are_told() {
+    let finding = find(&[copying(PAGEABLE, 100, true, 400)], FindingId::BlockingCopies).unwrap();
+    assert!((0.35..0.5).contains(&finding.gain_ms.unwrap()), "{finding:?}");
+    assert_eq!(find(&[copying(PINNED, 100, false, 400)], FindingId::BlockingCopies), None, "nobody waited");
+    assert_eq!(
+        find(&[copying(PAGEABLE, 100, true, 20)], FindingId::BlockingCopies),
+        None,
+        "no gap to speak of"
+    );
+}
+
+/// Steps with a kernel of 500 µs and, after it, a call of `us`.
+fn calling(call: &str, us: i64) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 30;
+        made.kernel("ampere_bf16_gemm", at, 500);
+        made.host("cuda_runtime", call, at + 520, us);
+    }
+    made.finish()
+}
+
+#[test]
+fn memory_that_is_allocated_in_every_step_is_told() {
+    let finding = find(&[calling("cudaMalloc", 300)], FindingId::AllocationStall).unwrap();
+    assert!((finding.gain_ms.unwrap() - 0.3).abs() < 0.02, "{finding:?}");
+    assert_eq!(find(&[calling("cudaMalloc", 50)], FindingId::AllocationStall), None);
+    assert_eq!(find(&[calling("cudaEventRecord", 300)], FindingId::AllocationStall), None);
+}
+
+/// Steps with kernels on two streams, one after the other or at the same time.
+fn two_streams(grid: &str, together: bool) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        let second = if together { at } else { at + 410 };
+        made.launch(("cudaLaunchKernel", at - 20, 5), ("left", at, 400), 7, grid);
+        made.launch(("cudaLaunchKernel", at - 10, 5), ("right", second, 400), 13, grid);
+    }
+    made.finish()
+}
+
+#[test]
+fn streams_that_take_turns_are_told_only_where_there_is_room() {
+    let finding = find(&[two_streams("[20, 1, 1]", false)], FindingId::SerialStreams).unwrap();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!((finding.gain_ms.unwrap() - 0.4).abs() < 0.01, "{finding:?}");
+    assert_eq!(
+        find(&[two_streams("[20, 1, 1]", true)], FindingId::SerialStreams),
+        None,
+        "side by side already"
+    );
+    assert_eq!(find(&[two_streams("[8000, 1, 1]", false)], FindingId::SerialStreams), None, "no room");
+}
+
+/// Steps of 1,000 µs whose all-reduce begins at `begin` and ends at 900.
+fn rank(begin: i64) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000;
+        made.kernel("ampere_bf16_gemm", at + 30, 290);
+        let name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)";
+        made.launch(("cudaLaunchKernel", at + 20, 5), (name, at + begin, 900 - begin), 13, "[24, 1, 1]");
+    }
+    made.finish()
+}
+
+#[test]
+fn a_rank_that_arrives_late_is_named_and_waiting_is_told_from_transfer() {
+    let traces = [rank(400), rank(700)];
+    let late = find(&traces, FindingId::Straggler).unwrap();
+    assert_eq!(late.subject.as_deref(), Some("host1 GPU 0"));
+    let bound = find(&traces, FindingId::CommunicationBound).unwrap();
+    let Cause::Communication { waiting: Some(waiting), .. } = bound.cause else { panic!("{bound:?}") };
+    assert!((waiting.ranks[0].waiting_ms - 0.3).abs() < 1e-6 && (waiting.transfer_ms() - 0.2).abs() < 1e-6);
+    assert_eq!(find(&[rank(400), rank(410)], FindingId::Straggler), None, "nearly together");
+}
+
+#[test]
+fn a_capture_of_the_runtimes_start_is_called_that() {
+    let mut builder = TraceBuilder::new();
+    let name = builder.strings.intern("/host:CPU");
+    let host = builder.process(name, ProcessKind::Host, 1);
+    let name = builder.strings.intern("python");
+    let thread = builder.track(host, name, TrackKind::Thread, 1, TraceBuilder::ARENA);
+    let name = builder.strings.intern("GPU 0");
+    let device = builder.process(name, ProcessKind::Device, 0);
+    builder.device(Device { process: Some(device), ..Device::new(DeviceKind::Gpu, 0) });
+    let stream = builder.track(device, name, TrackKind::Stream, 7, TraceBuilder::ARENA);
+    let mut made = Loop { builder, thread, device, streams: vec![(7, stream)], launched: 0 };
+    made.host("cpu_op", "aten::to", 0, 9_000_000);
+    made.host("cuda_runtime", "cudaFree", 100, 8_000_000);
+    for kernel in 0..30 {
+        let at = 9_000_000 + 1_000 * kernel * (1 + kernel % 7);
+        let name = format!("kernel{}", (kernel * kernel) % 23);
+        made.launch(("cudaLaunchKernel", at, 10), (&name, at + 20, 5), 7, "[1, 1, 1]");
+    }
+    let findings = judged(&[made.finish()]);
+    let ids: Vec<FindingId> = findings.iter().map(|finding| finding.id).collect();
+    assert!(ids.contains(&FindingId::StartupProfiled), "{ids:?}");
+    assert!(!ids.contains(&FindingId::KernelLaunchBound), "{ids:?}");
+    assert!(!ids.contains(&FindingId::HostPython), "no Python was recorded: {ids:?}");
+}
