@@ -1,4 +1,5 @@
 //! `stepscope serve` and `stepscope demo --serve` as somebody starts, uses and stops them.
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
