@@ -13,9 +13,9 @@ use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
 use stepscope_diagnose::diagnose;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_read::{Reader as _, SamplesReader};
-use stepscope_trace::{Trace, Value};
+use stepscope_trace::{DeviceKind, Trace, Value};
 
-use crate::{Profile, SavedRun};
+use crate::{Loaded, Profile, SavedRun};
 
 /// All of one recording. Where it is a saved run, the steps are those that the run timed, without a profiler to slow
 /// them down; a profile among it says what they were made of.
@@ -27,8 +27,10 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
             run.setting.origin = Some(Origin::Marker);
         }
         run.setting.batch_size = saved.batch_size.or(run.setting.batch_size);
-        // Samples come as a source of their own, but not from a host of their own.
-        run.setting.hosts = run.setting.hosts.saturating_sub(1).max(1);
+        // Samples tell of every GPU: where there is none, the processors did the work.
+        if run.setting.devices.is_empty() {
+            run.setting.devices.push((DeviceKind::Cpu, "CPU".to_owned()));
+        }
     }
     run
 }
@@ -40,7 +42,11 @@ fn saved_run(profile: &Profile) -> Option<SavedRun> {
 }
 
 fn of_traces(profile: &Profile, label: &str) -> Run {
-    let partials = profile.hosts.par_iter().map(|loaded| {
+    // Samples beside a profile are no host of their own; alone they say at least which devices there are.
+    let is_profile = |loaded: &Loaded| loaded.format != SamplesReader.format();
+    let alone = !profile.hosts.iter().any(is_profile);
+    let hosts = profile.hosts.par_iter().filter(|loaded| alone || is_profile(loaded));
+    let partials = hosts.map(|loaded| {
         let context = Context::new(&loaded.trace, loaded.host.as_str());
         (vec![HostPartial::of(&context)], InputPartial::of(&context))
     });
