@@ -246,7 +246,7 @@ impl Model {
         // The order of the rows and the nodes above them, which are built sooner or later.
         let rows = self.tracks.iter().map(|entry| match entry.rows.get() {
             Some(rows) => rows.heap_bytes() as u64,
-            None => entry.track(self).len() as u64 * 7,
+            None => entry.track(self).len() as u64 * 12,
         });
         hosts.sum::<u64>() + rows.sum::<u64>()
     }

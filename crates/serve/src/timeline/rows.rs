@@ -2,22 +2,26 @@
 //! walked at any resolution without touching what is too small to be seen.
 //!
 //! A track of nine million events is looked at through a window of a thousand pixels. So sixteen events that follow
-//! each other in a row are put together into a [`Node`] (from where to where, how long busy, which is the longest),
-//! eight nodes into one above, and so on. A walk comes down from the top: a node that is narrower than a pixel is
+//! each other in a row are put together into a [`Piece`] (from where to where, how long busy, which is the longest),
+//! four nodes into one above, and so on. A walk comes down from the top: a node that is narrower than a pixel is
 //! taken as a whole, and only what is wider is looked into. That visits a few thousand nodes, whatever the zoom, and
 //! loses nothing: each event is part of exactly one piece of the walk.
 //!
-//! Costs four bytes an event for the order and about three for the nodes. Rows of a track that nests do not overlap;
+//! Costs four bytes an event for the order and four to twelve for the pyramid. Rows of a track that nests do not overlap;
 //! in those that do (work that belongs to no thread) everything still holds.
 
 use std::ops::Range;
 
-use stepscope_trace::{Dur, Track};
+use stepscope_trace::{Dur, KindId, Track};
 
 /// Events of a node of the lowest level.
 const LEAF: usize = 16;
-/// Nodes below a node of the levels above.
-const FAN: usize = 8;
+/// A row with less than one in this many of its track's events has a node for each: its events lie far apart in the
+/// track's columns, and fetching them one by one takes longer than all the rest.
+const SPARSE: usize = 8;
+/// Nodes below a node of the levels above. Few, so that the nodes of some level are just narrower than a pixel: with
+/// twice as many, a view of everything takes half as long again.
+const FAN: usize = 4;
 
 /// Which row each event of a track stands in: lanes one below the other, each as deep as its events nest.
 #[derive(Debug, Default)]
@@ -89,18 +93,8 @@ impl Layout {
 /// The most rows a track has: a row's number has sixteen bits.
 const ROWS: usize = u16::MAX as usize;
 
-/// Events that follow each other in a row, put together.
-#[derive(Copy, Clone, Debug)]
-struct Node {
-    start: i64,
-    end: i64,
-    busy: i64,
-    longest: i64,
-    longest_event: u32,
-}
-
-/// What a walk meets: one event, or several that are too narrow to be told apart. Times are the trace's, in
-/// picoseconds.
+/// One event, or several that follow each other in a row, put together: a node of the pyramid, and what a walk meets.
+/// Times are the trace's, in picoseconds. Holds all that is drawn of it, so that no event need be looked up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// When the first begins.
@@ -109,17 +103,34 @@ pub(crate) struct Piece {
     pub(crate) end: i64,
     /// Their lengths together.
     pub(crate) busy: i64,
-    /// How many.
-    pub(crate) count: u32,
-    /// The first one's index on the track.
-    pub(crate) first: u32,
     /// The length of the longest.
     pub(crate) longest: i64,
     /// Its index on the track.
     pub(crate) longest_event: u32,
+    /// What it is.
+    pub(crate) longest_kind: KindId,
+    /// The first one's index on the track.
+    pub(crate) first: u32,
+    /// How many.
+    pub(crate) count: u32,
 }
 
 impl Piece {
+    fn of(track: &Track, event: u32) -> Self {
+        let index = event as usize;
+        let (start, dur) = (track.start(index).ps(), track.dur(index).ps());
+        Piece {
+            start,
+            end: start.saturating_add(dur),
+            busy: dur,
+            longest: dur,
+            longest_event: event,
+            longest_kind: track.kind_of(index),
+            first: event,
+            count: 1,
+        }
+    }
+
     /// Takes in a piece that begins later.
     pub(crate) fn merge(&mut self, later: &Piece) {
         self.end = self.end.max(later.end);
@@ -128,7 +139,16 @@ impl Piece {
         if later.longest > self.longest {
             self.longest = later.longest;
             self.longest_event = later.longest_event;
+            self.longest_kind = later.longest_kind;
         }
+    }
+
+    /// All of them as one; `None` of none.
+    fn together(parts: impl Iterator<Item = Piece>) -> Option<Piece> {
+        parts.reduce(|mut all, part| {
+            all.merge(&part);
+            all
+        })
     }
 }
 
@@ -143,12 +163,19 @@ pub(crate) struct Stretch {
     pub(crate) narrow: i64,
 }
 
+impl Stretch {
+    /// Does an event run or begin inside, given that it does not begin behind?
+    fn holds(&self, event: &Piece) -> bool {
+        event.end > self.from || event.start >= self.from
+    }
+}
+
 /// The rows of a track.
 #[derive(Debug)]
 pub(crate) struct Rows {
     /// Events by row, then by time.
     events: Vec<u32>,
-    rows: Vec<(Range<usize>, Vec<Vec<Node>>)>,
+    rows: Vec<(Range<usize>, Vec<Vec<Piece>>)>,
 }
 
 impl Rows {
@@ -164,8 +191,11 @@ impl Rows {
             *at += 1;
         }
         let rows = layout.first.windows(2).map(|edge| edge[0] as usize..edge[1] as usize);
-        let rows = rows.map(|range| (range.clone(), pyramid(track, &events[range])));
-        Rows { rows: rows.collect(), events }
+        let built = rows.map(|range| {
+            let leaf = if range.len() * SPARSE < track.len() { 1 } else { LEAF };
+            (range.clone(), pyramid(track, &events[range], leaf))
+        });
+        Rows { rows: built.collect(), events }
     }
 
     /// One row; an empty one where there is none of that number.
@@ -184,49 +214,21 @@ impl Rows {
     /// Heap memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let nodes: usize = self.rows.iter().flat_map(|(_, levels)| levels).map(Vec::len).sum();
-        self.events.len() * 4 + nodes * size_of::<Node>() + self.rows.len() * 48
+        self.events.len() * 4 + nodes * size_of::<Piece>() + self.rows.len() * 48
     }
 }
 
-fn pyramid(track: &Track, events: &[u32]) -> Vec<Vec<Node>> {
+fn pyramid(track: &Track, events: &[u32], leaf: usize) -> Vec<Vec<Piece>> {
     if events.len() <= LEAF {
         return Vec::new();
     }
-    let mut levels = vec![events.chunks(LEAF).map(|events| leaf(track, events)).collect::<Vec<Node>>()];
+    let lowest = |events: &[u32]| Piece::together(events.iter().map(|&event| Piece::of(track, event)));
+    let mut levels = vec![events.chunks(leaf).filter_map(lowest).collect::<Vec<Piece>>()];
     while let Some(below) = levels.last().filter(|below| below.len() > FAN) {
-        let above = below.chunks(FAN).map(above).collect();
+        let above = below.chunks(FAN).filter_map(|parts| Piece::together(parts.iter().copied())).collect();
         levels.push(above);
     }
     levels
-}
-
-fn leaf(track: &Track, events: &[u32]) -> Node {
-    let mut node = Node { start: i64::MAX, end: i64::MIN, busy: 0, longest: -1, longest_event: 0 };
-    for &event in events {
-        let (start, dur) = (track.start(event as usize).ps(), track.dur(event as usize).ps());
-        node.start = node.start.min(start);
-        node.end = node.end.max(start.saturating_add(dur));
-        node.busy = node.busy.saturating_add(dur);
-        if dur > node.longest {
-            node.longest = dur;
-            node.longest_event = event;
-        }
-    }
-    node
-}
-
-fn above(below: &[Node]) -> Node {
-    let mut node = Node { start: i64::MAX, end: i64::MIN, busy: 0, longest: -1, longest_event: 0 };
-    for part in below {
-        node.start = node.start.min(part.start);
-        node.end = node.end.max(part.end);
-        node.busy = node.busy.saturating_add(part.busy);
-        if part.longest > node.longest {
-            node.longest = part.longest;
-            node.longest_event = part.longest_event;
-        }
-    }
-    node
 }
 
 /// One row of a track.
@@ -234,7 +236,7 @@ fn above(below: &[Node]) -> Node {
 pub(crate) struct Row<'a> {
     track: &'a Track,
     events: &'a [u32],
-    levels: &'a [Vec<Node>],
+    levels: &'a [Vec<Piece>],
 }
 
 impl Row<'_> {
@@ -284,7 +286,13 @@ impl Row<'_> {
             }
             let inside = node.start >= stretch.from && node.end < stretch.to;
             if inside && node.end.saturating_sub(node.start) < stretch.narrow {
-                visit(self.piece(level, place, node));
+                visit(*node);
+                continue;
+            }
+            if node.count == 1 {
+                if stretch.holds(node) {
+                    visit(*node);
+                }
                 continue;
             }
             let goes_on = match level.checked_sub(1) {
@@ -301,39 +309,15 @@ impl Row<'_> {
         true
     }
 
-    fn piece(&self, level: usize, place: usize, node: &Node) -> Piece {
-        let size = LEAF * FAN.pow(u32::try_from(level).unwrap_or(0));
-        let first = place * size;
-        let count = size.min(self.events.len() - first);
-        Piece {
-            start: node.start,
-            end: node.end,
-            busy: node.busy,
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-            first: self.events[first],
-            longest: node.longest,
-            longest_event: node.longest_event,
-        }
-    }
-
     fn leaf(&self, range: Range<usize>, stretch: &Stretch, visit: &mut impl FnMut(Piece)) -> bool {
         for &event in &self.events[range] {
             let start = self.track.start(event as usize).ps();
             if start >= stretch.to {
                 return false;
             }
-            let dur = self.track.dur(event as usize).ps();
-            let end = start.saturating_add(dur);
-            if end > stretch.from || start >= stretch.from {
-                visit(Piece {
-                    start,
-                    end,
-                    busy: dur,
-                    count: 1,
-                    first: event,
-                    longest: dur,
-                    longest_event: event,
-                });
+            let piece = Piece::of(self.track, event);
+            if stretch.holds(&piece) {
+                visit(piece);
             }
         }
         true

@@ -3,6 +3,10 @@
 //! What is narrower than a bucket is merged with its neighbours, bucket by bucket; a merged span knows how many events
 //! it stands for, how long they ran, and which was the longest. Counts and times add up to what is really there.
 
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use stepscope_trace::{CounterSamples, Time};
 
 use super::model::Model;
@@ -70,23 +74,57 @@ pub(crate) struct Spans {
     pub(crate) at: Vec<f32>,
 }
 
+/// Tracks from which on a tile is worth several cores.
+const MANY: usize = 4;
+
+/// Cores of their own for tiles: they must not wait until a session that is being opened leaves the others free.
+fn pool() -> Option<&'static ThreadPool> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let name = |number| format!("tiles-{number}");
+    POOL.get_or_init(|| ThreadPoolBuilder::new().thread_name(name).build().ok()).as_ref()
+}
+
 /// The spans of one tile on these tracks, in this order.
 pub(crate) fn spans(model: &Model, place: Place, tracks: &[u32]) -> Spans {
-    let mut spans = Spans::default();
-    for &id in tracks {
-        let (first, sample_first) = (length(&spans.start), length(&spans.at));
+    let one = |&id: &u32| {
+        let mut spans = Spans::default();
         if let Some(bounds) = place.bounds() {
             track(model, bounds, id, &mut spans);
         }
-        spans.parts.push(Part {
+        (id, spans)
+    };
+    let each: Vec<(u32, Spans)> = match pool().filter(|_| tracks.len() >= MANY) {
+        Some(pool) => pool.install(|| tracks.par_iter().map(one).collect()),
+        None => tracks.iter().map(one).collect(),
+    };
+    let mut all = Spans::default();
+    each.iter().for_each(|(id, spans)| all.append(*id, spans));
+    all
+}
+
+impl Spans {
+    /// Adds a track behind the others.
+    fn append(&mut self, id: u32, track: &Spans) {
+        self.parts.push(Part {
             id,
-            first,
-            count: length(&spans.start) - first,
-            sample_first,
-            sample_count: length(&spans.at) - sample_first,
+            first: length(&self.start),
+            count: length(&track.start),
+            sample_first: length(&self.at),
+            sample_count: length(&track.at),
         });
+        self.start.extend_from_slice(&track.start);
+        self.end.extend_from_slice(&track.end);
+        self.busy.extend_from_slice(&track.busy);
+        self.name.extend_from_slice(&track.name);
+        self.event.extend_from_slice(&track.event);
+        self.count.extend_from_slice(&track.count);
+        self.row.extend_from_slice(&track.row);
+        self.category.extend_from_slice(&track.category);
+        self.flags.extend_from_slice(&track.flags);
+        self.minimum.extend_from_slice(&track.minimum);
+        self.maximum.extend_from_slice(&track.maximum);
+        self.at.extend_from_slice(&track.at);
     }
-    spans
 }
 
 fn length<T>(column: &[T]) -> u32 {
@@ -98,12 +136,12 @@ fn track(model: &Model, (start, end, width): (i64, i64, i64), id: u32, spans: &m
     let (track, host) = (entry.track(model), model.host(entry.host));
     let shift = host.shift.ps();
     let (from, to) = (start.saturating_sub(shift), end.saturating_sub(shift));
-    let scale = Scale { from, to, width };
+    let scale = Scale { from, to, width, per_ps: 1.0 / width as f64 };
     let rows = entry.rows(model);
     for number in 0..rows.len() {
         let mut merge = Merge { scale, row: number as u16, open: None, bucket: -1, wide: 0 };
         let mut emit = |piece: Piece, row: u16| {
-            let (name, category) = host.look_of(track.kind_of(piece.longest_event as usize));
+            let (name, category) = host.look_of(piece.longest_kind);
             scale.put(&piece, row, name, category, spans);
         };
         let stretch = Stretch { from, to, narrow: width };
@@ -119,15 +157,17 @@ struct Scale {
     from: i64,
     to: i64,
     width: i64,
+    /// Buckets of a picosecond; exact, since a bucket is a power of two wide.
+    per_ps: f64,
 }
 
 impl Scale {
     fn bucket(&self, at: i64) -> i64 {
-        at.saturating_sub(self.from).max(0) / self.width
+        at.saturating_sub(self.from).max(0) >> self.width.trailing_zeros()
     }
 
     fn buckets(&self, at: i64) -> f32 {
-        let exact = at.saturating_sub(self.from) as f64 / self.width as f64;
+        let exact = at.saturating_sub(self.from) as f64 * self.per_ps;
         exact.clamp(-1.0, (BUCKETS + 1) as f64) as f32
     }
 
@@ -135,7 +175,7 @@ impl Scale {
         let (start, end) = (self.buckets(piece.start), self.buckets(piece.end));
         let busy = match piece.count {
             1 => end - start,
-            _ => ((piece.busy as f64 / self.width as f64) as f32).min(end - start),
+            _ => ((piece.busy as f64 * self.per_ps) as f32).min(end - start),
         };
         spans.start.push(start);
         spans.end.push(end);
@@ -185,7 +225,7 @@ impl Merge {
 
     /// A piece's time within a bucket of the tile.
     fn seen(&self, piece: &Piece) -> i64 {
-        let Scale { from, to, width } = self.scale;
+        let Scale { from, to, width, .. } = self.scale;
         let start = piece.start.max(from.saturating_sub(width));
         let end = piece.end.min(to.saturating_add(width));
         piece.busy.min(end.saturating_sub(start).max(0))
