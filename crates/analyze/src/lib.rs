@@ -9,6 +9,7 @@
 
 pub mod bounding;
 pub mod breakdown;
+pub mod catalogue;
 pub mod collectives;
 mod context;
 pub mod counters;

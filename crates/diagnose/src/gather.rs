@@ -2,6 +2,7 @@
 //! shape that rules need. The only file here that knows the analyses' own types.
 
 use stepscope_analyze::bounding::DeviceDetail;
+use stepscope_analyze::catalogue::peaks_of;
 use stepscope_analyze::collectives::CollectivesPartial;
 use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
 use stepscope_analyze::eager::Eager;
@@ -59,30 +60,51 @@ impl HostPartial {
     /// Runs the analyses on one host.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;
-        // The recording's health needs nothing of the rest, so it runs beside it.
-        let (issues, mut partial) = rayon::join(
-            || health(trace, &context.host),
-            || HostPartial {
-                summary: HostSummary::of(context),
-                issues: Vec::new(),
-                ops: OpsPartial::of(context),
-                input: InputPartial::of(context),
-                memory: MemoryPartial::of(context),
-                eager: Eager::of(context),
-                writing: Writing::of(context),
-                functions: FunctionsPartial::of(context),
-                kernels: KernelsPartial::of(context),
-                counters: CountersPartial::of(trace),
-                detail: DeviceDetail::of(context),
-                collectives: CollectivesPartial::of(context),
-                timeline: has_timeline(trace),
-                launches: launch_calls(context),
-                frames: python_frames(context),
-                events: trace.events(),
-            },
+        let summary = HostSummary::of(context);
+        // Whoever makes what both sides share must not wait for the other side, so it is made before they part.
+        context.launches();
+        // What follows shares the steps and the breakdown, which are known now, and nothing else: the device's side and
+        // the host's take about equally long.
+        let ((issues, device), host) = rayon::join(
+            || (health(trace, &context.host), DeviceSide::of(context)),
+            || (OpsPartial::of(context), InputPartial::of(context), MemoryPartial::of(context)),
         );
-        partial.issues = issues;
-        partial
+        let (ops, input, memory) = host;
+        HostPartial {
+            summary,
+            issues,
+            ops,
+            input,
+            memory,
+            eager: Eager::of(context),
+            writing: Writing::of(context),
+            functions: FunctionsPartial::of(context),
+            kernels: device.kernels,
+            counters: CountersPartial::of(trace),
+            detail: device.detail,
+            collectives: device.collectives,
+            timeline: has_timeline(trace),
+            launches: launch_calls(context),
+            frames: python_frames(context),
+            events: trace.events(),
+        }
+    }
+}
+
+/// What is known of devices alone.
+struct DeviceSide {
+    kernels: KernelsPartial,
+    detail: Option<DeviceDetail>,
+    collectives: CollectivesPartial,
+}
+
+impl DeviceSide {
+    fn of(context: &Context) -> Self {
+        DeviceSide {
+            kernels: KernelsPartial::of(context),
+            detail: DeviceDetail::of(context),
+            collectives: CollectivesPartial::of(context),
+        }
     }
 }
 
@@ -97,9 +119,12 @@ fn launch_calls(context: &Context) -> LaunchCalls {
     LaunchCalls { calls, time, matrix_units: has_matrix_units(context.trace), accelerator }
 }
 
-/// NVIDIA's since compute capability 7.0.
+/// By the device's name; of one that is not listed, NVIDIA's since compute capability 7.0.
 fn has_matrix_units(trace: &Trace) -> bool {
-    trace.devices().iter().any(|device| device.compute_capability.is_some_and(|(major, _)| major >= 7))
+    trace.devices().iter().any(|device| match peaks_of(trace.str(device.name)) {
+        Some(peaks) => peaks.has_matrix_units(),
+        None => device.compute_capability.is_some_and(|(major, _)| major >= 7),
+    })
 }
 
 fn python_frames(context: &Context) -> u64 {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use stepscope_analyze::Category;
+use stepscope_analyze::catalogue::peaks_of;
 use stepscope_analyze::devices::{DeviceUse, Devices, Gap, Moved};
 use stepscope_analyze::gauges::{Gauged, GpuGauges};
 use stepscope_trace::{DeviceKind, Dur};
@@ -54,6 +55,10 @@ pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
     );
     table.headline = sampled_headline(devices, gauges).or_else(|| headline(devices));
     table.member("gaps", devices.devices.iter().flat_map(gaps).collect::<Vec<_>>());
+    let peaks: Vec<_> = devices.devices.iter().filter_map(peaks).collect();
+    if !peaks.is_empty() {
+        table.member("peaks", peaks);
+    }
     devices.devices.iter().for_each(|device| table.push(row(device)));
     devices.devices.iter().take(DESCRIBED).for_each(|device| describe(&mut table, device));
     if !gauges.is_empty() {
@@ -204,6 +209,15 @@ fn row(device: &DeviceUse) -> Vec<Cell> {
         ms(device.communication.1),
         Cell::Map(breakdown),
     ]
+}
+
+/// What the device can do at the most, by its name; rates in 10¹² operations a second.
+fn peaks(device: &DeviceUse) -> Option<serde_json::Value> {
+    let peaks = peaks_of(&device.name)?;
+    Some(json!({"host": device.host, "device": device.id, "name": peaks.name,
+                "multiprocessors": peaks.multiprocessors, "fp64": peaks.fp64, "fp32": peaks.fp32,
+                "tf32": peaks.tf32, "fp16": peaks.half, "fp8": peaks.fp8, "int8": peaks.int8,
+                "memory_bytes_per_s": peaks.memory * 1e9}))
 }
 
 fn gaps(device: &DeviceUse) -> impl Iterator<Item = serde_json::Value> {
