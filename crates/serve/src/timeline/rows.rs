@@ -1,13 +1,13 @@
 //! A track as rows: which row each event stands in, and a pyramid over each row, so that any stretch of time can be
 //! walked at any resolution without touching what is too small to be seen.
 //!
-//! A track of nine million events is looked at through a window of a thousand pixels. So sixteen events that follow
+//! A track of nine million events is looked at through a window of a thousand pixels. So eight events that follow
 //! each other in a row are put together into a [`Piece`] (from where to where, how long busy, which is the longest),
 //! four nodes into one above, and so on. A walk comes down from the top: a node that is narrower than a pixel is
 //! taken as a whole, and only what is wider is looked into. That visits a few thousand nodes, whatever the zoom, and
 //! loses nothing: each event is part of exactly one piece of the walk.
 //!
-//! Costs four bytes an event for the order and four to twelve for the pyramid. Rows of a track that nests do not overlap;
+//! Costs four bytes an event for the order and eight to sixteen for the pyramid. Rows of a track that nests do not overlap;
 //! in those that do (work that belongs to no thread) everything still holds.
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ use std::ops::Range;
 use stepscope_trace::{Dur, KindId, Track};
 
 /// Events of a node of the lowest level.
-const LEAF: usize = 16;
+const LEAF: usize = 8;
 /// A row with less than one in this many of its track's events has a node for each: its events lie far apart in the
 /// track's columns, and fetching them one by one takes longer than all the rest.
 const SPARSE: usize = 8;
