@@ -24,6 +24,11 @@ pub const RUN_FILE: &str = "run.json";
 /// The format of samples that a run took of its hardware.
 const SAMPLES: &str = "stepscope-samples";
 
+/// The format of counters of single kernels.
+const COUNTERS: &str = "ncu";
+/// Formats that say what ran when on a device.
+const TIMELINES: [&str; 4] = ["nsys", "nsys-rep", "chrome", "xplane"];
+
 /// A file that can be read.
 #[derive(Clone, Debug)]
 pub struct ProfileFile {
@@ -264,7 +269,26 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         groups.entry((folder, together)).or_default().push(file);
     }
     let sessions = groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect();
-    with_samples(sessions)
+    with_samples(with_counters(sessions))
+}
+
+/// Counters of single kernels say why, a timeline says how much: those that lie beside the only timeline of a folder
+/// belong to it. Beside several nobody can tell to which.
+fn with_counters(sessions: Vec<Session>) -> Vec<Session> {
+    let counts = |session: &Session| session.files.iter().all(|file| file.format == COUNTERS);
+    let (counters, mut timelines): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(counts);
+    let mut alone = Vec::new();
+    for session in counters {
+        let mut beside = timelines.iter_mut().filter(|it| {
+            it.folder == session.folder && it.files.iter().all(|file| TIMELINES.contains(&file.format))
+        });
+        match (beside.next(), beside.next()) {
+            (Some(only), None) => only.files.extend(session.files),
+            _ => alone.push(session),
+        }
+    }
+    timelines.extend(alone);
+    timelines
 }
 
 /// The samples of a saved run belong to every profile below its folder: they were taken all the while. Alone they are
@@ -417,6 +441,17 @@ mod tests {
         assert_eq!(hosts(&sessions), [["report1"], ["report2"]]);
         assert_eq!(sessions[0].files[0].format, "nsys");
         assert_eq!(sessions[0].duplicates.len(), 1);
+    }
+
+    #[test]
+    fn counters_of_kernels_go_with_the_only_timeline_beside_them() {
+        let joined = sessions_of(vec![file("x/run.sqlite", "nsys"), file("x/kernels.ncu-rep", COUNTERS)]);
+        assert_eq!(hosts(&joined), [["run", "kernels.ncu-rep"]]);
+        let two =
+            [file("x/a.sqlite", "nsys"), file("x/b.sqlite", "nsys"), file("x/kernels.ncu-rep", COUNTERS)];
+        assert_eq!(sessions_of(two.to_vec()).len(), 3, "it may belong to either");
+        let apart = [file("x/run.sqlite", "nsys"), file("y/kernels.ncu-rep", COUNTERS)];
+        assert_eq!(sessions_of(apart.to_vec()).len(), 2);
     }
 
     #[test]

@@ -342,7 +342,13 @@ fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
             // The counters take whole requests of 16 bytes a lane for half wasted.
             let vectors = accesses.iter().filter(|access| access.is_vectorised());
             let fine: f64 = vectors.filter_map(|access| access.sectors).sum::<f64>() * VECTOR_BYTES / SECTOR;
-            (excess - fine, sectors(figures, accesses)?)
+            let all = sectors(figures, accesses)?;
+            // Where requests were not counted, up to half may be just such requests.
+            let unknown = accesses.iter().all(|access| access.sectors_per_request.is_none());
+            if unknown && excess <= all * (VECTOR_BYTES / SECTOR + RAGGED) && excess > 0.0 {
+                return None;
+            }
+            (excess - fine, all)
         }
         None => {
             let wasted = accesses.iter().filter_map(Access::wasted).reduce(|a, b| a + b)?;

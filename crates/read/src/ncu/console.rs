@@ -9,6 +9,7 @@
 use super::labels::metric_of;
 use super::launch::{Launch, Profile};
 use super::pages::{datum, shape};
+use super::sentences::metrics_in;
 
 /// Does it look like ncu's output?
 pub(super) fn recognises(text: &str) -> bool {
@@ -20,7 +21,17 @@ pub(super) fn recognises(text: &str) -> bool {
 pub(super) fn read(text: &str) -> Profile {
     let mut profile = Profile::new();
     let mut current: Option<Launch> = None;
+    let mut advice = String::new();
     for line in text.lines() {
+        if is_advice(line) {
+            advice.push_str(line);
+            advice.push(' ');
+            continue;
+        }
+        if let Some(launch) = current.as_mut() {
+            let told = metrics_in(&std::mem::take(&mut advice));
+            told.into_iter().for_each(|(name, value)| launch.tell(name, value, &mut profile));
+        }
         if let Some(launch) = launch_of(line) {
             if let Some(done) = current.replace(launch) {
                 profile.add(done);
@@ -32,10 +43,17 @@ pub(super) fn read(text: &str) -> Profile {
             }
         }
     }
-    if let Some(done) = current {
+    if let Some(mut done) = current {
+        metrics_in(&advice).into_iter().for_each(|(name, value)| done.tell(name, value, &mut profile));
         profile.add(done);
     }
     profile
+}
+
+/// Is it part of a piece of advice? These begin with their sort, and go on further in than rows of tables.
+fn is_advice(line: &str) -> bool {
+    let begins = ["    OPT ", "    INF ", "    WRN ", "    WARN "].iter().any(|sort| line.starts_with(sort));
+    begins || (line.starts_with("          ") && !line.trim().is_empty())
 }
 
 /// The launch that a line announces.

@@ -22,6 +22,16 @@ pub(super) struct Launch {
     pub metrics: Vec<(StrId, Datum)>,
 }
 
+impl Launch {
+    /// Adds a metric that a sentence told, unless a figure did.
+    pub fn tell(&mut self, name: &str, value: f64, profile: &mut Profile) {
+        let name = profile.builder.strings.intern(name);
+        if !self.metrics.iter().any(|(known, _)| *known == name) {
+            self.metrics.push((name, Datum::Float(value)));
+        }
+    }
+}
+
 /// A device's properties, by the names of ncu's attributes.
 pub(super) type Attributes = FxHashMap<String, Datum>;
 

@@ -7,6 +7,7 @@
 //! console  the details page as text
 //! units    scaled units → base units (ns, bytes, Hz, per second)
 //! labels   the details page's words → names of metrics
+//! sentences  its advice → metrics that it has no figures of
 //! launch   profiled launches → events, devices
 //! ```
 //!
@@ -19,6 +20,7 @@ mod labels;
 mod launch;
 mod pages;
 mod report;
+mod sentences;
 mod units;
 
 use stepscope_trace::Trace;

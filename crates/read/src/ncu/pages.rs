@@ -9,6 +9,7 @@ use stepscope_trace::{Datum, StrId};
 
 use super::labels::metric_of;
 use super::launch::{Launch, Profile};
+use super::sentences::metrics_in;
 use super::units::to_base;
 use crate::csv::{number, record};
 
@@ -70,6 +71,7 @@ struct Columns {
     metric: Option<usize>,
     unit: Option<usize>,
     value: Option<usize>,
+    advice: Option<usize>,
 }
 
 impl Columns {
@@ -85,6 +87,7 @@ impl Columns {
             metric: find("Metric Name"),
             unit: find("Metric Unit"),
             value: find("Metric Value"),
+            advice: find("Rule Description"),
         }
     }
 
@@ -169,6 +172,10 @@ fn read_long(mut rest: &str, columns: &Columns, profile: &mut Profile) {
             |column: Option<usize>| column.and_then(|column| row.get(column)).map_or("", |text| &**text);
         let (label, unit) = (text(columns.metric), text(columns.unit));
         if label.is_empty() {
+            let told = metrics_in(text(columns.advice));
+            if let Some(launch) = launches.get_mut(index) {
+                told.into_iter().for_each(|(name, value)| launch.tell(name, value, profile));
+            }
             continue;
         }
         let name = profile.builder.strings.intern(metric_of(label, unit));
