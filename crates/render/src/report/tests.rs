@@ -249,8 +249,8 @@ pub(super) fn hostile() -> Report {
         ms_per_step: 20.0,
         count_per_step: 1.0,
         share: 0.6,
-            is_kernel: false,
-        };
+        is_kernel: false,
+    };
     let finding =
         Finding::new(FindingId::OpDominates, Severity::Critical, Cause::Op(op), Framework::TensorFlow);
     report.findings.insert(0, settled(finding.about(evil.to_owned()), 0.5, 40.0, Category::Compute));
