@@ -1,0 +1,69 @@
+//! Verdicts on profiles of real devices whose trouble is known, where the corpus is there (`STEPSCOPE_CORPUS`, or
+//! `../shared/corpus` beside the repository).
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
+
+#[allow(dead_code, reason = "each test binary uses its own part")]
+mod support;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use support::{root, stepscope};
+
+/// The report on files of the corpus; `None` where one is not there.
+fn report(files: &[&str]) -> Option<Value> {
+    let folder = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
+    let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+    if !paths.iter().all(|path| path.is_file()) {
+        eprintln!("no {files:?} in {}: nothing to hold against it", folder.display());
+        return None;
+    }
+    let output = stepscope().arg("report").args(&paths).arg("--json").output().unwrap();
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn ids(report: &Value) -> Vec<&str> {
+    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
+}
+
+fn finding<'r>(report: &'r Value, id: &str) -> &'r Value {
+    let all = report["findings"].as_array().unwrap();
+    all.iter().find(|finding| finding["id"] == id).unwrap_or_else(|| panic!("no {id} in {:?}", ids(report)))
+}
+
+#[test]
+fn ranges_around_runs_are_steps_and_python_is_not_claimed_unseen() {
+    if let Some(report) = report(&["nsys/realcugan-trt_profile.sqlite"]) {
+        assert_eq!(report["steps"]["origin"], "inferred");
+        assert_eq!(ids(&report)[0], "compute-bound");
+    }
+    if let Some(report) = report(&["nsys/cs336-jsun_result.sqlite"]) {
+        assert_eq!(report["steps"]["origin"], "inferred");
+        assert!(!ids(&report).contains(&"host-python"), "{:?}", ids(&report));
+        assert_eq!(ids(&report)[0], "low-precision-unused");
+    }
+}
+
+#[test]
+fn pinned_copies_are_not_told_to_pin() {
+    let Some(report) = report(&["nsys/nsys-ai_h100_2gpu_1s.sqlite"]) else { return };
+    let bound = finding(&report, "transfer-bound");
+    assert!(bound["evidence"].to_string().contains("pinned memory already"), "{bound}");
+    assert!(!bound["advice"].to_string().contains("pin_memory"), "{bound}");
+}
+
+#[test]
+fn a_runtime_that_starts_is_not_bound_by_launches() {
+    let Some(report) = report(&["pytorch/hta_critical_path_alexnet.json.gz"]) else { return };
+    assert!(ids(&report).contains(&"startup-profiled"), "{:?}", ids(&report));
+    let critical = |finding: &&Value| finding["severity"] == "critical";
+    assert_eq!(report["findings"].as_array().unwrap().iter().find(critical), None);
+}
+
+#[test]
+fn ranks_of_one_job_tell_waiting_from_transfer() {
+    let ranks = ["pytorch/hta_sampled_rank0.json.gz", "pytorch/hta_sampled_rank1.json.gz"];
+    let Some(report) = report(&ranks) else { return };
+    let evidence = finding(&report, "communication-bound")["evidence"].to_string();
+    assert!(evidence.contains("Over 2 ranks, a rank waits"), "{evidence}");
+}
