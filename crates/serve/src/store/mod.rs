@@ -215,11 +215,9 @@ impl Store {
         let turn = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let read = catch_unwind(AssertUnwindSafe(|| Opened::read(find, loading)));
         let opened = match read {
-            Ok(Ok(opened)) => Ok(Arc::new(opened)),
-            Ok(Err(problem)) => Err(problem),
+            Ok(read) => read.map(Arc::new),
             Err(_) => Err(problem(Exit::Damaged, words::broken())),
         };
-        let kept = opened.as_ref().ok().cloned();
         let let_go = {
             let mut shelf = self.shelf();
             if let Some(entry) = shelf.entries.get_mut(id) {
@@ -233,9 +231,6 @@ impl Store {
         loading.finish();
         drop(turn);
         drop(let_go);
-        if let Some(opened) = kept {
-            opened.prepare();
-        }
     }
 
     /// What a comparison wants to know of a session; computed once, also for sessions that were let go since.

@@ -81,11 +81,6 @@ impl Opened {
         self.model.bytes()
     }
 
-    /// Works out what most questions need, so that they are answered at once.
-    pub(crate) fn prepare(&self) {
-        self.model.prepare();
-    }
-
     /// The answer of this name, worked out by the first who asks. What fails fails alone.
     pub(crate) fn answer(
         &self,

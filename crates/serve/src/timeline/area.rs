@@ -196,7 +196,7 @@ fn on_track(model: &Model, entry: &TrackEntry, from: i64, to: i64) -> Sums {
 
 /// The events that run on from before `at`, in the order in which they began.
 fn open_at(model: &Model, entry: &TrackEntry, at: Time) -> Vec<usize> {
-    let (track, rows) = (entry.track(model), entry.rows(model));
+    let (track, rows) = (entry.track(model), &entry.rows);
     let mut open = Vec::new();
     for row in 0..rows.len() {
         let stretch = Stretch { from: at.ps(), to: at.ps(), narrow: 0 };

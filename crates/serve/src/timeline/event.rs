@@ -83,7 +83,7 @@ fn in_short(model: &Model, id: u32, event: u32) -> Json {
 
 /// The events around one, the innermost first.
 fn parents(model: &Model, entry: &TrackEntry, event: u32, mut row: usize) -> Vec<u32> {
-    let (track, rows) = (entry.track(model), entry.rows(model));
+    let (track, rows) = (entry.track(model), &entry.rows);
     let mut parents = Vec::new();
     while !entry.layout.is_outermost(row) && row > 0 && parents.len() < MOST_PARENTS {
         row -= 1;
@@ -107,7 +107,7 @@ fn self_time(model: &Model, entry: &TrackEntry, index: usize, row: usize) -> Dur
     let (from, to) = (span.start.ps(), span.end.ps());
     let mut inside = 0_i64;
     let stretch = Stretch { from, to, narrow: i64::MAX };
-    entry.rows(model).row(track, row + 1).walk(stretch, &mut |piece| {
+    entry.rows.row(track, row + 1).walk(stretch, &mut |piece| {
         let seen = piece.end.min(to).saturating_sub(piece.start.max(from)).max(0);
         inside = inside.saturating_add(piece.busy.min(seen));
     });
@@ -145,7 +145,7 @@ pub(crate) fn neighbour(model: &Model, id: u32, event: u32, way: Way, same: Same
     let index = index_on(track, event)?;
     let found = match same {
         Same::Row => {
-            let row = entry.rows(model).row(track, entry.layout.row_of(track, index));
+            let row = entry.rows.row(track, entry.layout.row_of(track, index));
             let place = row.events().binary_search(&event).ok()?;
             let place = match way {
                 Way::Next => place + 1,
@@ -172,7 +172,7 @@ pub(crate) fn at(model: &Model, id: u32, row: usize, at: i64, tolerance: i64) ->
     let entry = model.track(id)?;
     let track = entry.track(model);
     let at = at.saturating_sub(model.host(entry.host).shift.ps());
-    let row = entry.rows(model).row(track, row);
+    let row = entry.rows.row(track, row);
     let there = row.longest(at, at.saturating_add(1));
     let near = || row.longest(at.saturating_sub(tolerance), at.saturating_add(tolerance).saturating_add(1));
     hit(model, id, there.or_else(near)?)
@@ -286,7 +286,7 @@ fn linked(flows: &[FlowPoint], place: usize) -> Vec<(bool, &FlowPoint)> {
 fn owner(model: &Model, host: usize, point: &FlowPoint) -> Option<EventId> {
     let entry = model.track(model.number_of(host, point.track.index()))?;
     let track = entry.track(model);
-    let rows = entry.rows(model);
+    let rows = &entry.rows;
     let at = point.time;
     let mut best: Option<usize> = None;
     for row in 0..rows.len() {

@@ -1,8 +1,7 @@
 //! The timeline: a session's tracks as rows of events, and every question about them.
 //!
-//! [`model`] is built once when a session is opened; [`rows`] holds a track's rows and their pyramids, built when
-//! first looked at. [`tile`] and [`frame`] answer what is drawn; [`event`], [`search`] and [`area`] what is asked about
-//! single events and stretches.
+//! [`model`] is built once when a session is opened, with each track's [`rows`] and their pyramids. [`tile`] and
+//! [`frame`] answer what is drawn; [`event`], [`search`] and [`area`] what is asked about single events and stretches.
 
 pub(crate) mod area;
 pub(crate) mod event;

@@ -1,7 +1,5 @@
 //! A session's timeline as the page knows it: hosts on one clock, tracks and names numbered through all of them.
 
-use std::sync::OnceLock;
-
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use stepscope_analyze::launches::Launch;
@@ -125,18 +123,13 @@ pub(crate) struct TrackEntry {
     place: usize,
     pub(crate) process: usize,
     pub(crate) layout: Layout,
-    rows: OnceLock<Rows>,
+    pub(crate) rows: Rows,
 }
 
 impl TrackEntry {
     /// The track itself.
     pub(crate) fn track<'m>(&self, model: &'m Model) -> &'m Track {
         &model.trace(self.host).tracks()[self.place]
-    }
-
-    /// Its rows, built when first asked for.
-    pub(crate) fn rows(&self, model: &Model) -> &Rows {
-        self.rows.get_or_init(|| Rows::of(self.track(model), &self.layout))
     }
 }
 
@@ -233,21 +226,10 @@ impl Model {
         self.names.get(number as usize).map_or("", |&(host, id)| self.trace(host).str(id))
     }
 
-    /// Builds all rows, on all cores; later questions find them ready.
-    pub(crate) fn prepare(&self) {
-        self.order.par_iter().filter_map(|&id| self.track(id)).for_each(|entry| {
-            entry.rows(self);
-        });
-    }
-
     /// What the session takes, files included: those that are mapped fill memory too while they are looked at.
     pub(crate) fn bytes(&self) -> u64 {
         let hosts = self.profile.hosts.iter().map(|loaded| loaded.trace.heap_bytes() as u64 + loaded.bytes);
-        // The order of the rows and the nodes above them, which are built sooner or later.
-        let rows = self.tracks.iter().map(|entry| match entry.rows.get() {
-            Some(rows) => rows.heap_bytes() as u64,
-            None => entry.track(self).len() as u64 * 12,
-        });
+        let rows = self.tracks.iter().map(|entry| entry.rows.heap_bytes() as u64);
         hosts.sum::<u64>() + rows.sum::<u64>()
     }
 }
@@ -324,12 +306,10 @@ impl LaidOut {
                 name: trace.str(process.name).to_owned(),
                 kind: process.kind,
             }));
-            let laid_out = trace.tracks().par_iter().enumerate().map(|(place, track)| TrackEntry {
-                host,
-                place,
-                process: first + track.process.index(),
-                layout: Layout::of(track),
-                rows: OnceLock::new(),
+            let laid_out = trace.tracks().par_iter().enumerate().map(|(place, track)| {
+                let layout = Layout::of(track);
+                let rows = Rows::of(track, &layout);
+                TrackEntry { host, place, process: first + track.process.index(), layout, rows }
             });
             tracks.par_extend(laid_out);
         }

@@ -137,7 +137,7 @@ fn track(model: &Model, (start, end, width): (i64, i64, i64), id: u32, spans: &m
     let shift = host.shift.ps();
     let (from, to) = (start.saturating_sub(shift), end.saturating_sub(shift));
     let scale = Scale { from, to, width, per_ps: 1.0 / width as f64 };
-    let rows = entry.rows(model);
+    let rows = &entry.rows;
     for number in 0..rows.len() {
         let mut merge = Merge { scale, row: number as u16, open: None, bucket: -1, wide: 0 };
         let mut emit = |piece: Piece, row: u16| {
