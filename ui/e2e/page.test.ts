@@ -159,7 +159,8 @@ describe("two recordings", () => {
     const verdict = page.getByRole("heading", { level: 1 });
     await verdict.waitFor();
     expect((await verdict.textContent())?.length).toBeGreaterThan(10);
-    await page.getByRole("region", { name: "Timeline" }).nth(1).waitFor();
+    await page.getByRole("button", { name: "Show them one under the other" }).click();
+    await page.getByRole("region", { name: "Timeline", exact: true }).nth(1).waitFor();
     await page.screenshot({ path: `${shots}compare.png`, fullPage: true });
     expect(await stumbles(page)).toEqual([]);
     expect(wrongs).toEqual([]);

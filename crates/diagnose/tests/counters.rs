@@ -103,7 +103,7 @@ fn profiles_of_kernels_do_not_wait_for_one_another() {
 
 #[test]
 fn a_kernel_near_a_peak_is_promised_no_more_than_is_left() {
-    let near = [(MEMORY, 89.0), (COMPUTE, 20.0), (SECTORS, 800.0), (IDEAL, 400.0)];
+    let near = [(MEMORY, 89.0), (COMPUTE, 20.0), (SECTORS, 800.0), (IDEAL, 200.0)];
     let findings = judged(&[counters(&[("near", &near)])]);
     assert_eq!(ids(&findings), [FindingId::UncoalescedAccess]);
     assert!((findings[0].winnable.unwrap() - 0.11).abs() < 1e-9, "{:?}", findings[0].winnable);
