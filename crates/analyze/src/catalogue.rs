@@ -1,7 +1,7 @@
 //! What devices can do at the most, by their names: for figures that a profile does not carry.
 //!
-//! From the vendors' public data sheets (NVIDIA: V100, T4, Ampere, Ada, Hopper and Blackwell data-centre and GeForce
-//! data sheets and architecture papers; AMD: Instinct and Radeon data sheets). Dense figures, without structured
+//! As the vendors publish them in data sheets and architecture papers (NVIDIA from Volta to Blackwell, AMD Instinct and
+//! Radeon), written down without looking each one up again: upper bounds for orientation. Dense, without structured
 //! sparsity, at the boost clock; matrix units with 32-bit accumulation where the sheet tells them apart. A figure that
 //! is not there is unknown, or the device has no such units. Of cards with two devices the figures are one device's.
 
