@@ -9,6 +9,7 @@ mod failure;
 mod load;
 mod output;
 mod progress;
+mod quantity;
 
 use std::process::ExitCode;
 

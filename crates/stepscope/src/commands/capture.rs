@@ -3,7 +3,6 @@
 //! waits for the loop to settle, [`every`] keeps watching, [`words`] says what went wrong.
 
 mod every;
-pub(super) mod quantity;
 mod steady;
 mod take;
 mod watch;
@@ -19,8 +18,8 @@ use stepscope_session::{Exit, Problem};
 use crate::cli::FormArgs;
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::quantity::{duration, size};
 use every::Rhythm;
-use quantity::{duration, size};
 use take::Taker;
 
 /// Record a profile from running processes, and tell what it shows.

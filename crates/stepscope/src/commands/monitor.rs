@@ -17,10 +17,10 @@ use stepscope_capture::sample::{CsvWriter, Options, Sample, Sampler};
 use stepscope_render::monitor as render;
 use stepscope_session::{Exit, Problem};
 
-use super::capture::quantity::duration;
 use super::run::{interval, nvml, problem, usage};
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::quantity::duration;
 use draw::Dashboard;
 
 /// Watch the hardware live: cores, memory, disks, network, GPUs, and the processes of a command.

@@ -17,9 +17,9 @@ use stepscope_read::discover::RUN_FILE;
 use stepscope_render::run as render;
 use stepscope_session::{Exit, Problem};
 
-use super::capture::quantity::duration;
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::quantity::duration;
 
 pub(super) use page::usage;
 

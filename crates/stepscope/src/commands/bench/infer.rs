@@ -15,6 +15,7 @@ use stepscope_session::{Exit, Problem};
 use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::quantity::{duration, some_time};
 
 /// Rows of the histogram.
 const ROWS: usize = 16;
@@ -61,13 +62,13 @@ pub(super) struct InferArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     concurrency: Option<u16>,
     /// How long to measure; a sweep takes so long for each load.
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// Requests before the measurement that do not count.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     warmup: Duration,
     /// Give a request up after this time.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     timeout: Duration,
     /// Connections that may be open at once.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=16384))]

@@ -13,9 +13,10 @@ use stepscope_render::bench::input as render;
 use stepscope_session::{Exit, Problem};
 
 use super::infer::ms;
-use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
+use super::{FormArgs, Watched, problem, stop_on_interrupt};
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::quantity::some_time;
 
 /// Measure an input pipeline: batches and examples a second, the first batch and stalls apart.
 ///
@@ -44,10 +45,10 @@ pub(super) struct InputArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batches: Option<u64>,
     /// End the program after so long.
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// The training step to be fed: is the pipeline fast enough for it?
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     step: Option<Duration>,
     #[command(flatten)]
     form: FormArgs,

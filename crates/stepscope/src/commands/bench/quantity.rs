@@ -1,31 +1,10 @@
-//! Times, rates and promises as the command line writes them, and a command line within one argument.
+//! Rates and promises as the command line writes them, and a command line within one argument.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use stepscope_capture::bench::infer::sweep::Promise;
 
-/// `500ms`, `2s`, `1.5m`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let scale = match unit.trim() {
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("give a number and a unit: 500ms, 2s, 1m".to_owned()),
-    };
-    let seconds = number.parse::<f64>().map_err(|_| "not a number before the unit".to_owned())? * scale;
-    Duration::try_from_secs_f64(seconds).ok().filter(|it| it.as_secs() < 1 << 24).ok_or("too long".to_owned())
-}
-
-/// The same, more than nothing.
-pub(super) fn some_time(text: &str) -> Result<Duration, String> {
-    duration(text)
-        .and_then(|it| if it.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(it) })
-}
+use crate::quantity::some_time;
 
 /// `100`, `0.5`, `100/s`, `30/m`.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
@@ -94,14 +73,12 @@ pub(super) fn words(text: &str) -> Result<Vec<OsString>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
-    fn times_rates_and_promises_are_read_or_refused() {
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
-        assert!(["5", "s", "-1s", "1x", "1e999s", "9999999h"].iter().all(|text| duration(text).is_err()));
-        assert!(some_time("0s").is_err());
+    fn rates_and_promises_are_read_or_refused() {
         assert_eq!((rate("100"), rate("0.5/s"), rate("60/m")), (Ok(100.0), Ok(0.5), Ok(1.0)));
         assert!(["0", "-3", "nan", "inf", "5/h", ""].iter().all(|text| rate(text).is_err()));
         let limit = Duration::from_millis(50);

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+/// Nobody waits for longer than half a year; what is longer is a slip, and would overflow clocks.
+const LONGEST: Duration = Duration::from_secs(1 << 24);
+
 /// Reads a length of time.
-pub(in crate::commands) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "give a number with a unit, such as 500ms, 2s, 10m or 1h".to_owned();
     let (number, unit) = parts(text).ok_or_else(wrong)?;
     let seconds = match unit {
@@ -15,11 +18,18 @@ pub(in crate::commands) fn duration(text: &str) -> Result<Duration, String> {
         _ if number == 0.0 && unit.is_empty() => 1.0,
         _ => return Err(wrong()),
     };
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if time < LONGEST { Ok(time) } else { Err("too long".to_owned()) }
+}
+
+/// Reads a length of time that is more than nothing.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .and_then(|time| if time.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(time) })
 }
 
 /// Reads a size in bytes.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "give a number with a unit, such as 500MB, 2GB or 1GiB".to_owned();
     let (number, unit) = parts(text).ok_or_else(wrong)?;
     let factor = match unit.to_ascii_lowercase().as_str() {
@@ -55,13 +65,15 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5 s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert!(some_time("0s").is_err());
         assert_eq!((size("2GB"), size("1GiB"), size("5")), (Ok(2_000_000_000), Ok(1 << 30), Ok(5)));
     }
 
     #[test]
     fn what_has_no_unit_or_no_number_is_refused() {
-        for text in ["2", "", "s", "-1s", "1e3s", "2 days", "infs", "1e999h"] {
+        for text in ["2", "", "s", "-1s", "1e3s", "2 days", "infs", "1e999h", "1x", "9999999h"] {
             assert!(duration(text).is_err(), "{text}");
         }
         for text in ["", "GB", "-1GB", "0", "2 apples", "99999999999TB"] {
