@@ -299,6 +299,16 @@ fn saved_runs_are_sides_of_a_comparison_and_of_a_gate() {
 }
 
 #[test]
+fn a_saved_run_without_a_profile_says_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    saved(&path, "0.005");
+    let output = stepscope().arg("report").arg(&path).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.starts_with("Samples of a run") && told.contains("record a profile"), "{told}");
+}
+
+#[test]
 fn samples_and_profile_of_a_saved_run_are_one_session() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

@@ -113,6 +113,11 @@ impl OpRow {
     }
 }
 
+/// What `stepscope run` and `monitor` sampled.
+const RUN_SAMPLES: &str = "stepscope-samples";
+/// Formats without a timeline; of several, the first tells the most.
+const WITHOUT_TIMELINE: [&str; 3] = ["ncu", "nvidia-smi", RUN_SAMPLES];
+
 impl Report {
     /// The answer in one sentence.
     pub fn verdict(&self) -> String {
@@ -130,12 +135,12 @@ impl Report {
         Some(format!("{so_far}: {}", uncapitalised(&words::summary(other))))
     }
 
-    /// Are this format's sources what there is to tell of, and no timeline? Counters tell more than samples.
+    /// Are this format's sources what there is to tell of, and no timeline?
     fn only(&self, format: &str) -> bool {
         let any = |format: &str| self.sources.iter().any(|source| source.format == format);
-        let timeline =
-            self.sources.iter().any(|source| !["ncu", "nvidia-smi"].contains(&source.format.as_str()));
-        !timeline && any(format) && (format == "ncu" || !any("ncu"))
+        let timeline = |source: &SourceRow| !WITHOUT_TIMELINE.contains(&source.format.as_str());
+        let tells_most = WITHOUT_TIMELINE.into_iter().find(|format| any(format));
+        tells_most == Some(format) && !self.sources.iter().any(timeline)
     }
 
     fn nothing_found(&self) -> String {
@@ -145,6 +150,11 @@ impl Report {
         if self.only("nvidia-smi") {
             return "Samples of nvidia-smi alone say how busy and how hot GPUs were, not why; see \
                     `stepscope devices`."
+                .to_owned();
+        }
+        if self.only(RUN_SAMPLES) {
+            return "Samples of a run say what it took of the machine, not why a step is slow; run it again with \
+                    `--profiler-port`, or record a profile (docs/capture.md)."
                 .to_owned();
         }
         let shares = self.by_share();
@@ -191,7 +201,7 @@ impl Report {
                     "profiled one by one, without a timeline".to_owned(),
                 ];
             }
-            if self.only("nvidia-smi") {
+            if self.only("nvidia-smi") || self.only(RUN_SAMPLES) {
                 return vec!["samples of a monitor, without a timeline".to_owned()];
             }
             let why = if host.whole_capture { terms::how(&host.how) } else { "no step counts".to_owned() };
@@ -217,7 +227,7 @@ impl Report {
 
     /// Which host and device bound the step, where there is a choice.
     fn bounded_by(&self) -> Option<String> {
-        let host = self.bound().filter(|_| !self.only("ncu") && !self.only("nvidia-smi"))?;
+        let host = self.bound().filter(|_| !WITHOUT_TIMELINE.iter().any(|format| self.only(format)))?;
         let device = host.bounding_device.and_then(|place| host.devices.get(place));
         let device = device.map(|device| {
             let busy = device.busy_fraction.map_or(String::new(), |busy| format!(", busy {}", share(busy)));
@@ -277,6 +287,9 @@ impl Report {
             if self.only(format) {
                 return vec![format!("stepscope {view} {target}")];
             }
+        }
+        if self.only(RUN_SAMPLES) {
+            return vec![format!("stepscope compare {target} AFTER")];
         }
         if view.is_none() && !self.findings.is_empty() {
             return ["health", "info"].map(|view| format!("stepscope {view} {target}")).to_vec();

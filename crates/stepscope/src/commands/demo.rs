@@ -21,7 +21,9 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     report::show(&report, form, terminal)?;
     let is_text = !form.json && !form.markdown && form.html.is_none();
     if is_text && std::io::stdout().is_terminal() {
-        terminal.remark("`stepscope demo --serve` shows the same on a page, with the timeline");
+        terminal.remark(
+            "`stepscope demo --serve` shows the same on a page, with the timeline: http://127.0.0.1:6200/",
+        );
     }
     Ok(load::named(&problems, terminal))
 }
