@@ -1,7 +1,7 @@
 //! Which host call started which device work: a sorted join on the correlation id that CUPTI, ROCm and Kineto
 //! write on both sides.
 
-use stepscope_trace::{Dur, EventId, ProcessKind, Time, Trace, TrackKind};
+use stepscope_trace::{Args, Dur, EventId, ProcessKind, StrId, Time, Trace, TrackKind};
 
 use crate::vocabulary::{Keys, Vocabulary};
 
@@ -16,6 +16,29 @@ pub struct Launch {
     pub work: EventId,
 }
 
+/// The keys under which recorders write the number that a call and what it caused share.
+pub(crate) struct Correlations(Vec<StrId>);
+
+impl Correlations {
+    /// Those that this trace has.
+    pub fn of(trace: &Trace) -> Self {
+        let names = ["correlation_id", "correlation"];
+        Correlations(names.iter().filter_map(|key| trace.strings().find(key)).collect())
+    }
+
+    /// The number of one event.
+    pub fn read(&self, args: Args) -> Option<u64> {
+        let mut id = None;
+        args.visit(|key, value| {
+            if id.is_none() && self.0.contains(&key) {
+                id = value.as_u64();
+            }
+        });
+        // 0 is what recorders write when they do not know.
+        id.filter(|&id| id != 0)
+    }
+}
+
 /// All launches that both sides recorded.
 #[derive(Debug, Default)]
 pub struct Launches {
@@ -26,9 +49,8 @@ pub struct Launches {
 impl Launches {
     /// Joins calls and work of equal correlation id.
     pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
-        let keys: Vec<_> =
-            ["correlation_id", "correlation"].iter().filter_map(|key| trace.strings().find(key)).collect();
-        if keys.is_empty() {
+        let keys = Correlations::of(trace);
+        if keys.0.is_empty() {
             return Launches::default();
         }
         let (mut calls, mut works) = (Vec::new(), Vec::new());
@@ -42,14 +64,7 @@ impl Launches {
                 if !vocabulary.signatures.keys(kind).has(Keys::Correlation) {
                     continue;
                 }
-                let mut id = None;
-                trace.args_at(track, index).visit(|key, value| {
-                    if id.is_none() && keys.contains(&key) {
-                        id = value.as_u64();
-                    }
-                });
-                // 0 is what recorders write when they do not know.
-                if let Some(id) = id.filter(|&id| id != 0) {
+                if let Some(id) = keys.read(trace.args_at(track, index)) {
                     side.push((id, track.event_id(index)));
                 }
             }

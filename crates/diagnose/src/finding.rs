@@ -2,7 +2,7 @@
 //! behind it. The sentences are made in `stepscope-render`.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::steps::How;
@@ -441,6 +441,8 @@ pub enum Cause {
         overlap_ms: f64,
         /// Milliseconds a step that running side by side could win at the most.
         winnable_ms: f64,
+        /// What is known of waits of one for another.
+        waits: Waits,
     },
     /// Blocking calls.
     Sync {

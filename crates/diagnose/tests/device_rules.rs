@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use stepscope_analyze::Context;
+use stepscope_analyze::bounding::Waits;
 use stepscope_diagnose::finding::Cause;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_diagnose::{Finding, FindingId, Severity, diagnose};
@@ -225,6 +226,59 @@ fn streams_that_take_turns_are_told_only_where_there_is_room() {
         "side by side already"
     );
     assert_eq!(find(&[two_streams("[8000, 1, 1]", false)], FindingId::SerialStreams), None, "no room");
+}
+
+/// What a recorder keeps of a call that makes one stream wait for another.
+#[derive(Copy, Clone, PartialEq)]
+enum Kept {
+    /// The call alone.
+    Call,
+    /// And which stream waits.
+    Waiting,
+    /// And for which stream.
+    Both,
+}
+
+/// Streams 7 and 13 in turn, where 13 waits for an event of stream `on` before its kernel.
+fn waiting_streams(on: i64, kept: Kept) -> Trace {
+    let mut made = Loop::new(1_000);
+    let name = made.builder.strings.intern("stream 13");
+    let marks = made.builder.track(made.device, name, TrackKind::Derived, 13, TraceBuilder::ARENA);
+    let keys = ["correlation", "wait_on_stream", "wait_on_cuda_event_record_corr_id"]
+        .map(|key| made.builder.strings.intern(key));
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.launch(("cudaLaunchKernel", at - 40, 5), ("left", at, 400), 7, "[20, 1, 1]");
+        let (record, wait) = (10_000 + step, 20_000 + step);
+        for (call, id, began) in
+            [("cudaEventRecord", record, at - 30), ("cudaStreamWaitEvent", wait, at - 20)]
+        {
+            let args = made.builder.arena.push(&[(keys[0], Datum::Int(id))], &[]);
+            made.put(made.thread, "cuda_runtime", call, began, 5, args);
+        }
+        let mut own = vec![(keys[0], Datum::Int(wait))];
+        if kept == Kept::Both {
+            own.extend([(keys[1], Datum::Int(on)), (keys[2], Datum::Int(record))]);
+        }
+        let args = made.builder.arena.push(&own, &[]);
+        if kept != Kept::Call {
+            made.put(marks, "cuda_sync", "Stream Wait Event", at - 18, 1, args);
+        }
+        made.launch(("cudaLaunchKernel", at - 10, 5), ("right", at + 410, 400), 13, "[20, 1, 1]");
+    }
+    made.finish()
+}
+
+#[test]
+fn what_a_recorded_wait_puts_in_order_is_no_chance() {
+    let serial = |on, kept| find(&[waiting_streams(on, kept)], FindingId::SerialStreams);
+    assert_eq!(serial(7, Kept::Both), None, "13 needs what 7 did");
+    assert_eq!(serial(7, Kept::Waiting), None, "13 waits for somebody");
+    let other = serial(21, Kept::Both).unwrap();
+    assert!((other.gain_ms.unwrap() - 0.4).abs() < 0.01, "13 waits for a third one: {other:?}");
+    let hedged = serial(7, Kept::Call).unwrap();
+    assert_eq!(hedged.gain_ms, None, "who waits for whom is unknown");
+    assert!(matches!(hedged.cause, Cause::Serial { waits: Waits::CallsOnly, .. }), "{hedged:?}");
 }
 
 /// Steps of 1,000 µs whose all-reduce begins at `begin` and ends at 900.

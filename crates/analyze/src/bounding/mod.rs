@@ -8,6 +8,7 @@ mod chains;
 mod copies;
 mod idle;
 mod streams;
+mod waits;
 
 use stepscope_trace::{Dur, ProcessId, Span, Track, TrackKind};
 
@@ -18,6 +19,7 @@ pub use chains::Chains;
 pub use copies::Copies;
 pub use idle::{Idle, IdleCause, LONG_CALL};
 pub use streams::{StreamUse, Streams};
+pub use waits::Waits;
 
 /// What the bounding device of one host does in the steps that count.
 #[derive(Clone, Debug, Default)]

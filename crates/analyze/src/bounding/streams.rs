@@ -1,10 +1,11 @@
 //! Streams of the bounding device side by side: which compute, and whether they ever do so at the same time.
 
-use stepscope_trace::{Dur, Span};
+use stepscope_trace::{Dur, Span, Track};
 
 use super::Device;
+use super::waits::{Launched, Orders, Waits};
 use crate::kernels::{LaunchKeys, theoretical, waves};
-use crate::vocabulary::Role;
+use crate::vocabulary::{Role, starts_graph};
 use crate::window::Windows;
 
 /// A grid that fills the device less than this often leaves room for another one beside it.
@@ -30,30 +31,20 @@ pub struct Streams {
     pub computing: Vec<StreamUse>,
     /// How long two of them or more computed at the same time.
     pub overlap: Dur,
-}
-
-impl Streams {
-    /// The most that running them side by side could win: what leaves room on all streams but the one with most of it.
-    pub fn winnable(&self) -> Dur {
-        let all: Dur = self.computing.iter().map(|stream| stream.with_room).sum();
-        let most = self.computing.iter().map(|stream| stream.with_room).max().unwrap_or_default();
-        all - most
-    }
+    /// The most that running them side by side could win: what leaves room, without the longest row of it that has to
+    /// run one after the other.
+    pub winnable: Dur,
+    /// What is known of waits of one for another.
+    pub waits: Waits,
 }
 
 pub(super) fn find(device: &Device) -> Streams {
-    let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
     let windows = Windows::of(device.context);
-    let keys = LaunchKeys::of(trace);
-    let properties = trace.process(device.process).device.and_then(|id| trace.devices().get(id.index()));
     let mut found: Vec<(StreamUse, Vec<Span>)> = Vec::new();
     for track in device.streams() {
         let mut stream = StreamUse { number: track.number, ..StreamUse::default() };
         let mut spans = Vec::new();
-        for index in device.counted(&windows, track) {
-            if vocabulary.role(track.kind_of(index)) != Role::Kernel {
-                continue;
-            }
+        for index in kernels(device, &windows, track) {
             stream.kernels += track.dur(index);
             spans.push(track.span_of(index));
         }
@@ -62,27 +53,57 @@ pub(super) fn find(device: &Device) -> Streams {
     let all: Dur = found.iter().map(|(stream, _)| stream.kernels).sum();
     found.retain(|(stream, _)| !stream.kernels.is_zero() && stream.kernels.fraction_of(all) >= COMPUTES);
     found.sort_by_key(|(stream, _)| (std::cmp::Reverse(stream.kernels), stream.number));
-    // How grids fill the device matters only where there is more than one stream.
-    if found.len() >= 2 {
-        for track in device.streams() {
-            let Some((stream, _)) = found.iter_mut().find(|(stream, _)| stream.number == track.number) else {
+    let overlap = overlap(found.iter().flat_map(|(_, spans)| spans.iter().copied()).collect());
+    let mut computing: Vec<StreamUse> = found.into_iter().map(|(stream, _)| stream).collect();
+    // How grids fill the device and what waits for what matters only where there is more than one stream.
+    if computing.len() < 2 {
+        return Streams { computing, overlap, ..Streams::default() };
+    }
+    let with_room = with_room(device, &windows, &mut computing);
+    let all: Dur = computing.iter().map(|stream| stream.with_room).sum();
+    let orders = Orders::of(device);
+    Streams { winnable: all - orders.shortest(with_room), waits: orders.waits, computing, overlap }
+}
+
+/// The numbers of a stream's kernels that count.
+fn kernels<'w, 't: 'w>(
+    device: &'w Device<'_, 't>,
+    windows: &'w Windows,
+    track: &'t Track,
+) -> impl Iterator<Item = usize> + 'w {
+    let vocabulary = device.context.vocabulary();
+    device.counted(windows, track).filter(|&index| vocabulary.role(track.kind_of(index)) == Role::Kernel)
+}
+
+/// Kernels whose grids leave room for others, of the streams that compute. Those of a graph do not count: how the
+/// graph orders them is not recorded.
+fn with_room(device: &Device, windows: &Windows, computing: &mut [StreamUse]) -> Vec<Launched> {
+    let (trace, launches) = (device.context.trace, device.context.launches());
+    let keys = LaunchKeys::of(trace);
+    let properties = trace.process(device.process).device.and_then(|id| trace.devices().get(id.index()));
+    let mut found = Vec::new();
+    for track in device.streams() {
+        let Some(stream) = computing.iter_mut().find(|stream| stream.number == track.number) else {
+            continue;
+        };
+        for index in kernels(device, windows, track) {
+            let config = keys.read(trace.args_at(track, index));
+            let filled =
+                properties.and_then(|device| waves(device, &config, theoretical(device, &config)?.blocks));
+            let launch = launches.of_work(track.event_id(index));
+            let call =
+                launch.map(|launch| trace.track(launch.call.track).kind_of(launch.call.index as usize));
+            let of_graph = call.is_some_and(|call| starts_graph(trace.kind_name(call)));
+            if of_graph || filled.is_none_or(|(waves, _)| waves >= LEAVES_ROOM) {
                 continue;
-            };
-            for index in device.counted(&windows, track) {
-                if vocabulary.role(track.kind_of(index)) != Role::Kernel {
-                    continue;
-                }
-                let config = keys.read(trace.args_at(track, index));
-                let filled = properties
-                    .and_then(|device| waves(device, &config, theoretical(device, &config)?.blocks));
-                if filled.is_some_and(|(waves, _)| waves < LEAVES_ROOM) {
-                    stream.with_room += track.dur(index);
-                }
             }
+            let at = launch.map_or(track.start(index), |launch| launch.called);
+            stream.with_room += track.dur(index);
+            let step = device.windows.partition_point(|window| window.end <= track.start(index));
+            found.push(Launched { at, step, stream: stream.number, length: track.dur(index) });
         }
     }
-    let overlap = overlap(found.iter().flat_map(|(_, spans)| spans.iter().copied()).collect());
-    Streams { computing: found.into_iter().map(|(stream, _)| stream).collect(), overlap }
+    found
 }
 
 /// How long two spans or more last at the same time.
@@ -111,16 +132,5 @@ mod tests {
         assert_eq!(overlap(vec![span(0, 10), span(10, 20), span(15, 30)]), Dur::from_ps(5));
         assert_eq!(overlap(vec![span(0, 10), span(2, 4), span(3, 5)]), Dur::from_ps(3));
         assert_eq!(overlap(Vec::new()), Dur::ZERO);
-    }
-
-    #[test]
-    fn the_stream_with_most_room_is_not_won() {
-        let stream = |number, with_room| StreamUse {
-            number,
-            kernels: Dur::from_us(100),
-            with_room: Dur::from_us(with_room),
-        };
-        let streams = Streams { computing: vec![stream(1, 90), stream(2, 40)], overlap: Dur::ZERO };
-        assert_eq!(streams.winnable(), Dur::from_us(40));
     }
 }

@@ -56,6 +56,21 @@ pub fn is_device_call(name: &str) -> bool {
     without_vendor(name).is_some()
 }
 
+/// Is it a call that starts a whole graph of kernels?
+pub fn starts_graph(call: &str) -> bool {
+    without_vendor(call).is_some_and(|call| call.starts_with("GraphLaunch"))
+}
+
+/// Is it a call that makes a stream wait for an event?
+pub fn is_stream_wait(call: &str) -> bool {
+    without_vendor(call).is_some_and(|call| call.starts_with("StreamWaitEvent"))
+}
+
+/// Is it a call that records an event on a stream?
+pub fn is_event_record(call: &str) -> bool {
+    without_vendor(call).is_some_and(|call| call.starts_with("EventRecord"))
+}
+
 /// Does the call wait until the copy that it asks for is done? By its name; one of the others may wait all the same.
 pub fn is_synchronous_copy(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("Memcpy") && !call.contains("Async"))

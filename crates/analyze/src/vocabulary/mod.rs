@@ -16,7 +16,8 @@ mod tensorflow;
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{
-    CopyDirection, copy_direction, is_collective, is_device_call, is_elementwise, is_synchronous_copy,
+    CopyDirection, copy_direction, is_collective, is_device_call, is_elementwise, is_event_record,
+    is_stream_wait, is_synchronous_copy, starts_graph,
 };
 pub use python::is_python_frame;
 pub use signature::{KeySet, Keys, Signatures};

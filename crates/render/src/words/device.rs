@@ -2,7 +2,7 @@
 //! `sync-stall`, `allocation-stall`, `serial-streams`.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::{Finding, FindingId};
 
@@ -196,7 +196,18 @@ pub(super) fn allocation(finding: &Finding, per_step: f64, ms: f64) -> Words {
     }
 }
 
-pub(super) fn serial(streams: &[(i64, f64)], overlap_ms: f64, winnable_ms: f64) -> Words {
+pub(super) fn serial(streams: &[(i64, f64)], overlap_ms: f64, winnable_ms: f64, waits: Waits) -> Words {
+    let known = match waits {
+        Waits::Recorded => "What recorded waits of one stream for another put in order is left out of that.",
+        Waits::Unrecorded => {
+            "No wait of one stream for another is recorded, and many recorders leave them out: they may need each \
+             other's results all the same."
+        }
+        Waits::CallsOnly => {
+            "The host makes streams wait for one another (`cudaStreamWaitEvent`), but which for which is not recorded: \
+             they may well need each other's results, so nothing is promised."
+        }
+    };
     let each: Vec<String> = streams
         .iter()
         .take(4)
@@ -214,6 +225,7 @@ pub(super) fn serial(streams: &[(i64, f64)], overlap_ms: f64, winnable_ms: f64) 
                 duration_ms(overlap_ms),
                 duration_ms(winnable_ms)
             ),
+            known.into(),
         ],
         advice: lines([
             "See what orders them: an event that one stream waits for, work on the default stream between them, or a \

@@ -91,8 +91,8 @@ fn worded(finding: &Finding) -> Words {
         Cause::Unfused { kernels_per_step, length, share, winnable, example } => {
             compute::unfused(finding, [*kernels_per_step, *length, *share, *winnable], example.as_deref())
         }
-        Cause::Serial { streams, overlap_ms, winnable_ms } => {
-            device::serial(streams, *overlap_ms, *winnable_ms)
+        Cause::Serial { streams, overlap_ms, winnable_ms, waits } => {
+            device::serial(streams, *overlap_ms, *winnable_ms, *waits)
         }
         Cause::Sync { ms } => device::sync(finding, *ms),
         Cause::Transfer { directions, hidden_ms, copies } => {

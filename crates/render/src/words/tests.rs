@@ -1,7 +1,7 @@
 //! Advice fits: it speaks the framework's language, names the user's own thing, and leaves out what is there.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::{RankWaiting, Waiting};
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::kernels::Limiter;
@@ -94,7 +94,12 @@ fn unfused() -> Cause {
 }
 
 fn serial() -> Cause {
-    Cause::Serial { streams: vec![(7, 4.0), (13, 3.0)], overlap_ms: 0.0, winnable_ms: 2.5 }
+    Cause::Serial {
+        streams: vec![(7, 4.0), (13, 3.0)],
+        overlap_ms: 0.0,
+        winnable_ms: 2.5,
+        waits: Waits::Unrecorded,
+    }
 }
 
 fn waiting() -> Waiting {
