@@ -124,6 +124,32 @@ fn the_details_page_is_long_and_ragged() {
 }
 
 #[test]
+fn summaries_tell_of_all_launches_alike() {
+    let csv = "==PROF== Disconnected from process 7\n\
+        \"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\",\"Invocations\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Minimum\",\"Maximum\",\"Average\"\n\
+        \"7\",\"a\",\"h\",\"f(int)\",\"(64, 1, 1)\",\"(8, 1, 1)\",\"0\",\"8.6\",\"10\",\"S\",\"Duration\",\"us\",\"4.00\",\"8.00\",\"5.00\"\n\
+        \"7\",\"a\",\"h\",\"f(int)\",\"(64, 1, 1)\",\"(8, 1, 1)\",\"0\",\"8.6\",\"10\",\"S\",\"Achieved Occupancy\",\"%\",\"40.0\",\"60.0\",\"50.0\"\n\
+        \"7\",\"a\",\"h\",\"g(int)\",\"(64, 1, 1)\",\"(8, 1, 1)\",\"0\",\"8.6\",\"1\",\"S\",\"Duration\",\"us\",\"1.00\",\"1.00\",\"1.00\"\n";
+    let console = "[7] a@127.0.0.1\n  Device 0, CC 8.6\n    \
+        f(int) (8, 1, 1)x(64, 1, 1), Invocations 10\n      Section: S\n      \
+        Metric Name             Metric Unit Minimum Maximum Average\n      \
+        Duration                         us    4.00    8.00    5.00\n      \
+        sm__warps_active.avg.pct_of_peak_sustained_active % 40.0 60.0 50.0\n\n    \
+        g(int) (8, 1, 1)x(64, 1, 1), Invocations 1\n      Section: S\n      \
+        Duration                         us    1.00    1.00    1.00\n";
+    for text in [csv, console] {
+        let trace = read(text.as_bytes());
+        let track = kernels(&trace);
+        assert_eq!((track.len(), track.dur(0)), (2, Dur::from_us(50)));
+        assert_eq!(number(&trace, 0, "invocations"), Some(10.0));
+        assert_eq!(number(&trace, 0, OCCUPANCY), Some(50.0));
+        assert_eq!(number(&trace, 0, "gpu__time_duration.min"), Some(4_000.0));
+        assert_eq!(number(&trace, 0, "gpu__time_duration.max"), Some(8_000.0));
+        assert_eq!(trace.kind_name(track.kind_of(1)), "g(int)");
+    }
+}
+
+#[test]
 fn a_report_that_is_cut_off_keeps_the_launches_before() {
     let whole = report().bytes();
     let mut seen = [false; 3];

@@ -106,6 +106,101 @@ fn the_table_of_dmon_is_read_with_and_without_times() {
 }
 
 #[test]
+fn processes_of_pmon_are_added_up_a_gpu_and_tick() {
+    let trace = read(
+        "$ nvidia-smi pmon\n\
+         # gpu        pid  type    sm   mem   enc   dec   command\n\
+         # Idx          #   C/G     %     %     %     %   name\n\
+             0       1001     C    40    10     -     -   python\n\
+             0       1002     C    15     5     -     -   python\n\
+             1          -     -     -     -     -     -   -\n\
+             0       1001     C    50    20     -     -   python\n\
+             1          -     -     -     -     -     -   -\n",
+    );
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [55.0, 50.0]);
+    assert_eq!(values(&trace, 0, "utilization.memory [%]"), [15.0, 20.0]);
+    assert_eq!(values(&trace, 1, "utilization.gpu [%]"), [0.0, 0.0]);
+    assert_eq!(
+        gauge(&trace, 0, "utilization.gpu [%]").samples.times.last(),
+        Some(&Time::from_ns(1_000_000_000))
+    );
+}
+
+#[test]
+fn logs_without_times_count_rounds_and_leave_out_what_a_terminal_shows() {
+    let trace = read(
+        "user@box:~$ nvidia-smi --query-gpu=index,driver_version,utilization.gpu --format=csv -l 1\n\
+         index, driver_version, utilization.gpu [%]\n\
+         0, 535.1, 10 %\n\
+         1, 535.1, 20 %\n\
+         0, 535.1, 30 %\n\
+         1, 535.1, 40 %\n\
+         ^C\n",
+    );
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [10.0, 30.0]);
+    let second = gauge(&trace, 1, "utilization.gpu [%]");
+    assert_eq!(second.samples.times, [Time::ZERO, Time::from_ns(1_000_000_000)]);
+    assert_eq!(trace.devices().len(), 2);
+}
+
+#[test]
+fn pages_for_people_are_read_with_their_times() {
+    let page = |time: &str, busy: &str| {
+        format!(
+            "{time}\n\
++-----------------------------------------------------------------------------------------+\n\
+| NVIDIA-SMI 555.10                 Driver Version: 555.10         CUDA Version: 12.5     |\n\
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n\
+|=========================================+========================+======================|\n\
+|   0  NVIDIA A40                     Off |   00000000:00:04.0 Off |                    0 |\n\
+| 30%   49C    P0             210W /  300W |    1500MiB /  46068MiB |     {busy}%      Default |\n\
+|                                         |                        |                  N/A |\n\
+|   3  Tesla T4                       On  |   00000000:AF:00.0 Off |                    0 |\n\
+| N/A   40C    P8             N/A /   70W |       0MiB /  15360MiB |      0%      Default |\n\
+|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |\n\
+|    0   N/A  N/A      1234      C   python                                      1490MiB |\n"
+        )
+    };
+    let trace = read(&(page("Thu Oct  1 03:25:17 2026", "45") + &page("Thu Oct  1 03:25:22 2026", "55")));
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [45.0, 55.0]);
+    assert_eq!(values(&trace, 0, "power.draw [W]"), [210.0, 210.0]);
+    assert_eq!(values(&trace, 0, "memory.used [MiB]"), [1_500.0, 1_500.0]);
+    assert_eq!(values(&trace, 3, "temperature.gpu [C]"), [40.0, 40.0]);
+    assert_eq!(values(&trace, 3, "memory.total [MiB]"), [15_360.0, 15_360.0]);
+    let times = &gauge(&trace, 0, "utilization.gpu [%]").samples.times;
+    assert_eq!(*times, [Time::ZERO, Time::from_ns(5_000_000_000)]);
+    let names: Vec<&str> = trace.devices().iter().map(|device| trace.str(device.name)).collect();
+    assert_eq!(names, ["NVIDIA A40", "Tesla T4"]);
+}
+
+#[test]
+fn dumps_are_read_by_their_headings() {
+    let dump = |time: &str, busy: u32| {
+        format!(
+            "==============NVSMI LOG==============\n\n\
+Timestamp                                 : {time}\n\
+Attached GPUs                             : 1\n\
+GPU 00000000:01:00.0\n    Product Name                          : NVIDIA L4\n    \
+Performance State                     : P0\n    FB Memory Usage\n        \
+Total                             : 23034 MiB\n        Used                              : 1200 MiB\n    \
+BAR1 Memory Usage\n        Used                              : 7 MiB\n    Utilization\n        \
+Gpu                               : {busy} %\n        Memory                            : 12 %\n    \
+GPU Power Readings\n        Average Power Draw                : 61.50 W\n        \
+Instantaneous Power Draw          : 99.00 W\n    Max Clocks\n        \
+SM                                : 2040 MHz\n"
+        )
+    };
+    let trace = read(&(dump("Tue Mar  5 10:11:12 2024", 35) + &dump("Tue Mar  5 10:11:14 2024", 45)));
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [35.0, 45.0]);
+    assert_eq!(values(&trace, 0, "memory.used [MiB]"), [1_200.0, 1_200.0]);
+    assert_eq!(values(&trace, 0, "power.draw [W]"), [61.5, 61.5]);
+    assert!(trace.tracks().iter().all(|track| !trace.str(track.name).starts_with("clocks")));
+    let times = &gauge(&trace, 0, "utilization.gpu [%]").samples.times;
+    assert_eq!(*times, [Time::ZERO, Time::from_ns(2_000_000_000)]);
+    assert_eq!(trace.devices().first().map(|device| trace.str(device.name)), Some("NVIDIA L4"));
+}
+
+#[test]
 fn damage_gives_an_error_or_a_trace_but_never_a_panic() {
     let mut rng = Rng::new(3);
     for round in 0..2_000 {

@@ -5,16 +5,20 @@
 //!     Section: GPU Speed Of Light Throughput
 //!     Elapsed Cycles                cycle      648,066
 //! ```
+//!
+//! With `--print-summary` a line is about all launches alike, and rows have three values: least, most and mean. Of
+//! summaries a GPU, everything stands further in.
 
 use super::labels::metric_of;
 use super::launch::{Launch, Profile};
-use super::pages::{datum, shape};
+use super::pages::shape;
 use super::sentences::metrics_in;
+use crate::csv::number;
 
 /// Does it look like ncu's output?
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| launch_of(line).is_some())
-        && text.lines().any(|line| line.starts_with("    Section: "))
+        && text.lines().any(|line| line.starts_with("    ") && line.trim_start().starts_with("Section: "))
 }
 
 /// Reads all tables.
@@ -36,10 +40,11 @@ pub(super) fn read(text: &str) -> Profile {
             if let Some(done) = current.replace(launch) {
                 profile.add(done);
             }
-        } else if let (Some(launch), Some((label, unit, value))) = (current.as_mut(), row(line)) {
-            let name = profile.builder.strings.intern(metric_of(label, unit));
-            if !launch.metrics.iter().any(|(known, _)| *known == name) {
-                launch.metrics.extend(datum(value, unit, &mut profile).map(|value| (name, value)));
+        } else if let (Some(launch), Some(row)) = (current.as_mut(), row(line)) {
+            let name = metric_of(row.label, row.unit);
+            launch.measure(name, row.value, row.unit, &mut profile);
+            if let Some(ends) = row.ends {
+                launch.measure_ends(name, ends, row.unit, &mut profile);
             }
         }
     }
@@ -56,8 +61,23 @@ fn is_advice(line: &str) -> bool {
     begins || (line.starts_with("          ") && !line.trim().is_empty())
 }
 
-/// The launch that a line announces.
+/// The launch that a line announces, or the launches.
 fn launch_of(line: &str) -> Option<Launch> {
+    one_launch(line).or_else(|| launches_alike(line))
+}
+
+/// `  name(args) (32, 32, 1)x(32, 32, 1), Device 0, CC 11.0, Invocations 14`: a line of a summary.
+fn launches_alike(line: &str) -> Option<Launch> {
+    let (what, invocations) = line.strip_prefix("  ")?.trim_start().rsplit_once(", Invocations ")?;
+    let (what, device) = what.split_once(", Device ").unwrap_or((what, ""));
+    let device = device.split(',').next().and_then(|number| number.trim().parse().ok());
+    let (name, grid, block) = split_shapes(what)?;
+    let invocations = Some(invocations.trim().replace(',', "").parse().ok()?);
+    let name = name.to_owned();
+    Some(Launch { name, device, grid: Some(grid), block: Some(block), invocations, ..Launch::default() })
+}
+
+fn one_launch(line: &str) -> Option<Launch> {
     let line = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '))?;
     let (what, rest) = line.split_once(", Context ")?;
     let (context, rest) = rest.split_once(", Stream ").unwrap_or((rest, ""));
@@ -84,15 +104,35 @@ fn split_shapes(what: &str) -> Option<(&str, [i64; 3], [i64; 3])> {
     Some((name, shape(&format!("({grid})"))?, shape(&format!("({block}"))?))
 }
 
-/// A row of a table: label, unit and value, two blanks or more apart. The unit may be missing.
-fn row(line: &str) -> Option<(&str, &str, &str)> {
-    let line = line.strip_prefix("    ").filter(|rest| !rest.starts_with([' ', '-']))?.trim_end();
-    let (label, rest) = line.split_once("  ")?;
-    let mut words = rest.split_whitespace();
-    let (first, second) = (words.next()?, words.next());
-    match (second, words.next()) {
-        (Some(value), None) => Some((label, first, value)),
-        (None, None) => Some((label, "", first)),
+/// A row of a table.
+#[derive(Debug, PartialEq, Eq)]
+struct Row<'l> {
+    label: &'l str,
+    /// Empty where there is none.
+    unit: &'l str,
+    value: &'l str,
+    /// The least and the most, where the value is a mean.
+    ends: Option<[&'l str; 2]>,
+}
+
+/// Label, unit and value, two blanks or more apart; the unit may be missing, and a summary has three values. Names
+/// of metrics have no blanks in them, and fill their column.
+fn row(line: &str) -> Option<Row<'_>> {
+    let line = line.strip_prefix("      ").or(line.strip_prefix("    "))?;
+    let line = Some(line).filter(|rest| !rest.starts_with([' ', '-']))?.trim_end();
+    let first = line.split(' ').next().filter(|word| word.contains("__"));
+    let (label, rest) = match first {
+        Some(name) => (name, line.get(name.len()..)?),
+        None => line.split_once("  ")?,
+    };
+    let cells: Vec<&str> = rest.split_whitespace().take(5).collect();
+    let row = |unit, value, ends| Some(Row { label, unit, value, ends });
+    let numbers = |cells: [&str; 3]| cells.into_iter().all(|cell| number(cell).is_some());
+    match cells[..] {
+        [value] => row("", value, None),
+        [unit, value] => row(unit, value, None),
+        [least, most, mean] if numbers([least, most, mean]) => row("", mean, Some([least, most])),
+        [unit, least, most, mean] if numbers([least, most, mean]) => row(unit, mean, Some([least, most])),
         _ => None,
     }
 }
@@ -118,20 +158,49 @@ mod tests {
     }
 
     #[test]
+    fn summaries_name_all_launches_alike() {
+        let found = launch_of("  t(float *, int) (32, 16, 1)x(8, 8, 1), Device 1, CC 9.0, Invocations 1,400");
+        let found = found.unwrap_or_default();
+        assert_eq!((found.name.as_str(), found.device), ("t(float *, int)", Some(1)));
+        assert_eq!((found.grid, found.block), (Some([32, 16, 1]), Some([8, 8, 1])));
+        assert_eq!(found.invocations, Some(1_400));
+        let by_gpu = launch_of("    t(int) (2, 1, 1)x(64, 1, 1), Invocations 3").unwrap_or_default();
+        assert_eq!((by_gpu.name.as_str(), by_gpu.invocations), ("t(int)", Some(3)));
+        assert!(launch_of("the kernel ran often, Invocations 3").is_none());
+    }
+
+    #[test]
     fn rows_have_a_unit_or_none() {
+        let plain = |label, unit, value| Some(Row { label, unit, value, ends: None });
         assert_eq!(
             row("    Elapsed Cycles                cycle      648,066"),
-            Some(("Elapsed Cycles", "cycle", "648,066"))
+            plain("Elapsed Cycles", "cycle", "648,066")
         );
         assert_eq!(
             row("    # Pass Groups                                    1"),
-            Some(("# Pass Groups", "", "1"))
+            plain("# Pass Groups", "", "1")
         );
         assert_eq!(
             row("    Executed Ipc Active   inst/cycle         2.66"),
-            Some(("Executed Ipc Active", "inst/cycle", "2.66"))
+            plain("Executed Ipc Active", "inst/cycle", "2.66")
         );
+        assert_eq!(row("    dram__bytes.sum Mbyte 1.50"), plain("dram__bytes.sum", "Mbyte", "1.50"));
         assert_eq!(row("    OPT   Compute is more heavily utilized"), None);
         assert_eq!(row("    ----------- -----------"), None);
+    }
+
+    #[test]
+    fn rows_of_summaries_have_three_values() {
+        let want = Some(Row {
+            label: "Memory Throughput",
+            unit: "%",
+            value: "64.43",
+            ends: Some(["56.59", "72.29"]),
+        });
+        assert_eq!(row("    Memory Throughput      %   56.59   72.29   64.43"), want);
+        assert_eq!(row("      Memory Throughput      %   56.59   72.29   64.43"), want);
+        let bare = row("    Block Limit SM   16   16   16").map(|row| (row.unit, row.value));
+        assert_eq!(bare, Some(("", "16")));
+        assert_eq!(row("    Metric Name     Metric Unit Minimum Maximum Average"), None);
     }
 }

@@ -6,8 +6,13 @@ use stepscope_trace::{
     TraceBuilder, TrackId, TrackKind,
 };
 
+use super::units::to_base;
+use crate::csv::number;
+
 /// The metric that says how long a kernel took, in nanoseconds.
 const DURATION: &str = "gpu__time_duration.sum";
+/// The same of the shortest and the longest of several launches.
+const DURATION_ENDS: [&str; 2] = ["gpu__time_duration.min", "gpu__time_duration.max"];
 
 /// One profiled launch of a kernel.
 #[derive(Default)]
@@ -18,11 +23,30 @@ pub(super) struct Launch {
     pub stream: Option<i64>,
     pub grid: Option<[i64; 3]>,
     pub block: Option<[i64; 3]>,
+    /// How many launches this is the mean of, in a summary.
+    pub invocations: Option<i64>,
     /// All metrics, in base units.
     pub metrics: Vec<(StrId, Datum)>,
 }
 
 impl Launch {
+    /// Adds a metric as it is printed, unless it is there.
+    pub fn measure(&mut self, name: &str, text: &str, unit: &str, profile: &mut Profile) {
+        let name = profile.builder.strings.intern(name);
+        if !self.metrics.iter().any(|(known, _)| *known == name) {
+            self.metrics.extend(profile.datum(text, unit).map(|value| (name, value)));
+        }
+    }
+
+    /// Of a summary's metrics, only the shortest and the longest launch are worth keeping.
+    pub fn measure_ends(&mut self, name: &str, ends: [&str; 2], unit: &str, profile: &mut Profile) {
+        if name == DURATION {
+            for (name, text) in DURATION_ENDS.into_iter().zip(ends) {
+                self.measure(name, text, unit, profile);
+            }
+        }
+    }
+
     /// Adds a metric that a sentence told, unless a figure did.
     pub fn tell(&mut self, name: &str, value: f64, profile: &mut Profile) {
         let name = profile.builder.strings.intern(name);
@@ -60,14 +84,25 @@ impl Profile {
         self.launches == 0
     }
 
-    /// Adds a launch after those before it.
+    /// A printed value in base units; `None` where there is none.
+    pub fn datum(&mut self, text: &str, unit: &str) -> Option<Datum> {
+        match number(text) {
+            Some(value) => Some(Datum::Float(value * to_base(unit))),
+            None if matches!(text.trim(), "" | "n/a" | "nan" | "inf" | "-nan" | "-inf" | "no data") => None,
+            None => Some(Datum::Str(self.builder.strings.intern(text.trim()))),
+        }
+    }
+
+    /// Adds a launch after those before it, or all launches that a summary means.
     pub fn add(&mut self, mut launch: Launch) {
         self.launches += 1;
         let mut metric = |name: &str| {
             let key = self.builder.strings.intern(name);
             launch.metrics.iter().find(|(known, _)| *known == key).and_then(|&(_, value)| number_of(value))
         };
-        let dur = metric(DURATION).filter(|ns| (0.0..9e15).contains(ns)).unwrap_or(0.0);
+        let launches = launch.invocations.unwrap_or(1).max(1) as f64;
+        let dur =
+            metric(DURATION).map(|ns| ns * launches).filter(|ns| (0.0..9e15).contains(ns)).unwrap_or(0.0);
         let mut shape = |what: &str| {
             let mut side = |axis: &str| metric(&format!("launch__{what}_dim_{axis}")).map(|size| size as i64);
             Some([side("x")?, side("y").unwrap_or(1), side("z").unwrap_or(1)])
@@ -104,6 +139,7 @@ impl Profile {
             ("device", launch.device),
             ("context", launch.context),
             ("stream", launch.stream),
+            ("invocations", launch.invocations),
             ("registers per thread", registers.map(|count| count as i64)),
             ("shared memory", shared.map(|bytes| bytes as i64)),
         ];

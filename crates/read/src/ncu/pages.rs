@@ -1,17 +1,16 @@
 //! The CSV pages. `--page raw` is wide: one row a launch, one column a metric, units in the second line.
-//! `--page details` is long: one row a metric, and rows of advice with more fields between them. Whatever the
-//! profiled program printed may stand before the header.
+//! `--page details` is long: one row a metric, and rows of advice with more fields between them; `--print-summary`
+//! makes it one row a metric of all launches alike. Whatever the profiled program printed may stand before the header.
 
 use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::{Datum, StrId};
+use stepscope_trace::StrId;
 
 use super::labels::metric_of;
 use super::launch::{Launch, Profile};
 use super::sentences::metrics_in;
-use super::units::to_base;
-use crate::csv::{number, record};
+use crate::csv::record;
 
 /// Columns that say which launch a row is about; all others of the raw page are metrics.
 const IDENTITY: [&str; 13] = [
@@ -36,7 +35,13 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 fn header_at(text: &str) -> Option<usize> {
-    let opens = |line: &str| line.starts_with("\"ID\",\"Process ID\",") || line.starts_with("ID,Process ID,");
+    let launches =
+        |line: &str| line.starts_with("\"ID\",\"Process ID\",") || line.starts_with("ID,Process ID,");
+    let summary = |line: &str| {
+        (line.starts_with("\"Process ID\",") || line.starts_with("Process ID,"))
+            && ["Kernel Name", "Invocations", "Metric Name"].iter().all(|column| line.contains(column))
+    };
+    let opens = |line: &str| launches(line) || summary(line);
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if opens(line) {
@@ -72,6 +77,15 @@ struct Columns {
     unit: Option<usize>,
     value: Option<usize>,
     advice: Option<usize>,
+    summary: Option<Summary>,
+}
+
+/// Columns that only a summary has.
+struct Summary {
+    process: Option<usize>,
+    invocations: usize,
+    minimum: Option<usize>,
+    maximum: Option<usize>,
 }
 
 impl Columns {
@@ -86,8 +100,14 @@ impl Columns {
             device: find("Device"),
             metric: find("Metric Name"),
             unit: find("Metric Unit"),
-            value: find("Metric Value"),
+            value: find("Metric Value").or(find("Average")),
             advice: find("Rule Description"),
+            summary: find("Invocations").map(|invocations| Summary {
+                process: find("Process ID"),
+                invocations,
+                minimum: find("Minimum"),
+                maximum: find("Maximum"),
+            }),
         }
     }
 
@@ -102,7 +122,21 @@ impl Columns {
             stream: whole(self.stream),
             grid: shape(text(self.grid)),
             block: shape(text(self.block)),
+            invocations: self.summary.as_ref().and_then(|summary| whole(Some(summary.invocations))),
             metrics: Vec::new(),
+        }
+    }
+
+    /// What rows about the same launch have in common: its number, or, in summaries, all that launches share.
+    fn identity(&self, row: &[Cow<str>]) -> String {
+        let cell =
+            |column: Option<usize>| column.and_then(|column| row.get(column)).map_or("", |cell| &**cell);
+        match &self.summary {
+            None => cell(Some(0)).to_owned(),
+            Some(summary) => {
+                let columns = [summary.process, self.kernel, self.grid, self.block, self.device];
+                columns.map(cell).join("\n")
+            }
         }
     }
 }
@@ -112,15 +146,6 @@ pub(super) fn shape(text: &str) -> Option<[i64; 3]> {
     let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
     let mut sizes = inner.split(',').map(|size| size.trim().parse().ok());
     Some([sizes.next()??, sizes.next()??, sizes.next()??])
-}
-
-/// A printed value in base units; `None` where there is none.
-pub(super) fn datum(text: &str, unit: &str, profile: &mut Profile) -> Option<Datum> {
-    match number(text) {
-        Some(value) => Some(Datum::Float(value * to_base(unit))),
-        None if matches!(text.trim(), "" | "n/a" | "nan" | "inf" | "-nan" | "-inf" | "no data") => None,
-        None => Some(Datum::Str(profile.builder.strings.intern(text.trim()))),
-    }
 }
 
 fn is_launch(row: &[Cow<str>]) -> bool {
@@ -149,7 +174,7 @@ fn read_wide(mut rest: &str, header: &[Cow<str>], columns: &Columns, profile: &m
         let mut launch = columns.launch(&row);
         for &(column, name) in &metrics {
             let unit = units.get(column).map_or("", |unit| &**unit);
-            let value = row.get(column).and_then(|text| datum(text, unit, profile));
+            let value = row.get(column).and_then(|text| profile.datum(text, unit));
             launch.metrics.extend(value.map(|value| (name, value)));
         }
         profile.add(launch);
@@ -163,8 +188,7 @@ fn read_long(mut rest: &str, columns: &Columns, profile: &mut Profile) {
         if !is_launch(&row) {
             continue;
         }
-        let id = row.first().map(|id| id.clone().into_owned()).unwrap_or_default();
-        let index = *by_id.entry(id).or_insert_with(|| {
+        let index = *by_id.entry(columns.identity(&row)).or_insert_with(|| {
             launches.push(columns.launch(&row));
             launches.len() - 1
         });
@@ -178,12 +202,11 @@ fn read_long(mut rest: &str, columns: &Columns, profile: &mut Profile) {
             }
             continue;
         }
-        let name = profile.builder.strings.intern(metric_of(label, unit));
-        if let Some(value) = datum(text(columns.value), unit, profile)
-            && let Some(launch) = launches.get_mut(index)
-            && !launch.metrics.iter().any(|(known, _)| *known == name)
-        {
-            launch.metrics.push((name, value));
+        let Some(launch) = launches.get_mut(index) else { continue };
+        launch.measure(metric_of(label, unit), text(columns.value), unit, profile);
+        if let Some(summary) = &columns.summary {
+            let ends = [text(summary.minimum), text(summary.maximum)];
+            launch.measure_ends(metric_of(label, unit), ends, unit, profile);
         }
     }
     launches.into_iter().for_each(|launch| profile.add(launch));

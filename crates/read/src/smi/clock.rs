@@ -24,6 +24,17 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     Some(days_since_1970(year, month, day) * 86_400_000_000_000 + of_day - zone * 1_000_000_000)
 }
 
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Nanoseconds since 1970 of `Thu Oct  1 03:25:17 2026`, as pages for people have it.
+pub(super) fn as_printed(text: &str) -> Option<i64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [_, month, day, time, year] = words[..] else { return None };
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    parse(&format!("{year}-{month}-{day} {time}"))
+}
+
 /// The time and how far, in seconds, its zone is ahead of UTC.
 fn split_zone(time: &str) -> (&str, i64) {
     if let Some(time) = time.strip_suffix('Z') {
@@ -79,5 +90,8 @@ mod tests {
         ] {
             assert_eq!(parse(none), None, "{none}");
         }
+        assert_eq!(as_printed(" Fri Jan  2 00:00:01 1970  "), Some(86_401 * NS));
+        assert_eq!(as_printed("Fri Foo  2 00:00:01 1970"), None);
+        assert_eq!(as_printed("| Fri Jan 2 00:00:01 1970 |"), None);
     }
 }

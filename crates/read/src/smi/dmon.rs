@@ -1,4 +1,5 @@
-//! `nvidia-smi dmon`: a table for terminals, one row a GPU and tick.
+//! `nvidia-smi dmon`: a table for terminals, one row a GPU and tick. `nvidia-smi pmon` has one row a process, and
+//! processes of a GPU are added up.
 //!
 //! ```text
 //! # gpu    pwr  gtemp  mtemp     sm    mem
@@ -6,6 +7,9 @@
 //!     0     74     33      -      0      0
 //! ```
 
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
 use stepscope_trace::Time;
 
 use super::clock;
@@ -26,15 +30,24 @@ const COLUMNS: &[(&str, &str, &str)] = &[
     ("pclk", "clocks.sm", "MHz"),
     ("fb", "memory.used", "MiB"),
 ];
+/// How far down the table may begin: people keep what they typed before it.
+const PREAMBLE: usize = 50;
 
-/// Does the text begin like dmon's table?
+/// Does a table begin near the top?
 pub(super) fn recognises(text: &str) -> bool {
-    text.trim_start().lines().next().is_some_and(|line| header(line).is_some())
+    text.lines().take(PREAMBLE).any(|line| header(line).is_some())
+}
+
+/// Blanks are between cells, and commas with `--format csv`.
+fn cells(line: &str) -> Vec<&str> {
+    line.split(|letter: char| letter.is_whitespace() || letter == ',')
+        .filter(|cell| !cell.is_empty())
+        .collect()
 }
 
 /// The columns that a line announces.
 fn header(line: &str) -> Option<Vec<&str>> {
-    let columns: Vec<&str> = line.trim().strip_prefix('#')?.split_whitespace().collect();
+    let columns = cells(line.trim().strip_prefix('#')?);
     let known = |column: &&str| COLUMNS.iter().any(|(name, _, _)| name == column);
     (columns.contains(&"gpu") && columns.iter().any(known)).then_some(columns)
 }
@@ -43,37 +56,73 @@ fn header(line: &str) -> Option<Vec<&str>> {
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
     let mut columns: Vec<&str> = Vec::new();
-    let (mut tick, mut last_gpu) = (0_i64, None);
+    let mut ticks = Ticks::default();
     for line in text.lines() {
         if let Some(found) = header(line) {
             columns = found;
             continue;
         }
-        let cells: Vec<&str> = line.split_whitespace().collect();
-        if line.trim_start().starts_with('#') || cells.is_empty() {
+        let cells = cells(line);
+        if columns.is_empty() || line.trim_start().starts_with('#') || cells.is_empty() {
             continue;
         }
-        let cell =
-            |name: &str| columns.iter().position(|column| *column == name).and_then(|at| cells.get(at));
-        let Some(gpu) = cell("gpu").and_then(|cell| gauges.gpu(cell, None)) else {
+        let cell = |name: &str| {
+            columns.iter().position(|column| *column == name).and_then(|at| cells.get(at)).copied()
+        };
+        let index = cell("gpu").filter(|index| index.parse::<u32>().is_ok());
+        let Some(gpu) = index.and_then(|index| gauges.gpu(index, None)) else {
             gauges.broken += 1;
             continue;
         };
-        // A GPU that comes again, or an earlier one, opens the next tick.
-        tick += i64::from(last_gpu.is_some_and(|last| gpu <= last));
-        last_gpu = Some(gpu);
-        let at = match stamp(cell("Date").copied(), cell("Time").copied()) {
-            Some(wall) => wall.saturating_sub(gauges.start_at(wall)),
-            None => tick.saturating_mul(1_000_000_000),
-        };
-        for &(name, gauge, unit) in COLUMNS {
-            if let Some(value) = cell(name).and_then(|cell| value(cell)) {
-                let gauge = Gauge { name: gauge.to_owned(), unit };
-                gauges.sample(gpu, &gauge, Time::from_ns(at), value);
+        let wall = stamp(cell("Date"), cell("Time"));
+        let at = wall.map(|wall| wall.saturating_sub(gauges.start_at(wall)));
+        ticks.open(gpu, cell("pid"), at, &mut gauges);
+        for (index, &(name, _, _)) in COLUMNS.iter().enumerate() {
+            // A GPU without a process is one that nothing runs on.
+            let idle = cell("pid") == Some("-") && matches!(name, "sm" | "mem");
+            if let Some(value) = cell(name).and_then(value).or(idle.then_some(0.0)) {
+                *ticks.values.entry((gpu, index)).or_default() += value;
             }
         }
     }
+    ticks.close(&mut gauges);
     gauges
+}
+
+/// Rows of one time.
+#[derive(Default)]
+struct Ticks {
+    count: i64,
+    /// When, by the log's own clock.
+    at: Option<i64>,
+    /// GPUs and processes that had their row, and the last GPU of them.
+    seen: FxHashSet<(i64, String)>,
+    last_gpu: Option<i64>,
+    values: BTreeMap<(i64, usize), f64>,
+}
+
+impl Ticks {
+    /// A GPU or process that comes again, an earlier GPU, or another time opens the next tick.
+    fn open(&mut self, gpu: i64, process: Option<&str>, at: Option<i64>, gauges: &mut Gauges) {
+        let row = (gpu, process.unwrap_or("").to_owned());
+        let earlier = self.last_gpu.is_some_and(|last| gpu < last);
+        if !self.seen.is_empty() && (earlier || at != self.at || self.seen.contains(&row)) {
+            self.close(gauges);
+        }
+        (self.at, self.last_gpu) = (at, Some(gpu));
+        self.seen.insert(row);
+    }
+
+    fn close(&mut self, gauges: &mut Gauges) {
+        let at = Time::from_ns(self.at.unwrap_or(self.count.saturating_mul(1_000_000_000)));
+        for ((gpu, column), value) in std::mem::take(&mut self.values) {
+            if let Some(&(_, name, unit)) = COLUMNS.get(column) {
+                gauges.sample(gpu, &Gauge { name: name.to_owned(), unit }, at, value);
+            }
+        }
+        self.seen.clear();
+        self.count += 1;
+    }
 }
 
 /// Options `-o D` and `-o T` add a date like `20260425` and a time.

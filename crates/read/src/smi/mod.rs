@@ -4,7 +4,9 @@
 //! fields   what columns are called and measured in; what they are where nobody says
 //! clock    timestamps of every style
 //! query    `--query-gpu=… --format=csv`: rows → samples
-//! dmon     `nvidia-smi dmon`: the table for terminals → samples
+//! dmon     `nvidia-smi dmon` and `pmon`: tables for terminals → samples
+//! page     plain `nvidia-smi`: the page for people → samples
+//! dump     `nvidia-smi -q`: everything under headings → samples
 //! gauges   samples → counter tracks, one set a GPU
 //! ```
 //!
@@ -12,8 +14,10 @@
 
 mod clock;
 mod dmon;
+mod dump;
 mod fields;
 mod gauges;
+mod page;
 mod query;
 
 use stepscope_trace::Trace;
@@ -31,14 +35,22 @@ impl Reader for SmiReader {
 
     fn recognises(&self, head: &[u8]) -> bool {
         let text = csv::decode(head);
-        query::recognises(&text) || dmon::recognises(&text)
+        [query::recognises, dmon::recognises, page::recognises, dump::recognises]
+            .iter()
+            .any(|knows| knows(&text))
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
         let (bytes, _) = input.inflated();
         progress.expect(bytes.len() as u64);
         let text = csv::decode(&bytes);
-        let gauges = if dmon::recognises(&text) { dmon::read(&text) } else { query::read(&text) };
+        let read = match &*text {
+            text if dmon::recognises(text) => dmon::read,
+            text if page::recognises(text) => page::read,
+            text if dump::recognises(text) => dump::read,
+            _ => query::read,
+        };
+        let gauges = read(&text);
         if gauges.is_empty() {
             let what = "not one sample in it".to_owned();
             return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: 0 });

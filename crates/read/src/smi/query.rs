@@ -1,5 +1,5 @@
 //! `nvidia-smi --query-gpu=… --format=csv -l 1`: with and without a header, with and without units, with the
-//! header repeated where somebody appended one log to another.
+//! header repeated where somebody appended one log to another, with what a terminal showed before it.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,16 @@ use super::fields::{Column, guessed, header, measured, value};
 use super::gauges::Gauges;
 use crate::csv::record;
 
+/// How far down the header may be.
+const PREAMBLE: usize = 50;
+
 /// Does the text begin like a log?
 pub(super) fn recognises(text: &str) -> bool {
     let mut rest = text.trim_start();
     let Some(first) = record(&mut rest) else { return false };
+    if header_at(text).is_some() {
+        return true;
+    }
     if let Some(columns) = header(&first) {
         return columns.contains(&Column::Timestamp) || columns.len() > 1 && columns.iter().all(is_known);
     }
@@ -23,6 +29,23 @@ pub(super) fn recognises(text: &str) -> bool {
         && first.iter().skip(1).any(|cell| matches!(measured(cell), (Some(_), unit) if units.contains(&unit)))
 }
 
+/// Where a header with units is, as only nvidia-smi writes them.
+fn header_at(text: &str) -> Option<usize> {
+    let units = ["[%]", "[MiB]", "[W]", "[MHz]"];
+    let is_header = |line: &str| {
+        let cells = record(&mut { line }).unwrap_or_default();
+        cells.iter().any(|cell| units.iter().any(|unit| cell.ends_with(unit))) && header(&cells).is_some()
+    };
+    let mut at = 0;
+    for line in text.split_inclusive('\n').take(PREAMBLE) {
+        if is_header(line) {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
 fn is_known(column: &Column) -> bool {
     *column != Column::Other
 }
@@ -30,7 +53,7 @@ fn is_known(column: &Column) -> bool {
 /// Reads all rows.
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
-    let mut rest = text.trim_start();
+    let mut rest = header_at(text).and_then(|at| text.get(at..)).unwrap_or(text).trim_start();
     let mut rows = Rows::default();
     while let Some(row) = record(&mut rest) {
         if row.iter().all(|cell| cell.is_empty()) {
@@ -46,8 +69,9 @@ struct Rows {
     columns: Vec<Column>,
     /// When the last row was taken, and how many rows said the same before it.
     last: Option<(i64, u32)>,
-    /// Rows so far, for logs that do not say when.
-    count: i64,
+    /// Rounds over all GPUs so far and the last GPU's number, for logs that do not say when.
+    rounds: i64,
+    last_gpu: Option<i64>,
 }
 
 impl Rows {
@@ -62,7 +86,8 @@ impl Rows {
         let find = |wanted: Column| self.columns.iter().position(|column| *column == wanted);
         let stamped = find(Column::Timestamp);
         let wall = stamped.and_then(|column| row.get(column)).and_then(|cell| clock::parse(cell));
-        if stamped.is_some() && wall.is_none() {
+        // Without a time, a line is a sample if it has a value for every column: terminals show other lines too.
+        if wall.is_none() && (stamped.is_some() || row.len() != self.columns.len()) {
             gauges.broken += 1;
             return;
         }
@@ -73,9 +98,8 @@ impl Rows {
         };
         let at = match wall {
             Some(wall) => wall.saturating_sub(gauges.start_at(wall)),
-            None => self.count.saturating_mul(1_000_000_000),
+            None => self.round_of(gpu).saturating_mul(1_000_000_000),
         };
-        self.count += 1;
         for (column, cell) in self.columns.iter().zip(row) {
             if let Column::Gauge(gauge) = column
                 && let Some(value) = value(cell)
@@ -83,6 +107,13 @@ impl Rows {
                 gauges.sample(gpu, gauge, Time::from_ns(at), value);
             }
         }
+    }
+
+    /// The round that a sample is of: a GPU that comes again, or an earlier one, opens the next.
+    fn round_of(&mut self, gpu: i64) -> i64 {
+        self.rounds += i64::from(self.last_gpu.is_some_and(|last| gpu <= last));
+        self.last_gpu = Some(gpu);
+        self.rounds
     }
 
     /// What tells GPUs apart: the columns that name them, or, where none does, the place among rows of one time.

@@ -1,0 +1,101 @@
+//! The page that `nvidia-smi` prints for people, once or every few seconds (`-l`): two lines a GPU.
+//!
+//! ```text
+//! Thu Oct  1 03:25:17 2026
+//! | NVIDIA-SMI 580.82.07              Driver Version: 580.82.07      CUDA Version: 13.0     |
+//! |   0  Tesla T4                       Off |   00000000:00:04.0 Off |                    0 |
+//! | N/A   49C    P8             10W /   70W |       0MiB /  15360MiB |      0%      Default |
+//! ```
+
+use stepscope_trace::Time;
+
+use super::clock;
+use super::fields::{Gauge, value};
+use super::gauges::Gauges;
+
+/// How far down a page may begin: people keep what they typed before it.
+const PREAMBLE: usize = 50;
+
+/// Does a page begin near the top?
+pub(super) fn recognises(text: &str) -> bool {
+    text.lines().take(PREAMBLE).any(begins)
+}
+
+fn begins(line: &str) -> bool {
+    line.trim_start().starts_with("| NVIDIA-SMI ")
+}
+
+/// Reads all pages. Without times on them, a page is a second after the one before.
+pub(super) fn read(text: &str) -> Gauges {
+    let mut gauges = Gauges::new();
+    let (mut stamp, mut pages, mut at) = (None, 0_i64, 0_i64);
+    // The GPU whose second line comes next.
+    let mut pending = None;
+    for line in text.lines() {
+        if let Some(wall) = clock::as_printed(line) {
+            stamp = Some(wall);
+        } else if begins(line) {
+            at = match stamp.take() {
+                Some(wall) => wall.saturating_sub(gauges.start_at(wall)),
+                None => pages.saturating_mul(1_000_000_000),
+            };
+            pages += 1;
+        } else if let Some(gpu) = pending.take() {
+            for (gauge, value) in measured(line) {
+                gauges.sample(gpu, &gauge, Time::from_ns(at), value);
+            }
+        } else if let Some((index, model)) = gpu_of(line) {
+            pending = gauges.gpu(index, Some(&model));
+        }
+    }
+    gauges
+}
+
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
+}
+
+/// The index and the model of the GPU that a line opens: the next cell has its place on the bus.
+fn gpu_of(line: &str) -> Option<(&str, String)> {
+    let cells = cells(line)?;
+    let (name, bus) = (cells.first()?, cells.get(1)?.split_whitespace().next()?);
+    let on_bus = bus.matches(':').count() == 2 && bus.contains('.');
+    let mut words: Vec<&str> = name.split_whitespace().collect();
+    // The last word says whether the driver stays loaded.
+    if words.last().is_some_and(|word| matches!(*word, "On" | "Off" | "N/A" | "TCC" | "WDDM" | "MCDM")) {
+        words.pop();
+    }
+    let (index, model) = words.split_first()?;
+    (on_bus && index.parse::<u32>().is_ok()).then(|| (*index, model.join(" ")))
+}
+
+/// What the second line measures: fan, temperature, state and power · memory · utilisation.
+fn measured(line: &str) -> Vec<(Gauge, f64)> {
+    let cells = cells(line).unwrap_or_default();
+    let cell = |index: usize| cells.get(index).copied().unwrap_or("");
+    let mut found = Vec::new();
+    let mut add = |name: &str, unit: &'static str, text: &str| {
+        if let Some(value) = value(text.strip_suffix(unit).unwrap_or(text)) {
+            found.push((Gauge { name: name.to_owned(), unit }, value));
+        }
+    };
+    let mut watts = ["power.draw", "power.limit"].into_iter();
+    for word in cell(0).split_whitespace() {
+        match word.as_bytes() {
+            [.., b'%'] => add("fan.speed", "%", word),
+            [.., b'C'] => add("temperature.gpu", "C", word),
+            [.., b'W'] => watts.next().into_iter().for_each(|name| add(name, "W", word)),
+            [b'P', ..] => add("pstate", "", word),
+            _ => {}
+        }
+    }
+    if let Some((used, total)) = cell(1).split_once('/') {
+        add("memory.used", "MiB", used.trim());
+        add("memory.total", "MiB", total.trim());
+    }
+    if let Some(busy) = cell(2).split_whitespace().next().filter(|word| word.ends_with('%')) {
+        add("utilization.gpu", "%", busy);
+    }
+    found
+}
