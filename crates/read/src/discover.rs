@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::ReadError;
+use crate::folder;
 use crate::input::Input;
-use crate::reader_for;
+use crate::{NsysReader, Reader, reader_for};
 
 /// Folders below this depth are not looked into: a loop of mounts must not hold us up.
 const MAX_DEPTH: usize = 40;
@@ -29,11 +30,13 @@ const COUNTERS: &str = "ncu";
 /// Formats that say what ran when on a device.
 const TIMELINES: [&str; 4] = ["nsys", "nsys-rep", "chrome", "xplane"];
 
-/// A file that can be read.
+/// A file that can be read, or a folder that counts as one.
 #[derive(Clone, Debug)]
 pub struct ProfileFile {
     /// Where it lies.
     pub path: PathBuf,
+    /// Is it a folder with a file for each of its tables?
+    pub is_folder: bool,
     /// Its format, as [`crate::Reader::format`] says it.
     pub format: &'static str,
     /// Its size in bytes.
@@ -65,8 +68,10 @@ pub enum Lookalike {
     NsightSystemsReport,
     /// A database, perhaps an Nsight Systems export.
     Database,
-    /// A compressed Nsight Compute report, which has to be unpacked first.
-    NsightComputeReport,
+    /// An Nsight Systems export in a form that is not read.
+    NsightSystemsExport,
+    /// A table of something else: data sets often lie beside logs.
+    Table,
     /// A result that a profiler's own tools left behind.
     ToolResult,
     /// An empty file.
@@ -101,10 +106,10 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     for path in paths {
         let kind = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
         let before = search.found.len();
-        if kind.is_dir() {
-            search.folder(path, 0);
-        } else {
-            search.file(path);
+        match folder::meant_by(path) {
+            Some(folder) => search.folder(&folder, 0),
+            None if kind.is_dir() => search.folder(path, 0),
+            None => search.file(path),
         }
         if paths.len() > 1 {
             let found = search.found.split_off(before);
@@ -146,7 +151,15 @@ impl Search {
         let Ok(entries) = fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
+        let export = folder::is_export(&paths);
+        if export {
+            self.found.push(table_folder(folder, &paths));
+        }
         for path in paths {
+            if export && folder::table_name(&path).is_some() {
+                self.files += 1;
+                continue;
+            }
             self.entries += 1;
             if self.entries >= MAX_ENTRIES {
                 return;
@@ -171,7 +184,18 @@ impl Search {
     }
 }
 
+fn table_folder(folder: &Path, files: &[PathBuf]) -> ProfileFile {
+    let path = folder::named(folder);
+    let (bytes, modified) = folder::size_and_time(files);
+    let host = host_of(&path);
+    ProfileFile { path, is_folder: true, format: NsysReader.format(), bytes, host, modified }
+}
+
 fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
+    // Whoever has one of these has many, and large ones: they are not even opened.
+    if folder::is_table(path) {
+        return Err(Lookalike::Table);
+    }
     let input = Input::open(path).map_err(|_| Lookalike::Unreadable)?;
     if input.raw().is_empty() {
         return Err(Lookalike::Empty);
@@ -180,6 +204,7 @@ fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
     let modified = fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     Ok(ProfileFile {
         path: path.to_owned(),
+        is_folder: false,
         format: reader.format(),
         bytes: input.raw().len() as u64,
         host: host_of(path),
@@ -195,8 +220,6 @@ fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
         Lookalike::NsightSystemsReport
     } else if head.starts_with(b"SQLite format 3\0") {
         Lookalike::Database
-    } else if name.ends_with(".ncu-repz") {
-        Lookalike::NsightComputeReport
     } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
         Lookalike::ToolResult
     } else {
@@ -223,8 +246,20 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Endings that say what a file is, not where it was recorded.
-const ENDINGS: &[&str] =
-    &[".gz", ".pb", ".xplane", ".json", ".pt", ".trace", ".sqlite", ".nsys-rep", ".qdrep", ".perfetto"];
+const ENDINGS: &[&str] = &[
+    ".gz",
+    ".zst",
+    ".pb",
+    ".xplane",
+    ".json",
+    ".pt",
+    ".trace",
+    ".sqlite",
+    "_pqtdir",
+    ".nsys-rep",
+    ".qdrep",
+    ".perfetto",
+];
 
 /// The name without its endings.
 fn stem(path: &Path) -> String {
@@ -320,19 +355,22 @@ fn without_digits(text: &str) -> String {
 }
 
 /// A host that appears twice in one folder was recorded twice, or once in two formats: the latter is a
-/// duplicate (profilers write a Chrome trace beside the XPlane file, a report lies beside its export), the former
-/// a session of its own.
+/// duplicate (profilers write a Chrome trace beside the XPlane file, a report lies beside its export, an export beside
+/// the same one in another form), the former a session of its own.
 fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
     let hosts = |format: &str| -> BTreeSet<String> {
         files.iter().filter(|f| f.format == format).map(|f| f.host.clone()).collect()
     };
     let (exact, exported) = (hosts("xplane"), hosts("nsys"));
+    let databases: BTreeSet<String> =
+        files.iter().filter(|f| f.format == "nsys" && !f.is_folder).map(|f| f.host.clone()).collect();
     let only_host = exact.len() == 1;
     let (copies, kept): (Vec<_>, Vec<_>) = files.drain(..).partition(|file| {
         let perfetto = file.host.starts_with("perfetto_trace") && only_host;
         match file.format {
             "chrome" => exact.contains(&file.host) || perfetto,
             "nsys-rep" => exported.contains(&file.host),
+            "nsys" if file.is_folder => databases.contains(&file.host),
             _ => false,
         }
     });
@@ -402,7 +440,8 @@ mod tests {
     fn file(path: &str, format: &'static str) -> ProfileFile {
         let path = PathBuf::from(path);
         let host = host_of(&path);
-        ProfileFile { path, format, bytes: 1, host, modified: SystemTime::UNIX_EPOCH }
+        let is_folder = path.extension().is_none();
+        ProfileFile { path, is_folder, format, bytes: 1, host, modified: SystemTime::UNIX_EPOCH }
     }
 
     fn hosts(sessions: &[Session]) -> Vec<Vec<&str>> {
@@ -441,6 +480,40 @@ mod tests {
         assert_eq!(hosts(&sessions), [["report1"], ["report2"]]);
         assert_eq!(sessions[0].files[0].format, "nsys");
         assert_eq!(sessions[0].duplicates.len(), 1);
+    }
+
+    #[test]
+    fn a_folder_of_tables_beside_its_database_is_read_once() {
+        let folder = |name| file(name, "nsys");
+        let sessions =
+            sessions_of(vec![folder("x/run_pqtdir"), file("x/run.sqlite", "nsys"), folder("x/other")]);
+        assert_eq!(hosts(&sessions), [["other"], ["run"]]);
+        assert_eq!(sessions[1].duplicates, [PathBuf::from("x/run_pqtdir")]);
+        assert_eq!(sessions[0].name, "other");
+    }
+
+    #[test]
+    fn a_folder_of_tables_is_one_profile_and_data_sets_are_none() {
+        let logs = tempfile::tempdir().unwrap();
+        let export = logs.path().join("run_pqtdir");
+        let data = logs.path().join("data");
+        for folder in [&export, &data] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(export.join("StringIds.parquet"), b"PAR1 and so on").unwrap();
+        fs::write(export.join("OSRT_API.parquet"), b"PAR1").unwrap();
+        fs::write(data.join("part-0.parquet"), b"PAR1").unwrap();
+        fs::write(data.join("part-1.parquet"), b"PAR1").unwrap();
+        for path in [logs.path().to_owned(), export.clone(), export.join("OSRT_API.parquet")] {
+            let found = discover(std::slice::from_ref(&path)).unwrap();
+            assert_eq!(hosts(&found.sessions), [["run"]], "{}", path.display());
+            assert_eq!(found.sessions[0].name, "run_pqtdir");
+            assert_eq!(found.sessions[0].files[0].path, export);
+            assert_eq!(found.sessions[0].files[0].bytes, 18);
+            assert_eq!(found.others.contains_key(&Lookalike::Table), path == logs.path());
+        }
+        let found = discover(&[data.join("part-0.parquet")]).unwrap();
+        assert!(found.sessions.is_empty() && found.others.contains_key(&Lookalike::Table));
     }
 
     #[test]

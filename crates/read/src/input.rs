@@ -1,4 +1,5 @@
-//! A file's bytes: mapped where it is large, held in memory where it is small, inflated where it is gzip.
+//! A file's bytes: mapped where it is large, held in memory where it is small, inflated where it is compressed. Or those
+//! of all files of a folder that is one profile.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,10 +10,15 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use memmap2::Mmap;
 
+use crate::codec::{ZSTD_MAGIC, Zstd};
 use crate::error::ReadError;
+use crate::folder::{self, TableFile};
 
 /// Files up to this size are read rather than mapped: it is as fast, and safe if the file shrinks meanwhile.
 const MAP_FROM: u64 = 4 << 20;
+
+/// What a byte of a compressed file may inflate to: what gzip can do at most, and no profile comes near.
+const INFLATION: u64 = 1_024;
 
 /// Bytes that can be shared with whoever decodes from them later.
 #[derive(Clone, Debug)]
@@ -63,30 +69,57 @@ impl Deref for Bytes {
 pub struct Input {
     path: PathBuf,
     raw: Bytes,
+    tables: Vec<TableFile>,
+}
+
+/// A stream of inflated bytes.
+pub(crate) enum Inflating<'a> {
+    /// Of gzip, of one member or several.
+    Gzip(Box<MultiGzDecoder<&'a [u8]>>),
+    /// Of Zstandard, of one frame or several.
+    Zstd(io::Take<Zstd<'a>>),
+}
+
+impl Inflating<'_> {
+    /// How many bytes of the file were not looked at yet.
+    pub(crate) fn left(&self) -> usize {
+        match self {
+            Inflating::Gzip(decoder) => decoder.get_ref().len(),
+            Inflating::Zstd(decoder) => decoder.get_ref().left(),
+        }
+    }
+}
+
+impl Read for Inflating<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Inflating::Gzip(decoder) => decoder.read(out),
+            Inflating::Zstd(decoder) => decoder.read(out),
+        }
+    }
 }
 
 impl Input {
     /// How many inflated bytes a reader sees to recognise its format.
     pub const HEAD: usize = 64 << 10;
 
-    /// Opens a file.
+    /// Opens a file, or a folder that is one profile; of such a folder any file stands for the whole.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let failed = |error| ReadError::Io { path: path.to_owned(), error };
-        let mut file = File::open(path).map_err(failed)?;
-        let len = file.metadata().map_err(failed)?.len();
-        let raw = if len >= MAP_FROM {
-            map(&file).map_err(failed)?
-        } else {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(failed)?;
-            Bytes::held(bytes)
-        };
-        Ok(Input { path: path.to_owned(), raw })
+        match folder::meant_by(path) {
+            Some(folder) => Ok(Self::from_tables(&folder, folder::open(&folder)?)),
+            None => Ok(Self::from_bytes(path, bytes_of(path)?)),
+        }
     }
 
     /// Bytes that are not in a file; `path` is what messages call them.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: Bytes) -> Self {
-        Input { path: path.into(), raw: bytes }
+        Input { path: path.into(), raw: bytes, tables: Vec::new() }
+    }
+
+    /// Tables that make one profile; `path` is what messages call them.
+    pub fn from_tables(path: impl Into<PathBuf>, tables: Vec<TableFile>) -> Self {
+        let raw = tables.first().map_or_else(|| Bytes::fixed(&[]), |table| table.bytes.clone());
+        Input { path: path.into(), raw, tables }
     }
 
     /// Where it lies, for messages.
@@ -94,43 +127,74 @@ impl Input {
         &self.path
     }
 
-    /// The bytes as they are on disk.
+    /// The bytes as they are on disk; of a folder, those of its first file.
     pub fn raw(&self) -> &Bytes {
         &self.raw
     }
 
-    /// Is it compressed with gzip?
-    pub fn is_gzip(&self) -> bool {
+    /// The tables of a folder; none where it is a file.
+    pub fn tables(&self) -> &[TableFile] {
+        &self.tables
+    }
+
+    /// How many bytes it takes on disk.
+    pub fn size(&self) -> u64 {
+        let file = || self.raw.len() as u64;
+        let tables = || self.tables.iter().map(|table| table.bytes.len() as u64).sum();
+        if self.tables.is_empty() { file() } else { tables() }
+    }
+
+    /// Is it compressed as a whole?
+    pub fn is_compressed(&self) -> bool {
+        self.is_gzip() || self.raw.starts_with(&ZSTD_MAGIC)
+    }
+
+    fn is_gzip(&self) -> bool {
         self.raw.starts_with(&[0x1f, 0x8b])
     }
 
     /// The first [`Input::HEAD`] bytes, inflated; fewer where the file is shorter or its compression broken.
     pub fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
-        if self.is_gzip() {
+        if let Some(inflating) = self.inflating() {
             // An error leaves what was inflated before it, which is all that is wanted here.
-            let _ = self.inflating().take(Self::HEAD as u64).read_to_end(&mut head);
+            let _ = inflating.take(Self::HEAD as u64).read_to_end(&mut head);
         } else {
             head.extend_from_slice(&self.raw[..self.raw.len().min(Self::HEAD)]);
         }
         head
     }
 
-    /// A stream of the inflated bytes of a gzip file, also of several members.
-    pub fn inflating(&self) -> MultiGzDecoder<&[u8]> {
-        MultiGzDecoder::new(&self.raw)
+    /// A stream of the inflated bytes; `None` where the file is not compressed.
+    pub(crate) fn inflating(&self) -> Option<Inflating<'_>> {
+        let most = (self.raw.len() as u64).saturating_mul(INFLATION);
+        self.is_compressed().then(|| match self.is_gzip() {
+            true => Inflating::Gzip(Box::new(MultiGzDecoder::new(&self.raw))),
+            false => Inflating::Zstd(Zstd::new(&self.raw).take(most)),
+        })
     }
 
     /// All bytes, inflated. Broken compression gives what came before it, and the error.
     pub fn inflated(&self) -> (Bytes, Option<io::Error>) {
-        if !self.is_gzip() {
-            return (self.raw.clone(), None);
-        }
+        let Some(mut inflating) = self.inflating() else { return (self.raw.clone(), None) };
         let mut bytes = Vec::new();
-        let error = self.inflating().read_to_end(&mut bytes).err();
+        let error = inflating.read_to_end(&mut bytes).err();
         bytes.shrink_to_fit();
         (Bytes::held(bytes), error)
     }
+}
+
+/// The bytes of a file.
+pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
+    let failed = |error| ReadError::Io { path: path.to_owned(), error };
+    let mut file = File::open(path).map_err(failed)?;
+    let len = file.metadata().map_err(failed)?.len();
+    if len >= MAP_FROM {
+        return map(&file).map_err(failed);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Bytes::held(bytes))
 }
 
 #[expect(
@@ -148,6 +212,7 @@ fn map(file: &File) -> io::Result<Bytes> {
 mod tests {
     use super::*;
     use flate2::{Compression, write::GzEncoder};
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
     use std::io::Write;
 
     fn gzip(text: &[u8]) -> Vec<u8> {
@@ -164,6 +229,18 @@ mod tests {
         assert_eq!(&all[..], b"one two");
         assert!(error.is_none());
         assert_eq!(input.head(), b"one two");
+    }
+
+    #[test]
+    fn zstd_around_a_file_is_taken_off_like_gzip() {
+        let text = b"{\"traceEvents\": []}".repeat(1_000);
+        let packed = compress_to_vec(&text[..], CompressionLevel::Fastest);
+        let input = Input::from_bytes("x", Bytes::held(packed.clone()));
+        assert!(input.is_compressed());
+        assert_eq!(&input.inflated().0[..], text);
+        assert_eq!(input.head(), text);
+        let half = Input::from_bytes("x", Bytes::held(packed[..packed.len() / 2].to_vec()));
+        assert!(half.inflated().1.is_some());
     }
 
     #[test]

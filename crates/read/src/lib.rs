@@ -7,15 +7,19 @@
 //! This crate knows nothing of what an event means for performance.
 
 mod chrome;
+mod codec;
 mod csv;
 pub mod discover;
 mod error;
+mod folder;
 mod input;
 mod ncu;
 mod nsys;
+mod parquet;
 mod progress;
 mod samples;
 mod smi;
+mod table;
 mod xplane;
 
 use std::path::Path;
@@ -24,6 +28,7 @@ use stepscope_trace::Trace;
 
 pub use chrome::ChromeReader;
 pub use error::ReadError;
+pub use folder::TableFile;
 pub use input::{Bytes, Input};
 pub use ncu::NcuReader;
 pub use nsys::{NsysReader, NsysReportReader};
@@ -50,6 +55,9 @@ pub const READERS: &[&dyn Reader] =
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
+    if !input.tables().is_empty() {
+        return Some(&NsysReader);
+    }
     let head = input.head();
     READERS.iter().copied().find(|reader| reader.recognises(&head))
 }
@@ -73,11 +81,11 @@ pub fn open(path: &Path, progress: &Progress) -> Result<Opened, ReadError> {
 
 /// Reads one file, or bytes that were never in a file, of any known format.
 pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadError> {
-    if input.raw().is_empty() {
+    if input.size() == 0 {
         return Err(ReadError::Empty { path: input.path().to_owned() });
     }
     let reader = reader_for(input).or_else(|| nsys::for_any_database(input));
     let reader = reader.ok_or_else(|| ReadError::NotRecognised { path: input.path().to_owned() })?;
     let trace = reader.read(input, progress)?;
-    Ok(Opened { format: reader.format(), bytes: input.raw().len() as u64, trace })
+    Ok(Opened { format: reader.format(), bytes: input.size(), trace })
 }

@@ -150,7 +150,8 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
         Lookalike::EventFile => named("TensorBoard event file", "TensorBoard event files"),
         Lookalike::NsightSystemsReport => named("Nsight Systems report", "Nsight Systems reports"),
         Lookalike::Database => named("SQLite database", "SQLite databases"),
-        Lookalike::NsightComputeReport => named("Nsight Compute report", "Nsight Compute reports"),
+        Lookalike::NsightSystemsExport => named("Nsight Systems export", "Nsight Systems exports"),
+        Lookalike::Table => named("table of data", "tables of data"),
         Lookalike::ToolResult => named("result of another tool", "results of other tools"),
         Lookalike::Empty => named("empty file", "empty files"),
         Lookalike::Unreadable => named("file that cannot be opened", "files that cannot be opened"),
@@ -168,9 +169,13 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
             "an Nsight Systems report has to be whole to be exported; export it with `nsys export --type sqlite` \
              and give the .sqlite file",
         ),
-        Lookalike::NsightComputeReport => Some(
-            "compressed Nsight Compute reports have to be unpacked first: `zstd -d report.ncu-repz -o \
-             report.ncu-rep`",
+        Lookalike::NsightSystemsExport => Some(
+            "of Nsight Systems' exports, SQLite and Parquet are read: `nsys export --type sqlite --output \
+             NAME.sqlite NAME.nsys-rep`, or `--type parquetdir --output NAME_pqtdir`",
+        ),
+        Lookalike::Table => Some(
+            "tables are read where `nsys export --type parquetdir` wrote them: a folder with a file a table, \
+             StringIds.parquet among them",
         ),
         Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
         Lookalike::Database => {

@@ -51,14 +51,13 @@ impl Reader for ChromeReader {
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
         progress.expect(input.raw().len() as u64);
-        if !input.is_gzip() {
+        let Some(decoder) = input.inflating() else {
             return read(Window::held(input.raw(), BLOCK), input, progress);
-        }
+        };
         // Inflating takes about as long as reading, so it has a thread of its own.
         thread::scope(|scope| {
             let (full, blocks) = sync_channel(AHEAD);
             let (used, empty) = channel();
-            let decoder = input.inflating();
             scope.spawn(move || inflate(decoder, input.raw().len(), &full, &empty));
             read(Window::stream(inflated(blocks, used), BLOCK), input, progress)
         })

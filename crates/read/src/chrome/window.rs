@@ -7,6 +7,8 @@
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 
+use crate::input::Inflating;
+
 /// How much text the window opens by.
 pub(super) const BLOCK: usize = 256 << 10;
 
@@ -130,7 +132,7 @@ type Inflated = (Vec<u8>, Fed);
 /// Inflates a file of `left` bytes ahead into a channel, until the end or until nobody listens. Blocks come back
 /// to be filled again.
 pub(super) fn inflate(
-    mut decoder: flate2::read::MultiGzDecoder<&[u8]>,
+    mut decoder: Inflating<'_>,
     mut left: usize,
     full: &SyncSender<Inflated>,
     empty: &Receiver<Vec<u8>>,
@@ -139,7 +141,7 @@ pub(super) fn inflate(
         let mut block = empty.try_recv().unwrap_or_default();
         block.clear();
         let outcome = (&mut decoder).take(BLOCK as u64).read_to_end(&mut block);
-        let now = decoder.get_ref().len();
+        let now = decoder.left();
         let read = (left - now.min(left)) as u64;
         left = now;
         let fed = Fed { read, end: block.is_empty(), error: outcome.err() };

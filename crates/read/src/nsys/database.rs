@@ -1,34 +1,42 @@
-//! The database: opened without writing a byte beside the user's file, read column by column.
+//! The tables of an export, whether they lie in one SQLite database or in a folder with a file each, read column by
+//! column.
 //!
 //! Exports differ from version to version in what tables and columns they have, so nobody here writes SQL with
 //! fixed columns: [`Database::rows`] selects what exists and gives nothing for the rest.
 
 use std::borrow::Cow;
-use std::path::Path;
 
-use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, Row};
+use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
+use stepscope_trace::NoteKind;
 
+use super::sqlite::{self, quoted, said};
+use crate::parquet::Table;
+use crate::table::Value;
 use crate::{Input, ReadError};
 
-/// Databases up to this size are copied into memory; larger ones are read where they lie.
-const COPY_BELOW: usize = 4 << 20;
-/// How much of a database is mapped; what lies beyond is read page by page.
-const MAPPED: i64 = 4 << 30;
-/// The longest text or blob that a field may have; exports hold nothing near it.
-const LONGEST_FIELD: i32 = 16 << 20;
-/// The first bytes of every SQLite database.
-pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
-
-/// An open database and what is in it.
+/// An open export and what is in it.
 pub(super) struct Database {
-    connection: Connection,
+    source: Source,
     /// The columns of each table.
     tables: FxHashMap<String, Vec<String>>,
-    /// How many of its pages the file does not have.
+    /// How many of its pages a database does not have.
     pub missing_pages: u64,
+    /// Tables that cannot be read at all, and why.
+    pub unreadable: Vec<(String, Trouble)>,
+}
+
+enum Source {
+    Sqlite(Connection),
+    Files(FxHashMap<String, Table>),
+}
+
+/// What is wrong with a table.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub kind: NoteKind,
+    pub what: String,
 }
 
 /// How the rows of a table came out.
@@ -37,25 +45,94 @@ pub(super) struct Outcome {
     /// How many rows were read.
     pub rows: u64,
     /// What ended the reading early.
-    pub broken: Option<String>,
+    pub broken: Option<Trouble>,
+}
+
+/// Which rows are wanted. A table without the column has none of them.
+#[derive(Copy, Clone)]
+pub(super) enum Which<'a> {
+    All,
+    /// Those with this number in the column.
+    Number(&'a str, i64),
+    /// Those with one of these texts in the column.
+    OneOf(&'a str, &'a [&'a str]),
+    /// Those with none of these words inside the column's text, in capitals or not.
+    Without(&'a str, &'a [&'a str]),
+}
+
+impl<'a> Which<'a> {
+    fn column(self) -> Option<&'a str> {
+        match self {
+            Which::All => None,
+            Which::Number(column, _) | Which::OneOf(column, _) | Which::Without(column, _) => Some(column),
+        }
+    }
+
+    /// As SQL says it. Texts are words of ours, never a file's.
+    fn clause(self) -> String {
+        let texts = |texts: &[&str]| {
+            texts.iter().map(|text| format!("'{}'", text.replace('\'', "''"))).collect::<Vec<_>>().join(",")
+        };
+        match self {
+            Which::All => String::new(),
+            Which::Number(column, number) => format!("WHERE {} = {number}", quoted(column)),
+            Which::OneOf(column, wanted) => format!("WHERE {} IN ({})", quoted(column), texts(wanted)),
+            Which::Without(column, words) => {
+                let lacks = |word: &&str| format!("{} NOT LIKE '%{word}%'", quoted(column));
+                format!("WHERE {}", words.iter().map(lacks).collect::<Vec<_>>().join(" AND "))
+            }
+        }
+    }
+
+    /// Is a row wanted that has this in the column?
+    fn takes(self, value: Value<'_>) -> bool {
+        match (self, value) {
+            (Which::All, _) => true,
+            (Which::Number(_, wanted), Value::Int(number)) => number == wanted,
+            (Which::OneOf(_, wanted), Value::Text(text)) => wanted.iter().any(|it| it.as_bytes() == text),
+            (Which::Without(_, words), Value::Text(text)) => {
+                let text = text.to_ascii_uppercase();
+                words.iter().all(|word| memchr::memmem::find(&text, word.as_bytes()).is_none())
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Database {
-    /// Opens a file, or bytes that were never in one.
+    /// Opens a database, a folder of tables, or bytes that were never in a file.
     pub fn open(input: &Input) -> Result<Self, ReadError> {
-        let damaged = |error: rusqlite::Error| ReadError::Damaged {
-            path: input.path().to_owned(),
-            what: said(&error),
-            offset: 0,
+        if !input.tables().is_empty() {
+            return Ok(Self::of_files(input));
+        }
+        let (connection, missing_pages) = sqlite::open(input)?;
+        let tables = sqlite::tables(&connection, input)?;
+        Ok(Database { source: Source::Sqlite(connection), tables, missing_pages, unreadable: Vec::new() })
+    }
+
+    fn of_files(input: &Input) -> Self {
+        let mut database = Database {
+            source: Source::Files(FxHashMap::default()),
+            tables: FxHashMap::default(),
+            missing_pages: 0,
+            unreadable: Vec::new(),
         };
-        let large = !input.is_gzip() && input.raw().len() >= COPY_BELOW && input.path().is_file();
-        let (connection, missing_pages) = if large && Pages::of(input.raw()).missing() == 0 {
-            (open_in_place(input.path()).map_err(damaged)?, 0)
-        } else {
-            open_copy(input).map_err(damaged)?
-        };
-        let tables = tables_of(&connection).map_err(damaged)?;
-        Ok(Database { connection, tables, missing_pages })
+        let mut files = FxHashMap::default();
+        for file in input.tables() {
+            match Table::open(file.bytes.clone()) {
+                Ok(table) => {
+                    let columns = table.columns().map(str::to_owned).collect();
+                    database.tables.insert(file.name.clone(), columns);
+                    files.insert(file.name.clone(), table);
+                }
+                Err(error) => {
+                    let trouble = Trouble { kind: error.note_kind(), what: error.to_string() };
+                    database.unreadable.push((file.name.clone(), trouble));
+                }
+            }
+        }
+        database.source = Source::Files(files);
+        database
     }
 
     /// Is there a table of this name?
@@ -83,193 +160,123 @@ impl Database {
     /// Calls `each` for every row of `table`, with the fields in the order of `columns`. A column that this
     /// export does not have gives nothing in every row; so does a table that it does not have.
     pub fn rows(&self, table: &str, columns: &[&str], each: impl FnMut(&Fields)) -> Outcome {
-        self.rows_where(table, columns, "", each)
+        self.rows_where(table, columns, Which::All, each)
     }
 
-    /// The same, only for rows that meet `condition`.
+    /// The same, only for some of the rows.
     pub fn rows_where(
         &self,
         table: &str,
         columns: &[&str],
-        condition: &str,
+        which: Which,
         each: impl FnMut(&Fields),
     ) -> Outcome {
         let mut outcome = Outcome::default();
-        if self.has(table) {
-            let wanted: Vec<String> = columns
-                .iter()
-                .map(|column| if self.has_column(table, column) { quoted(column) } else { "NULL".into() })
-                .collect();
-            let query = format!("SELECT {} FROM {} {condition}", wanted.join(","), quoted(table));
-            outcome.broken = self.run(&query, &mut outcome.rows, each).err().map(|error| said(&error));
+        if !self.has(table) || which.column().is_some_and(|column| !self.has_column(table, column)) {
+            return outcome;
         }
+        outcome.broken = match &self.source {
+            Source::Sqlite(connection) => {
+                let query = self.query(table, columns, which);
+                let ended = run(connection, &query, &mut outcome.rows, each);
+                ended.err().map(|error| Trouble { kind: NoteKind::Damaged, what: said(&error) })
+            }
+            Source::Files(files) => files.get(table).and_then(|table| {
+                let ended = run_file(table, columns, which, &mut outcome.rows, each);
+                ended.err().map(|error| Trouble { kind: error.note_kind(), what: error.to_string() })
+            }),
+        };
         outcome
     }
 
-    fn run(&self, query: &str, count: &mut u64, mut each: impl FnMut(&Fields)) -> rusqlite::Result<()> {
-        let mut statement = self.connection.prepare(query)?;
-        let mut rows = statement.query(())?;
-        while let Some(row) = rows.next()? {
-            *count += 1;
-            each(&Fields(row));
-        }
-        Ok(())
+    fn query(&self, table: &str, columns: &[&str], which: Which) -> String {
+        let wanted: Vec<String> = columns
+            .iter()
+            .map(|column| if self.has_column(table, column) { quoted(column) } else { "NULL".into() })
+            .collect();
+        format!("SELECT {} FROM {} {}", wanted.join(","), quoted(table), which.clause())
     }
 }
 
+fn run(
+    connection: &Connection,
+    query: &str,
+    count: &mut u64,
+    mut each: impl FnMut(&Fields),
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(query)?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        *count += 1;
+        each(&Fields::Row(row));
+    }
+    Ok(())
+}
+
+fn run_file(
+    table: &Table,
+    columns: &[&str],
+    which: Which,
+    count: &mut u64,
+    mut each: impl FnMut(&Fields),
+) -> Result<(), crate::table::TableError> {
+    // What decides comes last, behind what was asked for.
+    let all: Vec<&str> = columns.iter().copied().chain(which.column()).collect();
+    table.rows(&all, |values| {
+        if values.get(columns.len()).is_none_or(|&decides| which.takes(decides)) {
+            *count += 1;
+            each(&Fields::Values(values));
+        }
+    })
+}
+
 /// One row.
-pub(super) struct Fields<'r>(&'r Row<'r>);
+pub(super) enum Fields<'r> {
+    /// Of a database.
+    Row(&'r Row<'r>),
+    /// Of a file.
+    Values(&'r [Value<'r>]),
+}
 
 impl Fields<'_> {
+    #[inline]
+    fn get(&self, index: usize) -> Option<Value<'_>> {
+        match self {
+            Fields::Row(row) => Some(match row.get_ref(index).ok()? {
+                ValueRef::Null => Value::Nothing,
+                ValueRef::Integer(value) => Value::Int(value),
+                ValueRef::Real(value) => Value::Real(value),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Value::Text(bytes),
+            }),
+            Fields::Values(values) => values.get(index).copied(),
+        }
+    }
+
     /// The `index`th field as a whole number.
+    #[inline]
     pub fn int(&self, index: usize) -> Option<i64> {
-        match self.0.get_ref(index).ok()? {
-            ValueRef::Integer(value) => Some(value),
-            ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
-            ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+        match self.get(index)? {
+            Value::Int(value) => Some(value),
+            Value::Real(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
+            Value::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
             _ => None,
         }
     }
 
     /// The `index`th field as a number.
     pub fn real(&self, index: usize) -> Option<f64> {
-        match self.0.get_ref(index).ok()? {
-            ValueRef::Integer(value) => Some(value as f64),
-            ValueRef::Real(value) => Some(value),
+        match self.get(index)? {
+            Value::Int(value) => Some(value as f64),
+            Value::Real(value) => Some(value),
             _ => None,
         }
     }
 
     /// The `index`th field as text. What is not UTF-8 is replaced: exports hold the text of many locales.
     pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
-        match self.0.get_ref(index).ok()? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes)),
+        match self.get(index)? {
+            Value::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
             _ => None,
         }
-    }
-}
-
-/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and makes no journal.
-fn open_in_place(path: &Path) -> rusqlite::Result<Connection> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(address(path), flags)?;
-    prepare(&connection)?;
-    // Pages are looked at where the system keeps them instead of being copied: a twentieth of the time.
-    connection.pragma_update(None, "mmap_size", MAPPED)?;
-    Ok(connection)
-}
-
-/// A path as a `file:` address: whatever could mean something else is escaped.
-fn address(path: &Path) -> String {
-    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut address = String::from("file:");
-    for byte in full.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-                address.push(char::from(*byte));
-            }
-            b'\\' => address.push('/'),
-            other => address.push_str(&format!("%{other:02X}")),
-        }
-    }
-    address + "?mode=ro&immutable=1"
-}
-
-/// How many pages a file has, and how many it says it has.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Pages {
-    size: u64,
-    there: u64,
-    stated: u64,
-}
-
-impl Pages {
-    fn of(file: &[u8]) -> Self {
-        let size = match file.get(16..18) {
-            Some(&[0, 1]) => 65_536,
-            Some(&[high, low]) => u64::from(u16::from_be_bytes([high, low])),
-            _ => 0,
-        };
-        let stated = file.get(28..32).and_then(|count| count.first_chunk::<4>());
-        let stated = stated.map_or(0, |&count| u64::from(u32::from_be_bytes(count)));
-        Pages { size, there: (file.len() as u64).checked_div(size).unwrap_or(0), stated }
-    }
-
-    fn missing(self) -> u64 {
-        self.stated.saturating_sub(self.there)
-    }
-}
-
-/// Makes SQLite read a file that ends early, and says how many pages it lacks. SQLite refuses one with fewer pages
-/// than its header states, and one whose tables begin beyond its end: empty pages take the place of what is
-/// missing, and only who reads one of them fails.
-fn fill_up(copy: &mut Vec<u8>) -> u64 {
-    /// A header that states more than this many times what is there is not believed.
-    const BELIEVED: u64 = 4;
-    let pages = Pages::of(copy);
-    if pages.missing() > 0 && pages.stated <= pages.there.saturating_mul(BELIEVED) {
-        copy.resize(usize::try_from(pages.stated * pages.size).unwrap_or(copy.len()), 0);
-    }
-    pages.missing()
-}
-
-fn open_copy(input: &Input) -> rusqlite::Result<(Connection, u64)> {
-    let (bytes, _) = input.inflated();
-    let mut copy = bytes.to_vec();
-    let missing = fill_up(&mut copy);
-    // A database in memory cannot have a write-ahead log; the file's own pages are read as they are.
-    if let Some(versions) = copy.get_mut(18..20)
-        && *versions == [2, 2]
-    {
-        versions.fill(1);
-    }
-    let mut connection = Connection::open_in_memory()?;
-    connection.deserialize_read_exact(MAIN_DB, copy.as_slice(), copy.len(), true)?;
-    prepare(&connection)?;
-    Ok((connection, missing))
-}
-
-/// Files come from anywhere: nothing that a schema says may run, and pages are checked before use.
-fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_FIELD)?;
-    connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;")
-}
-
-fn tables_of(connection: &Connection) -> rusqlite::Result<FxHashMap<String, Vec<String>>> {
-    let mut statement = connection
-        .prepare("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")?;
-    let mut names = Vec::new();
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
-        if let ValueRef::Text(name) = row.get_ref(0)? {
-            names.push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    names.into_iter().map(|name| Ok((name.clone(), columns_of(connection, &name)?))).collect()
-}
-
-fn columns_of(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;
-    let mut rows = statement.query(())?;
-    let mut columns = Vec::new();
-    while let Some(row) = rows.next()? {
-        if let ValueRef::Text(name) = row.get_ref(1)? {
-            columns.push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    Ok(columns)
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// SQLite's own words for what went wrong.
-fn said(error: &rusqlite::Error) -> String {
-    match error {
-        rusqlite::Error::SqliteFailure(code, None) => code.to_string(),
-        rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
-        other => other.to_string(),
     }
 }

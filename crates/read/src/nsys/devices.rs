@@ -3,6 +3,7 @@
 use stepscope_trace::{Datum, Device, DeviceId, DeviceKind, ProcessId, Property, StrId};
 
 use super::Import;
+use super::database::Which;
 
 const GPUS: &str = "TARGET_INFO_GPU";
 /// Columns whose values name hardware for good; nobody needs them in a report.
@@ -70,11 +71,8 @@ fn from_table(import: &mut Import) -> Vec<Vec<Property>> {
 /// The machine's description lists its GPUs as JSON: `{"Gpus":[{"Id":0,"Name":"…","SmCount":68,…}]}`.
 fn from_machine(import: &mut Import) -> Vec<Vec<Property>> {
     let mut found = Vec::new();
-    if !import.database.has_column("TARGET_INFO_SYSTEM_ENV", "name") {
-        return found;
-    }
-    let condition = "WHERE name = 'GpuInfo'";
-    import.database.rows_where("TARGET_INFO_SYSTEM_ENV", &["value"], condition, |row| {
+    let which = Which::OneOf("name", &["GpuInfo"]);
+    import.database.rows_where("TARGET_INFO_SYSTEM_ENV", &["value"], which, |row| {
         let text = row.text(0).unwrap_or_default();
         let list = text.split_once("\"Gpus\":[").map_or("", |(_, list)| list);
         for object in list.split('{').skip(1) {

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, KindId, StrId};
 
+use super::database::Which;
 use super::names::{call_category, without_version};
 use super::places::{Row, Thread};
 use super::{Import, OddTimes};
@@ -89,14 +90,13 @@ fn read_samples(import: &mut Import) {
         return;
     }
     let mut innermost: FxHashMap<i64, StrId> = FxHashMap::default();
-    if import.database.has_column(STACKS, "stackDepth") {
-        let outcome = import.database.rows_where(STACKS, &["id", "symbol"], "WHERE stackDepth = 0", |row| {
-            if let Some(id) = row.int(0) {
-                innermost.insert(id, import.names.get(row.int(1), &mut import.builder));
-            }
-        });
-        import.settle(STACKS, outcome);
-    }
+    let which = Which::Number("stackDepth", 0);
+    let outcome = import.database.rows_where(STACKS, &["id", "symbol"], which, |row| {
+        if let Some(id) = row.int(0) {
+            innermost.insert(id, import.names.get(row.int(1), &mut import.builder));
+        }
+    });
+    import.settle(STACKS, outcome);
     let category = import.intern("cpu_sample");
     let unknown = import.intern("sample");
     let mut odd = OddTimes::default();

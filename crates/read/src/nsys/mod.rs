@@ -1,8 +1,10 @@
-//! Nsight Systems: the SQLite export of a report (`nsys export --type sqlite`), schemas 3.1 to 3.25; and the
-//! report itself, where NVIDIA's own tool is there to export it.
+//! Nsight Systems: the export of a report as an SQLite database (`nsys export --type sqlite`) or as a folder with a
+//! Parquet file a table (`--type parquetdir`), schemas 3.1 to 3.25; and the report itself, where NVIDIA's own tool is
+//! there to export it.
 //!
 //! ```text
 //! database     the tables and columns that exist, row by row
+//! sqlite       … from a database
 //! names        numbers → strings; kinds of copies and waits → words
 //! places       process, thread, device, stream → tracks
 //! device_work  kernels, copies, fills, whole graphs
@@ -26,6 +28,7 @@ mod nvtx;
 mod places;
 mod report;
 mod session;
+mod sqlite;
 
 use stepscope_trace::{Datum, Dur, Form, Kind, KindId, NoteKind, StrId, Time, Trace, TraceBuilder, TrackId};
 
@@ -35,7 +38,7 @@ use names::Names;
 use places::Places;
 pub use report::NsysReportReader;
 
-/// Reads the SQLite exports of Nsight Systems.
+/// Reads the exports of Nsight Systems.
 #[derive(Debug)]
 pub struct NsysReader;
 
@@ -55,13 +58,13 @@ impl Reader for NsysReader {
 
     fn recognises(&self, head: &[u8]) -> bool {
         let shows = |sign: &[u8]| memchr::memmem::find(head, sign).is_some();
-        head.starts_with(database::MAGIC) && SIGNS.iter().any(|sign| shows(sign))
+        head.starts_with(sqlite::MAGIC) && SIGNS.iter().any(|sign| shows(sign))
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
-        progress.expect(input.raw().len() as u64);
+        progress.expect(input.size());
         let database = Database::open(input)?;
-        if !is_export(&database) {
+        if !is_export(&database) && database.unreadable.is_empty() {
             return Err(ReadError::Foreign { path: input.path().to_owned(), found: found(&database) });
         }
         let mut import = Import::new(&database);
@@ -70,7 +73,7 @@ impl Reader for NsysReader {
             import.note_unfinished(input);
         }
         let trace = import.builder.finish();
-        progress.advance(input.raw().len() as u64, trace.events());
+        progress.advance(input.size(), trace.events());
         Ok(trace)
     }
 }
@@ -78,13 +81,18 @@ impl Reader for NsysReader {
 /// The reader for a database that does not show at once what it is: it may be an export after all, and if it is
 /// none, the reader says what was found instead.
 pub(crate) fn for_any_database(input: &Input) -> Option<&'static dyn Reader> {
-    input.head().starts_with(database::MAGIC).then_some(&NsysReader)
+    input.head().starts_with(sqlite::MAGIC).then_some(&NsysReader)
 }
 
 /// Is there a single table that says so?
 fn is_export(database: &Database) -> bool {
+    database.tables().into_iter().any(is_telling)
+}
+
+/// Does nobody else have a table of this name?
+pub(crate) fn is_telling(table: &str) -> bool {
     let known = ["StringIds", "CUPTI_ACTIVITY_KIND", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"];
-    database.tables().iter().any(|table| known.iter().any(|start| table.starts_with(start)))
+    known.iter().any(|start| table.starts_with(start))
 }
 
 /// What a foreign database holds, for the message.
@@ -117,6 +125,9 @@ impl<'d> Import<'d> {
         builder.clock.resolution = Dur::from_ns(1);
         let cut = "the file ends early; pages missing";
         builder.note(NoteKind::Damaged, cut, database.missing_pages, None);
+        for (table, trouble) in &database.unreadable {
+            builder.note(trouble.kind, &format!("table {table}: {}", trouble.what), 1, None);
+        }
         let mut import = Import { database, builder, names, places };
         import.settle("StringIds", outcome);
         import
@@ -148,9 +159,9 @@ impl<'d> Import<'d> {
 
     /// Notes what went wrong while a table was read.
     fn settle(&mut self, table: &str, outcome: Outcome) {
-        if let Some(error) = outcome.broken {
-            let detail = format!("table {table}, after {} rows: {error}", outcome.rows);
-            self.builder.note(NoteKind::Damaged, &detail, 1, None);
+        if let Some(trouble) = outcome.broken {
+            let detail = format!("table {table}, after {} rows: {}", outcome.rows, trouble.what);
+            self.builder.note(trouble.kind, &detail, 1, None);
         }
     }
 

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, StrId};
 
-use super::database::Fields;
+use super::database::{Fields, Which};
 use super::places::{Row, Thread};
 use super::{Import, OddTimes, Times};
 
@@ -80,8 +80,7 @@ pub(super) fn read(import: &mut Import) {
 fn read_domains(import: &mut Import) -> FxHashMap<(i64, i64), StrId> {
     let mut domains = FxHashMap::default();
     let columns = ["eventType", "text", "textId", "domainId", "globalTid"];
-    import.database.rows_where(RANGES, &columns, "WHERE eventType = 75", |row| {
-        debug_assert_eq!(row.int(0), Some(DOMAIN));
+    import.database.rows_where(RANGES, &columns, Which::Number("eventType", DOMAIN), |row| {
         let name = match row.text(1) {
             Some(text) => import.intern(&text),
             None => import.names.get(row.int(2), &mut import.builder),

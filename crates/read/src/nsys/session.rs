@@ -6,9 +6,11 @@
 use stepscope_trace::{NoteKind, Property};
 
 use super::Import;
+use super::database::Which;
 
 /// Facts about the machine worth keeping, as the export calls them.
-const VERSIONS: &str = "'NvDriverVersion','CudaDriverVersion','OsDescription','CpuDescription'";
+const MACHINE_FACTS: [&str; 5] =
+    ["Hostname", "NvDriverVersion", "CudaDriverVersion", "OsDescription", "CpuDescription"];
 
 /// The newest schema that this reader was tried with.
 const NEWEST: (u32, u32) = (3, 25);
@@ -31,11 +33,8 @@ fn push(list: &mut Vec<Property>, property: Property) {
 /// Which version exported it. The table had another name before 2023.3.
 fn read_export(import: &mut Import) {
     for table in ["META_DATA_EXPORT", "EXPORT_META_DATA"] {
-        let condition = "WHERE name IN ('EXPORT_PRODUCT_VERSION','EXPORT_SCHEMA_VERSION')";
-        if !import.database.has_column(table, "name") {
-            continue;
-        }
-        let outcome = import.database.rows_where(table, &["name", "value"], condition, |row| {
+        let which = Which::OneOf("name", &["EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION"]);
+        let outcome = import.database.rows_where(table, &["name", "value"], which, |row| {
             let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
             if name == "EXPORT_SCHEMA_VERSION" && is_newer(&value) {
                 let detail = format!("export schema {value}, newer than {}.{}", NEWEST.0, NEWEST.1);
@@ -56,11 +55,8 @@ fn is_newer(version: &str) -> bool {
 const MACHINE: &str = "TARGET_INFO_SYSTEM_ENV";
 
 fn read_machine(import: &mut Import) {
-    if !import.database.has_column(MACHINE, "name") {
-        return;
-    }
-    let condition = format!("WHERE name IN ('Hostname',{VERSIONS})");
-    let outcome = import.database.rows_where(MACHINE, &["name", "value"], &condition, |row| {
+    let which = Which::OneOf("name", &MACHINE_FACTS);
+    let outcome = import.database.rows_where(MACHINE, &["name", "value"], which, |row| {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
         if value.is_empty() {
         } else if name == "Hostname" {
@@ -91,11 +87,8 @@ const KNOWN_OPTIONS: [&str; 10] = [
 ];
 
 fn read_options(import: &mut Import) {
-    if !import.database.has_column(OPTIONS, "name") {
-        return;
-    }
-    let condition = "WHERE name NOT LIKE '%ENVIRONMENT%' AND name NOT LIKE '%ARGUMENT%'";
-    let outcome = import.database.rows_where(OPTIONS, &["name", "value"], condition, |row| {
+    let which = Which::Without("name", &["ENVIRONMENT", "ARGUMENT"]);
+    let outcome = import.database.rows_where(OPTIONS, &["name", "value"], which, |row| {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
         let bare = without_process(&name);
         let known = KNOWN_OPTIONS.iter().any(|start| bare.starts_with(start));

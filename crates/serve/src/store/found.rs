@@ -34,7 +34,9 @@ impl Find {
             .map(|file| {
                 let data = std::fs::metadata(&file.path).ok();
                 let modified = data.as_ref().and_then(|data| data.modified().ok());
-                (file.path.clone(), data.map_or(file.bytes, |data| data.len()), modified)
+                // A folder that counts as one file has no size of its own.
+                let bytes = data.filter(|_| !file.is_folder).map_or(file.bytes, |data| data.len());
+                (file.path.clone(), bytes, modified)
             })
             .collect();
         let path = match &chosen.files[..] {

@@ -1,0 +1,194 @@
+//! Compression that comes inside formats or around files, all in Rust and all with a bound: what comes out may never
+//! be larger than the caller allows, whatever the bytes say.
+
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+use crate::table::TableError;
+
+/// How a block of bytes is compressed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// Google's, without a frame.
+    Snappy,
+    /// Of one member or several.
+    Gzip,
+    /// A block without a frame.
+    Lz4,
+    /// Of one frame or several.
+    Zstd,
+}
+
+/// The first bytes of a Zstandard frame.
+pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// What `packed` inflates to, at most `limit` bytes.
+pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+    const WHAT: &str = "compressed block";
+    let inflated = match codec {
+        Codec::Snappy => return snappy(packed, limit),
+        Codec::Lz4 => return lz4(packed, limit),
+        Codec::Gzip => read_up_to(MultiGzDecoder::new(packed), limit),
+        Codec::Zstd => read_up_to(Zstd::new(packed), limit),
+    };
+    let inflated = inflated.map_err(|_| TableError::Wrong(WHAT))?;
+    if inflated.len() > limit { Err(TableError::Wrong(WHAT)) } else { Ok(inflated) }
+}
+
+fn read_up_to(source: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    source.take(limit as u64 + 1).read_to_end(&mut out)?;
+    Ok(out)
+}
+
+/// Snappy says its length in front; three bytes make 64 at most, so that it cannot lie by much.
+fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+    const WHAT: &str = "snappy block";
+    let len = snap::raw::decompress_len(packed).map_err(|_| TableError::Wrong(WHAT))?;
+    if len > limit || len > packed.len().saturating_mul(64) {
+        return Err(TableError::Wrong(WHAT));
+    }
+    snap::raw::Decoder::new().decompress_vec(packed).map_err(|_| TableError::Wrong(WHAT))
+}
+
+/// LZ4: literals, then a copy of what came before, over and over; the last piece has literals only.
+fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+    const WHAT: &str = "LZ4 block";
+    let mut out: Vec<u8> = Vec::new();
+    let mut rest = packed;
+    let take = |rest: &mut &[u8]| -> Result<u8, TableError> {
+        let (&first, after) = rest.split_first().ok_or(TableError::Short(WHAT))?;
+        *rest = after;
+        Ok(first)
+    };
+    let length = |rest: &mut &[u8], short: u8| -> Result<usize, TableError> {
+        let mut length = usize::from(short);
+        let mut more = short == 15;
+        while more {
+            let byte = take(rest)?;
+            length += usize::from(byte);
+            more = byte == 255;
+        }
+        Ok(length)
+    };
+    while !rest.is_empty() {
+        let token = take(&mut rest)?;
+        let literals = length(&mut rest, token >> 4)?;
+        let (copied, after) = rest.split_at_checked(literals).ok_or(TableError::Short(WHAT))?;
+        if out.len() + literals > limit {
+            return Err(TableError::Wrong(WHAT));
+        }
+        out.extend_from_slice(copied);
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+        let back = usize::from(u16::from_le_bytes([take(&mut rest)?, take(&mut rest)?]));
+        let count = length(&mut rest, token & 15)? + 4;
+        let from = out.len().checked_sub(back).filter(|_| back > 0).ok_or(TableError::Wrong(WHAT))?;
+        if out.len() + count > limit {
+            return Err(TableError::Wrong(WHAT));
+        }
+        // A copy may overlap its own end: as much at a time as is there already.
+        let mut left = count;
+        while left > 0 {
+            let piece = left.min(out.len() - from);
+            out.extend_from_within(from..from + piece);
+            left -= piece;
+        }
+    }
+    Ok(out)
+}
+
+/// A stream of the inflated bytes of Zstandard frames, one after the other.
+pub(crate) struct Zstd<'a> {
+    rest: &'a [u8],
+    frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
+}
+
+impl<'a> Zstd<'a> {
+    pub(crate) fn new(packed: &'a [u8]) -> Self {
+        Zstd { rest: packed, frame: None }
+    }
+
+    /// How many packed bytes were not looked at yet.
+    pub(crate) fn left(&self) -> usize {
+        self.frame.as_ref().map_or(self.rest.len(), |frame| frame.get_ref().len())
+    }
+
+    /// Opens the next frame; false where there is none.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        while !self.rest.is_empty() {
+            match StreamingDecoder::new(self.rest) {
+                Ok(frame) => {
+                    self.frame = Some(Box::new(frame));
+                    return Ok(true);
+                }
+                // Other tools' notes lie in frames that are to be passed over: magic, length, content.
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let whole = 8_usize.saturating_add(length as usize);
+                    self.rest = self.rest.get(whole..).unwrap_or_default();
+                }
+                Err(error) => return Err(io::Error::other(error.to_string())),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Read for Zstd<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.frame.is_none() && !self.next_frame()? {
+                return Ok(0);
+            }
+            let Some(frame) = &mut self.frame else { return Ok(0) };
+            let count = frame.read(out)?;
+            if count > 0 || out.is_empty() {
+                return Ok(count);
+            }
+            self.rest = frame.get_ref();
+            self.frame = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    #[test]
+    fn lz4_copies_overlap_their_own_end() {
+        // "ab", then ten bytes from two back, then the literal "!".
+        let packed = [0x26, b'a', b'b', 2, 0, 0x10, b'!'];
+        assert_eq!(inflate(Codec::Lz4, &packed, 100).unwrap(), b"abababababab!");
+        assert!(inflate(Codec::Lz4, &packed, 12).is_err(), "more than allowed");
+        assert!(inflate(Codec::Lz4, &[0x26, b'a', b'b', 3, 0], 100).is_err(), "from before the beginning");
+        assert!(inflate(Codec::Lz4, &[0xf0, 255, 255], 100).is_err(), "a length without an end");
+    }
+
+    #[test]
+    fn zstd_frames_follow_one_another_and_foreign_ones_are_passed_over() {
+        let frame = |text: &[u8]| compress_to_vec(text, CompressionLevel::Fastest);
+        let note = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let packed = [frame(b"one "), note, frame(b"two")].concat();
+        assert_eq!(inflate(Codec::Zstd, &packed, 100).unwrap(), b"one two");
+        assert!(inflate(Codec::Zstd, &packed, 6).is_err(), "more than allowed");
+        assert!(inflate(Codec::Zstd, &packed[..packed.len() - 2], 100).is_err());
+    }
+
+    #[test]
+    fn snappy_may_not_claim_more_than_it_can_hold() {
+        let packed = snap::raw::Encoder::new().compress_vec(&[7; 1_000]).unwrap();
+        assert_eq!(inflate(Codec::Snappy, &packed, 1_000).unwrap(), [7; 1_000]);
+        assert!(inflate(Codec::Snappy, &packed, 999).is_err());
+        assert!(inflate(Codec::Snappy, &[0xff, 0xff, 0xff, 0xff, 0x0f, 0], usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Profiles that are a folder: Nsight Systems can export every table into a file of its own. Such a folder counts as one
+//! profile, whether somebody names it or any of its files.
+//!
+//! Here alone a name decides, because the name of a file is the name of its table. It also keeps searches quick: data
+//! sets lie beside logs in thousands of Parquet files, none of which is opened.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::ReadError;
+use crate::input::{Bytes, bytes_of};
+use crate::nsys::is_telling;
+
+/// One table of such a folder.
+#[derive(Clone, Debug)]
+pub struct TableFile {
+    /// The table's name.
+    pub name: String,
+    /// What the file holds.
+    pub bytes: Bytes,
+}
+
+/// The name of the table that a file holds, going by its own name.
+pub(crate) fn table_name(path: &Path) -> Option<&str> {
+    let table = path.extension()?.eq_ignore_ascii_case("parquet");
+    path.file_stem()?.to_str().filter(|_| table)
+}
+
+/// Is it a table by its name, of whomever?
+pub(crate) fn is_table(path: &Path) -> bool {
+    const ENDINGS: [&str; 4] = ["parquet", "arrow", "arrows", "feather"];
+    path.extension().is_some_and(|found| ENDINGS.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
+}
+
+/// Do these files of one folder make it a profile?
+pub(crate) fn is_export(files: &[PathBuf]) -> bool {
+    files.iter().filter_map(|file| table_name(file)).any(is_telling)
+}
+
+/// The folder that is meant by a path: that folder itself, or one of its files.
+pub(crate) fn meant_by(path: &Path) -> Option<PathBuf> {
+    let folder = match table_name(path) {
+        Some(_) if path.is_file() => path.parent()?,
+        _ if path.is_dir() => path,
+        _ => return None,
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    is_export(&files_of(folder)).then(|| named(folder))
+}
+
+/// `.` and `..` have no name to call the profile by.
+pub(crate) fn named(folder: &Path) -> PathBuf {
+    let real = || fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    if folder.file_name().is_some() { folder.to_owned() } else { real() }
+}
+
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+/// How large all tables of a folder are, and when the last of them was written.
+pub(crate) fn size_and_time(files: &[PathBuf]) -> (u64, SystemTime) {
+    let tables = files.iter().filter(|file| table_name(file).is_some());
+    let data = tables.filter_map(|file| fs::metadata(file).ok()).filter(fs::Metadata::is_file);
+    data.fold((0, SystemTime::UNIX_EPOCH), |(bytes, time), data| {
+        (bytes + data.len(), time.max(data.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
+    })
+}
+
+/// All tables of a folder.
+pub(crate) fn open(folder: &Path) -> Result<Vec<TableFile>, ReadError> {
+    let files = files_of(folder).into_iter().filter(|file| file.is_file());
+    let open = |file: PathBuf| -> Option<Result<TableFile, ReadError>> {
+        let name = table_name(&file)?.to_owned();
+        Some(bytes_of(&file).map(|bytes| TableFile { name, bytes }))
+    };
+    files.filter_map(open).collect()
+}

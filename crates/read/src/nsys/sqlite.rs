@@ -1,0 +1,168 @@
+//! The export as an SQLite database: opened without writing a byte beside the user's file.
+
+use std::path::Path;
+
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use rustc_hash::FxHashMap;
+
+use crate::{Input, ReadError};
+
+/// Databases up to this size are copied into memory; larger ones are read where they lie.
+const COPY_BELOW: usize = 4 << 20;
+/// How much of a database is mapped; what lies beyond is read page by page.
+const MAPPED: i64 = 4 << 30;
+/// The longest text or blob that a field may have; exports hold nothing near it.
+const LONGEST_FIELD: i32 = 16 << 20;
+/// The first bytes of every SQLite database.
+pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Opens a file, or bytes that were never in one; and says how many of its pages the file does not have.
+pub(super) fn open(input: &Input) -> Result<(Connection, u64), ReadError> {
+    let large = !input.is_compressed() && input.raw().len() >= COPY_BELOW && input.path().is_file();
+    let opened = if large && Pages::of(input.raw()).missing() == 0 {
+        open_in_place(input.path()).map(|connection| (connection, 0))
+    } else {
+        open_copy(input)
+    };
+    opened.map_err(|error| damaged(input, &error))
+}
+
+/// The columns of each table.
+pub(super) fn tables(
+    connection: &Connection,
+    input: &Input,
+) -> Result<FxHashMap<String, Vec<String>>, ReadError> {
+    tables_of(connection).map_err(|error| damaged(input, &error))
+}
+
+fn damaged(input: &Input, error: &rusqlite::Error) -> ReadError {
+    ReadError::Damaged { path: input.path().to_owned(), what: said(error), offset: 0 }
+}
+
+/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and makes no journal.
+fn open_in_place(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(address(path), flags)?;
+    prepare(&connection)?;
+    // Pages are looked at where the system keeps them instead of being copied: a twentieth of the time.
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    Ok(connection)
+}
+
+/// A path as a `file:` address: whatever could mean something else is escaped.
+fn address(path: &Path) -> String {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut address = String::from("file:");
+    for byte in full.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                address.push(char::from(*byte));
+            }
+            b'\\' => address.push('/'),
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    address + "?mode=ro&immutable=1"
+}
+
+/// How many pages a file has, and how many it says it has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Pages {
+    size: u64,
+    there: u64,
+    stated: u64,
+}
+
+impl Pages {
+    fn of(file: &[u8]) -> Self {
+        let size = match file.get(16..18) {
+            Some(&[0, 1]) => 65_536,
+            Some(&[high, low]) => u64::from(u16::from_be_bytes([high, low])),
+            _ => 0,
+        };
+        let stated = file.get(28..32).and_then(|count| count.first_chunk::<4>());
+        let stated = stated.map_or(0, |&count| u64::from(u32::from_be_bytes(count)));
+        Pages { size, there: (file.len() as u64).checked_div(size).unwrap_or(0), stated }
+    }
+
+    fn missing(self) -> u64 {
+        self.stated.saturating_sub(self.there)
+    }
+}
+
+/// Makes SQLite read a file that ends early, and says how many pages it lacks. SQLite refuses one with fewer pages
+/// than its header states, and one whose tables begin beyond its end: empty pages take the place of what is
+/// missing, and only who reads one of them fails.
+fn fill_up(copy: &mut Vec<u8>) -> u64 {
+    /// A header that states more than this many times what is there is not believed.
+    const BELIEVED: u64 = 4;
+    let pages = Pages::of(copy);
+    if pages.missing() > 0 && pages.stated <= pages.there.saturating_mul(BELIEVED) {
+        copy.resize(usize::try_from(pages.stated * pages.size).unwrap_or(copy.len()), 0);
+    }
+    pages.missing()
+}
+
+fn open_copy(input: &Input) -> rusqlite::Result<(Connection, u64)> {
+    let (bytes, _) = input.inflated();
+    let mut copy = bytes.to_vec();
+    let missing = fill_up(&mut copy);
+    // A database in memory cannot have a write-ahead log; the file's own pages are read as they are.
+    if let Some(versions) = copy.get_mut(18..20)
+        && *versions == [2, 2]
+    {
+        versions.fill(1);
+    }
+    let mut connection = Connection::open_in_memory()?;
+    connection.deserialize_read_exact(MAIN_DB, copy.as_slice(), copy.len(), true)?;
+    prepare(&connection)?;
+    Ok((connection, missing))
+}
+
+/// Files come from anywhere: nothing that a schema says may run, and pages are checked before use.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_FIELD)?;
+    connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;")
+}
+
+fn tables_of(connection: &Connection) -> rusqlite::Result<FxHashMap<String, Vec<String>>> {
+    let mut statement = connection
+        .prepare("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")?;
+    let mut names = Vec::new();
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        if let ValueRef::Text(name) = row.get_ref(0)? {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    names.into_iter().map(|name| Ok((name.clone(), columns_of(connection, &name)?))).collect()
+}
+
+fn columns_of(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;
+    let mut rows = statement.query(())?;
+    let mut columns = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let ValueRef::Text(name) = row.get_ref(1)? {
+            columns.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(columns)
+}
+
+/// A name as SQL takes it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// SQLite's own words for what went wrong.
+pub(super) fn said(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(code, None) => code.to_string(),
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,185 @@
+//! A column of one row group, read page by page and in each page some rows at a time: a page of packed bytes and the
+//! rows at hand are all that is ever held.
+
+use std::borrow::Cow;
+
+use super::bits::Hybrid;
+use super::footer::{Chunk, Description, Physical};
+use super::page::{Header, Sort, codec};
+use super::values::{Values, at_place};
+use crate::codec::Codec;
+use crate::table::{TableError, Value};
+
+const WHAT: &str = "a page";
+
+/// A column and the rows of it that are at hand.
+#[derive(Debug)]
+pub(super) struct Column<'f> {
+    of: &'f Description,
+    codec: Option<Codec>,
+    /// The pages that were not read yet.
+    rest: &'f [u8],
+    /// Rows that those pages and the current one still have, by what the file says.
+    left: u64,
+    dictionary: Vec<u64>,
+    /// The bytes that texts of the dictionary lie in.
+    dictionary_page: Cow<'f, [u8]>,
+    page: Option<Page<'f>>,
+    /// The rows at hand: values, and whether they are there at all.
+    values: Vec<u64>,
+    present: Vec<bool>,
+    /// Values without gaps, before they are spread over rows.
+    dense: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Page<'f> {
+    content: Cow<'f, [u8]>,
+    /// Which rows have a value, and the bytes that say so where they are not in the content.
+    levels: Option<(Hybrid, Option<&'f [u8]>)>,
+    values: Values,
+    left: usize,
+}
+
+impl<'f> Column<'f> {
+    /// The column in one row group of `file`.
+    pub fn open(file: &'f [u8], of: &'f Description, chunk: &Chunk) -> Result<Self, TableError> {
+        let end = chunk.start.checked_add(chunk.bytes).and_then(|end| usize::try_from(end).ok());
+        let rest = end.and_then(|end| file.get(chunk.start as usize..end));
+        Ok(Column {
+            of,
+            codec: codec(chunk.codec)?,
+            rest: rest.ok_or(TableError::Short("a column"))?,
+            left: chunk.values,
+            dictionary: Vec::new(),
+            dictionary_page: Cow::Borrowed(&[]),
+            page: None,
+            values: Vec::new(),
+            present: Vec::new(),
+            dense: Vec::new(),
+        })
+    }
+
+    /// How many rows the current page still has; the next one is opened where it has none. None at the end.
+    pub fn ready(&mut self) -> Result<usize, TableError> {
+        loop {
+            match &self.page {
+                Some(page) if page.left > 0 => return Ok(page.left),
+                _ if self.left == 0 => return Ok(0),
+                _ => self.next_page()?,
+            }
+        }
+    }
+
+    fn next_page(&mut self) -> Result<(), TableError> {
+        if self.rest.is_empty() {
+            return Err(TableError::Short("a column"));
+        }
+        let (header, len) = Header::read(self.rest)?;
+        let behind = self.rest.get(len..).unwrap_or_default();
+        let (packed, rest) = behind.split_at_checked(header.packed).ok_or(TableError::Short(WHAT))?;
+        self.rest = rest;
+        self.page = None;
+        match header.sort {
+            Sort::Dictionary => self.read_dictionary(&header, packed),
+            Sort::Data | Sort::DataV2 => {
+                let page = self.open_page(&header, packed)?;
+                self.left =
+                    self.left.checked_sub(page.left as u64).ok_or(TableError::Wrong("a page's rows"))?;
+                self.page = Some(page);
+                Ok(())
+            }
+            Sort::Other => Ok(()),
+        }
+    }
+
+    fn read_dictionary(&mut self, header: &Header, packed: &'f [u8]) -> Result<(), TableError> {
+        /// The encodings that a dictionary itself may have: both mean one value after the other.
+        const PLAIN: [i64; 2] = [0, 2];
+        if !PLAIN.contains(&header.encoding) {
+            return Err(TableError::Unknown("encoding", header.encoding));
+        }
+        let content = header.content(packed, self.codec)?;
+        // A value takes a bit at least; values without any bytes would be free.
+        if header.values > content.len() as u64 * 8 {
+            return Err(TableError::Short("a dictionary"));
+        }
+        self.dictionary.clear();
+        let mut values = Values::Plain { at: 0, bit: 0 };
+        let (physical, unsigned) = (self.of.physical, self.of.unsigned);
+        values.read(&content, physical, unsigned, &[], header.values as usize, &mut self.dictionary)?;
+        self.dictionary_page = content;
+        Ok(())
+    }
+
+    fn open_page(&self, header: &Header, packed: &'f [u8]) -> Result<Page<'f>, TableError> {
+        /// The encoding of levels: runs and groups.
+        const RLE: i64 = 3;
+        let content = header.content(packed, self.codec)?;
+        let rows = header.values as usize;
+        let mut at = 0;
+        let mut levels = None;
+        if self.of.optional && header.sort == Sort::DataV2 {
+            let bytes = header.levels_in_front(packed)?;
+            levels = Some((Hybrid::new(0, bytes.len(), 1)?, Some(bytes)));
+        } else if self.of.optional && rows > 0 {
+            if header.levels != RLE {
+                return Err(TableError::Unknown("encoding of levels", header.levels));
+            }
+            let len = content.first_chunk::<4>().ok_or(TableError::Short(WHAT))?;
+            at = (u32::from_le_bytes(*len) as usize).saturating_add(4);
+            levels = Some((Hybrid::new(4, at, 1)?, None));
+        }
+        let values = Values::new(header.encoding, self.of.physical, &content, at, rows)?;
+        Ok(Page { content, levels, values, left: rows })
+    }
+
+    /// Takes the next `rows` rows of the current page in hand.
+    pub fn take(&mut self, rows: usize) -> Result<(), TableError> {
+        let Some(page) = &mut self.page else { return Err(TableError::Short(WHAT)) };
+        page.left = page.left.checked_sub(rows).ok_or(TableError::Short(WHAT))?;
+        self.present.clear();
+        let mut there = rows;
+        if let Some((levels, bytes)) = &mut page.levels {
+            let bytes = bytes.unwrap_or(&page.content);
+            levels.read(bytes, rows, |level| self.present.push(level == 1))?;
+            there = self.present.iter().filter(|present| **present).count();
+        }
+        let whole = there == rows;
+        let out = if whole { &mut self.values } else { &mut self.dense };
+        out.clear();
+        let (physical, unsigned) = (self.of.physical, self.of.unsigned);
+        page.values.read(&page.content, physical, unsigned, &self.dictionary, there, out)?;
+        if whole {
+            self.present.clear();
+        } else {
+            let mut dense = self.dense.iter().copied();
+            let spread = |&present: &bool| if present { dense.next().unwrap_or(0) } else { 0 };
+            self.values.clear();
+            self.values.extend(self.present.iter().map(spread));
+        }
+        Ok(())
+    }
+
+    /// A field of the rows at hand.
+    pub fn value(&self, row: usize) -> Value<'_> {
+        if self.present.get(row) == Some(&false) {
+            return Value::Nothing;
+        }
+        let Some(&bits) = self.values.get(row) else { return Value::Nothing };
+        match self.of.physical {
+            Physical::Boolean | Physical::Int32 | Physical::Int64 => Value::Int(bits as i64),
+            Physical::Float | Physical::Double => Value::Real(f64::from_bits(bits)),
+            Physical::Bytes | Physical::Fixed(_) => Value::Text(at_place(self.bytes(), bits)),
+        }
+    }
+
+    /// The bytes that texts at hand lie in.
+    fn bytes(&self) -> &[u8] {
+        match &self.page {
+            Some(Page { values: Values::Positions(_), .. }) => &self.dictionary_page,
+            Some(page) => &page.content,
+            None => &[],
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Parquet: a table in a file, column by column. Of the format, what exporters write is read: flat columns, pages of
+//! both versions, the usual encodings and compressions.
+//!
+//! ```text
+//! thrift   the encoding of all metadata
+//! footer   which columns there are, and where
+//! page     a page's header, its content inflated
+//! bits     runs, packed groups, differences
+//! values   values by their encoding
+//! column   a column's rows, some at a time
+//! ```
+//!
+//! Written by hand, because files come from anywhere: nothing here panics, and no length in a file makes it take more
+//! memory than the file's own bytes can bear out.
+
+mod bits;
+mod column;
+mod footer;
+mod page;
+mod thrift;
+mod values;
+
+use crate::input::Bytes;
+use crate::table::{TableError, Value};
+use column::Column;
+use footer::{Footer, Group};
+
+/// Rows that are decoded at a time: few enough to stay in the processor's cache.
+const ROWS: usize = 1_024;
+/// Rows that a byte of the file can stand for. Runs can claim billions in a few bytes; real tables, whose rows differ
+/// in their times at least, need more than a byte a row.
+const ROWS_A_BYTE: u64 = 64;
+
+/// A table in a file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    file: Bytes,
+    footer: Footer,
+}
+
+impl Table {
+    /// Reads which columns there are, and no more.
+    pub fn open(file: Bytes) -> Result<Self, TableError> {
+        let footer = Footer::read(&file)?;
+        Ok(Table { file, footer })
+    }
+
+    /// The names of the columns that can be read.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.footer.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// Calls `each` for every row, with the fields in the order of `columns`; a column that is not there gives nothing.
+    /// Only these columns are looked at.
+    pub fn rows(&self, columns: &[&str], mut each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
+        let mut allowed = (self.file.len() as u64).saturating_mul(ROWS_A_BYTE);
+        self.footer.groups.iter().try_for_each(|group| self.group(group, columns, &mut allowed, &mut each))
+    }
+
+    fn group(
+        &self,
+        group: &Group,
+        columns: &[&str],
+        allowed: &mut u64,
+        each: &mut impl FnMut(&[Value<'_>]),
+    ) -> Result<(), TableError> {
+        let open = |name: &&str| {
+            let Some(of) = self.footer.columns.iter().find(|column| column.name == **name) else {
+                return Ok(None);
+            };
+            let chunk = group.chunks.get(of.chunk).ok_or(TableError::Short("the footer"))?;
+            Column::open(&self.file, of, chunk).map(Some)
+        };
+        let mut columns: Vec<Option<Column>> = columns.iter().map(open).collect::<Result<_, _>>()?;
+        let mut left = if columns.iter().any(Option::is_some) { group.rows } else { 0 };
+        *allowed = allowed.checked_sub(left).ok_or(TableError::Wrong("the number of rows"))?;
+        while left > 0 {
+            let mut rows = left.min(ROWS as u64) as usize;
+            for column in columns.iter_mut().flatten() {
+                rows = rows.min(column.ready()?);
+            }
+            if rows == 0 {
+                return Err(TableError::Short("a column"));
+            }
+            columns.iter_mut().flatten().try_for_each(|column| column.take(rows))?;
+            let mut fields = Vec::with_capacity(columns.len());
+            for row in 0..rows {
+                fields.clear();
+                fields.extend(columns.iter().map(|column| match column {
+                    Some(column) => column.value(row),
+                    None => Value::Nothing,
+                }));
+                each(&fields);
+            }
+            left -= rows as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Thrift's compact protocol, as far as Parquet's metadata needs it: fields are visited by number, and whatever is not
+//! wanted is skipped. Nothing is allocated here, and a length is never believed beyond the bytes that are there.
+
+use crate::table::TableError;
+
+/// Kinds of fields. A truth is told by its kind alone.
+pub(super) const TRUE: u8 = 1;
+pub(super) const FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+pub(super) const I32: u8 = 5;
+pub(super) const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+pub(super) const BINARY: u8 = 8;
+pub(super) const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+pub(super) const STRUCT: u8 = 12;
+
+/// Deeper than this no metadata is nested.
+const DEEPEST: u32 = 32;
+const WHAT: &str = "metadata";
+
+/// Where reading stands.
+#[derive(Clone, Debug)]
+pub(super) struct Thrift<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Thrift<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Thrift { bytes, at: 0 }
+    }
+
+    /// How many bytes were read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    fn byte(&mut self) -> Result<u8, TableError> {
+        let byte = *self.bytes.get(self.at).ok_or(TableError::Short(WHAT))?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn varint(&mut self) -> Result<u64, TableError> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(TableError::Wrong(WHAT))
+    }
+
+    /// A whole number of any width.
+    pub fn int(&mut self) -> Result<i64, TableError> {
+        self.varint().map(zigzag)
+    }
+
+    /// Text or bytes.
+    pub fn binary(&mut self) -> Result<&'a [u8], TableError> {
+        let len = usize::try_from(self.varint()?).map_err(|_| TableError::Short(WHAT))?;
+        let end = self.at.checked_add(len).ok_or(TableError::Short(WHAT))?;
+        let binary = self.bytes.get(self.at..end).ok_or(TableError::Short(WHAT))?;
+        self.at = end;
+        Ok(binary)
+    }
+
+    /// Calls `each` with the number and kind of every field of a structure; it has to read or skip the field.
+    pub fn structure(
+        &mut self,
+        mut each: impl FnMut(&mut Self, i64, u8) -> Result<(), TableError>,
+    ) -> Result<(), TableError> {
+        let mut number = 0;
+        loop {
+            let head = self.byte()?;
+            if head == 0 {
+                return Ok(());
+            }
+            number = match head >> 4 {
+                0 => self.int()?,
+                more => i64::wrapping_add(number, i64::from(more)),
+            };
+            each(self, number, head & 15)?;
+        }
+    }
+
+    /// Calls `each` for every element of a list whose elements are of `kind`; other lists are skipped.
+    pub fn list(
+        &mut self,
+        kind: u8,
+        mut each: impl FnMut(&mut Self) -> Result<(), TableError>,
+    ) -> Result<(), TableError> {
+        let (count, found) = self.list_head()?;
+        for _ in 0..count {
+            if found == kind { each(self)? } else { self.skip_element(found, 0)? }
+        }
+        Ok(())
+    }
+
+    fn list_head(&mut self) -> Result<(u64, u8), TableError> {
+        let head = self.byte()?;
+        let count = match head >> 4 {
+            15 => self.varint()?,
+            few => u64::from(few),
+        };
+        // Every element takes a byte at least.
+        if count > (self.bytes.len() - self.at) as u64 {
+            return Err(TableError::Short(WHAT));
+        }
+        Ok((count, head & 15))
+    }
+
+    /// Passes over a field of `kind`.
+    pub fn skip(&mut self, kind: u8) -> Result<(), TableError> {
+        self.skip_field(kind, 0)
+    }
+
+    fn skip_field(&mut self, kind: u8, depth: u32) -> Result<(), TableError> {
+        if depth > DEEPEST {
+            return Err(TableError::Wrong(WHAT));
+        }
+        match kind {
+            TRUE | FALSE => {}
+            BYTE => drop(self.byte()?),
+            I16 | I32 | I64 => drop(self.varint()?),
+            DOUBLE => {
+                for _ in 0..8 {
+                    self.byte()?;
+                }
+            }
+            BINARY => drop(self.binary()?),
+            LIST | SET => {
+                let (count, element) = self.list_head()?;
+                for _ in 0..count {
+                    self.skip_element(element, depth + 1)?;
+                }
+            }
+            MAP => self.skip_map(depth)?,
+            STRUCT => self.structure(|this, _, kind| this.skip_field(kind, depth + 1))?,
+            _ => return Err(TableError::Wrong(WHAT)),
+        }
+        Ok(())
+    }
+
+    /// In a list a truth takes a byte, in a structure it does not.
+    fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), TableError> {
+        if matches!(kind, TRUE | FALSE) { self.byte().map(drop) } else { self.skip_field(kind, depth) }
+    }
+
+    fn skip_map(&mut self, depth: u32) -> Result<(), TableError> {
+        let count = self.varint()?;
+        if count == 0 {
+            return Ok(());
+        }
+        let kinds = self.byte()?;
+        if count > (self.bytes.len() - self.at) as u64 {
+            return Err(TableError::Short(WHAT));
+        }
+        for _ in 0..count {
+            self.skip_element(kinds >> 4, depth + 1)?;
+            self.skip_element(kinds & 15, depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Small negative numbers as small positive ones.
+pub(super) fn zigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_visited_and_the_unwanted_ones_skipped() {
+        // 1: -3 as i32, 2: true, 4: list of two i32, 5: struct with a binary, 20: "hi"
+        let bytes = [0x15, 5, 0x11, 0x29, 0x25, 2, 4, 0x1c, 0x18, 1, b'x', 0, 0x08, 40, 2, b'h', b'i', 0];
+        let mut thrift = Thrift::new(&bytes);
+        let mut seen = Vec::new();
+        let mut text = None;
+        let visit = thrift.structure(|thrift, number, kind| {
+            seen.push((number, kind));
+            match (number, kind) {
+                (1, I32) => assert_eq!(thrift.int()?, -3),
+                (20, BINARY) => text = Some(thrift.binary()?),
+                _ => thrift.skip(kind)?,
+            }
+            Ok(())
+        });
+        visit.unwrap();
+        assert_eq!(seen, [(1, I32), (2, TRUE), (4, LIST), (5, STRUCT), (20, BINARY)]);
+        assert_eq!(text, Some(&b"hi"[..]));
+        assert_eq!(thrift.position(), bytes.len());
+    }
+
+    #[test]
+    fn lengths_beyond_the_end_and_endless_nesting_are_refused() {
+        let skip = |bytes: &[u8], kind| Thrift::new(bytes).skip(kind);
+        assert_eq!(skip(&[0xff, 0xff, 0xff, 0xff, 0x0f, 1], BINARY), Err(TableError::Short(WHAT)));
+        assert_eq!(skip(&[0xf5, 0xff, 0xff, 0xff, 0xff, 0x0f], LIST), Err(TableError::Short(WHAT)));
+        assert_eq!(skip(&[0xff; 11], I64), Err(TableError::Wrong(WHAT)));
+        assert_eq!(skip(&[0x1c; 4_096], STRUCT), Err(TableError::Wrong(WHAT)));
+        assert_eq!(skip(&[0xff, 0xff, 0x03, 0x11], MAP), Err(TableError::Short(WHAT)));
+    }
+}

@@ -1,0 +1,207 @@
+//! Values of a page by their encoding. Every value becomes 64 bits: a whole number, the bits of a number, or where
+//! its bytes lie (begin in the upper half, length in the lower).
+
+use super::bits::{Delta, Hybrid};
+use super::footer::Physical;
+use crate::table::TableError;
+
+const WHAT: &str = "a page";
+
+/// Where bytes lie in their page.
+pub(super) fn place(start: usize, len: usize) -> u64 {
+    // Pages are far smaller than 4 GB; one that is not was refused before.
+    (start as u64) << 32 | (len as u64 & 0xffff_ffff)
+}
+
+/// The bytes at a place.
+pub(super) fn at_place(page: &[u8], place: u64) -> &[u8] {
+    let start = (place >> 32) as usize;
+    let len = (place & 0xffff_ffff) as usize;
+    page.get(start..start + len).unwrap_or_default()
+}
+
+/// The values of a page that were not read yet.
+#[derive(Clone, Debug)]
+pub(super) enum Values {
+    /// One after the other, from here on; truths bit by bit.
+    Plain { at: usize, bit: usize },
+    /// Positions in the dictionary.
+    Positions(Hybrid),
+    /// Truths in runs.
+    Truths(Hybrid),
+    /// Whole numbers as differences.
+    Delta(Delta),
+    /// The lengths of all texts as differences, then all texts.
+    Texts { lengths: Delta, at: usize },
+    /// The first bytes of all values, then the second ones, and so on.
+    Split { at: usize, stride: usize, next: usize },
+}
+
+impl Values {
+    /// Values from `at` on, `count` of them at most.
+    pub fn new(
+        encoding: i64,
+        physical: Physical,
+        page: &[u8],
+        at: usize,
+        count: usize,
+    ) -> Result<Self, TableError> {
+        let whole = matches!(physical, Physical::Int32 | Physical::Int64);
+        Ok(match encoding {
+            0 => Values::Plain { at, bit: 0 },
+            // A page without values may lack even the width.
+            2 | 8 => {
+                let width = page.get(at).copied().unwrap_or(0);
+                Values::Positions(Hybrid::new((at + 1).min(page.len()), page.len(), u32::from(width))?)
+            }
+            3 if physical == Physical::Boolean => {
+                let len = page.get(at..).and_then(|rest| rest.first_chunk::<4>());
+                let len = u32::from_le_bytes(*len.ok_or(TableError::Short(WHAT))?) as usize;
+                Values::Truths(Hybrid::new(at + 4, (at + 4).saturating_add(len), 1)?)
+            }
+            5 if whole => Values::Delta(Delta::new(page, at)?),
+            6 if physical == Physical::Bytes => texts(page, at)?,
+            9 => {
+                let width = width_of(physical).ok_or(TableError::Unknown("encoding", encoding))?;
+                let stride = page.len().saturating_sub(at) / width.max(1);
+                Values::Split { at, stride: stride.min(count), next: 0 }
+            }
+            other => return Err(TableError::Unknown("encoding", other)),
+        })
+    }
+
+    /// The next `count` values, appended to `out`. `number` makes a value of the bytes of a number.
+    pub fn read(
+        &mut self,
+        page: &[u8],
+        physical: Physical,
+        unsigned: bool,
+        dictionary: &[u64],
+        count: usize,
+        out: &mut Vec<u64>,
+    ) -> Result<(), TableError> {
+        match self {
+            Values::Plain { at, bit } => match physical {
+                Physical::Boolean => {
+                    for _ in 0..count {
+                        let byte = page.get(*at + *bit / 8).ok_or(TableError::Short(WHAT))?;
+                        out.push(u64::from(byte >> (*bit % 8) & 1));
+                        *bit += 1;
+                    }
+                    Ok(())
+                }
+                Physical::Bytes => (0..count).try_for_each(|_| {
+                    let len = page.get(*at..).and_then(|rest| rest.first_chunk::<4>());
+                    let len = u32::from_le_bytes(*len.ok_or(TableError::Short(WHAT))?) as usize;
+                    *at += 4;
+                    out.push(text(page, at, len)?);
+                    Ok(())
+                }),
+                Physical::Fixed(len) => (0..count).try_for_each(|_| {
+                    out.push(text(page, at, len)?);
+                    Ok(())
+                }),
+                Physical::Int32 | Physical::Float => {
+                    let numbers = numbers::<4>(page, at, count)?;
+                    out.extend(numbers.map(|bytes| narrow(bytes, physical, unsigned)));
+                    Ok(())
+                }
+                Physical::Int64 | Physical::Double => {
+                    out.extend(numbers::<8>(page, at, count)?.map(u64::from_le_bytes));
+                    Ok(())
+                }
+            },
+            Values::Positions(hybrid) => {
+                let mut beyond = false;
+                hybrid.read(page, count, |position| match dictionary.get(position as usize) {
+                    Some(&value) => out.push(value),
+                    None => beyond = true,
+                })?;
+                if beyond { Err(TableError::Wrong("a position in a dictionary")) } else { Ok(()) }
+            }
+            Values::Truths(hybrid) => hybrid.read(page, count, |value| out.push(value)),
+            Values::Delta(delta) => (0..count).try_for_each(|_| {
+                let value = delta.next(page)?;
+                out.push(match physical {
+                    Physical::Int32 => narrow((value as i32).to_le_bytes(), physical, unsigned),
+                    _ => value as u64,
+                });
+                Ok(())
+            }),
+            Values::Texts { lengths, at } => (0..count).try_for_each(|_| {
+                let len = usize::try_from(lengths.next(page)?).map_err(|_| TableError::Wrong(WHAT))?;
+                out.push(text(page, at, len)?);
+                Ok(())
+            }),
+            Values::Split { at, stride, next } => {
+                let width = width_of(physical).unwrap_or(0);
+                if *next + count > *stride {
+                    return Err(TableError::Short(WHAT));
+                }
+                for index in *next..*next + count {
+                    let mut bytes = [0; 8];
+                    for (byte, to) in bytes.iter_mut().take(width).enumerate() {
+                        *to = *page.get(*at + byte * *stride + index).ok_or(TableError::Short(WHAT))?;
+                    }
+                    let [a, b, c, d, ..] = bytes;
+                    out.push(match width {
+                        4 => narrow([a, b, c, d], physical, unsigned),
+                        _ => u64::from_le_bytes(bytes),
+                    });
+                }
+                *next += count;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The width of numbers.
+fn width_of(physical: Physical) -> Option<usize> {
+    match physical {
+        Physical::Int32 | Physical::Float => Some(4),
+        Physical::Int64 | Physical::Double => Some(8),
+        Physical::Boolean | Physical::Bytes | Physical::Fixed(_) => None,
+    }
+}
+
+/// Texts begin behind all their lengths: those are passed over once to find where.
+fn texts(page: &[u8], at: usize) -> Result<Values, TableError> {
+    let lengths = Delta::new(page, at)?;
+    let mut ahead = lengths.clone();
+    if ahead.left() > page.len() as u64 * 8 {
+        return Err(TableError::Wrong(WHAT));
+    }
+    while ahead.left() > 0 {
+        ahead.next(page)?;
+    }
+    Ok(Values::Texts { lengths, at: ahead.end() })
+}
+
+fn text(page: &[u8], at: &mut usize, len: usize) -> Result<u64, TableError> {
+    let start = *at;
+    let end = start.checked_add(len).filter(|&end| end <= page.len()).ok_or(TableError::Short(WHAT))?;
+    *at = end;
+    Ok(place(start, len))
+}
+
+/// `count` numbers of `N` bytes.
+fn numbers<'p, const N: usize>(
+    page: &'p [u8],
+    at: &mut usize,
+    count: usize,
+) -> Result<impl Iterator<Item = [u8; N]> + 'p, TableError> {
+    let end = count.checked_mul(N).and_then(|len| at.checked_add(len)).ok_or(TableError::Short(WHAT))?;
+    let bytes = page.get(*at..end).ok_or(TableError::Short(WHAT))?;
+    *at = end;
+    Ok(bytes.as_chunks::<N>().0.iter().copied())
+}
+
+/// A number of 32 bits in 64.
+fn narrow(bytes: [u8; 4], physical: Physical, unsigned: bool) -> u64 {
+    match physical {
+        Physical::Float => f64::from(f32::from_le_bytes(bytes)).to_bits(),
+        _ if unsigned => u64::from(u32::from_le_bytes(bytes)),
+        _ => i64::from(i32::from_le_bytes(bytes)) as u64,
+    }
+}
