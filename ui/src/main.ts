@@ -9,4 +9,7 @@ app.start();
 // The page's own chunk comes along while the sessions are asked for.
 void load(app.route.page).catch(() => undefined);
 const target = document.getElementById("app");
-if (target) mount(App, { target });
+if (target) {
+  target.replaceChildren();
+  mount(App, { target });
+}

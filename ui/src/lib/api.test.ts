@@ -63,3 +63,11 @@ it("stops when the page changes", async () => {
   expect(fetch).toHaveBeenCalledTimes(1);
   expect(get(progress).size).toBe(0);
 });
+
+it("takes over what was asked for before, once", async () => {
+  vi.stubGlobal("window", { __stepscopeEarly: new Map([["api/sessions", Promise.resolve(answer(200, { current: 7 }))]]) });
+  const fetch = server(answer(200, { current: 8 }));
+  expect((await api.sessions()).current).toBe(7);
+  expect(fetch).not.toHaveBeenCalled();
+  expect((await api.sessions()).current).toBe(8);
+});

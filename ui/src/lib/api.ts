@@ -95,9 +95,24 @@ function sessionOf(path: string): number | null {
   return match ? Number(match[1]) : null;
 }
 
+declare global {
+  interface Window {
+    /** Answers that `public/early.js` asked for, by address. */
+    __stepscopeEarly?: Map<string, Promise<Response>>;
+  }
+}
+
+/** An answer that was asked for before this script had come; each is taken once, since the next may be another. */
+function early(url: string): Promise<Response> | undefined {
+  const answers = globalThis.window?.__stepscopeEarly;
+  const answer = answers?.get(url);
+  answers?.delete(url);
+  return answer;
+}
+
 async function reach(url: string, signal?: AbortSignal): Promise<Response> {
   try {
-    return await fetch(url, { headers: headers(), signal: signal ?? null });
+    return await (early(url) ?? fetch(url, { headers: headers(), signal: signal ?? null }));
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(

@@ -6,6 +6,13 @@ export interface Sorting {
   descending: boolean;
 }
 
+/** How an address asks for rows: a column's key, `:asc` behind it for the least first. */
+export function sortingOf(wish: string | undefined): Sorting | undefined {
+  if (!wish) return undefined;
+  const [key = "", way] = wish.split(":");
+  return { key, descending: way !== "asc" };
+}
+
 /** Row numbers whose text contains `text`, case aside; `/…/` is a regular expression. All rows when it is empty. */
 export function matching(columns: readonly Column[], rows: number, text: string): Uint32Array {
   const all = Uint32Array.from({ length: rows }, (_, row) => row);

@@ -1,39 +1,7 @@
-/** The pages: their titles, what each answers, and how to load it. Each is a chunk of its own. */
+/** The pages: their groups, and how to load each. All but the first are chunks of their own. */
 import type { Component } from "svelte";
 import type { Page } from "../lib/route";
-
-export const TITLES: Record<Page, string> = {
-  overview: "Overview",
-  timeline: "Timeline",
-  steps: "Steps",
-  ops: "Ops",
-  kernels: "Kernels",
-  input: "Input",
-  memory: "Memory",
-  scopes: "Scopes",
-  devices: "Devices",
-  functions: "Functions",
-  inference: "Inference",
-  health: "Health",
-  compare: "Compare",
-};
-
-/** What a page answers, in a few words. */
-export const ABOUT: Record<Page, string> = {
-  overview: "Why is the step slow?",
-  timeline: "What ran when?",
-  steps: "How long did each step take?",
-  ops: "Which ops does the time go to?",
-  kernels: "What ran on the GPUs, and how well?",
-  input: "Where do batches come from, and what holds them up?",
-  memory: "What fills the memory?",
-  scopes: "Which layers and modules cost the time?",
-  devices: "How busy were the devices?",
-  functions: "Was anything traced or compiled again?",
-  inference: "How long do requests take?",
-  health: "Can this recording be trusted?",
-  compare: "What changed between two recordings?",
-};
+import Overview from "../pages/Overview.svelte";
 
 /** Pages in groups, as the navigation shows them. */
 export const GROUPS: { title: string; pages: Page[] }[] = [
@@ -45,7 +13,8 @@ export const GROUPS: { title: string; pages: Page[] }[] = [
 
 type Loaded = { default: unknown };
 const LOADERS: Record<Page, () => Promise<Loaded>> = {
-  overview: () => import("../pages/Overview.svelte"),
+  // Where everybody begins: it comes along with the frame.
+  overview: () => Promise.resolve({ default: Overview }),
   timeline: () => import("../pages/Timeline.svelte"),
   steps: () => import("../pages/Steps.svelte"),
   ops: () => import("../pages/Ops.svelte"),

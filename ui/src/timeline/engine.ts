@@ -108,7 +108,10 @@ export class Engine {
     this.contexts = { back: pen(surfaces.back), front: pen(surfaces.front), axis: pen(surfaces.axis) };
     this.writer = new LabelWriter(this.contexts.front);
     this.minimap = surfaces.minimap ? new Minimap(surfaces.minimap, categories) : null;
-    this.renderer = pickRenderer(surfaces.spans, wanted, () => listener.problem(new Error("The graphics card took its canvas back; reload the page.")));
+    this.renderer = pickRenderer(surfaces.spans, wanted, () => {
+      this.hook.renderer = this.renderer.kind;
+      this.invalidate();
+    });
     this.store = new TileStore({
       maxBytes: CACHE_BYTES, maxRequests: 4, trackIds: timeline.tracks.map((t) => t.id), hueOf,
       fetch: (level, tile, tracks, signal) => source.tile(level, tile, tracks, signal),

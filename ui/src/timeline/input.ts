@@ -1,7 +1,9 @@
 /**
- * Keyboard and mouse on the plot, after Perfetto's habits. Says what was meant (`Commands`), never how it is done.
+ * Keyboard, mouse and fingers on the plot, after Perfetto's habits. Says what was meant (`Commands`), never how it is done.
  * Held keys move smoothly: `advance` is called every frame while one is down.
  */
+
+import { pinch, type Point } from "./pinch";
 
 export interface Commands {
   zoomBy(factor: number, x: number | null): void;
@@ -27,6 +29,9 @@ export interface Commands {
 }
 
 const CLICK_PX = 4;
+/** What a turn of the wheel zooms by, for a pixel and at most: trackpads tell of a pinch in many small turns. */
+const WHEEL_ZOOM = 0.012;
+const MOST_WHEEL_ZOOM = 0.36;
 /** Windows a second that a held key pans, and by which it zooms. */
 const PAN_SPEED = 1.1;
 const ZOOM_SPEED = 4.5;
@@ -35,6 +40,10 @@ const MOVES = new Set(["w", "s", "a", "d", "arrowleft", "arrowright"]);
 export class Input {
   private readonly held = new Set<string>();
   private pointer: { id: number; x: number; y: number; lastX: number; lastY: number; mode: "press" | "pan" | "area"; pan: boolean } | null = null;
+  /** Fingers on the plot, the first two of which count. */
+  private readonly fingers = new Map<number, Point>();
+  /** How far a trackpad's own gesture has come, where the browser tells of it (Safari). */
+  private scale = 1;
   /** Where the pointer is, for zooming with keys; null when it is elsewhere. */
   private x: number | null = null;
   private readonly stops: (() => void)[] = [];
@@ -51,7 +60,12 @@ export class Input {
     this.on(plot, "pointerdown", (e) => this.down(e));
     this.on(plot, "pointermove", (e) => this.move(e));
     this.on(plot, "pointerup", (e) => this.up(e));
-    this.on(plot, "pointercancel", () => this.lose());
+    this.on(plot, "pointercancel", (e) => {
+      this.fingers.delete(e.pointerId);
+      this.lose();
+    });
+    this.onGesture("gesturestart", () => (this.scale = 1));
+    this.onGesture("gesturechange", (e) => this.gesture(e));
     this.on(plot, "pointerleave", () => {
       this.x = null;
       commands.leave();
@@ -97,7 +111,8 @@ export class Input {
     const line = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 18 : 1;
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
-      this.commands.zoomBy(Math.exp(Math.max(-80, Math.min(80, event.deltaY * line)) * 0.0045), this.at(event).x);
+      const by = event.deltaY * line * WHEEL_ZOOM;
+      this.commands.zoomBy(Math.exp(Math.max(-MOST_WHEEL_ZOOM, Math.min(MOST_WHEEL_ZOOM, by))), this.at(event).x);
       return;
     }
     const across = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
@@ -107,7 +122,31 @@ export class Input {
     }
   }
 
+  /** Safari tells of a trackpad's pinch in events of its own; on a touch screen they only repeat what the fingers say. */
+  private gesture(event: MouseEvent & { scale: number }): void {
+    if (this.fingers.size > 0) return;
+    this.commands.zoomBy(this.scale / event.scale, this.at(event).x);
+    this.scale = event.scale;
+  }
+
+  private onGesture(type: string, listener: (event: MouseEvent & { scale: number }) => void): void {
+    const handler = (event: Event): void => {
+      event.preventDefault();
+      listener(event as MouseEvent & { scale: number });
+    };
+    this.plot.addEventListener(type, handler);
+    this.stops.push(() => this.plot.removeEventListener(type, handler));
+  }
+
   private down(event: PointerEvent): void {
+    if (event.pointerType === "touch") {
+      this.fingers.set(event.pointerId, this.at(event));
+      if (this.fingers.size > 1) {
+        this.plot.setPointerCapture(event.pointerId);
+        this.lose();
+        return;
+      }
+    }
     if (event.button > 1 || this.pointer) return;
     if (event.button === 1) event.preventDefault();
     this.plot.focus({ preventScroll: true });
@@ -120,6 +159,11 @@ export class Input {
   private move(event: PointerEvent): void {
     const { x, y } = this.at(event);
     this.x = x;
+    if (this.fingers.has(event.pointerId)) {
+      const several = this.fingers.size > 1;
+      this.finger(event.pointerId, { x, y });
+      if (several) return;
+    }
     const pointer = this.pointer;
     if (!pointer || pointer.id !== event.pointerId) {
       this.commands.hoverMove(x, y);
@@ -134,7 +178,30 @@ export class Input {
     pointer.lastY = y;
   }
 
+  /** One of several fingers moved: two of them zoom and pan at once. */
+  private finger(id: number, to: Point): void {
+    const before = [...this.fingers.values()];
+    this.fingers.set(id, to);
+    const after = [...this.fingers.values()];
+    const [a0, b0, a1, b1] = [before[0], before[1], after[0], after[1]];
+    if (!a0 || !b0 || !a1 || !b1) return;
+    const { factor, x, panX, panY } = pinch([a0, b0], [a1, b1]);
+    this.commands.panPx(panX);
+    if (factor !== 1) this.commands.zoomBy(factor, x);
+    this.commands.scrollBy(panY);
+  }
+
+  /** The finger that stays goes on panning; it must not end in a click. */
+  private lift(id: number): void {
+    if (!this.fingers.delete(id)) return;
+    const [rest] = [...this.fingers];
+    if (this.fingers.size !== 1 || !rest) return;
+    const [{ x, y }, left] = [rest[1], rest[0]];
+    this.pointer = { id: left, x, y, lastX: x, lastY: y, mode: "pan", pan: true };
+  }
+
   private up(event: PointerEvent): void {
+    this.lift(event.pointerId);
     const pointer = this.pointer;
     if (!pointer || pointer.id !== event.pointerId) return;
     this.pointer = null;

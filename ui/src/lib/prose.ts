@@ -1,0 +1,57 @@
+/**
+ * The server's sentences, made for this page: `…` is code, and a command that shows a view becomes a link to its page.
+ * `stepscope kernels PATH` means the reader of a terminal; who reads it here has that page one click away.
+ */
+import { PAGES, type Page, type Query } from "./route";
+import { TITLES } from "./titles";
+
+export type Part =
+  | { kind: "text" | "code"; text: string }
+  | { kind: "link"; text: string; page: Page; query: Query };
+
+/** Splits a text; a backtick without its partner is a character like any other. */
+export function parse(text: string): Part[] {
+  const pieces = text.split("`");
+  const parts: Part[] = [];
+  pieces.forEach((piece, index) => {
+    const code = index % 2 === 1 && index < pieces.length - 1;
+    const before = parts.at(-1);
+    if (code) {
+      const link = command(piece);
+      // Pages are opened, commands are run.
+      if (link && before?.kind === "text") before.text = before.text.replace(/\brun $/, "open ").replace(/\bRun $/, "Open ");
+      parts.push(link ?? { kind: "code", text: piece });
+    } else if (piece !== "") parts.push({ kind: "text", text: index % 2 === 1 ? `\`${piece}` : piece });
+  });
+  return parts;
+}
+
+/** The page that a command means; none where it does something that no page does. */
+function command(code: string): Part | null {
+  const [tool, name, ...rest] = code.trim().split(/\s+/);
+  const page = PAGES.find((page) => page === name);
+  if (tool !== "stepscope" || page === undefined) return null;
+  const query: Query = {};
+  let words = TITLES[page];
+  for (let at = 0; at < rest.length; at += 1) {
+    const option = rest[at];
+    if (option !== "--filter" && option !== "--sort" && option !== "--by") continue;
+    const value = unquoted(option === "--filter" ? rest.slice(at + 1).join(" ") : (rest[at + 1] ?? ""));
+    query[option.slice(2)] = value;
+    if (option === "--filter") {
+      words += ` with “${value}”`;
+      break;
+    }
+    if (option === "--sort") words += `, ${order(value)} first`;
+  }
+  return { kind: "link", text: words, page, query };
+}
+
+function order(wish: string): string {
+  const [most, least] = wish.includes("_ms") ? ["longest", "shortest"] : ["most", "least"];
+  return wish.endsWith(":asc") ? least : most;
+}
+
+function unquoted(value: string): string {
+  return /^(['"]).*\1$/.test(value) ? value.slice(1, -1) : value;
+}
