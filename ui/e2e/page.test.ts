@@ -234,3 +234,18 @@ describe("what is broken", () => {
     await server.stop();
   });
 });
+
+describe("the words of the terminal", () => {
+  test("are links to pages", async () => {
+    const server = await serve("serve", `${fixtures}/tf-input-bound`);
+    const { page, wrongs, close } = await open(browser, server.address);
+    const advice = page.getByRole("region", { name: /Input-bound/ }).getByRole("list").last();
+    await advice.waitFor();
+    expect(await page.locator("main").innerText()).not.toMatch(/stepscope (compare|input|kernels|ops|memory|steps|devices|health)/);
+    await advice.getByRole("link", { name: "Compare" }).click();
+    await page.getByText("There is nothing to compare with yet").waitFor();
+    expect(wrongs).toEqual([]);
+    await close();
+    await server.stop();
+  });
+});
