@@ -13,7 +13,7 @@ use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
 use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial};
 use stepscope_analyze::summary::{HostSummary, Summary};
-use stepscope_analyze::vocabulary::{is_output_op, is_python_frame};
+use stepscope_analyze::vocabulary::{Role, is_output_op, is_python_frame};
 use stepscope_analyze::writing::Writing;
 use stepscope_analyze::{Category, Context};
 
@@ -54,6 +54,8 @@ struct LaunchCalls {
     matrix_units: bool,
     /// Is a GPU or TPU listed?
     accelerator: bool,
+    /// Did anything compute on a device?
+    computed: bool,
 }
 
 impl HostPartial {
@@ -116,7 +118,15 @@ fn launch_calls(context: &Context) -> LaunchCalls {
             .devices()
             .iter()
             .any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
-    LaunchCalls { calls, time, matrix_units: has_matrix_units(context.trace), accelerator }
+    let matrix_units = has_matrix_units(context.trace);
+    LaunchCalls { calls, time, matrix_units, accelerator, computed: computed_on_device(context) }
+}
+
+/// Not by the kernels' table: what runs on a TPU is no kernel.
+fn computed_on_device(context: &Context) -> bool {
+    let computes = |role: Role| matches!(role, Role::Kernel | Role::Collective);
+    (0..context.trace.kinds().len())
+        .any(|index| computes(context.vocabulary().role(KindId::from_index(index))))
 }
 
 /// By the device's name; of one that is not listed, NVIDIA's since compute capability 7.0.
@@ -189,6 +199,7 @@ impl Gathered {
             launches.time += host.launches.time;
             launches.matrix_units |= host.launches.matrix_units;
             launches.accelerator |= host.launches.accelerator;
+            launches.computed |= host.launches.computed;
             frames += host.frames;
             events += host.events;
         }
@@ -196,7 +207,7 @@ impl Gathered {
         let (ops, input) = (ops.finish(), input.finish());
         let kernels = kernels.finish();
         let mut recording = recording(&issues, frames as f64 / events.max(1) as f64);
-        recording.device_missing |= launches.accelerator && kernels.rows.is_empty();
+        recording.device_missing |= launches.accelerator && !launches.computed;
         let counters = counters.finish();
         let timeline = summaries.iter().any(|(_, timeline)| *timeline);
         let summary = summed_up(summaries, &counters);

@@ -29,6 +29,10 @@ struct Loop {
 
 impl Loop {
     fn new(length: i64) -> Self {
+        Loop::on(DeviceKind::Gpu, length)
+    }
+
+    fn on(kind: DeviceKind, length: i64) -> Self {
         let mut builder = TraceBuilder::new();
         let name = builder.strings.intern("/host:CPU");
         let host = builder.process(name, ProcessKind::Host, 1);
@@ -40,7 +44,7 @@ impl Loop {
             process: Some(device),
             compute_capability: Some((8, 0)),
             multiprocessors: Some(108),
-            ..Device::new(DeviceKind::Gpu, 0)
+            ..Device::new(kind, 0)
         });
         builder.process_mut(device).device = Some(listed);
         let mut made = Loop { builder, thread, device, streams: Vec::new(), launched: 0 };
@@ -328,4 +332,17 @@ fn a_capture_of_the_runtimes_start_is_called_that() {
     assert!(ids.contains(&FindingId::StartupProfiled), "{ids:?}");
     assert!(!ids.contains(&FindingId::KernelLaunchBound), "{ids:?}");
     assert!(!ids.contains(&FindingId::HostPython), "no Python was recorded: {ids:?}");
+}
+
+#[test]
+fn what_computes_on_a_device_is_its_side_of_the_recording() {
+    for kind in [DeviceKind::Gpu, DeviceKind::Tpu] {
+        let mut made = Loop::on(kind, 1_000);
+        for step in 0..STEPS {
+            made.kernel("fusion", step * 1_000 + 50, 900);
+        }
+        assert_eq!(find(&[made.finish()], FindingId::NoDeviceTrace), None, "{kind:?}");
+        let idle = Loop::on(kind, 1_000).finish();
+        assert!(find(&[idle], FindingId::NoDeviceTrace).is_some(), "{kind:?}");
+    }
 }
