@@ -187,12 +187,28 @@ fn tpu_role(name: &str) -> Option<Role> {
     if op.starts_with("infeed") {
         Some(Role::Copy(CopyDirection::In))
     } else if op.starts_with("outfeed") {
+/// XLA's number of the host's memory, as layouts spell it.
+const HOST_MEMORY: &str = "S(5)";
+
+/// Where an asynchronous copy of XLA goes: both halves spell the shapes of its target and its source,
+/// `%copy-start = (f32[8]{0}, f32[8]{0:S(5)}, u32[]) copy-start(…)`.
+fn hlo_copy_direction(instruction: &str) -> CopyDirection {
+    let pair = ["copy-done((", " = ("].iter().find_map(|start| Some(instruction.split_once(start)?.1));
+    let mut on_host = pair.unwrap_or_default().split(']').skip(1).map(|layout| {
+        let layout = layout.strip_prefix('{').and_then(|layout| layout.split_once('}'));
+        layout.is_some_and(|(layout, _)| layout.contains(HOST_MEMORY))
+    });
+    match (on_host.next(), on_host.next()) {
+        (Some(false), Some(true)) => CopyDirection::In,
+        (Some(true), Some(false)) => CopyDirection::Out,
+        _ => CopyDirection::Device,
+    }
+}
+
         Some(Role::Copy(CopyDirection::Out))
-    } else if op.starts_with("copy-start")
-        || op.starts_with("copy-done")
-        || op.starts_with("send")
-        || op.starts_with("recv")
-    {
+    } else if op.starts_with("copy-start") || op.starts_with("copy-done") {
+        Some(Role::Copy(hlo_copy_direction(name)))
+    } else if op.starts_with("send") || op.starts_with("recv") {
         Some(Role::Copy(CopyDirection::Device))
     } else if op == "dependency-wait" {
         Some(Role::DeviceWait)
@@ -315,3 +331,26 @@ mod tests {
         assert_eq!(host_role("custom", ""), None);
     }
 }
+
+    #[test]
+    fn copies_of_xla_go_where_their_layouts_say() {
+        let (device, host) = ("f32[5,8]{1,0:T(8,128)}", "f32[5,8]{1,0:T(8,128)S(5)}");
+        let pairs = [
+            (device, host, CopyDirection::In),
+            (host, device, CopyDirection::Out),
+            (device, "f32[5,8]{1,0:T(8,128)S(1)}", CopyDirection::Device),
+            ("f32[]", "f32[]{:S(5)}", CopyDirection::In),
+        ];
+        for (to, from, direction) in pairs {
+            let start = format!("%copy-start.1 = ({to}, {from}, u32[]{{:S(2)}}) copy-start({from} %param)");
+            let done = format!("%copy-done.1 = {to} copy-done(({to}, {from}, u32[]{{:S(2)}}) %copy-start.1)");
+            for name in [start, done] {
+                assert_eq!(tpu_role(&name), Some(Role::Copy(direction)), "{name}");
+            }
+        }
+        assert_eq!(
+            tpu_role("copy-done.1"),
+            Some(Role::Copy(CopyDirection::Device)),
+            "a bare name tells nothing"
+        );
+    }
