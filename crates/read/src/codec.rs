@@ -32,7 +32,7 @@ pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u
         Codec::Snappy => return snappy(packed, limit),
         Codec::Lz4 => return lz4(packed, limit),
         Codec::Gzip => read_up_to(MultiGzDecoder::new(packed), limit),
-        Codec::Zstd => read_up_to(Zstd::new(packed), limit),
+        Codec::Zstd => read_up_to(Zstd::new(packed, limit as u64), limit),
     };
     let inflated = inflated.map_err(|_| TableError::Wrong(WHAT))?;
     if inflated.len() > limit { Err(TableError::Wrong(WHAT)) } else { Ok(inflated) }
@@ -106,12 +106,15 @@ fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
 /// A stream of the inflated bytes of Zstandard frames, one after the other.
 pub(crate) struct Zstd<'a> {
     rest: &'a [u8],
+    /// How many more bytes may come out.
+    allowed: u64,
     frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
 }
 
 impl<'a> Zstd<'a> {
-    pub(crate) fn new(packed: &'a [u8]) -> Self {
-        Zstd { rest: packed, frame: None }
+    /// At most `allowed` bytes come out; more is an error.
+    pub(crate) fn new(packed: &'a [u8], allowed: u64) -> Self {
+        Zstd { rest: packed, allowed, frame: None }
     }
 
     /// How many packed bytes were not looked at yet.
@@ -151,6 +154,8 @@ impl Read for Zstd<'_> {
             let Some(frame) = &mut self.frame else { return Ok(0) };
             let count = frame.read(out)?;
             if count > 0 || out.is_empty() {
+                let left = self.allowed.checked_sub(count as u64);
+                self.allowed = left.ok_or_else(|| io::Error::other("inflates to more than is believed"))?;
                 return Ok(count);
             }
             self.rest = frame.get_ref();

@@ -77,7 +77,7 @@ pub(crate) enum Inflating<'a> {
     /// Of gzip, of one member or several.
     Gzip(Box<MultiGzDecoder<&'a [u8]>>),
     /// Of Zstandard, of one frame or several.
-    Zstd(io::Take<Zstd<'a>>),
+    Zstd(Zstd<'a>),
 }
 
 impl Inflating<'_> {
@@ -85,7 +85,7 @@ impl Inflating<'_> {
     pub(crate) fn left(&self) -> usize {
         match self {
             Inflating::Gzip(decoder) => decoder.get_ref().len(),
-            Inflating::Zstd(decoder) => decoder.get_ref().left(),
+            Inflating::Zstd(decoder) => decoder.left(),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Input {
         let most = (self.raw.len() as u64).saturating_mul(INFLATION);
         self.is_compressed().then(|| match self.is_gzip() {
             true => Inflating::Gzip(Box::new(MultiGzDecoder::new(&self.raw))),
-            false => Inflating::Zstd(Zstd::new(&self.raw).take(most)),
+            false => Inflating::Zstd(Zstd::new(&self.raw, most)),
         })
     }
 

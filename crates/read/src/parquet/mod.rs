@@ -17,6 +17,8 @@ mod bits;
 mod column;
 mod footer;
 mod page;
+#[cfg(test)]
+mod tests;
 mod thrift;
 mod values;
 
