@@ -1,7 +1,5 @@
 //! Zstandard around a file: any format may come so, and Nsight Compute's `.ncu-repz` always does.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
