@@ -159,7 +159,7 @@ pub struct DeviceBreakdown {
     pub steps: Vec<StepShares>,
     /// Does the device run behind the host, so that its windows are its own?
     pub asynchronous: bool,
-    /// The share of the capture in which the device was busy.
+    /// The share of the counted steps' time in which the device was busy.
     pub busy_fraction: f64,
     /// In how many steps it did anything.
     pub steps_seen: usize,
@@ -329,9 +329,15 @@ fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
 
 fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBreakdown {
     let nothing = Timeline::default();
-    let steps: Vec<StepShares> =
+    let shares: Vec<StepShares> =
         steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground, &[])).collect();
-    finished(None, steps, false, host, Mask(State::HostCompute as u16))
+    DeviceBreakdown {
+        process: None,
+        asynchronous: false,
+        busy_fraction: busy_share(host, Mask(State::HostCompute as u16), steps, &shares),
+        steps_seen: seen(&shares),
+        steps: shares,
+    }
 }
 
 pub(crate) const DEVICE_BUSY: Mask = Mask(
@@ -354,26 +360,30 @@ fn device_breakdown(
     let asynchronous = own.is_some();
     let windows = own.unwrap_or_else(|| steps.iter().map(|step| step.span).collect());
     let starving = starving_waits(host, &device);
-    let steps: Vec<StepShares> =
+    let shares: Vec<StepShares> =
         windows.par_iter().map(|&window| shares_of(host, &device, window, ground, &starving)).collect();
-    finished(Some(process), steps, asynchronous, &device, DEVICE_BUSY)
+    DeviceBreakdown {
+        process: Some(process),
+        asynchronous,
+        busy_fraction: busy_share(&device, DEVICE_BUSY, steps, &shares),
+        steps_seen: seen(&shares),
+        steps: shares,
+    }
 }
 
-fn finished(
-    process: Option<ProcessId>,
-    steps: Vec<StepShares>,
-    asynchronous: bool,
-    line: &Timeline,
-    busy: Mask,
-) -> DeviceBreakdown {
-    let window = steps.iter().map(|step| step.window).reduce(Span::hull).unwrap_or_default();
-    DeviceBreakdown {
-        process,
-        asynchronous,
-        busy_fraction: line.time_in(busy, window).fraction_of(window.dur()),
-        steps_seen: steps.iter().filter(|step| !step.busy.is_zero()).count(),
-        steps,
-    }
+/// In how many windows the device did anything.
+fn seen(shares: &[StepShares]) -> usize {
+    shares.iter().filter(|step| !step.busy.is_zero()).count()
+}
+
+/// The share of the steps' own time, without the pauses between them and the steps that do not count; of all windows
+/// where none counts.
+fn busy_share(line: &Timeline, busy: Mask, steps: &[Step], shares: &[StepShares]) -> f64 {
+    let any = steps.iter().any(|step| step.set_apart.is_none());
+    let counted = steps.iter().zip(shares).filter(|(step, _)| step.set_apart.is_none() || !any);
+    let windows: Vec<Span> = counted.map(|(_, step)| step.window).collect();
+    let all: Dur = windows.iter().map(|window| window.dur()).sum();
+    windows.iter().map(|&window| line.time_in(busy, window)).sum::<Dur>().fraction_of(all)
 }
 
 /// The waits for input at whose end the device has nothing left to do, in time order.

@@ -9,6 +9,7 @@ use stepscope_trace::{
 
 use crate::counters::has_timeline;
 use crate::info::events_by_process;
+use crate::vocabulary::starts_kernels;
 
 /// How bad it is. Ordered: the worst is the greatest.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -226,26 +227,14 @@ fn events_where(trace: &Trace, wanted: impl Fn(&Track) -> bool) -> u64 {
     trace.tracks().iter().filter(|track| wanted(track)).map(|track| track.len() as u64).sum()
 }
 
-/// Calls that start work on a device. Where they were recorded, the work should have been too.
-const LAUNCH_CALLS: [&str; 6] = [
-    "cudaLaunchKernel",
-    "cudaLaunchKernelExC",
-    "cuLaunchKernel",
-    "cuLaunchKernelEx",
-    "hipLaunchKernel",
-    "hipModuleLaunchKernel",
-];
-
 fn devices(trace: &Trace, found: &mut Found<'_>) {
     let on_devices = events_where(trace, |track| trace.process(track.process).kind == ProcessKind::Device);
     let streams = events_where(trace, |track| track.kind == TrackKind::Stream);
     let accelerators: Vec<_> =
         trace.devices().iter().filter(|device| device.kind != DeviceKind::Cpu).collect();
     if on_devices + streams == 0 {
-        let launch = LAUNCH_CALLS.iter().find(|call| {
-            let name = trace.strings().find(call);
-            name.is_some_and(|name| trace.kinds().iter().any(|kind| kind.name == name))
-        });
+        // Where calls that start work were recorded, the work should have been too.
+        let launch = trace.kinds().iter().map(|kind| trace.str(kind.name)).find(|name| starts_kernels(name));
         if let Some(call) = launch {
             found.add(Trouble::NoDeviceEvents, call, None);
         } else if let Some(device) = accelerators.first() {

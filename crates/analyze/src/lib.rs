@@ -7,6 +7,7 @@
 //!
 //! This crate knows nothing of formats, advice or layout.
 
+pub mod absence;
 pub mod bounding;
 pub mod breakdown;
 pub mod catalogue;

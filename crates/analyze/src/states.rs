@@ -17,6 +17,7 @@ use stepscope_trace::{
     DeviceKind, Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind,
 };
 
+use crate::absence::{starts_any_kernel, uses_device_memory};
 use crate::pieces::pieces;
 use crate::steps::median;
 use crate::timeline::Mask;
@@ -193,9 +194,7 @@ fn uses_unseen_device(trace: &Trace) -> bool {
     let listed =
         trace.devices().iter().any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu))
             || trace.processes().iter().any(|process| process.kind == ProcessKind::Device);
-    let allocator = trace.strings().find("GPU_0_bfc").is_some();
-    let launches = ["cudaLaunchKernel", "hipLaunchKernel", "hipModuleLaunchKernel", "cuLaunchKernel"];
-    (listed && allocator) || launches.iter().any(|name| trace.strings().find(name).is_some())
+    (listed && uses_device_memory(trace)) || starts_any_kernel(trace)
 }
 
 /// What has to be known about the whole trace before its tracks are walked.

@@ -1,6 +1,7 @@
 //! What rules look at: the results of the analyses, in the shape that rules need, with nothing of formats and
 //! traces in it. One for a whole session.
 
+use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
 use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
@@ -20,8 +21,10 @@ pub struct Recording {
     pub dropped: Option<u64>,
     /// Devices, or calls to devices, were seen, but nothing that ran on one.
     pub device_missing: bool,
-    /// The recorder's own errors.
-    pub errors: Vec<String>,
+    /// Why, as far as the recording tells.
+    pub absence: Option<Absence>,
+    /// The recorder's own errors, and its warnings about the device.
+    pub complaints: Vec<String>,
     /// The share of events that are frames of a Python tracer.
     pub python_frames: f64,
 }

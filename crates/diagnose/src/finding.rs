@@ -2,6 +2,7 @@
 //! behind it. The sentences are made in `stepscope-render`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
@@ -300,10 +301,12 @@ pub enum Cause {
         /// How many, where it is known.
         count: u64,
     },
-    /// The device's side is missing; what the recorder said.
+    /// The device's side is missing.
     DeviceMissing {
-        /// The recorder's own errors.
-        errors: Vec<String>,
+        /// Why, as far as the recording tells.
+        absence: Absence,
+        /// The recorder's own errors, and its warnings about the device.
+        complaints: Vec<String>,
     },
     /// Nothing repeats.
     NothingRepeats,

@@ -1,6 +1,7 @@
 //! From analyses to facts: runs, for one host, what the rules look at; merges hosts; puts the results into the
 //! shape that rules need. The only file here that knows the analyses' own types.
 
+use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
 use stepscope_analyze::catalogue::peaks_of;
 use stepscope_analyze::collectives::CollectivesPartial;
@@ -41,6 +42,8 @@ pub struct HostPartial {
     /// Does it say what ran when?
     timeline: bool,
     launches: LaunchCalls,
+    /// Why no kernel of a device was recorded; `None` where some were.
+    absence: Option<Absence>,
     frames: u64,
     events: u64,
 }
@@ -87,6 +90,7 @@ impl HostPartial {
             collectives: device.collectives,
             timeline: has_timeline(trace),
             launches: launch_calls(context),
+            absence: absence(context),
             frames: python_frames(context),
             events: trace.events(),
         }
@@ -127,6 +131,11 @@ fn computed_on_device(context: &Context) -> bool {
     let computes = |role: Role| matches!(role, Role::Kernel | Role::Collective);
     (0..context.trace.kinds().len())
         .any(|index| computes(context.vocabulary().role(KindId::from_index(index))))
+}
+
+fn absence(context: &Context) -> Option<Absence> {
+    let missing = has_timeline(context.trace) && !computed_on_device(context);
+    missing.then(|| Absence::of(context.trace, context.vocabulary()))
 }
 
 /// By the device's name; of one that is not listed, NVIDIA's since compute capability 7.0.
@@ -174,6 +183,7 @@ impl Gathered {
             detail,
             mut collectives,
             mut launches,
+            mut absence,
             mut frames,
             mut events,
             timeline,
@@ -200,6 +210,7 @@ impl Gathered {
             launches.matrix_units |= host.launches.matrix_units;
             launches.accelerator |= host.launches.accelerator;
             launches.computed |= host.launches.computed;
+            absence = absence.or(host.absence);
             frames += host.frames;
             events += host.events;
         }
@@ -208,6 +219,7 @@ impl Gathered {
         let kernels = kernels.finish();
         let mut recording = recording(&issues, frames as f64 / events.max(1) as f64);
         recording.device_missing |= launches.accelerator && !launches.computed;
+        recording.absence = absence;
         let counters = counters.finish();
         let timeline = summaries.iter().any(|(_, timeline)| *timeline);
         let summary = summed_up(summaries, &counters);
@@ -272,9 +284,21 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
         damage: damage.map(|issue| (issue.detail.clone(), issue.offset)),
         dropped: dropped.peek().is_some().then(|| dropped.filter_map(|issue| issue.count).sum()),
         device_missing: of(Trouble::NoDeviceEvents).next().is_some(),
-        errors: of(Trouble::CollectionError).map(|issue| issue.detail.clone()).collect(),
+        absence: None,
+        complaints: of(Trouble::CollectionError)
+            .chain(of(Trouble::CollectionWarning).filter(|issue| is_about_device(&issue.detail)))
+            .map(|issue| issue.detail.clone())
+            .collect(),
         python_frames,
     }
+}
+
+/// Does a warning of the recorder speak of the device, or of the library that records it?
+fn is_about_device(warning: &str) -> bool {
+    let lower = warning.to_ascii_lowercase();
+    ["cuda", "cupti", "gpu", "hip", "roctracer", "tpu"]
+        .iter()
+        .any(|word| lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|found| found == *word))
 }
 
 /// The type of kernels that no op is known to have launched.

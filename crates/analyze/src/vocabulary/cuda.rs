@@ -71,6 +71,11 @@ pub fn is_event_record(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("EventRecord"))
 }
 
+/// Is it a call that starts kernels, one or a whole graph of them?
+pub fn starts_kernels(name: &str) -> bool {
+    without_vendor(name).is_some_and(|call| call.contains("Launch") && !call.contains("HostFunc"))
+}
+
 /// Does the call wait until the copy that it asks for is done? By its name; one of the others may wait all the same.
 pub fn is_synchronous_copy(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("Memcpy") && !call.contains("Async"))
@@ -182,11 +187,6 @@ fn hlo_opcode(name: &str) -> Option<&str> {
     Some(result.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-fn tpu_role(name: &str) -> Option<Role> {
-    let op = hlo_opcode(name).unwrap_or(name);
-    if op.starts_with("infeed") {
-        Some(Role::Copy(CopyDirection::In))
-    } else if op.starts_with("outfeed") {
 /// XLA's number of the host's memory, as layouts spell it.
 const HOST_MEMORY: &str = "S(5)";
 
@@ -205,6 +205,11 @@ fn hlo_copy_direction(instruction: &str) -> CopyDirection {
     }
 }
 
+fn tpu_role(name: &str) -> Option<Role> {
+    let op = hlo_opcode(name).unwrap_or(name);
+    if op.starts_with("infeed") {
+        Some(Role::Copy(CopyDirection::In))
+    } else if op.starts_with("outfeed") {
         Some(Role::Copy(CopyDirection::Out))
     } else if op.starts_with("copy-start") || op.starts_with("copy-done") {
         Some(Role::Copy(hlo_copy_direction(name)))
@@ -296,6 +301,10 @@ mod tests {
 
     #[test]
     fn copies_that_wait_are_told_by_their_call() {
+        let starting =
+            ["cudaLaunchKernelExC", "cuLaunchKernel", "cudaGraphLaunch", "hipExtModuleLaunchKernel"];
+        assert!(starting.into_iter().all(starts_kernels));
+        assert!(!["cudaLaunchHostFunc", "cudaMemsetAsync", "Launch"].into_iter().any(starts_kernels));
         assert!(is_synchronous_copy("cudaMemcpy") && is_synchronous_copy("cuMemcpyHtoD_v2"));
         assert!(!is_synchronous_copy("cudaMemcpyAsync") && !is_synchronous_copy("hipMemcpyHtoDAsync"));
         assert!(!is_synchronous_copy("cudaLaunchKernel"));
@@ -330,7 +339,6 @@ mod tests {
         }
         assert_eq!(host_role("custom", ""), None);
     }
-}
 
     #[test]
     fn copies_of_xla_go_where_their_layouts_say() {
@@ -354,3 +362,4 @@ mod tests {
             "a bare name tells nothing"
         );
     }
+}

@@ -17,7 +17,7 @@ use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{
     CopyDirection, copy_direction, is_collective, is_device_call, is_elementwise, is_event_record,
-    is_stream_wait, is_synchronous_copy, starts_graph,
+    is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
 };
 pub use python::is_python_frame;
 pub use signature::{KeySet, Keys, Signatures};

@@ -2,14 +2,16 @@
 //!
 //! What the host's waiting means cannot be told without it.
 
+use stepscope_analyze::absence::Absence;
+
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId, Severity};
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
-    let errors = facts.recording.errors.clone();
     (facts.timeline && unseen).then(|| {
-        let cause = Cause::DeviceMissing { errors };
+        let absence = facts.recording.absence.clone().unwrap_or(Absence::Unseen);
+        let cause = Cause::DeviceMissing { absence, complaints: facts.recording.complaints.clone() };
         Finding::new(FindingId::NoDeviceTrace, Severity::Warning, cause, facts.framework())
     })
 }

@@ -10,6 +10,7 @@ mod compute;
 mod copies;
 mod counters;
 mod device;
+mod device_missing;
 mod host;
 mod input;
 mod many;
@@ -64,7 +65,9 @@ fn worded(finding: &Finding) -> Words {
     match &finding.cause {
         Cause::Damage { what, offset } => trust::damage(what, *offset),
         Cause::Dropped { count } => trust::dropped(*count, finding.framework),
-        Cause::DeviceMissing { errors } => trust::device_missing(errors, finding.framework),
+        Cause::DeviceMissing { absence, complaints } => {
+            device_missing::words(absence, complaints, finding.framework)
+        }
         Cause::NothingRepeats => trust::nothing_repeats(finding.framework),
         Cause::Startup { steps, steady, share } => trust::startup(*steps, *steady, *share, finding.framework),
         Cause::FewSteps { count, how } => trust::few_steps(*count, how, finding.framework),

@@ -1,6 +1,7 @@
 //! Advice fits: it speaks the framework's language, names the user's own thing, and leaves out what is there.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::{RankWaiting, Waiting};
 use stepscope_analyze::counters::KernelCounters;
@@ -12,7 +13,7 @@ use stepscope_diagnose::finding::{
 };
 use stepscope_diagnose::{Finding, FindingId, Severity};
 
-use super::words;
+use super::{Words, words};
 
 const FRAMEWORKS: [Framework; 5] =
     [Framework::TensorFlow, Framework::Keras, Framework::Jax, Framework::PyTorch, Framework::Unknown];
@@ -148,7 +149,13 @@ fn causes() -> Vec<(FindingId, Cause)> {
         (FindingId::KernelStalls, troubled()),
         (FindingId::TruncatedTrace, Cause::Damage { what: "a tag".into(), offset: Some(1_234) }),
         (FindingId::TruncatedTrace, Cause::Dropped { count: 9_000 }),
-        (FindingId::NoDeviceTrace, Cause::DeviceMissing { errors: vec!["Failed to load libcupti".into()] }),
+        (
+            FindingId::NoDeviceTrace,
+            Cause::DeviceMissing {
+                absence: Absence::Unseen,
+                complaints: vec!["Failed to load libcupti".into()],
+            },
+        ),
         (FindingId::NoSteps, Cause::NothingRepeats),
         (FindingId::StartupProfiled, Cause::Startup { steps: 2, steady: 0, share: 0.9 }),
         (FindingId::TooFewSteps, Cause::FewSteps { count: 1, how: How::Marker("train".into()) }),
@@ -329,11 +336,32 @@ fn the_reason_for_building_again_decides_the_cure() {
 
 #[test]
 fn a_missing_cupti_gets_the_recorder_s_own_words_and_the_cure() {
-    let cause = Cause::DeviceMissing { errors: vec!["Failed to load libcupti".into()] };
-    let said =
-        words(&Finding::new(FindingId::NoDeviceTrace, Severity::Warning, cause, Framework::TensorFlow));
-    assert!(said.evidence[0].contains("Failed to load libcupti"), "{:?}", said.evidence);
+    let said = device_missing(Absence::Unseen, &["Failed to load libcupti"], Framework::TensorFlow);
+    assert!(said.evidence[1].contains("Failed to load libcupti"), "{:?}", said.evidence);
     assert!(said.advice[0].contains("LD_LIBRARY_PATH"), "{:?}", said.advice);
+}
+
+fn device_missing(absence: Absence, complaints: &[&str], framework: Framework) -> Words {
+    let complaints = complaints.iter().map(|&text| text.to_owned()).collect();
+    let cause = Cause::DeviceMissing { absence, complaints };
+    words(&Finding::new(FindingId::NoDeviceTrace, Severity::Warning, cause, framework))
+}
+
+#[test]
+fn a_missing_device_has_its_reason_and_its_cure() {
+    let never = device_missing(Absence::NeverCalled, &["No CUDA events collected."], Framework::Unknown);
+    assert!(never.summary.contains("did not call the device"), "{}", never.summary);
+    assert!(never.evidence[1].contains("No CUDA events collected."), "{:?}", never.evidence);
+    assert!(never.advice.iter().any(|line| line.contains("--trace-fork-before-exec")), "{:?}", never.advice);
+    let asked = Absence::NotAsked { asked: vec!["OSRuntime".into(), "NvtxEvents".into()] };
+    let asked = device_missing(asked, &[], Framework::Unknown);
+    assert!(asked.evidence[0].contains("OSRuntime, NvtxEvents"), "{:?}", asked.evidence);
+    assert!(asked.advice[0].contains("nsys profile --trace=cuda"), "{:?}", asked.advice);
+    let nothing = device_missing(Absence::NothingStarted { calls: 23 }, &[], Framework::Unknown);
+    assert!(nothing.evidence[0].contains("23 calls"), "{:?}", nothing.evidence);
+    assert!(!nothing.summary.contains("at work"), "{}", nothing.summary);
+    let torch = device_missing(Absence::Unknown, &[], Framework::PyTorch).advice.join(" ");
+    assert!(torch.contains("ProfilerActivity.CUDA"), "{torch}");
 }
 
 #[test]

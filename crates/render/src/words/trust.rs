@@ -1,13 +1,11 @@
 //! Words for findings that say how far a recording can be trusted: what is missing, and the exact way to capture
 //! it.
 
-use stepscope_analyze::health::{Issue, Trouble};
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
 
 use super::{Words, lines, quoted, share, terms};
 use crate::format::{decimal, duration_ms, plural, thousands};
-use crate::health;
 
 pub(super) fn damage(what: &str, offset: Option<u64>) -> Words {
     let at = offset.map_or(String::new(), |offset| format!(" at byte {}", thousands(offset)));
@@ -31,57 +29,6 @@ pub(super) fn dropped(count: u64, framework: Framework) -> Words {
         evidence: lines([how_many]),
         advice: vec![format!("Record fewer steps: {}.", capture(framework)), less_detail(framework)],
     }
-}
-
-pub(super) fn device_missing(errors: &[String], framework: Framework) -> Words {
-    let known: Vec<_> = errors.iter().map(|error| health::words(&complaint(error))).collect();
-    let mut advice: Vec<String> = Vec::new();
-    for fix in known.iter().filter_map(|worded| worded.fix.as_ref()).map(|fix| sentence(fix)) {
-        if !advice.contains(&fix) {
-            advice.push(fix);
-        }
-    }
-    if advice.is_empty() {
-        advice.push(
-            "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD) \
-             and allow it to profile, then record again."
-                .to_owned(),
-        );
-    }
-    if framework == Framework::PyTorch {
-        advice.push(
-            "Ask for the device: `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
-                .to_owned(),
-        );
-    }
-    let mut evidence: Vec<String> = known.into_iter().map(|worded| sentence(&worded.message)).collect();
-    evidence.push("The host talks to a device, but no kernel of it is in the recording.".to_owned());
-    Words {
-        summary: "No device trace: a device was at work, but its side was not recorded; why the host waits \
-                  cannot be told."
-            .to_owned(),
-        evidence,
-        advice,
-    }
-}
-
-fn complaint(error: &str) -> Issue {
-    Issue {
-        host: String::new(),
-        trouble: Trouble::CollectionError,
-        detail: error.to_owned(),
-        count: None,
-        offset: None,
-        span: None,
-    }
-}
-
-/// A clause as a sentence of its own.
-fn sentence(clause: &str) -> String {
-    let mut letters = clause.chars();
-    let start = letters.next().map_or(String::new(), |first| first.to_uppercase().collect());
-    let stop = if clause.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{start}{}{stop}", letters.as_str())
 }
 
 pub(super) fn nothing_repeats(framework: Framework) -> Words {

@@ -1,0 +1,128 @@
+//! Why no kernel of a device is in a recording: whether it was asked for, and whether anything was started on it.
+//!
+//! Looks at the names of calls and at the recorder's own options; only worth asking where kernels are missing.
+
+use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
+
+use crate::vocabulary::{Vocabulary, is_device_call, starts_kernels};
+
+/// What is known of a device whose kernels were not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// The recorder was told what to record, and the device was not among it.
+    NotAsked {
+        /// What it was told to record.
+        asked: Vec<String>,
+    },
+    /// Work was started on the device, or its memory was used, but its side is missing.
+    Unseen,
+    /// The device's library was called, but no call started a kernel.
+    NothingStarted {
+        /// How often it was called.
+        calls: u64,
+    },
+    /// The recorder watched the device's library, and nobody called it.
+    NeverCalled,
+    /// Neither calls nor work were recorded, and whether they were asked for is not said.
+    Unknown,
+}
+
+/// The option in which Nsight Systems lists what it was told to record, once each.
+const ASKED: &str = "CAPTURE_EVENT_TYPE";
+/// Its word for calls and work of the device.
+const DEVICE: &str = "Cuda";
+
+impl Absence {
+    /// Looks at one host.
+    pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
+        let asked = asked(trace);
+        let (calls, starts) = calls(trace, vocabulary);
+        if starts > 0 || uses_device_memory(trace) {
+            Absence::Unseen
+        } else if calls > 0 {
+            Absence::NothingStarted { calls }
+        } else if asked.iter().any(|what| what.eq_ignore_ascii_case(DEVICE)) {
+            Absence::NeverCalled
+        } else if asked.is_empty() {
+            Absence::Unknown
+        } else {
+            Absence::NotAsked { asked }
+        }
+    }
+}
+
+fn asked(trace: &Trace) -> Vec<String> {
+    let options = trace.environment().capture.iter().filter(|option| trace.str(option.key) == ASKED);
+    let named = options.filter_map(|option| match option.value {
+        Datum::Str(what) => Some(trace.str(what).to_owned()),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// How many calls of the device's library there are, and how many of them start kernels.
+fn calls(trace: &Trace, vocabulary: &Vocabulary) -> (u64, u64) {
+    let called = (0..trace.kinds().len())
+        .map(KindId::from_index)
+        .filter(|&kind| is_device_call(trace.kind_name(kind)) && vocabulary.signatures.events(kind) > 0);
+    called.fold((0, 0), |(calls, starts), kind| {
+        let events = vocabulary.signatures.events(kind);
+        (calls + events, if starts_kernels(trace.kind_name(kind)) { starts + events } else { starts })
+    })
+}
+
+/// A device is listed, and its allocator was at work.
+pub(crate) fn uses_device_memory(trace: &Trace) -> bool {
+    trace.strings().find("GPU_0_bfc").is_some()
+}
+
+/// Does a thread of the host start kernels?
+pub(crate) fn starts_any_kernel(trace: &Trace) -> bool {
+    let names: Vec<bool> = (0..trace.kinds().len())
+        .map(|index| starts_kernels(trace.kind_name(KindId::from_index(index))))
+        .collect();
+    let on_host = |process| trace.process(process).kind != ProcessKind::Device;
+    names.contains(&true)
+        && trace.tracks().iter().any(|track| {
+            track.kind == TrackKind::Thread
+                && on_host(track.process)
+                && track.kinds().iter().any(|kind| names[kind.index()])
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::{Dur, Kind, Time, TraceBuilder};
+
+    fn absence(options: &[&str], calls: &[&str]) -> Absence {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("python");
+        let host = builder.process(name, ProcessKind::Host, 1);
+        let track = builder.track(host, name, TrackKind::Thread, 1, TraceBuilder::ARENA);
+        for (place, call) in calls.iter().enumerate() {
+            let name = builder.strings.intern(call);
+            let kind = builder.kind(Kind::slice(name));
+            let start = Time::ZERO + Dur::from_us(10 * place as i64);
+            builder.event(track, start, Dur::from_us(5), kind, None);
+        }
+        for option in options {
+            let property = builder.text_property(ASKED, option);
+            builder.environment.capture.push(property);
+        }
+        let trace = builder.finish();
+        Absence::of(&trace, &Vocabulary::of(&trace))
+    }
+
+    #[test]
+    fn what_was_asked_and_what_was_called_tell_why() {
+        assert_eq!(absence(&[], &["python"]), Absence::Unknown);
+        assert_eq!(absence(&["Cuda", "OSRuntime"], &["python"]), Absence::NeverCalled);
+        let asked = vec!["OSRuntime".to_owned()];
+        assert_eq!(absence(&["OSRuntime"], &[]), Absence::NotAsked { asked });
+        let calls = ["cudaFree", "cudaMalloc", "cudaMemsetAsync"];
+        assert_eq!(absence(&["Cuda"], &calls), Absence::NothingStarted { calls: 3 });
+        assert_eq!(absence(&[], &["cudaMalloc", "cudaLaunchKernel"]), Absence::Unseen);
+        assert_eq!(absence(&[], &["hipGraphLaunch"]), Absence::Unseen);
+    }
+}
