@@ -182,6 +182,29 @@ export interface Allocator {
   timeline: [number, number][];
 }
 
+/** A quantity that a monitor sampled. */
+export interface Gauge {
+  mean: number;
+  max: number;
+}
+
+/** What it sampled of one GPU. */
+export interface Gauges {
+  host: string;
+  id: string;
+  samples: number;
+  seconds: number;
+  utilisation: Gauge | null;
+  memory_bytes: Gauge | null;
+  memory_total_bytes: number | null;
+  power_w: Gauge | null;
+  power_limit_w: number | null;
+  temperature_c: Gauge | null;
+  clock_mhz: Gauge | null;
+  throttled_fraction: number | null;
+  throttle_reasons: string[] | null;
+}
+
 export interface MemoryAt {
   t_ns: number;
   in_use: number | null;

@@ -1,5 +1,6 @@
 /** What lies behind the spans: step bands, grid lines, headings and the lines between tracks; and the axis above them. */
 import { axisText, moment, tickLabel, ticks, tickStep, type AxisText } from "./axis";
+import { drawGaps, type Gap } from "./gaps";
 import type { Scene } from "./scene";
 import type { Theme } from "./theme";
 import type { Span, Step, Timeline } from "./types";
@@ -12,6 +13,8 @@ export class Backdrop {
   private readonly steps = new Map<number, Step[]>();
   private hatch: CanvasPattern | null = null;
   private hatchOf = "";
+  /** Gaps of devices, by process. */
+  gaps: ReadonlyMap<number, readonly Gap[]> = new Map();
 
   constructor(timeline: Timeline) {
     for (const step of timeline.steps) {
@@ -105,6 +108,9 @@ export class Backdrop {
       if (item.kind !== "track") {
         context.fillStyle = theme.head;
         context.fillRect(0, top, width, y + item.height - top);
+        // A folded process shows its tracks there.
+        const gaps = item.kind === "process" && !item.folded ? this.gaps.get(item.id) : undefined;
+        if (gaps) drawGaps(context, scene, theme, gaps, y, y + item.height, this.hatching(context, theme));
       }
       context.fillStyle = theme.line;
       context.fillRect(0, Math.round(y + item.height) - 1, width, 1);

@@ -6,9 +6,11 @@ import { axisBase, Backdrop } from "./backdrop";
 import { type ColorMode, hueOf, palette } from "./colors";
 import { drawCounters } from "./counters";
 import { drawFlows } from "./flows";
+import { gapsByProcess } from "./gaps";
 import { type Hook, note } from "./hook";
 import { type Hover, hoverAt } from "./hover";
 import { LabelWriter } from "./labels";
+import { average, busyShares, counterShares, deviceSlots, MOST_LANES, quietCategories } from "./lanes";
 import { type Arrangement, arrange, emptyArrangement, type Layout } from "./layout";
 import { Minimap, type MinimapState } from "./minimap";
 import type { Source } from "./net";
@@ -18,6 +20,7 @@ import { markHits, Search } from "./search";
 import { type Area, areaCaption, drawArea, drawMark, drawOutline, markCaption } from "./selection";
 import { TileStore } from "./store";
 import { readTheme, type Theme } from "./theme";
+import type { Part } from "./tiles";
 import type { Category, EventDetails, Span, Timeline } from "./types";
 import { approach, clamp, levelFor, pan, tilesOf, timeAt, xAt, zoom } from "./view";
 
@@ -26,6 +29,8 @@ export const MINIMAP_HEIGHT = 44;
 const CACHE_BYTES = 192 * 1024 * 1024;
 /** Shortest time between two looks at what is missing while the view moves, in ms. */
 const ASK_EVERY = 60;
+/** In how many parts the minimap divides the trace for its lanes. */
+const LANE_COLUMNS = 1024;
 
 export interface Surfaces {
   root: HTMLElement;
@@ -43,6 +48,8 @@ export interface Listener {
   window(window: Span): void;
   hover(hover: Hover | null): void;
   base(text: string): void;
+  /** What the minimap shows beside the categories, in a word. */
+  lanes(caption: string): void;
   problem(error: unknown): void;
 }
 
@@ -88,13 +95,16 @@ export class Engine {
   private askTimer = 0;
   private lastBase = "";
   private closed = false;
+  /** The level that is kept whole; -1 until it was asked for. */
+  private keptLevel = -1;
+  private laned = false;
   private pointer: { x: number; y: number } | null = null;
 
   constructor(
     private readonly surfaces: Surfaces,
     readonly timeline: Timeline,
     readonly categories: readonly Category[],
-    source: Source,
+    private readonly source: Source,
     private readonly listener: Listener,
     wanted: Wanted,
   ) {
@@ -127,6 +137,7 @@ export class Engine {
     if (this.minimap) {
       source.overview().then((overview) => {
         this.minimap?.setOverview(overview);
+        this.laned = false;
         this.invalidate();
       }, listener.problem);
     }
@@ -296,8 +307,10 @@ export class Engine {
       if (!this.hook.ready && this.store.complete()) {
         this.hook.ready = true;
         this.keepOverview();
+        this.fetchGaps();
       }
     }
+    if (dirty === Dirty.All) this.fillLanes();
     if (this.minimap) this.minimap.draw(this.overview(), theme, scene.width, MINIMAP_HEIGHT, scene.ratio);
     this.drawFront();
   }
@@ -359,9 +372,53 @@ export class Engine {
   private keepOverview(): void {
     const level = levelFor((this.bounds.end - this.bounds.start) / (this.scene.width * this.scene.ratio));
     this.store.keepLevel(level);
+    this.keptLevel = level;
     const { first, last } = tilesOf(this.bounds, level, this.bounds);
     const slots = this.timeline.tracks.map((_, slot) => slot);
     for (let tile = first; tile <= last; tile += 1) this.store.fetchAlso(level, tile, slots);
+  }
+
+  /** Where devices idled; behind the first picture, since it is an analysis and no slice of the trace. */
+  private fetchGaps(): void {
+    if (!this.timeline.processes.some((process) => process.kind === "device")) return;
+    this.source.gaps().then((gaps) => {
+      this.backdrop.gaps = gapsByProcess(this.timeline, gaps, this.categories);
+      this.invalidate();
+    }, () => undefined); // The tracks show them too, and the page of devices tells what went wrong.
+  }
+
+  /** The minimap's lanes, as soon as the tiles that they need are here. */
+  private fillLanes(): void {
+    const { minimap, bounds } = this;
+    if (!minimap || this.laned || this.keptLevel < 0) return;
+    const { tracks } = this.timeline;
+    const devices = deviceSlots(this.timeline);
+    const counter = tracks.findIndex((track) => track.kind === "counter");
+    const busiest = tracks.reduce((best, track, slot) => (track.busy_ns > (tracks[best]?.busy_ns ?? 0) ? slot : best), 0);
+    const bare = minimap.bare ? (counter >= 0 ? counter : busiest) : null;
+    const wanted = [...devices.flat(), ...(bare === null ? [] : [bare])];
+    if (wanted.some((slot) => !this.keptParts(slot))) return;
+    const parts = (slots: readonly number[]) => slots.flatMap((slot) => this.keptParts(slot) ?? []);
+    const quiet = quietCategories(this.categories);
+    const lanes = devices.map((slots) => busyShares(parts(slots), bounds, LANE_COLUMNS, quiet));
+    const other = bare === null ? null
+      : bare === counter ? counterShares(parts([bare]), bounds, LANE_COLUMNS, tracks[bare]?.max ?? 1)
+      : busyShares(parts([bare]), bounds, LANE_COLUMNS);
+    minimap.setLanes(lanes.length > MOST_LANES ? [average(lanes)] : lanes, other);
+    this.laned = true;
+    this.listener.lanes(bare === null ? (lanes.length === 0 ? "" : lanes.length === 1 ? "device" : "devices") : (tracks[bare]?.name ?? ""));
+  }
+
+  /** A track's parts of the whole trace, or null while some are on their way. */
+  private keptParts(slot: number): Part[] | null {
+    const { first, last } = tilesOf(this.bounds, this.keptLevel, this.bounds);
+    const parts: Part[] = [];
+    for (let tile = first; tile <= last; tile += 1) {
+      const part = this.store.part(this.keptLevel, tile, slot);
+      if (!part) return null;
+      parts.push(part);
+    }
+    return parts;
   }
 
   private scaled(which: "back" | "front" | "axis"): CanvasRenderingContext2D {

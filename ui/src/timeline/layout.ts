@@ -5,6 +5,7 @@
  * process keeps a summary: the outermost row of its busiest tracks as thin lines. A folded track shows all its rows
  * squeezed, so that the shape of a call stack stays visible.
  */
+import { distinct } from "./names";
 import type { Timeline, Track } from "./types";
 
 export const ROW = 18;
@@ -16,6 +17,8 @@ const STRIP = 3;
 const STRIPS = 8;
 /** Deeper tracks start folded; more processes than this and the later ones do. */
 const DEEP = 40;
+/** So do deeper tracks that only repeat, by name, what stands above them: devices stay in sight of each other. */
+const DEEP_DERIVED = 3;
 const MANY_PROCESSES = 12;
 const OPEN_PROCESSES = 6;
 
@@ -157,7 +160,7 @@ class Placer {
     if (!track) return;
     const counter = track.kind === "counter";
     const rows = Math.max(1, track.rows);
-    const folded = !counter && rows > 1 && isFolded(`t${track.id}`, rows > DEEP, this.arrangement);
+    const folded = !counter && rows > 1 && isFolded(`t${track.id}`, rows > (track.kind === "derived" ? DEEP_DERIVED : DEEP), this.arrangement);
     const rowHeight = counter ? COUNTER - PAD : folded ? Math.max(2, Math.min(6, Math.floor(SQUEEZED / rows))) : ROW;
     const rowsShown = counter ? 1 : folded ? Math.min(rows, Math.floor(SQUEEZED / rowHeight)) : rows;
     const height = Math.max(ROW, rowHeight * rowsShown) + PAD;
@@ -202,6 +205,7 @@ export function arrange(timeline: Timeline, arrangement: Arrangement): Layout {
   const pinnedHeight = placer.y;
   placer.y = 0;
   const hosts: Layout["hosts"] = [];
+  const labels = distinct(timeline.hosts);
   const closed = foldedByDefault(timeline);
   const groups = new Map<number, number[]>();
   timeline.tracks.forEach((track, slot) => {
@@ -218,13 +222,13 @@ export function arrange(timeline: Timeline, arrangement: Arrangement): Layout {
     const host = process?.host ?? 0;
     if (hosts.at(-1)?.host !== host) {
       const start = placer.y;
-      if (timeline.hosts.length > 1) placer.heading("host", host, host, timeline.hosts[host] ?? `host ${host}`, false, 0);
+      if (timeline.hosts.length > 1) placer.heading("host", host, host, labels[host] || `host ${host}`, false, 0);
       hosts.push({ host, y: start, end: start });
     }
     const folded = isFolded(`p${id}`, closed.has(id), arrangement);
-    const heading = placer.heading("process", id, host, process?.name ?? `process ${id}`, folded, group.length);
+    const heading = placer.heading("process", id, host, process?.name || process?.kind || `process ${id}`, folded, group.length);
     if (folded) placer.strips(group, heading);
-    else for (const slot of ordered(group, timeline.tracks, arrangement.order.get(id))) placer.track(slot, host, false, timeline.tracks[slot]?.name ?? "");
+    else for (const slot of ordered(group, timeline.tracks, arrangement.order.get(id))) placer.track(slot, host, false, timeline.tracks[slot]?.name || timeline.tracks[slot]?.kind || "");
     const band = hosts.at(-1);
     if (band) band.end = placer.y;
   }

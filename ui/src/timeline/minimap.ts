@@ -1,9 +1,12 @@
-/** The whole trace at a glance: what ran when, by category; the window with handles to drag; hits of a search; marks. */
+/** The whole trace at a glance: what ran when, by category; how busy each device was below that; the window with handles to drag; hits of a search; marks. */
 import { parseHex, toCss } from "./colors";
 import type { Theme } from "./theme";
 import type { Category, Overview, Span } from "./types";
 
 const HANDLE = 6;
+/** A device's lane, and the line above it. */
+const LANE = 5;
+const LANE_GAP = 1;
 
 export interface MinimapState {
   bounds: Span;
@@ -19,6 +22,9 @@ export class Minimap {
   private picture: HTMLCanvasElement | null = null;
   private pictureOf = "";
   private overview: Overview | null = null;
+  private lanes: readonly Float32Array[] = [];
+  /** Drawn where nothing in the trace has a category: a counter, or a track. */
+  private other: Float32Array | null = null;
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
@@ -27,6 +33,19 @@ export class Minimap {
 
   setOverview(overview: Overview): void {
     this.overview = overview;
+    this.pictureOf = "";
+  }
+
+  /** True when nothing that ran has a category. */
+  get bare(): boolean {
+    const shares = Object.entries(this.overview?.categories ?? {});
+    return this.overview !== null && !shares.some(([key, values]) => key !== "idle" && values.some((share) => share > 0));
+  }
+
+  /** Shares of equal columns over the whole trace: of each device, and of whatever stands for a trace without categories. */
+  setLanes(lanes: readonly Float32Array[], other: Float32Array | null): void {
+    this.lanes = lanes;
+    this.other = other;
     this.pictureOf = "";
   }
 
@@ -42,12 +61,16 @@ export class Minimap {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = theme.back;
     context.fillRect(0, 0, width, height);
-    const picture = this.stacked(w, h, theme, state.bounds);
+    const below = this.lanes.length * (LANE + LANE_GAP);
+    const room = height - 1 - below;
+    const picture = this.stacked(w, Math.round(room * ratio), theme, state.bounds);
     if (picture) {
       context.globalAlpha = 0.85;
-      context.drawImage(picture, 0, 0, width, height);
+      context.drawImage(picture, 0, 0, width, room);
       context.globalAlpha = 1;
     }
+    if (this.other && this.bare) columns(context, this.other, width, room, theme.counter);
+    this.drawLanes(context, theme, width, room);
     this.hits(context, state.density, theme, width, height);
     const x = (t: number) => ((t - state.bounds.start) / (state.bounds.end - state.bounds.start)) * width;
     for (const mark of state.marks) bar(context, theme.mark, x(mark.start), x(mark.end), height, 0.5);
@@ -65,6 +88,24 @@ export class Minimap {
     if (Math.abs(px - left) <= HANDLE && px < (left + right) / 2 + 1) return "left";
     if (Math.abs(px - right) <= HANDLE) return "right";
     return px > left && px < right ? "inside" : "outside";
+  }
+
+  private drawLanes(context: CanvasRenderingContext2D, theme: Theme, width: number, top: number): void {
+    this.lanes.forEach((lane, number) => {
+      const y = top + number * (LANE + LANE_GAP);
+      context.fillStyle = theme.head;
+      context.fillRect(0, y, width, LANE + LANE_GAP);
+      context.fillStyle = theme.ink;
+      const step = width / lane.length;
+      lane.forEach((share, column) => {
+        if (share <= 0) return;
+        // What is rare stays visible, what is idle stays empty.
+        context.globalAlpha = 0.15 + 0.6 * share;
+        const x = Math.floor(column * step);
+        context.fillRect(x, y + LANE_GAP, Math.max(1, Math.floor((column + 1) * step) - x), LANE);
+      });
+      context.globalAlpha = 1;
+    });
   }
 
   private frame(context: CanvasRenderingContext2D, theme: Theme, left: number, right: number, width: number, height: number): void {
@@ -128,6 +169,19 @@ export class Minimap {
     this.pictureOf = key;
     return picture;
   }
+}
+
+/** Columns as high as their shares. */
+function columns(context: CanvasRenderingContext2D, shares: Float32Array, width: number, height: number, color: string): void {
+  const step = width / shares.length;
+  context.fillStyle = color;
+  context.globalAlpha = 0.8;
+  shares.forEach((share, column) => {
+    const x = Math.floor(column * step);
+    const tall = share > 0 ? Math.max(1, share * (height - 4)) : 0;
+    context.fillRect(x, height - tall, Math.max(1, Math.floor((column + 1) * step) - x), tall);
+  });
+  context.globalAlpha = 1;
 }
 
 function bar(context: CanvasRenderingContext2D, color: string, left: number, right: number, height: number, alpha: number): void {

@@ -1,11 +1,14 @@
 /** The questions the timeline asks, in one place; tests and measurements put something else there. */
 import { api, ask, headers, Problem } from "../lib/api";
+import type { DeviceGap } from "./gaps";
 import type { AreaAnswer, Category, EventDetails, Hit, Overview, SearchAnswer, Timeline } from "./types";
 
 export interface Source {
   timeline(signal?: AbortSignal): Promise<Timeline>;
   categories(signal?: AbortSignal): Promise<Category[]>;
   overview(signal?: AbortSignal): Promise<Overview>;
+  /** The longest gaps of the devices. */
+  gaps(): Promise<DeviceGap[]>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
   event(track: number, event: number, signal?: AbortSignal): Promise<EventDetails>;
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
@@ -24,6 +27,7 @@ export function serverSource(session: number): Source {
     timeline: (signal) => ask<Timeline>(of("timeline"), signal),
     categories: (signal) => api.categories(signal),
     overview: (signal) => ask<Overview>(of("overview", { buckets: 1024 }), signal),
+    gaps: async () => (await api.view<{ gaps?: DeviceGap[] }>(session, "devices")).members.gaps ?? [],
     tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}`, signal),
     event: (track, event, signal) => ask<EventDetails>(of("event", { track, event }), signal),
     neighbour: (track, event, dir, same) => ask<{ event: Hit | null }>(of("neighbour", { track, event, dir, same })).then((a) => a.event),

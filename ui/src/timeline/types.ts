@@ -35,6 +35,8 @@ export interface Timeline {
   start_ns: number;
   end_ns: number;
   hosts: string[];
+  /** What to add to each host's own times to have the session's. */
+  shifts_ns?: number[];
   processes: Process[];
   tracks: Track[];
   steps: Step[];
