@@ -65,14 +65,34 @@ fn closing_quote(inner: &str) -> Option<usize> {
     None
 }
 
-/// A number that may have commas between its thousands.
+/// A number that may have something between its thousands: commas, or, as tools write for people elsewhere, blanks
+/// or points, and then a comma before its fraction.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let digits = text.trim();
     if !digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return None;
     }
-    let value = if digits.contains(',') { digits.replace(',', "").parse() } else { digits.parse() };
-    value.ok().filter(|value: &f64| value.is_finite())
+    let plain: Option<f64> = digits.parse().ok();
+    plain.or_else(|| grouped(digits)).filter(|value| value.is_finite())
+}
+
+fn grouped(digits: &str) -> Option<f64> {
+    let blanks = |c: char| c.is_whitespace();
+    let whole = digits.split([',', '.']).next().unwrap_or("");
+    if whole.contains(blanks) && !whole.split(blanks).skip(1).all(|group| group.len() == 3) {
+        return None;
+    }
+    let digits = digits.replace(blanks, "");
+    let (comma, point) = (digits.rfind(','), digits.rfind('.'));
+    let (commas, points) = (digits.matches(',').count(), digits.matches('.').count());
+    // A single comma with three digits behind it is between thousands; with any other number, before a fraction.
+    let behind = comma.map_or(0, |at| digits.len() - at - 1);
+    let fraction = commas == 1 && if points > 0 { comma > point } else { behind != 3 };
+    match (fraction, points) {
+        (true, _) => digits.replace('.', "").replace(',', ".").parse().ok(),
+        (false, 2..) => digits.replace(['.', ','], "").parse().ok(),
+        (false, _) => digits.replace(',', "").parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +127,19 @@ mod tests {
     fn numbers_may_have_thousands() {
         assert_eq!(number("1,234,567.5"), Some(1_234_567.5));
         assert_eq!(number(" -3e2 "), Some(-300.0));
+        for (text, want) in [
+            ("1,234", 1_234.0),
+            ("19,38", 19.38),
+            ("0,5", 0.5),
+            ("1.234,56", 1_234.56),
+            ("4.341.767", 4_341_767.0),
+            ("23 111 929,56", 23_111_929.56),
+            ("23\u{202f}111\u{a0}929", 23_111_929.0),
+        ] {
+            assert_eq!(number(text), Some(want), "{text}");
+        }
+        assert_eq!(number("16 MiB"), None);
+        assert_eq!(number("12 34"), None);
         for none in ["", "nan", "inf", "n/a", "(32, 1)", "-", "."] {
             assert_eq!(number(none), None, "{none}");
         }

@@ -25,6 +25,8 @@ pub(super) enum Metric {
     LoadRequests,
     StoreSectors,
     StoreRequests,
+    LoadSectorsPerRequest,
+    StoreSectorsPerRequest,
     LoadBytesPerSector,
     StoreBytesPerSector,
     Sectors,
@@ -50,10 +52,25 @@ pub(super) enum Metric {
     Fmul,
     Ffma,
     Cycles,
+    DramReadRate,
+    DramWriteRate,
+    DramBytes,
+    DramReadBytes,
+    DramWriteBytes,
+    AllFadd,
+    AllFmul,
+    AllFfma,
+    FlopRate,
+    Invocations,
+    Shortest,
+    Longest,
+    DramPeak,
+    SheetDramPeak,
+    SheetFlopPeak,
 }
 
 /// The last of [`Metric`] and one more.
-const METRICS: usize = Metric::Cycles as usize + 1;
+const METRICS: usize = Metric::SheetFlopPeak as usize + 1;
 
 /// All names, those of newer versions first where a figure has several.
 const NAMES: &[(Metric, &str)] = &[
@@ -77,6 +94,8 @@ const NAMES: &[(Metric, &str)] = &[
     (Metric::LoadRequests, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
     (Metric::StoreSectors, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
     (Metric::StoreRequests, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
+    (Metric::LoadSectorsPerRequest, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"),
+    (Metric::StoreSectorsPerRequest, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio"),
     (Metric::LoadBytesPerSector, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
     (Metric::StoreBytesPerSector, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
     (Metric::Sectors, "memory_l2_theoretical_sectors_global"),
@@ -107,6 +126,20 @@ const NAMES: &[(Metric, &str)] = &[
     (Metric::Fmul, "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed"),
     (Metric::Ffma, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed"),
     (Metric::Cycles, "smsp__cycles_elapsed.avg.per_second"),
+    (Metric::DramReadRate, "dram__bytes_read.sum.per_second"),
+    (Metric::DramWriteRate, "dram__bytes_write.sum.per_second"),
+    (Metric::DramBytes, "dram__bytes.sum"),
+    (Metric::DramReadBytes, "dram__bytes_read.sum"),
+    (Metric::DramWriteBytes, "dram__bytes_write.sum"),
+    (Metric::AllFadd, "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"),
+    (Metric::AllFadd, "sm__sass_thread_inst_executed_op_fadd_pred_on.sum"),
+    (Metric::AllFmul, "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum"),
+    (Metric::AllFmul, "sm__sass_thread_inst_executed_op_fmul_pred_on.sum"),
+    (Metric::AllFfma, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
+    (Metric::AllFfma, "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"),
+    (Metric::Invocations, "invocations"),
+    (Metric::Shortest, "gpu__time_duration.min"),
+    (Metric::Longest, "gpu__time_duration.max"),
 ];
 
 /// What a warp can wait for, as the metrics spell it. Being picked, or another being picked, is not waiting.
@@ -177,6 +210,34 @@ impl Figures {
         self.0.get(metric as usize).copied().flatten()
     }
 
+    /// Sets a figure that no launch carries by this name.
+    pub(super) fn set(&mut self, metric: Metric, value: Option<f64>) {
+        if let (Some(slot), Some(value)) = (self.0.get_mut(metric as usize), value) {
+            *slot = Some(value);
+        }
+    }
+
+    /// Both together, or the one that is known.
+    pub(super) fn sum(&self, a: Metric, b: Metric) -> Option<f64> {
+        [self.get(a), self.get(b)].into_iter().flatten().reduce(|a, b| a + b)
+    }
+
+    /// Rates of a launch that took so long, where only parts or totals were collected. Reads without writes are not
+    /// all of memory's traffic.
+    pub(super) fn derive_rates(&mut self, seconds: f64) {
+        let both = |a, b| Some(self.get(a)? + self.get(b)?);
+        let per_second = |total: Option<f64>| total.filter(|_| seconds > 0.0).map(|total| total / seconds);
+        let moved = self.get(Metric::DramBytes).or(both(Metric::DramReadBytes, Metric::DramWriteBytes));
+        let rate = self
+            .get(Metric::DramRate)
+            .or(both(Metric::DramReadRate, Metric::DramWriteRate))
+            .or(per_second(moved));
+        let operations = flops(self, [Metric::AllFadd, Metric::AllFmul, Metric::AllFfma]);
+        let operations = per_second(operations);
+        self.set(Metric::DramRate, rate);
+        self.set(Metric::FlopRate, operations);
+    }
+
     /// A percentage as a share, at most 1.
     pub(super) fn share(&self, metric: Metric) -> Option<f64> {
         self.get(metric).map(|percent| (percent / 100.0).min(1.0))
@@ -194,6 +255,12 @@ impl Figures {
         let known = cycles.filter_map(|(cycles, reason)| Some((*reason, (*cycles)?)));
         known.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, cycles)| *cycles > 0.0)
     }
+}
+
+/// Operations of additions, products, and both fused, which are two.
+pub(super) fn flops(figures: &Figures, [adds, products, fused]: [Metric; 3]) -> Option<f64> {
+    let fused = figures.get(fused).map(|fused| 2.0 * fused);
+    [figures.sum(adds, products), fused].into_iter().flatten().reduce(|a, b| a + b)
 }
 
 /// Means of the figures of several launches, each weighed by its time.

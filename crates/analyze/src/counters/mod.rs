@@ -11,11 +11,12 @@ mod tests;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Dur, Trace, Track, TrackKind};
+use stepscope_trace::{Args, Dur, StrId, Trace, Track, TrackKind};
 
+use crate::catalogue::peaks_of;
 use crate::kernels::{LaunchConfig, LaunchKeys, Limiter};
 pub use join::Join;
-use metrics::{Figures, Means, Metric, Names};
+use metrics::{Figures, Means, Metric, Names, flops};
 
 /// The category of events that are profiled launches.
 const LAUNCH: &str = "ncu_kernel";
@@ -69,12 +70,15 @@ impl CountersPartial {
             return found;
         }
         let (names, launches) = (Names::of(trace), LaunchKeys::of(trace));
+        let ceilings = Ceilings::of(trace);
         for track in tracks {
             for index in 0..track.len() {
                 let args = trace.args_at(track, index);
                 let name = trace.kind_name(track.kind_of(index)).to_owned();
                 let entry = found.entries.entry(Key { name, launch: launches.read(args) }).or_default();
-                entry.add(&names.read(args), track.dur(index));
+                let mut figures = names.read(args);
+                ceilings.complete(&mut figures, args);
+                entry.add(figures, track.dur(index));
             }
         }
         found
@@ -109,13 +113,49 @@ impl CountersPartial {
 }
 
 impl Entry {
-    fn add(&mut self, figures: &Figures, dur: Dur) {
-        self.launches += 1;
+    /// Takes in a launch, or as many as a summary means, which took so long together.
+    fn add(&mut self, mut figures: Figures, dur: Dur) {
+        let launches = figures.get(Metric::Invocations).map_or(1, |launches| (launches as u64).max(1));
+        let mean = Dur::from_ps(dur.ps() / i64::try_from(launches).unwrap_or(i64::MAX));
+        let end = |metric| figures.get(metric).map_or(mean, |ns| Dur::from_ps((ns * 1e3) as i64));
+        let (shortest, longest) = (end(Metric::Shortest).min(mean), end(Metric::Longest).max(mean));
+        self.launches = self.launches.saturating_add(launches);
         self.total = self.total.saturating_add(dur.ps());
-        self.min = Some(self.min.map_or(dur, |min| min.min(dur)));
-        self.max = self.max.max(dur);
-        // A launch whose time was not collected counts too, if hardly.
-        self.means.add(figures, dur.ps().max(1) as f64);
+        self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
+        self.max = self.max.max(longest);
+        figures.derive_rates(mean.ps() as f64 / 1e12);
+        // Launches whose time was not collected count too, if hardly.
+        self.means.add(&figures, (dur.ps() as f64).max(launches as f64));
+    }
+}
+
+/// What devices can do at the most, for reports that do not say how near to it a kernel came.
+struct Ceilings {
+    /// The argument that names the device.
+    key: Option<StrId>,
+    /// A device's number, its memory by its own clock and width, and by its data sheet, and its 32-bit arithmetic.
+    devices: Vec<(i64, Option<f64>, Option<f64>, Option<f64>)>,
+}
+
+impl Ceilings {
+    fn of(trace: &Trace) -> Self {
+        let devices = trace.devices().iter().map(|device| {
+            let sheet = peaks_of(trace.str(device.name));
+            let memory = device.memory_bandwidth.map(|bytes| bytes as f64);
+            let arithmetic = sheet.and_then(|sheet| sheet.fp32).map(|rate| rate * 1e12);
+            (device.number, memory, sheet.map(|sheet| sheet.memory * 1e9), arithmetic)
+        });
+        Ceilings { key: trace.strings().find("device"), devices: devices.collect() }
+    }
+
+    fn complete(&self, figures: &mut Figures, args: Args<'_>) {
+        let number = self.key.and_then(|key| args.get(key)).and_then(|number| number.as_i64()).unwrap_or(0);
+        let device = self.devices.iter().find(|device| device.0 == number);
+        if let Some(&(_, memory, sheet, arithmetic)) = device {
+            figures.set(Metric::DramPeak, memory);
+            figures.set(Metric::SheetDramPeak, sheet);
+            figures.set(Metric::SheetFlopPeak, arithmetic);
+        }
     }
 }
 
@@ -156,12 +196,28 @@ impl Access {
     }
 
     /// Sectors for nothing, from what is asked of each. Few sectors a request mean that lanes share addresses,
-    /// which costs nothing.
+    /// which costs nothing. Where it is not known what is asked of them: no request can fill more than 16.
     fn wasted(&self) -> Option<f64> {
-        let (requested, bytes) = (self.sectors_per_request?, self.bytes_per_sector?);
+        let requested = self.sectors_per_request?;
+        let Some(bytes) = self.bytes_per_sector else {
+            let scattered = requested > VECTOR_SECTORS * (1.0 + RAGGED) + 1.0;
+            return scattered.then_some(self.sectors? * (1.0 - VECTOR_SECTORS / requested));
+        };
         let wasteful = requested > CONTIGUOUS && !self.is_vectorised();
         Some(if wasteful { self.sectors? * (1.0 - bytes / SECTOR).max(0.0) } else { 0.0 })
     }
+}
+
+/// Where a peak is known from. Data sheets and clocks that a device claims are upper bounds, and shares of them lower
+/// ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum PeakSource {
+    /// The profiler counted against it.
+    Counted,
+    /// The device's clock and width, which the report carries.
+    Device,
+    /// The data sheet of a device of this name.
+    DataSheet,
 }
 
 /// The counters of one kernel in one launch configuration.
@@ -187,6 +243,10 @@ pub struct KernelCounters {
     pub memory: Option<f64>,
     /// Device memory's.
     pub dram: Option<f64>,
+    /// What device memory's peak is known from, where its share is known.
+    pub dram_peak: Option<PeakSource>,
+    /// The rate of 32-bit floating-point arithmetic over what the device's data sheet promises.
+    pub sheet_fp32: Option<f64>,
     /// The first cache's.
     pub l1: Option<f64>,
     /// The second cache's.
@@ -235,13 +295,24 @@ impl KernelCounters {
     fn new(key: Key, entry: &Entry, all: i64) -> Self {
         let ms = |ps: i64| ps as f64 / 1e9;
         let figures = entry.means.finish();
-        let access = |sectors, requests, bytes| Access {
-            sectors_per_request: figures.ratio(sectors, requests),
+        let access = |sectors, requests, ratio, bytes| Access {
+            sectors_per_request: figures.ratio(sectors, requests).or(figures.get(ratio)),
             bytes_per_sector: figures.get(bytes).filter(|bytes| *bytes > 0.0),
             sectors: figures.get(sectors),
         };
-        let loads = access(Metric::LoadSectors, Metric::LoadRequests, Metric::LoadBytesPerSector);
-        let stores = access(Metric::StoreSectors, Metric::StoreRequests, Metric::StoreBytesPerSector);
+        let loads = access(
+            Metric::LoadSectors,
+            Metric::LoadRequests,
+            Metric::LoadSectorsPerRequest,
+            Metric::LoadBytesPerSector,
+        );
+        let stores = access(
+            Metric::StoreSectors,
+            Metric::StoreRequests,
+            Metric::StoreSectorsPerRequest,
+            Metric::StoreBytesPerSector,
+        );
+        let (dram, dram_peak) = dram(&figures).unzip();
         KernelCounters {
             launches: entry.launches,
             total_ms: ms(entry.total),
@@ -250,7 +321,9 @@ impl KernelCounters {
             fraction: if all > 0 { entry.total as f64 / all as f64 } else { 0.0 },
             compute: figures.share(Metric::Compute),
             memory: figures.share(Metric::Memory),
-            dram: figures.share(Metric::Dram),
+            dram,
+            dram_peak,
+            sheet_fp32: over(flops_per_s(&figures), figures.get(Metric::SheetFlopPeak)),
             l1: figures.share(Metric::L1),
             l2: figures.share(Metric::L2),
             achieved: figures.share(Metric::Achieved),
@@ -264,7 +337,7 @@ impl KernelCounters {
             stores,
             bank_conflicts: bank_conflicts(&figures),
             shared_busy: figures.share(Metric::SharedBusy),
-            spills: sum(&figures, Metric::LocalSpills, Metric::SharedSpills),
+            spills: figures.sum(Metric::LocalSpills, Metric::SharedSpills),
             stall: stall(&figures),
             issue: figures
                 .get(Metric::Issue)
@@ -316,8 +389,18 @@ impl KernelCounters {
     }
 }
 
-fn sum(figures: &Figures, a: Metric, b: Metric) -> Option<f64> {
-    [figures.get(a), figures.get(b)].into_iter().flatten().reduce(|a, b| a + b)
+/// A rate over its peak, at most 1.
+fn over(rate: Option<f64>, peak: Option<f64>) -> Option<f64> {
+    rate.zip(peak.filter(|peak| *peak > 0.0)).map(|(rate, peak)| (rate / peak).min(1.0))
+}
+
+/// How near device memory came to its peak, and where that is known from.
+fn dram(figures: &Figures) -> Option<(f64, PeakSource)> {
+    let share_of = |peak| over(figures.get(Metric::DramRate), figures.get(peak));
+    let counted = figures.share(Metric::Dram).map(|share| (share, PeakSource::Counted));
+    counted
+        .or_else(|| Some((share_of(Metric::DramPeak)?, PeakSource::Device)))
+        .or_else(|| Some((share_of(Metric::SheetDramPeak)?, PeakSource::DataSheet)))
 }
 
 /// What allows the fewest blocks. Of equals, places for warps come first: nothing more is to be had then.
@@ -343,8 +426,13 @@ fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
             let vectors = accesses.iter().filter(|access| access.is_vectorised());
             let fine: f64 = vectors.filter_map(|access| access.sectors).sum::<f64>() * VECTOR_BYTES / SECTOR;
             let all = sectors(figures, accesses)?;
-            // Where requests were not counted, up to half may be just such requests.
-            let unknown = accesses.iter().all(|access| access.sectors_per_request.is_none());
+            // Where requests were not counted, up to half may be just such requests, unless less is asked for
+            // than such requests do.
+            let known = |access: &Access| {
+                let poor = |bytes| bytes < VECTOR_BYTES * (1.0 - RAGGED);
+                access.sectors_per_request.is_some() || access.bytes_per_sector.is_some_and(poor)
+            };
+            let unknown = !accesses.iter().any(known);
             if unknown && excess <= all * (VECTOR_BYTES / SECTOR + RAGGED) && excess > 0.0 {
                 return None;
             }
@@ -365,11 +453,9 @@ fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
 
 /// Counted by the hardware, or, where that was not collected, what an ideal pattern would not need.
 fn bank_conflicts(figures: &Figures) -> Option<f64> {
-    let counted = sum(figures, Metric::LoadConflicts, Metric::StoreConflicts).zip(sum(
-        figures,
-        Metric::LoadWavefronts,
-        Metric::StoreWavefronts,
-    ));
+    let counted = figures
+        .sum(Metric::LoadConflicts, Metric::StoreConflicts)
+        .zip(figures.sum(Metric::LoadWavefronts, Metric::StoreWavefronts));
     let (conflicts, all) = counted.or_else(|| {
         let all = figures.get(Metric::SharedAccesses)?;
         Some((all - figures.get(Metric::IdealSharedAccesses)?, all))
@@ -383,10 +469,9 @@ fn stall(figures: &Figures) -> Option<(&'static str, f64)> {
     Some((reason, (cycles / all).min(1.0)))
 }
 
-/// A fused multiply-add is two operations.
+/// From what was counted a cycle, or in all.
 fn flops_per_s(figures: &Figures) -> Option<f64> {
-    let plain = sum(figures, Metric::Fadd, Metric::Fmul);
-    let fused = figures.get(Metric::Ffma).map(|fused| 2.0 * fused);
-    let per_cycle = [plain, fused].into_iter().flatten().reduce(|a, b| a + b)?;
-    Some(per_cycle * figures.get(Metric::Cycles)?)
+    let per_cycle = flops(figures, [Metric::Fadd, Metric::Fmul, Metric::Ffma]);
+    let counted = per_cycle.zip(figures.get(Metric::Cycles)).map(|(operations, cycles)| operations * cycles);
+    counted.or(figures.get(Metric::FlopRate))
 }

@@ -1,7 +1,7 @@
 //! Counters of launches made by hand.
 
 use proptest::prelude::*;
-use stepscope_trace::{ArgSourceId, Datum, Kind, ProcessKind, Time, TraceBuilder};
+use stepscope_trace::{ArgSourceId, Datum, Device, DeviceKind, Kind, ProcessKind, Time, TraceBuilder};
 
 use super::*;
 use crate::kernels::KernelRow;
@@ -152,4 +152,84 @@ proptest! {
         let share = |figure: Option<f64>| figure.is_none_or(|figure| (0.0..=1.0).contains(&figure));
         prop_assert!(share(kernel.memory) && share(kernel.headroom()) && share(kernel.excess_sectors));
     }
+}
+
+const DRAM_BYTES: &str = "dram__bytes.sum";
+const STORE_BYTES: &str = "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio";
+
+/// The launch of 10 µs on a device of this name and bandwidth.
+fn on(device: &str, bandwidth: Option<u64>, metrics: &[(&str, f64)]) -> KernelCounters {
+    let trace = profiled(&[("f", "[1, 1, 1]", 10, metrics)]);
+    let mut counters = CountersPartial::default();
+    let mut builder = TraceBuilder::new();
+    let name = builder.strings.intern(device);
+    builder.device(Device { name, memory_bandwidth: bandwidth, ..Device::new(DeviceKind::Gpu, 0) });
+    let ceilings = Ceilings::of(&builder.finish());
+    let (names, track) = (Names::of(&trace), launch_tracks(&trace).next().unwrap());
+    let mut figures = names.read(trace.args_at(track, 0));
+    ceilings.complete(&mut figures, trace.args_at(track, 0));
+    let key = Key { name: "f".to_owned(), launch: LaunchConfig::default() };
+    counters.entries.entry(key).or_default().add(figures, track.dur(0));
+    counters.finish().kernels.remove(0)
+}
+
+#[test]
+fn peaks_that_a_report_lacks_come_from_the_device_or_its_data_sheet() {
+    // 7.775 MB in 10 µs are half of an A100's 1,555 GB/s.
+    let moved = (DRAM_BYTES, 7.775e6);
+    let sheet = on("NVIDIA A100-SXM4-40GB", None, &[moved]);
+    assert_eq!(sheet.dram_peak, Some(PeakSource::DataSheet));
+    assert!((sheet.dram.unwrap() - 0.5).abs() < 1e-9, "{sheet:?}");
+    let device = on("NVIDIA A100-SXM4-40GB", Some(3_110_000_000_000), &[moved]);
+    assert_eq!(device.dram_peak, Some(PeakSource::Device));
+    assert!((device.dram.unwrap() - 0.25).abs() < 1e-9, "{device:?}");
+    let counted = ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 80.0);
+    let counted = on("NVIDIA A100-SXM4-40GB", None, &[moved, counted]);
+    assert_eq!((counted.dram_peak, counted.dram), (Some(PeakSource::Counted), Some(0.8)));
+    let stranger = on("some card", None, &[moved]);
+    assert_eq!((stranger.dram_peak, stranger.dram), (None, None));
+    // 39 million fused operations in 10 µs are 7.8 of 19.5 TFLOP/s.
+    let fused = ("sm__sass_thread_inst_executed_op_ffma_pred_on.sum", 39e6);
+    let busy = on("NVIDIA A100-SXM4-40GB", None, &[fused]);
+    assert!((busy.sheet_fp32.unwrap() - 0.4).abs() < 1e-9, "{busy:?}");
+}
+
+#[test]
+fn rates_follow_from_totals_and_from_both_directions() {
+    let both = one(&[("dram__bytes_read.sum", 3e6), ("dram__bytes_write.sum", 1e6)]);
+    assert!((both.dram_bytes_per_s.unwrap() - 4e11).abs() < 1.0, "{both:?}");
+    let rates = one(&[("dram__bytes_read.sum.per_second", 3e11), ("dram__bytes_write.sum.per_second", 1e11)]);
+    assert_eq!(rates.dram_bytes_per_s, Some(4e11));
+    assert_eq!(one(&[("dram__bytes_read.sum", 3e6)]).dram_bytes_per_s, None, "writes are unknown");
+}
+
+#[test]
+fn a_row_of_a_summary_is_as_many_launches_as_it_says() {
+    let metrics =
+        [("invocations", 5.0), ("gpu__time_duration.min", 1_000.0), ("gpu__time_duration.max", 4_000.0)];
+    let kernel = one(&metrics);
+    assert_eq!((kernel.launches, kernel.total_ms), (5, 0.01));
+    assert_eq!((kernel.min_ms, kernel.max_ms, kernel.mean_ms()), (0.001, 0.004, 0.002));
+    let timeless = profiled(&[
+        ("f", "[1, 1, 1]", 0, &[("invocations", 3.0), (MEMORY, 80.0)]),
+        ("f", "[1, 1, 1]", 0, &[("invocations", 1.0), (MEMORY, 40.0)]),
+    ]);
+    let kernel = CountersPartial::of(&timeless).finish().kernels.remove(0);
+    assert!((kernel.memory.unwrap() - 0.7).abs() < 1e-9, "{kernel:?}");
+}
+
+#[test]
+fn more_sectors_than_any_request_can_fill_are_waste() {
+    let scattered = one(&[(LOAD_SECTORS, 3_200.0), (LOAD_REQUESTS, 100.0)]);
+    assert_eq!(scattered.excess_sectors, Some(0.5), "at least: 16 of 32 may be needed");
+    let contiguous = one(&[(LOAD_SECTORS, 1_600.0), (LOAD_REQUESTS, 100.0)]);
+    assert_eq!(contiguous.excess_sectors, None, "may be 16 bytes a thread");
+}
+
+#[test]
+fn half_in_excess_is_believed_where_little_is_asked_of_sectors() {
+    let told = [(EXCESS, 40.0), ("memory_l2_theoretical_sectors_global", 100.0)];
+    assert_eq!(one(&told).excess_sectors, None);
+    assert_eq!(one(&[told[0], told[1], (STORE_BYTES, 4.0)]).excess_sectors, Some(0.4));
+    assert_eq!(one(&[told[0], told[1], (STORE_BYTES, 16.0)]).excess_sectors, None);
 }

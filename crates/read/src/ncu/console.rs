@@ -125,7 +125,14 @@ fn row(line: &str) -> Option<Row<'_>> {
         Some(name) => (name, line.get(name.len()..)?),
         None => line.split_once("  ")?,
     };
-    let cells: Vec<&str> = rest.split_whitespace().take(5).collect();
+    let mut cells: Vec<&str> = Vec::new();
+    for cell in rest.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).take(5) {
+        // Some places put blanks between thousands.
+        match number(cell) {
+            Some(_) => cells.push(cell),
+            None => cells.extend(cell.split_whitespace().take(5)),
+        }
+    }
     let row = |unit, value, ends| Some(Row { label, unit, value, ends });
     let numbers = |cells: [&str; 3]| cells.into_iter().all(|cell| number(cell).is_some());
     match cells[..] {
@@ -185,6 +192,10 @@ mod tests {
             plain("Executed Ipc Active", "inst/cycle", "2.66")
         );
         assert_eq!(row("    dram__bytes.sum Mbyte 1.50"), plain("dram__bytes.sum", "Mbyte", "1.50"));
+        assert_eq!(
+            row("    SM Active Cycles            cycle      23 111 929,56"),
+            plain("SM Active Cycles", "cycle", "23 111 929,56")
+        );
         assert_eq!(row("    OPT   Compute is more heavily utilized"), None);
         assert_eq!(row("    ----------- -----------"), None);
     }

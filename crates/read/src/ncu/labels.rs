@@ -1,4 +1,4 @@
-//! The details page's words for metrics, and the metrics behind them. Seen in versions 2020.1 to 2026.2; a word
+//! The details page's words for metrics, and the metrics behind them. Seen in versions 2019.1 to 2026.2; a word
 //! that is not listed stays what it is.
 
 /// The metric that a label stands for.
@@ -18,6 +18,16 @@ const LABELS: &[(&str, &str)] = &[
     ("SM Active Cycles", "sm__cycles_active.avg"),
     ("Memory Throughput", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
     ("Compute (SM) Throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    // Until 2021.1; framebuffer and texture were words for device memory and the first cache.
+    ("Memory Frequency", "dram__cycles_elapsed.avg.per_second"),
+    ("Memory [%]", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("SM [%]", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("SOL DRAM", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("SOL FB", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("SOL L1/TEX Cache", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+    ("SOL TEX", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+    ("SOL L2 Cache", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("SOL L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
     ("DRAM Throughput", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
     ("L1/TEX Cache Throughput", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
     ("L2 Cache Throughput", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),

@@ -50,8 +50,49 @@ pub(super) fn metrics_in(advice: &str) -> Vec<(&'static str, f64)> {
     {
         found.extend([(EXCESS, excess), (SECTORS, all)]);
     }
+    found.extend(pattern(&text));
     found
 }
+
+/// How threads access global memory: versions until 2023 say what a thread asks for and what a request takes, newer
+/// ones what is used of a sector. What they say of device memory is about misses only.
+fn pattern(text: &str) -> Vec<(&'static str, f64)> {
+    let Some((_, [ratio, bytes])) = PATTERNS.iter().find(|(whose, _)| {
+        ["in", "from", "to"]
+            .iter()
+            .any(|place| text.contains(&format!("for {whose} {place} L1TEX might not")))
+    }) else {
+        return Vec::new();
+    };
+    if let Some(used) = between(text, "On average, only ", " of the 32 bytes transmitted per sector") {
+        return vec![(bytes, used)];
+    }
+    let asked = between(text, "this kernel accesses ", " bytes per thread per memory request");
+    match (asked, between(text, "results in ", " sectors per request")) {
+        (Some(asked), Some(taken)) if taken > 0.0 => {
+            vec![(ratio, taken), (bytes, (32.0 * asked / taken).min(32.0))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Both directions, and the metrics of sectors a request and bytes asked for a sector.
+const PATTERNS: [(&str, [&str; 2]); 2] = [
+    (
+        "global loads",
+        [
+            "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+            "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+        ],
+    ),
+    (
+        "global stores",
+        [
+            "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+            "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
+        ],
+    ),
+];
 
 /// The number between two parts of a sentence.
 fn between(text: &str, before: &str, after: &str) -> Option<f64> {
@@ -83,5 +124,20 @@ mod tests {
         let shared =
             "This kernel has uncoalesced shared accesses resulting in a total of 5 excessive wavefronts";
         assert!(metrics_in(shared).is_empty());
+    }
+
+    #[test]
+    fn patterns_of_access_are_told_in_two_ways() {
+        let new = "The memory access pattern for global stores to L1TEX might not be optimal. On average, only 4.0 of \
+                   the 32   bytes transmitted per sector are utilized by each thread.";
+        let bytes = "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio";
+        assert_eq!(metrics_in(new), [(bytes, 4.0)]);
+        let old = "The memory access pattern for global loads in L1TEX might not be optimal. On average, this kernel \
+                   accesses 4.0 bytes per thread per memory request; but the address pattern, possibly caused by the \
+                   stride between threads, results in 8.0 sectors per request, or 8.0*32 = 256.0 bytes.";
+        let sectors = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio";
+        let bytes = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio";
+        assert_eq!(metrics_in(old), [(sectors, 8.0), (bytes, 16.0)]);
+        assert!(metrics_in(&new.replace("to L1TEX", "to DRAM")).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The view `kernels`: what runs on GPUs and how it was launched.
 
-use stepscope_analyze::counters::{Counters, KernelCounters};
+use stepscope_analyze::counters::{Counters, KernelCounters, PeakSource};
 use stepscope_analyze::kernels::{KernelRow, Kernels, OccupancySource, uses_tensor_cores};
 
 use super::{covers, describe_window};
@@ -136,6 +136,8 @@ fn counter_columns() -> Vec<Column> {
         Column::new("stall_share", "of time", Format::Percent).optional(),
         Column::new("headroom", "headroom", Format::Percent).optional(),
         hidden("sol_dram", Format::Percent),
+        hidden("dram_peak_from", Format::Text),
+        hidden("sheet_fp32", Format::Percent),
         hidden("sol_l1", Format::Percent),
         hidden("sol_l2", Format::Percent),
         hidden("achieved_occupancy", Format::Percent),
@@ -167,6 +169,8 @@ fn counter_cells(kernel: &KernelCounters) -> Vec<Cell> {
         kernel.stall.map(|(_, part)| part).into(),
         kernel.headroom().into(),
         kernel.dram.into(),
+        kernel.dram_peak.map(peak_source).into(),
+        kernel.sheet_fp32.into(),
         kernel.l1.into(),
         kernel.l2.into(),
         kernel.achieved.into(),
@@ -186,6 +190,14 @@ fn counter_cells(kernel: &KernelCounters) -> Vec<Cell> {
         kernel.intensity().into(),
         kernel.launches.into(),
     ]
+}
+
+fn peak_source(source: PeakSource) -> &'static str {
+    match source {
+        PeakSource::Counted => "counters",
+        PeakSource::Device => "device",
+        PeakSource::DataSheet => "data sheet",
+    }
 }
 
 fn source(source: OccupancySource) -> &'static str {

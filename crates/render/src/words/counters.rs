@@ -2,7 +2,7 @@
 //! `kernel-stalls`, and `low-occupancy` where it was measured. Advice is for those who write kernels, in CUDA or
 //! Triton.
 
-use stepscope_analyze::counters::{Access, KernelCounters};
+use stepscope_analyze::counters::{Access, KernelCounters, PeakSource};
 use stepscope_analyze::kernels::Limiter;
 use stepscope_diagnose::finding::TroubledKernel;
 use stepscope_diagnose::{Finding, FindingId};
@@ -59,8 +59,10 @@ fn cap(kernel: &TroubledKernel) -> Option<String> {
     let known = units.into_iter().filter_map(|(unit, figure)| Some((unit, figure?)));
     // The first of equals: the wider word.
     let (unit, figure) = known.reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+    let from_sheet = unit == "device memory" && counters.dram_peak == Some(PeakSource::DataSheet);
+    let peak = if from_sheet { "the peak on its data sheet" } else { "its peak" };
     Some(format!(
-        "At most {} of the kernel's time can be won: {unit} works at {} of its peak already.",
+        "At most {} of the kernel's time can be won: {unit} works at {} of {peak} already.",
         share(winnable),
         share(figure)
     ))
