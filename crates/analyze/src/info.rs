@@ -9,6 +9,7 @@ use stepscope_trace::{
     Datum, DeviceKind, KindId, ProcessKind, Property, Span, StrId, Trace, Track, TrackId, TrackKind, Value,
 };
 
+use crate::counters::has_timeline;
 use crate::markers::{StepMarker, step_markers};
 
 /// A source of events: one file of one host, and what was read from it.
@@ -29,7 +30,7 @@ pub struct Source<'a> {
 /// What is in the sources.
 #[derive(Clone, Debug, Serialize)]
 pub struct Info {
-    /// One a host, in the order of the sources.
+    /// One a source, in their order; those with a timeline are hosts.
     pub hosts: Vec<HostInfo>,
 }
 
@@ -44,6 +45,8 @@ pub struct HostInfo {
     pub format: String,
     /// Its size in bytes.
     pub bytes: u64,
+    /// Does it say what ran when? Samples and profiled launches do not, and are no host of their own.
+    pub timeline: bool,
     /// How many events it holds.
     pub events: u64,
     /// How many distinct kinds of events.
@@ -173,6 +176,7 @@ fn host_info(source: &Source<'_>) -> HostInfo {
         path: source.path.to_owned(),
         format: source.format.to_owned(),
         bytes: source.bytes,
+        timeline: has_timeline(trace),
         events: trace.events(),
         kinds: trace.kinds().len(),
         flow_points: trace.flows().len(),

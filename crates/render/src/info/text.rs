@@ -1,6 +1,6 @@
 //! What is in a profile, for people: the answer first, then one screen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use stepscope_analyze::info::{DeviceInfo, HostInfo, Named, Scalar};
@@ -69,13 +69,21 @@ fn headline(hosts: &[HostInfo]) -> String {
     };
     let mut formats: Vec<&str> = hosts.iter().map(|host| format_name(&host.format)).collect();
     formats.dedup();
+    let machines = machines(hosts);
+    let names: BTreeSet<&str> = machines.iter().map(|host| host.host.as_str()).collect();
     format!(
         "{}, {marked}, {}{span}; {}, {}",
-        plural(hosts.len() as u64, "host", "hosts"),
+        plural(names.len() as u64, "host", "hosts"),
         plural(events, "event", "events"),
         formats.join(" and "),
-        device_sum(hosts)
+        device_sum(&machines)
     )
+}
+
+/// The sources that stand for machines: samples beside a timeline are of a machine that is there already.
+fn machines(hosts: &[HostInfo]) -> Vec<&HostInfo> {
+    let timelines: Vec<&HostInfo> = hosts.iter().filter(|host| host.timeline).collect();
+    if timelines.is_empty() { hosts.iter().collect() } else { timelines }
 }
 
 fn format_name(format: &str) -> &str {
@@ -91,7 +99,7 @@ fn marker_sum(hosts: &[HostInfo]) -> Option<&StepMarker> {
     hosts.iter().filter_map(|host| host.step_markers.first()).max_by_key(|marker| (marker.root, marker.count))
 }
 
-fn device_sum(hosts: &[HostInfo]) -> String {
+fn device_sum(hosts: &[&HostInfo]) -> String {
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for device in hosts.iter().flat_map(|host| &host.devices) {
         let count = counts.entry(device.kind).or_default();
@@ -218,10 +226,11 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
         tracks: u64,
     }
     let mut sums: BTreeMap<(&str, &str, &str, i64), Sum> = BTreeMap::new();
+    let several = machines(hosts).len() > 1;
     for process in hosts.iter().flat_map(|host| &host.processes) {
         for track in &process.tracks {
             // Thread ids differ from host to host; only on one do they tell threads apart.
-            let number = if hosts.len() == 1 { track.number } else { 0 };
+            let number = if several { 0 } else { track.number };
             let sum = sums.entry((&process.name, &track.name, track.kind, number)).or_default();
             sum.events += track.events;
             sum.samples += track.samples;
@@ -269,5 +278,47 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
     match table.pick(&Select::default(), None) {
         Ok(picked) => write_table(&table, &picked, style, out),
         Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_analyze::info::{Source, info};
+    use stepscope_trace::{Device, DeviceKind, Dur, Kind, ProcessKind, Time, Trace, TraceBuilder, TrackKind};
+
+    /// One GPU, and kernels or samples of it.
+    fn gpu(kind: TrackKind) -> Trace {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("GPU 0");
+        let process = builder.process(name, ProcessKind::Device, 0);
+        let device = Device { process: Some(process), ..Device::new(DeviceKind::Gpu, 0) };
+        let listed = builder.device(device);
+        builder.process_mut(process).device = Some(listed);
+        let track = builder.track(process, name, kind, 0, TraceBuilder::ARENA);
+        if kind == TrackKind::Counter {
+            builder.sample(track, Time::ZERO, 1.0);
+        } else {
+            let kernel = builder.kind(Kind::slice(name));
+            builder.event(track, Time::ZERO, Dur::from_us(5), kernel, None);
+        }
+        builder.finish()
+    }
+
+    fn first_line(sources: &[(&str, &str, &Trace)]) -> String {
+        let source = |&(host, format, trace)| Source { path: host, format, bytes: 1, host, trace };
+        headline(&info(&sources.iter().map(source).collect::<Vec<_>>()).hosts)
+    }
+
+    #[test]
+    fn samples_beside_a_timeline_are_no_host_and_no_device_more() {
+        let (profile, samples) = (gpu(TrackKind::Stream), gpu(TrackKind::Counter));
+        let both = first_line(&[("trainer", "nsys", &profile), ("log", "nvidia-smi", &samples)]);
+        assert!(both.starts_with("1 host,"), "{both}");
+        assert!(both.ends_with("nsys and nvidia-smi, 1 GPU"), "{both}");
+        let two = first_line(&[("a", "nsys", &profile), ("b", "nsys", &profile)]);
+        assert!(two.starts_with("2 hosts,"), "{two}");
+        let alone = first_line(&[("log", "nvidia-smi", &samples)]);
+        assert!(alone.starts_with("1 host,"), "{alone}");
     }
 }
