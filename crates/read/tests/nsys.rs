@@ -145,6 +145,29 @@ fn ranges_keep_their_domain_and_ops_their_numbers() {
 }
 
 #[test]
+fn what_nccl_writes_into_a_range_becomes_arguments() {
+    let mut export = sample();
+    let fields = [("0", "18", "'NCCL communicator ID'", "0"), ("1", "22", "'Message size [bytes]'", "8")];
+    for (index, sort, name, offset) in fields {
+        let schema = [("domainId", "1"), ("schemaId", "16777222"), ("idx", index)];
+        let field = [("type", sort), ("name", name), ("offset", offset)];
+        export.row("NVTX_PAYLOAD_SCHEMA_ENTRIES", &[&schema[..], &field[..]].concat());
+    }
+    let head = "01000000000000000600000100000000" /* domain, schema */;
+    let lengths = "10000000000000003000000000000000";
+    let payload = "07000000000000000000100000000000" /* 7, 1 MiB */;
+    let blob = format!("x'{head}{lengths}{payload}'");
+    let thread = global_tid(70, 70).to_string();
+    let range = [("start", "1"), ("end", "9"), ("eventType", "59"), ("text", "'ncclAllReduce'")];
+    let more = [("globalTid", thread.as_str()), ("domainId", "1"), ("binaryData", blob.as_str())];
+    export.row("NVTX_EVENTS", &[&range[..], &more[..]].concat());
+    let trace = read(&export);
+    let thread = track(&trace, TrackKind::Thread, "main thread (70)");
+    assert_eq!(arg(&trace, thread, 0, "NCCL communicator ID"), Some(Value::UInt(7)));
+    assert_eq!(arg(&trace, thread, 0, "Message size [bytes]"), Some(Value::UInt(1 << 20)));
+}
+
+#[test]
 fn what_is_not_work_is_kept_apart_from_work() {
     let mut export = sample();
     let (thread, process) = (global_tid(70, 70).to_string(), global_tid(70, 0).to_string());

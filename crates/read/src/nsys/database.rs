@@ -272,6 +272,14 @@ impl Fields<'_> {
         }
     }
 
+    /// The `index`th field as it lies there, where it is text or a blob.
+    pub fn bytes(&self, index: usize) -> Option<&[u8]> {
+        match self.get(index)? {
+            Value::Text(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The `index`th field as text. What is not UTF-8 is replaced: exports hold the text of many locales.
     pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
         match self.get(index)? {

@@ -10,6 +10,7 @@
 //! device_work  kernels, copies, fills, whole graphs
 //! host         calls, libraries, system calls, overhead, samples
 //! nvtx         ranges and marks
+//! payload      what NCCL and others write into a range
 //! counters     sampled metrics, allocated memory, page faults
 //! session      versions, options, complaints, the wall clock; never the environment
 //! devices      what the GPUs are
@@ -25,6 +26,7 @@ mod devices;
 mod host;
 mod names;
 mod nvtx;
+mod payload;
 mod places;
 mod report;
 mod session;

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, StrId};
 
 use super::database::{Fields, Which};
+use super::payload::Schemas;
 use super::places::{Row, Thread};
 use super::{Import, OddTimes, Times};
 
@@ -22,7 +23,7 @@ const TEXT_PUSH_POP: i64 = 70;
 const TEXT_START_END: i64 = 71;
 const DOMAIN: i64 = 75;
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "start",
     "end",
     "eventType",
@@ -38,6 +39,7 @@ const COLUMNS: [&str; 15] = [
     "uint32Value",
     "int32Value",
     "doubleValue",
+    "binaryData",
 ];
 
 struct Keys {
@@ -45,6 +47,7 @@ struct Keys {
     payload: StrId,
     annotation: StrId,
     op: StrId,
+    schemas: Schemas,
 }
 
 /// Reads all ranges and marks.
@@ -58,6 +61,7 @@ pub(super) fn read(import: &mut Import) {
         payload: import.intern("payload"),
         annotation: import.intern("user_annotation"),
         op: import.intern("cpu_op"),
+        schemas: Schemas::read(import),
     };
     let mut odd = OddTimes::default();
     let outcome = import.database.rows(RANGES, &COLUMNS, |row| {
@@ -111,6 +115,9 @@ fn add(
             named(import, &text, keys, &mut own)
         }
     };
+    if !keys.schemas.is_empty() {
+        own.extend(row.bytes(15).into_iter().flat_map(|bytes| keys.schemas.fields(bytes)));
+    }
     own.extend(payload(import, row).map(|value| (keys.payload, value)));
     let domain = row.int(5).filter(|&domain| domain != 0);
     let domain = domain.map(|domain| match domains.get(&(thread.pid, domain)) {
