@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { distinct, shortName } from "./names";
 
 it("numbers that no one reads are cut to what tells them apart", () => {
-  expect(shortName("tf_Compute/-3294604460266012")).toBe("tf_Compute …6012");
-  expect(shortName("thread 25738 (python)")).toBe("thread 25738 (python)");
-  expect(shortName("stream 7")).toBe("stream 7");
+  expect(shortName("tf_Compute/-3294604460266012")).toEqual({ head: "tf_Compute", tail: " …6012" });
+  for (const name of ["thread 25738 (python)", "stream 7"]) expect(shortName(name)).toEqual({ head: name, tail: "" });
+  expect(shortName("/device:GPU:6").head).toBe("GPU 6");
 });
 
 it("hosts are called by what tells them apart", () => {

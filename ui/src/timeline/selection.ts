@@ -91,15 +91,23 @@ function visibleMiddle(scene: Scene, span: Span): number | null {
   return right < left ? null : Math.max(40, Math.min(scene.width - 40, (left + right) / 2));
 }
 
-/** A mark: a band over all tracks. A soft one is what a link pointed at. */
+/** A mark: a band over all tracks. A soft one is what a link pointed at: it keeps its colours, what lies around it steps back. */
 export function drawMark(context: CanvasRenderingContext2D, scene: Scene, mark: Span, theme: Theme, soft: boolean): void {
   const left = Math.max(-2, Math.round(xAt(scene.window, mark.start, scene.width)));
   const right = Math.min(scene.width + 2, Math.round(xAt(scene.window, mark.end, scene.width)));
   if (right < 0 || left > scene.width) return;
+  if (soft) {
+    context.fillStyle = theme.back;
+    context.globalAlpha = 0.5;
+    context.fillRect(0, 0, left, scene.height);
+    context.fillRect(right, 0, scene.width - right, scene.height);
+  }
   context.fillStyle = theme.mark;
-  context.globalAlpha = soft ? 0.1 : 0.16;
-  context.fillRect(left, 0, Math.max(1, right - left), scene.height);
-  context.globalAlpha = soft ? 0.5 : 0.9;
+  if (!soft) {
+    context.globalAlpha = 0.16;
+    context.fillRect(left, 0, Math.max(1, right - left), scene.height);
+  }
+  context.globalAlpha = 0.9;
   context.fillRect(left, 0, 1, scene.height);
   context.fillRect(Math.max(left, right - 1), 0, 1, scene.height);
   context.globalAlpha = 1;
