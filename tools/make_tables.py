@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Writes the Parquet files below fixtures/: one table in the ways in which writers write it, and a small export of
+"""Writes the Parquet and Arrow files below fixtures/: one table in the ways in which writers write it, and a small export of
 Nsight Systems as a folder of tables. Needs pyarrow, nothing else. The same input gives the same files.
 
     tools/make_tables.py [--out fixtures]
 
 Tests compute the table's values from the row's number, and hold the export against the same one as SQLite: change
-`columns` and `export` only together with crates/read/src/parquet/tests.rs and crates/testkit/src/nsys.rs.
+`columns` and `export` only together with the tests of crates/read/src/{parquet,arrow} and crates/testkit/src/nsys.rs.
 """
 
 import argparse
 import pathlib
 
 import pyarrow as pa
+import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 ROWS = 120
@@ -62,6 +63,22 @@ def write_settings(out):
         pq.write_table(table, out / f"{name}.parquet", store_schema=False, write_statistics=not options, **options)
 
 
+def write_arrow(out):
+    """Flat columns only; texts through a dictionary in the stream. Batches of few rows, so that there are several."""
+    flat = {name: column for name, column in columns().items() if name not in ("nested", "pair")}
+    for name, compression in {"framed": None, "framed-zstd": "zstd", "framed-lz4": "lz4"}.items():
+        table = pa.table(flat)
+        options = ipc.IpcWriteOptions(compression=compression)
+        with ipc.new_file(out / f"{name}.arrow", table.schema, options=options) as file:
+            file.write_table(table, max_chunksize=50)
+    with pa.OSFile(str(out / "streams.arrows"), "wb") as file:
+        for name in ["first", "second"]:
+            table = pa.table(flat | {"text": flat["text"].dictionary_encode()})
+            table = table.replace_schema_metadata({"table_name": name})
+            with ipc.new_stream(file, table.schema) as stream:
+                stream.write_table(table, max_chunksize=50)
+
+
 def export():
     """The sample of crates/testkit/src/nsys.rs, table by table."""
     names = ["cudaLaunchKernel_v7000", "gemm<float>(float *)", "gemm", "poll", "main thread", "cublasSgemm_v2"]
@@ -97,9 +114,15 @@ def export():
 
 
 def write_export(out):
-    out.mkdir(parents=True, exist_ok=True)
-    for name, table in export():
-        pq.write_table(pa.table(table), out / f"{name}.parquet", store_schema=False)
+    folder = out / "run_pqtdir"
+    folder.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(str(out / "run.arrows"), "wb") as file:
+        for name, columns in export():
+            table = pa.table(columns)
+            pq.write_table(table, folder / f"{name}.parquet", store_schema=False)
+            table = table.replace_schema_metadata({"table_name": name})
+            with ipc.new_stream(file, table.schema) as stream:
+                stream.write_table(table)
 
 
 def main():
@@ -108,7 +131,8 @@ def main():
     arguments.add_argument("--out", type=pathlib.Path, default=fixtures)
     out = arguments.parse_args().out
     write_settings(out / "tables")
-    write_export(out / "nsys-tables" / "run_pqtdir")
+    write_arrow(out / "tables")
+    write_export(out / "nsys-tables")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ pub(crate) enum Codec {
     Gzip,
     /// A block without a frame.
     Lz4,
+    /// Blocks in a frame.
+    Lz4Frame,
     /// Of one frame or several.
     Zstd,
 }
@@ -30,7 +32,11 @@ pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u
     const WHAT: &str = "compressed block";
     let inflated = match codec {
         Codec::Snappy => return snappy(packed, limit),
-        Codec::Lz4 => return lz4(packed, limit),
+        Codec::Lz4 => {
+            let mut out = Vec::new();
+            return lz4(packed, &mut out, limit).map(|()| out);
+        }
+        Codec::Lz4Frame => return lz4_frame(packed, limit),
         Codec::Gzip => read_up_to(MultiGzDecoder::new(packed), limit),
         Codec::Zstd => read_up_to(Zstd::new(packed, limit as u64), limit),
     };
@@ -55,9 +61,8 @@ fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
 }
 
 /// LZ4: literals, then a copy of what came before, over and over; the last piece has literals only.
-fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+fn lz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), TableError> {
     const WHAT: &str = "LZ4 block";
-    let mut out: Vec<u8> = Vec::new();
     let mut rest = packed;
     let take = |rest: &mut &[u8]| -> Result<u8, TableError> {
         let (&first, after) = rest.split_first().ok_or(TableError::Short(WHAT))?;
@@ -100,7 +105,37 @@ fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
             left -= piece;
         }
     }
-    Ok(out)
+    Ok(())
+}
+
+/// Blocks of LZ4, each with its length in front; copies may reach back into the blocks before.
+fn lz4_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+    const WHAT: &str = "LZ4 frame";
+    let (&[magic @ .., flags, _], rest) = packed.split_first_chunk::<6>().ok_or(TableError::Short(WHAT))?;
+    if magic != [0x04, 0x22, 0x4d, 0x18] {
+        return Err(TableError::Wrong(WHAT));
+    }
+    let has = |bit: u8| flags & bit != 0;
+    // Behind the flags: the size, a dictionary's number, and a checksum; behind each block: a checksum.
+    let head = if has(8) { 8 } else { 0 } + if has(1) { 4 } else { 0 } + 1;
+    let checksum = if has(16) { 4 } else { 0 };
+    let mut rest = rest.get(head..).ok_or(TableError::Short(WHAT))?;
+    let mut out = Vec::new();
+    loop {
+        let (size, after) = rest.split_first_chunk::<4>().ok_or(TableError::Short(WHAT))?;
+        let size = u32::from_le_bytes(*size);
+        let (stored, len) = (size >> 31 == 1, (size & 0x7fff_ffff) as usize);
+        if size == 0 {
+            return Ok(out);
+        }
+        let (block, after) = after.split_at_checked(len).ok_or(TableError::Short(WHAT))?;
+        match stored {
+            true if out.len() + len > limit => return Err(TableError::Wrong(WHAT)),
+            true => out.extend_from_slice(block),
+            false => lz4(block, &mut out, limit)?,
+        }
+        rest = after.get(checksum..).ok_or(TableError::Short(WHAT))?;
+    }
 }
 
 /// A stream of the inflated bytes of Zstandard frames, one after the other.

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use crate::error::ReadError;
 use crate::folder;
 use crate::input::Input;
-use crate::{NsysReader, Reader, reader_for};
+use crate::{NsysReader, Reader, nsys, reader_for};
 
 /// Folders below this depth are not looked into: a loop of mounts must not hold us up.
 const MAX_DEPTH: usize = 40;
@@ -220,6 +220,8 @@ fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
         Lookalike::NsightSystemsReport
     } else if head.starts_with(b"SQLite format 3\0") {
         Lookalike::Database
+    } else if nsys::is_other_export(head) {
+        Lookalike::NsightSystemsExport
     } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
         Lookalike::ToolResult
     } else {
@@ -255,7 +257,9 @@ const ENDINGS: &[&str] = &[
     ".pt",
     ".trace",
     ".sqlite",
+    ".arrows",
     "_pqtdir",
+    "_arwdir",
     ".nsys-rep",
     ".qdrep",
     ".perfetto",
@@ -362,15 +366,18 @@ fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
         files.iter().filter(|f| f.format == format).map(|f| f.host.clone()).collect()
     };
     let (exact, exported) = (hosts("xplane"), hosts("nsys"));
-    let databases: BTreeSet<String> =
-        files.iter().filter(|f| f.format == "nsys" && !f.is_folder).map(|f| f.host.clone()).collect();
+    let mut exports = BTreeSet::new();
+    files.sort_by_cached_key(|file| {
+        (file.is_folder, !file_name(&file.path).ends_with(".sqlite"), file.path.clone())
+    });
     let only_host = exact.len() == 1;
     let (copies, kept): (Vec<_>, Vec<_>) = files.drain(..).partition(|file| {
         let perfetto = file.host.starts_with("perfetto_trace") && only_host;
         match file.format {
             "chrome" => exact.contains(&file.host) || perfetto,
             "nsys-rep" => exported.contains(&file.host),
-            "nsys" if file.is_folder => databases.contains(&file.host),
+            // The same export once more, in another form.
+            "nsys" => !exports.insert(stem(&file.path)),
             _ => false,
         }
     });
@@ -514,6 +521,16 @@ mod tests {
         }
         let found = discover(&[data.join("part-0.parquet")]).unwrap();
         assert!(found.sessions.is_empty() && found.others.contains_key(&Lookalike::Table));
+    }
+
+    #[test]
+    fn exports_in_forms_that_are_not_read_are_told_apart() {
+        let of = |name: &str, head: &[u8]| lookalike(Path::new(name), head);
+        let line = br#"{"table":"StringIds","id":1,"value":"cudaLaunchKernel"}"#;
+        assert_eq!(of("run.jsonl", line), Lookalike::NsightSystemsExport);
+        assert_eq!(of("run.h5", b"\x89HDF\r\n\x1a\n ... TARGET_INFO_GPU"), Lookalike::NsightSystemsExport);
+        assert_eq!(of("weights.h5", b"\x89HDF\r\n\x1a\n ... kernel:0"), Lookalike::Other);
+        assert_eq!(of("chat.jsonl", br#"{"table": "menu", "text": "StringIds"}"#), Lookalike::Other);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! profile, whether somebody names it or any of its files.
 //!
 //! Here alone a name decides, because the name of a file is the name of its table. It also keeps searches quick: data
-//! sets lie beside logs in thousands of Parquet files, none of which is opened.
+//! sets lie beside logs in thousands of Parquet and Arrow files, none of which is opened.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,12 @@ pub struct TableFile {
 
 /// The name of the table that a file holds, going by its own name.
 pub(crate) fn table_name(path: &Path) -> Option<&str> {
-    let table = path.extension()?.eq_ignore_ascii_case("parquet");
-    path.file_stem()?.to_str().filter(|_| table)
+    path.file_stem()?.to_str().filter(|_| is_table(path))
 }
 
 /// Is it a table by its name, of whomever?
 pub(crate) fn is_table(path: &Path) -> bool {
-    const ENDINGS: [&str; 4] = ["parquet", "arrow", "arrows", "feather"];
+    const ENDINGS: [&str; 2] = ["parquet", "arrow"];
     path.extension().is_some_and(|found| ENDINGS.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
 }
 

@@ -6,6 +6,7 @@
 //!
 //! This crate knows nothing of what an event means for performance.
 
+mod arrow;
 mod chrome;
 mod codec;
 mod csv;

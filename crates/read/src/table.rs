@@ -2,6 +2,10 @@
 
 use stepscope_trace::NoteKind;
 
+/// Rows that a byte of a file can stand for. Runs can claim billions in a few bytes; real tables, whose rows differ in
+/// their times at least, need more than a byte a row.
+pub(crate) const ROWS_A_BYTE: u64 = 64;
+
 /// One field of one row.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use stepscope_read::discover::discover;
 use stepscope_read::{Bytes, Input, Opened, Progress, ReadError, TableFile, open, open_input};
 use stepscope_testkit::damage::{HUGE_VARINTS, Rng, flip_bits, overwrite, splice};
 use stepscope_testkit::nsys::sample;
@@ -70,6 +71,44 @@ fn a_folder_of_tables_gives_the_same_trace_as_the_database() {
 fn any_file_of_the_folder_stands_for_the_whole_of_it() {
     let file = opened(&folder().join("PROCESSES.parquet"));
     assert_eq!(told(&file.trace), told(&opened(&folder()).trace));
+}
+
+#[test]
+fn arrow_gives_the_same_trace_as_parquet() {
+    let streams = folder().join("../run.arrows");
+    assert_eq!(told(&opened(&streams).trace), told(&opened(&folder()).trace));
+    // The same streams, one a file.
+    let (_place, copy) = copy();
+    let bytes = fs::read(&streams).unwrap();
+    let end = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+    let mut rest = &bytes[..];
+    for name in
+        ["StringIds", "PROCESSES", "ThreadNames", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL"]
+    {
+        let at = rest.windows(8).position(|window| window == end).unwrap() + 8;
+        fs::write(copy.join(name).with_extension("arrow"), &rest[..at]).unwrap();
+        fs::remove_file(copy.join(name).with_extension("parquet")).unwrap();
+        rest = &rest[at..];
+    }
+    assert!(rest.is_empty());
+    assert_eq!(told(&opened(&copy).trace), told(&opened(&folder()).trace));
+}
+
+#[test]
+fn streams_that_end_early_are_read_as_far_as_they_go() {
+    let whole = fs::read(folder().join("../run.arrows")).unwrap();
+    let part = Input::from_bytes("run.arrows", Bytes::held(whole[..whole.len() * 9 / 10].to_vec()));
+    let trace = open_input(&part, &Progress::new()).unwrap().trace;
+    assert_eq!(trace.events(), 6, "the calls are there, the kernels behind them are not");
+    assert!(notes(&trace).iter().any(|(kind, _)| *kind == NoteKind::Damaged));
+}
+
+#[test]
+fn the_same_export_in_several_forms_is_one_profile() {
+    let found = discover(&[folder().join("..")]).unwrap();
+    assert_eq!(found.sessions.len(), 1);
+    assert_eq!(found.sessions[0].files.len(), 1);
+    assert_eq!(found.sessions[0].duplicates.len(), 1);
 }
 
 #[test]

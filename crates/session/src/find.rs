@@ -170,7 +170,7 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
              and give the .sqlite file",
         ),
         Lookalike::NsightSystemsExport => Some(
-            "of Nsight Systems' exports, SQLite and Parquet are read: `nsys export --type sqlite --output \
+            "of Nsight Systems' exports, SQLite, Parquet and Arrow are read: `nsys export --type sqlite --output \
              NAME.sqlite NAME.nsys-rep`, or `--type parquetdir --output NAME_pqtdir`",
         ),
         Lookalike::Table => Some(

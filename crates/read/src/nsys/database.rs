@@ -1,5 +1,4 @@
-//! The tables of an export, whether they lie in one SQLite database or in a folder with a file each, read column by
-//! column.
+//! The tables of an export, whether they lie in one SQLite database or in files of other formats, read column by column.
 //!
 //! Exports differ from version to version in what tables and columns they have, so nobody here writes SQL with
 //! fixed columns: [`Database::rows`] selects what exists and gives nothing for the rest.
@@ -11,9 +10,9 @@ use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
 use stepscope_trace::NoteKind;
 
+use super::files::{self, File};
 use super::sqlite::{self, quoted, said};
-use crate::parquet::Table;
-use crate::table::Value;
+use crate::table::{TableError, Value};
 use crate::{Input, ReadError};
 
 /// An open export and what is in it.
@@ -29,7 +28,7 @@ pub(super) struct Database {
 
 enum Source {
     Sqlite(Connection),
-    Files(FxHashMap<String, Table>),
+    Files(FxHashMap<String, File>),
 }
 
 /// What is wrong with a table.
@@ -37,6 +36,12 @@ enum Source {
 pub(super) struct Trouble {
     pub kind: NoteKind,
     pub what: String,
+}
+
+impl From<TableError> for Trouble {
+    fn from(error: TableError) -> Self {
+        Trouble { kind: error.note_kind(), what: error.to_string() }
+    }
 }
 
 /// How the rows of a table came out.
@@ -102,37 +107,27 @@ impl<'a> Which<'a> {
 impl Database {
     /// Opens a database, a folder of tables, or bytes that were never in a file.
     pub fn open(input: &Input) -> Result<Self, ReadError> {
-        if !input.tables().is_empty() {
-            return Ok(Self::of_files(input));
+        if let Some(files) = files::open(input) {
+            return Ok(Self::of_files(files));
         }
         let (connection, missing_pages) = sqlite::open(input)?;
         let tables = sqlite::tables(&connection, input)?;
         Ok(Database { source: Source::Sqlite(connection), tables, missing_pages, unreadable: Vec::new() })
     }
 
-    fn of_files(input: &Input) -> Self {
-        let mut database = Database {
-            source: Source::Files(FxHashMap::default()),
-            tables: FxHashMap::default(),
-            missing_pages: 0,
-            unreadable: Vec::new(),
-        };
-        let mut files = FxHashMap::default();
-        for file in input.tables() {
-            match Table::open(file.bytes.clone()) {
-                Ok(table) => {
-                    let columns = table.columns().map(str::to_owned).collect();
-                    database.tables.insert(file.name.clone(), columns);
-                    files.insert(file.name.clone(), table);
+    fn of_files(found: Vec<(String, Result<File, TableError>)>) -> Self {
+        let (mut tables, mut files) = (FxHashMap::default(), FxHashMap::default());
+        let mut unreadable = Vec::new();
+        for (name, file) in found {
+            match file {
+                Ok(file) => {
+                    tables.insert(name.clone(), file.columns());
+                    files.insert(name, file);
                 }
-                Err(error) => {
-                    let trouble = Trouble { kind: error.note_kind(), what: error.to_string() };
-                    database.unreadable.push((file.name.clone(), trouble));
-                }
+                Err(error) => unreadable.push((name, error.into())),
             }
         }
-        database.source = Source::Files(files);
-        database
+        Database { source: Source::Files(files), tables, missing_pages: 0, unreadable }
     }
 
     /// Is there a table of this name?
@@ -183,7 +178,7 @@ impl Database {
             }
             Source::Files(files) => files.get(table).and_then(|table| {
                 let ended = run_file(table, columns, which, &mut outcome.rows, each);
-                ended.err().map(|error| Trouble { kind: error.note_kind(), what: error.to_string() })
+                ended.err().map(Trouble::from)
             }),
         };
         outcome
@@ -214,12 +209,12 @@ fn run(
 }
 
 fn run_file(
-    table: &Table,
+    table: &File,
     columns: &[&str],
     which: Which,
     count: &mut u64,
     mut each: impl FnMut(&Fields),
-) -> Result<(), crate::table::TableError> {
+) -> Result<(), TableError> {
     // What decides comes last, behind what was asked for.
     let all: Vec<&str> = columns.iter().copied().chain(which.column()).collect();
     table.rows(&all, |values| {

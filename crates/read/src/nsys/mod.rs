@@ -1,10 +1,11 @@
-//! Nsight Systems: the export of a report as an SQLite database (`nsys export --type sqlite`) or as a folder with a
-//! Parquet file a table (`--type parquetdir`), schemas 3.1 to 3.25; and the report itself, where NVIDIA's own tool is
-//! there to export it.
+//! Nsight Systems: the export of a report as an SQLite database (`nsys export --type sqlite`), as a folder with a file a
+//! table (`parquetdir`, `arrowdir`) or as one file of Arrow streams (`arrow`), schemas 3.1 to 3.25; and the report itself,
+//! where NVIDIA's own tool is there to export it.
 //!
 //! ```text
 //! database     the tables and columns that exist, row by row
 //! sqlite       … from a database
+//! files        … from Parquet and Arrow
 //! names        numbers → strings; kinds of copies and waits → words
 //! places       process, thread, device, stream → tracks
 //! device_work  kernels, copies, fills, whole graphs
@@ -23,6 +24,7 @@ mod counters;
 mod database;
 mod device_work;
 mod devices;
+mod files;
 mod host;
 mod names;
 mod nvtx;
@@ -36,6 +38,7 @@ use stepscope_trace::{Datum, Dur, Form, Kind, KindId, NoteKind, StrId, Time, Tra
 
 use crate::{Input, Progress, ReadError, Reader};
 use database::{Database, Outcome};
+pub(crate) use files::is_other_export;
 use names::Names;
 use places::Places;
 pub use report::NsysReportReader;
@@ -60,7 +63,8 @@ impl Reader for NsysReader {
 
     fn recognises(&self, head: &[u8]) -> bool {
         let shows = |sign: &[u8]| memchr::memmem::find(head, sign).is_some();
-        head.starts_with(sqlite::MAGIC) && SIGNS.iter().any(|sign| shows(sign))
+        let database = head.starts_with(sqlite::MAGIC) && SIGNS.iter().any(|sign| shows(sign));
+        database || files::recognises(head)
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
@@ -91,10 +95,13 @@ fn is_export(database: &Database) -> bool {
     database.tables().into_iter().any(is_telling)
 }
 
+/// How tables begin that nobody else has.
+const TELLING: [&str; 5] =
+    ["StringIds", "CUPTI_ACTIVITY_KIND", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"];
+
 /// Does nobody else have a table of this name?
 pub(crate) fn is_telling(table: &str) -> bool {
-    let known = ["StringIds", "CUPTI_ACTIVITY_KIND", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"];
-    known.iter().any(|start| table.starts_with(start))
+    TELLING.iter().any(|start| table.starts_with(start))
 }
 
 /// What a foreign database holds, for the message.

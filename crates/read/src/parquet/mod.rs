@@ -23,15 +23,12 @@ mod thrift;
 mod values;
 
 use crate::input::Bytes;
-use crate::table::{TableError, Value};
+use crate::table::{ROWS_A_BYTE, TableError, Value};
 use column::Column;
 use footer::{Footer, Group};
 
 /// Rows that are decoded at a time: few enough to stay in the processor's cache.
 const ROWS: usize = 1_024;
-/// Rows that a byte of the file can stand for. Runs can claim billions in a few bytes; real tables, whose rows differ
-/// in their times at least, need more than a byte a row.
-const ROWS_A_BYTE: u64 = 64;
 
 /// A table in a file.
 #[derive(Debug)]

@@ -1,0 +1,264 @@
+//! Arrow's format for exchange between processes: a stream of messages, the first of which describes a table and the
+//! others hold some of its rows each. Files of one table are such a stream in a frame; a file of many tables is one
+//! stream behind the other.
+//!
+//! ```text
+//! flat     the encoding of all metadata
+//! column   a column of one record batch
+//! ```
+//!
+//! As in `parquet`, nothing here panics, and no length claims memory that the file's bytes do not bear out.
+
+mod column;
+mod flat;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::input::Bytes;
+use crate::table::{ROWS_A_BYTE, TableError, Value};
+use column::{Batch, Column, Kind};
+use flat::Flat;
+
+/// What a file of one table begins with.
+const FRAME: &[u8] = b"ARROW1";
+/// What every message begins with.
+const MESSAGE: [u8; 4] = [0xff; 4];
+const WHAT: &str = "a message";
+/// The sorts of messages.
+const SCHEMA: u8 = 1;
+const DICTIONARY: u8 = 2;
+const ROWS: u8 = 3;
+
+/// Could a file that begins like this hold streams?
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    head.starts_with(&MESSAGE) || head.starts_with(FRAME)
+}
+
+/// A table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    file: Bytes,
+    /// What its writer calls it.
+    pub name: Option<String>,
+    columns: Vec<Description>,
+    /// Messages with rows: where their metadata and their buffers lie.
+    batches: Vec<Message>,
+    dictionaries: FxHashMap<i64, Message>,
+    /// What ended the stream early.
+    broken: Option<TableError>,
+}
+
+/// What there is to know about a column.
+#[derive(Clone, Debug)]
+struct Description {
+    name: String,
+    kind: Kind,
+    /// Where rows hold positions in a dictionary: its number, and the kind of these.
+    dictionary: Option<(i64, Kind)>,
+}
+
+impl Description {
+    fn read(field: Flat<'_>) -> Result<Self, TableError> {
+        let dictionary = field.table(4).map(|encoding| {
+            let positions = encoding.table(1).map_or(Ok(Kind::Int { bytes: 4, signed: true }), Kind::int);
+            positions.map(|kind| (encoding.long(0), kind))
+        });
+        Ok(Description {
+            name: String::from_utf8_lossy(field.text(0)).into_owned(),
+            kind: Kind::of(field)?,
+            dictionary: dictionary.transpose()?,
+        })
+    }
+
+    /// How it is stored in record batches.
+    fn stored(&self) -> Kind {
+        self.dictionary.map_or(self.kind, |(_, positions)| positions)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    metadata: Range<usize>,
+    body: Range<usize>,
+}
+
+impl Message {
+    /// The message at `at`; `None` where a stream ends.
+    fn read(file: &[u8], at: usize) -> Result<(Option<Self>, usize), TableError> {
+        let four = |at: usize| file.get(at..).and_then(|rest| rest.first_chunk::<4>()).copied();
+        let first = four(at).ok_or(TableError::Short(WHAT))?;
+        // Old writers left the mark out.
+        let mark = if first == MESSAGE { 4 } else { 0 };
+        let len = u32::from_le_bytes(four(at + mark).ok_or(TableError::Short(WHAT))?) as usize;
+        let start = at + mark + 4;
+        if len == 0 {
+            return Ok((None, start));
+        }
+        let metadata = start..start.saturating_add(len);
+        let message = file.get(metadata.clone()).ok_or(TableError::Short(WHAT))?;
+        let body = Flat::root(message).ok_or(TableError::Wrong(WHAT))?.long(3);
+        let body = usize::try_from(body).map_err(|_| TableError::Wrong(WHAT))?;
+        let body = metadata.end..metadata.end.checked_add(body).ok_or(TableError::Short(WHAT))?;
+        if body.end > file.len() {
+            return Err(TableError::Short(WHAT));
+        }
+        let next = body.end;
+        Ok((Some(Message { metadata, body }), next))
+    }
+
+    fn root<'f>(&self, file: &'f [u8]) -> Option<Flat<'f>> {
+        Flat::root(file.get(self.metadata.clone())?)
+    }
+
+    fn batch<'f>(&self, file: &'f [u8]) -> Result<Batch<'f>, TableError> {
+        let header = self.root(file).and_then(|message| message.table(2)).ok_or(TableError::Wrong(WHAT))?;
+        // A dictionary is a record batch of one column.
+        let dictionary = self.root(file).is_some_and(|message| message.byte(1) == DICTIONARY);
+        let of = if dictionary { header.table(1) } else { Some(header) };
+        let body = file.get(self.body.clone()).unwrap_or_default();
+        Ok(Batch { of: of.ok_or(TableError::Wrong(WHAT))?, body })
+    }
+}
+
+/// All tables of a file, each with its own troubles. A stream that breaks takes those behind it along.
+pub(crate) fn tables(file: &Bytes) -> Vec<Result<Table, TableError>> {
+    let framed = file.starts_with(FRAME);
+    let mut at = if framed { 8 } else { 0 };
+    let mut tables = Vec::new();
+    while at < file.len() {
+        let (table, next) = Table::read(file, at);
+        let ended = next.is_none() || framed;
+        tables.push(table);
+        at = next.unwrap_or(at);
+        if ended {
+            break;
+        }
+    }
+    tables
+}
+
+impl Table {
+    /// The table whose stream begins at `at`, and where the next one begins.
+    fn read(file: &Bytes, at: usize) -> (Result<Self, TableError>, Option<usize>) {
+        let (first, mut at) = match Message::read(file, at) {
+            Ok((Some(message), next)) => (message, next),
+            Ok((None, next)) => return (Err(TableError::Short("a stream")), Some(next)),
+            Err(error) => return (Err(error), None),
+        };
+        let mut table = Self::described(file, &first);
+        loop {
+            let message = match Message::read(file, at) {
+                Ok((Some(message), next)) => {
+                    at = next;
+                    message
+                }
+                Ok((None, next)) => return (table, Some(next)),
+                Err(error) => {
+                    let broken = table.map(|table| Table { broken: Some(error), ..table });
+                    return (broken, None);
+                }
+            };
+            if let Ok(table) = &mut table {
+                table.add(message);
+            }
+        }
+    }
+
+    fn described(file: &Bytes, message: &Message) -> Result<Self, TableError> {
+        let root = message.root(file).filter(|root| root.byte(1) == SCHEMA);
+        let schema = root.and_then(|root| root.table(2)).ok_or(TableError::Wrong("a schema"))?;
+        let mut pairs = schema.tables(2);
+        let name = pairs.find(|pair| pair.text(0) == b"table_name").map(|pair| pair.text(1));
+        Ok(Table {
+            file: file.clone(),
+            name: name.map(|name| String::from_utf8_lossy(name).into_owned()),
+            columns: schema.tables(1).map(Description::read).collect::<Result<_, _>>()?,
+            batches: Vec::new(),
+            dictionaries: FxHashMap::default(),
+            broken: None,
+        })
+    }
+
+    fn add(&mut self, message: Message) {
+        let Some(root) = message.root(&self.file) else { return };
+        match root.byte(1) {
+            ROWS => self.batches.push(message),
+            DICTIONARY => {
+                let id = root.table(2).map_or(0, |header| header.long(0));
+                self.dictionaries.insert(id, message);
+            }
+            _ => {}
+        }
+    }
+
+    /// The names of the columns.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// Calls `each` for every row, with the fields in the order of `columns`; a column that is not there gives nothing.
+    /// Only these columns are looked at.
+    pub fn rows(&self, columns: &[&str], mut each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
+        let mut allowed = (self.file.len() as u64).saturating_mul(ROWS_A_BYTE);
+        for message in &self.batches {
+            self.batch_rows(message, columns, &mut allowed, &mut each)?;
+        }
+        self.broken.map_or(Ok(()), Err)
+    }
+
+    fn batch_rows(
+        &self,
+        message: &Message,
+        columns: &[&str],
+        allowed: &mut u64,
+        each: &mut impl FnMut(&[Value<'_>]),
+    ) -> Result<(), TableError> {
+        let batch = message.batch(&self.file)?;
+        let open = |name: &&str| self.open(batch, name).transpose();
+        let columns: Vec<Option<Opened>> = columns.iter().map(open).collect::<Result<_, _>>()?;
+        let rows = if columns.iter().any(Option::is_some) { batch.rows()? } else { 0 };
+        *allowed = allowed.checked_sub(rows).ok_or(TableError::Wrong("the number of rows"))?;
+        let mut fields = Vec::with_capacity(columns.len());
+        for row in 0..rows as usize {
+            fields.clear();
+            for column in &columns {
+                let value = column.as_ref().map_or(Some(Value::Nothing), |column| column.value(row));
+                fields.push(value.ok_or(TableError::Short("a column"))?);
+            }
+            each(&fields);
+        }
+        Ok(())
+    }
+
+    /// The column of that name in a record batch.
+    fn open<'f>(&'f self, batch: Batch<'f>, name: &str) -> Option<Result<Opened<'f>, TableError>> {
+        let node = self.columns.iter().position(|column| column.name == name)?;
+        let (before, of) = (self.columns.get(..node)?, self.columns.get(node)?);
+        let first = before.iter().map(|column| column.stored().buffers()).sum();
+        let column = batch.column(of.stored(), node, first);
+        let dictionary = of.dictionary.map(|(id, _)| {
+            let message = self.dictionaries.get(&id).ok_or(TableError::Short("a dictionary"))?;
+            message.batch(&self.file)?.column(of.kind, 0, 0)
+        });
+        Some(column.and_then(|column| Ok(Opened { column, dictionary: dictionary.transpose()? })))
+    }
+}
+
+/// A column and what its positions refer to.
+struct Opened<'f> {
+    column: Column<'f>,
+    dictionary: Option<Column<'f>>,
+}
+
+impl Opened<'_> {
+    fn value(&self, row: usize) -> Option<Value<'_>> {
+        match (self.column.value(row)?, &self.dictionary) {
+            (Value::Int(position), Some(dictionary)) => dictionary.value(usize::try_from(position).ok()?),
+            (value, _) => Some(value),
+        }
+    }
+}
