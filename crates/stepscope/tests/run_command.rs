@@ -329,7 +329,7 @@ fn samples_and_profile_of_a_saved_run_are_one_session() {
     for part in ["steps", "breakdown", "findings", "ops"] {
         assert_eq!(alone[part], together[part], "samples change nothing of what the profile says: {part}");
     }
-    let info = stepscope().arg("info").arg(path).output().unwrap();
+    let info = stepscope().arg("info").arg(&path).output().unwrap();
     let headline = String::from_utf8_lossy(&info.stdout);
     assert!(headline.starts_with("1 host, "), "samples are no host of their own: {headline}");
     let info = stepscope().arg("info").arg(path.join("samples.csv")).output().unwrap();
