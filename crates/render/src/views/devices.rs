@@ -83,8 +83,11 @@ fn headline(devices: &Devices) -> Option<String> {
     let Some((device, busy)) = busiest else {
         return Some("No device's side was recorded; how busy it was is unknown".to_owned());
     };
-    let why = idle(device).first().map_or(String::new(), |(cause, share)| {
-        format!("; when idle, mostly {} ({} of the step)", cause.key(), percent(*share))
+    let why = idle(device).first().map_or(String::new(), |&(cause, share)| match cause {
+        Category::Idle => {
+            format!("; what it waits for otherwise was not recorded ({} of the step)", percent(share))
+        }
+        cause => format!("; when idle, mostly {} ({} of the step)", cause.key(), percent(share)),
     });
     Some(format!("{} is busy for {} of the steps{why}", device.id, percent(busy)))
 }
@@ -164,6 +167,11 @@ fn idle(device: &DeviceUse) -> Vec<(Category, f64)> {
     causes
 }
 
+/// What a device idles for; time that nobody owns has no recorded cause.
+fn because(cause: Category) -> &'static str {
+    if cause == Category::Idle { "unknown" } else { cause.key() }
+}
+
 fn kind(kind: DeviceKind) -> &'static str {
     match kind {
         DeviceKind::Cpu => "cpu",
@@ -176,7 +184,8 @@ fn kind(kind: DeviceKind) -> &'static str {
 fn row(device: &DeviceUse) -> Vec<Cell> {
     let on_host = device.kind == DeviceKind::Cpu && device.streams == 0;
     let (kernels, kernel_time) = device.kernels;
-    let mostly = idle(device).first().map(|(cause, share)| format!("{} {}", cause.key(), percent(*share)));
+    let mostly =
+        idle(device).first().map(|(cause, share)| format!("{} {}", because(*cause), percent(*share)));
     let [to, from, within] = &device.moved;
     let pageable = to.pageable + from.pageable;
     let pinned = to.pinned + from.pinned;
@@ -269,9 +278,9 @@ fn gap_words(gap: &Gap) -> String {
         .as_ref()
         .map_or(String::new(), |event| format!(", the host was in {}", middle_cut(event, NAME)));
     format!(
-        "idle for {} at {} ms: {}{event}.",
+        "idle for {} at {} ms, cause: {}{event}.",
         duration_ms(gap.span.dur().ms()),
         short(gap.span.start.ms()),
-        gap.cause.key(),
+        because(gap.cause),
     )
 }
