@@ -110,3 +110,30 @@ test("a trackpad's pinch zooms the timeline, not the page", async () => {
   expect(wrongs).toEqual([]);
   await close();
 });
+
+test("the keys that are listed do what is said, and their list goes with Escape", async () => {
+  const { page, wrongs, close } = await open(browser, address());
+  await drawn(page);
+  const { x, y, width } = await place(page);
+  await page.mouse.move(x + width / 2, y + 60);
+  const keys = page.getByRole("dialog", { name: "Keys of the timeline" });
+  await page.keyboard.press("?");
+  await keys.waitFor();
+  await page.keyboard.press("w");
+  await page.keyboard.press("Escape");
+  await keys.waitFor({ state: "detached" });
+  expect(page.url(), "a key that was meant for the list moved the view").not.toContain("view=");
+  await page.keyboard.press("w", { delay: 300 });
+  const near = await shown(page);
+  await page.keyboard.press("d", { delay: 150 });
+  const right = await shown(page);
+  expect(right.from).toBeGreaterThan(near.from);
+  await page.keyboard.press("ArrowLeft", { delay: 150 });
+  expect((await shown(page)).from).toBeLessThan(right.from);
+  await page.keyboard.press("s", { delay: 150 });
+  expect((await shown(page)).width).toBeGreaterThan(near.width);
+  await page.keyboard.press("/");
+  expect(await page.evaluate(() => document.activeElement?.getAttribute("type"))).toBe("search");
+  expect(wrongs).toEqual([]);
+  await close();
+});

@@ -440,7 +440,8 @@ export class Engine {
     this.region(context, 0, layout.pinnedHeight, 1);
     this.region(context, layout.pinnedHeight, scene.height, 0);
     if (this.selected) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
-    this.marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane));
+    if (this.place) markCaption(context, scene, this.place, theme, 0);
+    this.marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane + (this.place ? 1 : 0)));
     if (this.area) areaCaption(context, scene, this.area, theme, top);
     if (this.pointer) {
       context.fillStyle = theme.soft;

@@ -216,7 +216,8 @@ export class Input {
   }
 
   private keyDown(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    // A dialog above the timeline has the keys for itself, its Escape above all.
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || inDialog(event.target)) return;
     const inside = event.target instanceof Node && this.root.contains(event.target);
     const nowhere = event.target === document.body || (event.target instanceof HTMLElement && event.target.contains(this.root));
     if (!inside && !(this.alone && nowhere)) return;
@@ -264,6 +265,10 @@ export class Input {
     if (key === "w" || key === "s") this.commands.zoomBy(key === "w" ? 0.7 : 1 / 0.7, this.x);
     else this.commands.panBy(key === "a" || key === "arrowleft" ? -0.2 : 0.2);
   }
+}
+
+function inDialog(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("dialog") !== null;
 }
 
 function typing(target: EventTarget | null): boolean {
