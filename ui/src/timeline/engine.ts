@@ -435,10 +435,11 @@ export class Engine {
     this.hover = this.pointer ? this.at(this.pointer.x, this.pointer.y) : null;
     if (before !== this.hover) this.listener.hover(this.hover);
     for (const mark of this.marks) drawMark(context, scene, mark, theme, false);
-    if (this.place) drawMark(context, scene, this.place, theme, true);
     const top = this.area ? drawArea(context, scene, this.timeline, this.area, this.slotOf, theme) : 0;
     this.region(context, 0, layout.pinnedHeight, 1);
     this.region(context, layout.pinnedHeight, scene.height, 0);
+    // Above the labels: they step back with their spans.
+    if (this.place) drawMark(context, scene, this.place, theme, true);
     if (this.selected) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
     if (this.place) markCaption(context, scene, this.place, theme, 0);
     this.marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane + (this.place ? 1 : 0)));
