@@ -22,13 +22,15 @@ interface Clocks {
 }
 
 /** What to add to a host's times to have the session's, in nanoseconds. A view of one host may leave out its name. */
-export async function shiftOf(session: number, host: string | null | undefined): Promise<number> {
-  // Where the clocks cannot be had, the host's own time is the best guess.
+export type Shift = (host: string | null | undefined) => number;
+
+/** The hosts' clocks; where they cannot be had, the host's own time is the best guess. */
+export async function clocksOf(session: number): Promise<Shift> {
   const clocks = await askOnce<Clocks>(session, "timeline").catch(() => null);
-  return clocks?.shifts_ns?.[Math.max(0, clocks.hosts.indexOf(host ?? ""))] ?? 0;
+  return (host) => clocks?.shifts_ns?.[Math.max(0, clocks.hosts.indexOf(host ?? ""))] ?? 0;
 }
 
 /** Goes to a stretch of a host on the timeline. */
 export async function showSpan(session: number, host: string | null | undefined, startMs: number, durationMs: number): Promise<void> {
-  app.go("timeline", spanQuery(startMs, durationMs, await shiftOf(session, host)));
+  app.go("timeline", spanQuery(startMs, durationMs, (await clocksOf(session))(host)));
 }
