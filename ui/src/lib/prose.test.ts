@@ -16,9 +16,22 @@ it("its options become the page's query", () => {
 });
 
 it("what no page does stays a command, and other code stays code", () => {
-  for (const code of ["stepscope capture HOST", "stepscope report PATH --host", "tf.data", "stepscope"]) {
+  for (const code of ["stepscope capture HOST", "stepscope report PATH", "tf.data", "stepscope"]) {
     expect(parse(`Try \`${code}\`.`)[1]).toEqual({ kind: "code", text: code });
   }
+});
+
+it("one host's report is its part of the timeline", () => {
+  const parts = parse("See what it does otherwise: `stepscope report PATH --host` `node-3`, beside another.");
+  expect(parts[1]).toEqual({ kind: "link", text: "the timeline of node-3", page: "timeline", query: { filter: "node-3" } });
+  expect(parts.map((part) => part.text).join("")).toBe("See what it does otherwise: the timeline of node-3, beside another.");
+});
+
+it("categories are told from names that look like them", () => {
+  const kinds = (text: string) => parse(text).filter((part) => part.kind !== "text").map((part) => part.kind);
+  expect(kinds("open it; `transfer_in` can fall by up to 3 ms")).toEqual(["category"]);
+  expect(kinds("Begin with `idle`: see the gaps")).toEqual(["category"]);
+  expect(kinds("`input` costs most")).toEqual(["code"]);
 });
 
 it("a backtick alone is a character", () => {

@@ -1,29 +1,46 @@
 /**
- * The server's sentences, made for this page: `…` is code, and a command that shows a view becomes a link to its page.
+ * The server's sentences, made for this page: `…` is code, a command that shows a view becomes a link to its page, and
+ * a category goes by the title that it has everywhere else on the page.
  * `stepscope kernels PATH` means the reader of a terminal; who reads it here has that page one click away.
  */
 import { PAGES, type Page, type Query } from "./route";
 import { TITLES } from "./titles";
 
 export type Part =
-  | { kind: "text" | "code"; text: string }
+  | { kind: "text" | "code" | "category"; text: string }
   | { kind: "link"; text: string; page: Page; query: Query };
 
 /** Splits a text; a backtick without its partner is a character like any other. */
 export function parse(text: string): Part[] {
   const pieces = text.split("`");
   const parts: Part[] = [];
-  pieces.forEach((piece, index) => {
-    const code = index % 2 === 1 && index < pieces.length - 1;
+  for (let index = 0; index < pieces.length; index += 1) {
+    const piece = pieces[index] ?? "";
     const before = parts.at(-1);
-    if (code) {
+    if (index % 2 === 0) {
+      if (piece !== "") parts.push({ kind: "text", text: piece });
+    } else if (index === pieces.length - 1) {
+      parts.push({ kind: "text", text: `\`${piece}` });
+    } else if (HOST.test(piece) && pieces[index + 1] === " " && index + 2 < pieces.length - 1) {
+      // The host's name stands in code of its own.
+      parts.push({ kind: "link", text: `the timeline of ${pieces[index + 2]}`, page: "timeline", query: { filter: pieces[index + 2] ?? "" } });
+      index += 2;
+    } else {
       const link = command(piece);
       // Pages are opened, commands are run.
       if (link && before?.kind === "text") before.text = before.text.replace(/\brun $/, "open ").replace(/\bRun $/, "Open ");
-      parts.push(link ?? { kind: "code", text: piece });
-    } else if (piece !== "") parts.push({ kind: "text", text: index % 2 === 1 ? `\`${piece}` : piece });
-  });
+      parts.push(link ?? { kind: isCategory(before?.text, pieces[index + 1]) ? "category" : "code", text: piece });
+    }
+  }
   return parts;
+}
+
+/** One host's report is no page; what it does shows on the timeline. */
+const HOST = /^stepscope report \S+ --host$/;
+
+/** Where the sentences speak of a category; elsewhere the same word may be a name from the recording. */
+function isCategory(before: string | undefined, after: string | undefined): boolean {
+  return (after ?? "").startsWith(" can fall by ") || (before ?? "").endsWith("Begin with ");
 }
 
 /** The page that a command means; none where it does something that no page does. */

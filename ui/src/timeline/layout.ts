@@ -97,7 +97,7 @@ export function processOrder(timeline: Timeline): number[] {
     .map((entry) => entry.id);
 }
 
-/** True when every word of the filter occurs in the track's or its process's name; a word with `-` in front must not. */
+/** True when every word of the filter occurs in the name of the track, its process or its host; a word with `-` in front must not. */
 export function matches(filter: string, ...names: string[]): boolean {
   const text = names.join("\n").toLowerCase();
   for (const word of filter.toLowerCase().split(/\s+/)) {
@@ -210,7 +210,8 @@ export function arrange(timeline: Timeline, arrangement: Arrangement): Layout {
   const groups = new Map<number, number[]>();
   timeline.tracks.forEach((track, slot) => {
     if (pinned.has(track.id)) return;
-    if (!matches(arrangement.filter, track.name, processOf.get(track.process)?.name ?? "")) return;
+    const process = processOf.get(track.process);
+    if (!matches(arrangement.filter, track.name, process?.name ?? "", timeline.hosts[process?.host ?? 0] ?? "")) return;
     const group = groups.get(track.process);
     if (group) group.push(slot);
     else groups.set(track.process, [slot]);
