@@ -7,7 +7,7 @@ use stepscope_trace::{
     DeviceKind, Dur, Form, Note, NoteKind, ProcessKind, Span, Time, Trace, Track, TrackKind,
 };
 
-use crate::counters::has_timeline;
+use crate::counters::{has_timeline, lacks_limits};
 use crate::info::events_by_process;
 use crate::vocabulary::starts_kernels;
 
@@ -54,6 +54,8 @@ pub enum Trouble {
     DanglingReference,
     /// The capture is so short that it hardly holds a step; `span` says how short.
     ShortCapture,
+    /// Kernels were profiled without counters that say what limits them.
+    FewCounters,
     /// Some devices have events and others have none; `count` says how many have none.
     IdleDevices,
     /// Text that was mended; `detail` names the repair.
@@ -103,6 +105,7 @@ impl Trouble {
             Trouble::Unpaired => "unpaired",
             Trouble::DanglingReference => "dangling-reference",
             Trouble::ShortCapture => "short-capture",
+            Trouble::FewCounters => "few-counters",
             Trouble::IdleDevices => "idle-devices",
             Trouble::Repaired => "repaired",
             Trouble::UnknownContent => "unknown-content",
@@ -128,7 +131,8 @@ impl Trouble {
             | Trouble::NegativeDuration
             | Trouble::Unpaired
             | Trouble::DanglingReference
-            | Trouble::ShortCapture => Severity::Warning,
+            | Trouble::ShortCapture
+            | Trouble::FewCounters => Severity::Warning,
             Trouble::IdleDevices
             | Trouble::Repaired
             | Trouble::UnknownContent
@@ -146,6 +150,9 @@ pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     if has_timeline(trace) {
         whole_recording(trace, &mut found);
         devices(trace, &mut found);
+    }
+    if lacks_limits(trace) {
+        found.add(Trouble::FewCounters, "", None);
     }
     events(trace, &mut found);
     let mut issues = found.issues;

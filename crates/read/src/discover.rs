@@ -70,6 +70,8 @@ pub enum Lookalike {
     Database,
     /// An Nsight Systems export in a form that is not read.
     NsightSystemsExport,
+    /// What Nsight Compute printed while it worked, without counters.
+    NsightComputeProgress,
     /// A table of something else: data sets often lie beside logs.
     Table,
     /// A result that a profiler's own tools left behind.
@@ -222,6 +224,8 @@ fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
         Lookalike::Database
     } else if nsys::is_other_export(head) {
         Lookalike::NsightSystemsExport
+    } else if crate::ncu::is_progress(head) {
+        Lookalike::NsightComputeProgress
     } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
         Lookalike::ToolResult
     } else {

@@ -171,6 +171,9 @@ fn pages_for_people_are_read_with_their_times() {
     assert_eq!(*times, [Time::ZERO, Time::from_ns(5_000_000_000)]);
     let names: Vec<&str> = trace.devices().iter().map(|device| trace.str(device.name)).collect();
     assert_eq!(names, ["NVIDIA A40", "Tesla T4"]);
+    let log = "index, utilization.gpu [%]\n0, 7 %\n0, 8 %\n0, 9 %\n";
+    let both = read(&(page("Thu Oct  1 03:25:17 2026", "45") + log));
+    assert_eq!(values(&both, 0, "utilization.gpu [%]"), [7.0, 8.0, 9.0], "the log says more than the page");
 }
 
 #[test]

@@ -150,6 +150,11 @@ pub fn words(issue: &Issue) -> Worded {
             let span = issue.span.map_or(String::new(), |span| format!(": {}", duration_ms(span.ms())));
             (format!("the capture is very short{span}"), "profile at least ten steps after warm-up")
         }
+        Trouble::FewCounters => (
+            "kernels were profiled without the counters that say what limits them".to_owned(),
+            "record with `ncu --set full`, or at least with the sections SpeedOfLight, Occupancy and \
+             MemoryWorkloadAnalysis",
+        ),
         Trouble::IdleDevices => {
             let count = issue.count.unwrap_or(1);
             let devices = plural(count, "device has", "devices have");

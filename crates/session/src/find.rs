@@ -151,6 +151,9 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
         Lookalike::NsightSystemsReport => named("Nsight Systems report", "Nsight Systems reports"),
         Lookalike::Database => named("SQLite database", "SQLite databases"),
         Lookalike::NsightSystemsExport => named("Nsight Systems export", "Nsight Systems exports"),
+        Lookalike::NsightComputeProgress => {
+            named("log of Nsight Compute without counters", "logs of Nsight Compute without counters")
+        }
         Lookalike::Table => named("table of data", "tables of data"),
         Lookalike::ToolResult => named("result of another tool", "results of other tools"),
         Lookalike::Empty => named("empty file", "empty files"),
@@ -168,6 +171,11 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
         Lookalike::NsightSystemsReport => Some(
             "an Nsight Systems report has to be whole to be exported; export it with `nsys export --type sqlite` \
              and give the .sqlite file",
+        ),
+        Lookalike::NsightComputeProgress => Some(
+            "ncu writes its counters into a report, which it names at the end (`==PROF== Report: …`): give that file, \
+             or record one with `ncu --set full -o kernels …`; where it says ERR_NVGPUCTRPERM it was not allowed to \
+             count: run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
         ),
         Lookalike::NsightSystemsExport => Some(
             "of Nsight Systems' exports, SQLite, Parquet and Arrow are read: `nsys export --type sqlite --output \

@@ -183,6 +183,17 @@ impl Names {
         Names { slots: slots.collect() }
     }
 
+    /// Is there a figure that says what limits a kernel?
+    pub(super) fn tell_limits(&self) -> bool {
+        use Metric::{
+            Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor,
+        };
+        let limits =
+            [Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor];
+        let limits = limits.map(|metric| metric as usize);
+        self.slots.values().any(|&(slot, _)| slot >= METRICS || limits.contains(&slot))
+    }
+
     /// The figures of one launch.
     pub(super) fn read(&self, args: Args<'_>) -> Figures {
         let mut best = [usize::MAX; SLOTS];

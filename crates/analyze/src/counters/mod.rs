@@ -29,6 +29,11 @@ pub fn has_timeline(trace: &Trace) -> bool {
     trace.events() > launches || (launches == 0 && !sampled())
 }
 
+/// Were kernels profiled without a counter that says what limits them? Times alone do not.
+pub fn lacks_limits(trace: &Trace) -> bool {
+    launch_tracks(trace).next().is_some() && !Names::of(trace).tell_limits()
+}
+
 /// Tracks whose events are all profiled launches.
 fn launch_tracks(trace: &Trace) -> impl Iterator<Item = &Track> {
     let category = trace.strings().find(LAUNCH);
@@ -133,28 +138,39 @@ impl Entry {
 struct Ceilings {
     /// The argument that names the device.
     key: Option<StrId>,
-    /// A device's number, its memory by its own clock and width, and by its data sheet, and its 32-bit arithmetic.
-    devices: Vec<(i64, Option<f64>, Option<f64>, Option<f64>)>,
+    devices: Vec<Ceiling>,
+}
+
+/// One device's, in bytes and operations a second.
+struct Ceiling {
+    device: i64,
+    /// Memory by the device's own clock and width.
+    memory: Option<f64>,
+    sheet_memory: Option<f64>,
+    /// 32-bit arithmetic.
+    sheet_flops: Option<f64>,
 }
 
 impl Ceilings {
     fn of(trace: &Trace) -> Self {
         let devices = trace.devices().iter().map(|device| {
             let sheet = peaks_of(trace.str(device.name));
-            let memory = device.memory_bandwidth.map(|bytes| bytes as f64);
-            let arithmetic = sheet.and_then(|sheet| sheet.fp32).map(|rate| rate * 1e12);
-            (device.number, memory, sheet.map(|sheet| sheet.memory * 1e9), arithmetic)
+            Ceiling {
+                device: device.number,
+                memory: device.memory_bandwidth.map(|bytes| bytes as f64),
+                sheet_memory: sheet.map(|sheet| sheet.memory * 1e9),
+                sheet_flops: sheet.and_then(|sheet| sheet.fp32).map(|rate| rate * 1e12),
+            }
         });
         Ceilings { key: trace.strings().find("device"), devices: devices.collect() }
     }
 
     fn complete(&self, figures: &mut Figures, args: Args<'_>) {
         let number = self.key.and_then(|key| args.get(key)).and_then(|number| number.as_i64()).unwrap_or(0);
-        let device = self.devices.iter().find(|device| device.0 == number);
-        if let Some(&(_, memory, sheet, arithmetic)) = device {
-            figures.set(Metric::DramPeak, memory);
-            figures.set(Metric::SheetDramPeak, sheet);
-            figures.set(Metric::SheetFlopPeak, arithmetic);
+        if let Some(ceiling) = self.devices.iter().find(|ceiling| ceiling.device == number) {
+            figures.set(Metric::DramPeak, ceiling.memory);
+            figures.set(Metric::SheetDramPeak, ceiling.sheet_memory);
+            figures.set(Metric::SheetFlopPeak, ceiling.sheet_flops);
         }
     }
 }

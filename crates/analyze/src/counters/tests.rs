@@ -195,6 +195,14 @@ fn peaks_that_a_report_lacks_come_from_the_device_or_its_data_sheet() {
 }
 
 #[test]
+fn times_alone_do_not_say_what_limits_a_kernel() {
+    let lacks = |metrics: &[(&str, f64)]| lacks_limits(&profiled(&[("f", "[1, 1, 1]", 10, metrics)]));
+    assert!(lacks(&[("gpu__time_duration.sum", 10_000.0)]));
+    assert!(!lacks(&[(MEMORY, 10.0)]));
+    assert!(!lacks_limits(&TraceBuilder::new().finish()), "nothing was profiled");
+}
+
+#[test]
 fn rates_follow_from_totals_and_from_both_directions() {
     let both = one(&[("dram__bytes_read.sum", 3e6), ("dram__bytes_write.sum", 1e6)]);
     assert!((both.dram_bytes_per_s.unwrap() - 4e11).abs() < 1.0, "{both:?}");

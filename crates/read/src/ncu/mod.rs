@@ -27,6 +27,12 @@ use stepscope_trace::Trace;
 
 use crate::{Input, Progress, ReadError, Reader, csv};
 
+/// Is it what ncu prints while it works, without a page of counters?
+pub(crate) fn is_progress(head: &[u8]) -> bool {
+    let text = csv::decode(head);
+    text.lines().any(|line| ["==PROF== ", "==ERROR== "].iter().any(|mark| line.starts_with(mark)))
+}
+
 /// Reads the reports and the printed pages of Nsight Compute.
 #[derive(Debug)]
 pub struct NcuReader;

@@ -45,10 +45,11 @@ impl Reader for SmiReader {
         progress.expect(bytes.len() as u64);
         let text = csv::decode(&bytes);
         let read = match &*text {
+            // Scripts print a page first and then log what they asked for.
+            text if query::recognises(text) => query::read,
             text if dmon::recognises(text) => dmon::read,
             text if page::recognises(text) => page::read,
-            text if dump::recognises(text) => dump::read,
-            _ => query::read,
+            _ => dump::read,
         };
         let gauges = read(&text);
         if gauges.is_empty() {

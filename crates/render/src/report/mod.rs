@@ -12,7 +12,7 @@ mod tests;
 mod text;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::health::Issue;
+use stepscope_analyze::health::{Issue, Trouble};
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_diagnose::{Finding, FindingId};
 
@@ -144,6 +144,9 @@ impl Report {
     }
 
     fn nothing_found(&self) -> String {
+        if self.only("ncu") && self.health.iter().any(|row| row.id == Trouble::FewCounters.id()) {
+            return "The profiled kernels have times, but no counters that say what limits them.".to_owned();
+        }
         if self.only("ncu") {
             return "Nothing stands out in the counters of the profiled kernels.".to_owned();
         }
@@ -196,10 +199,9 @@ impl Report {
         let Some(moments) = self.summary.step_ms else {
             let length = duration_ms(self.summary.length_ms());
             if self.only("ncu") {
-                return vec![
-                    format!("{length} of kernels"),
-                    "profiled one by one, without a timeline".to_owned(),
-                ];
+                let timed = self.summary.length_ms() > 0.0;
+                let time = if timed { format!("{length} of kernels") } else { "not collected".to_owned() };
+                return vec![time, "profiled one by one, without a timeline".to_owned()];
             }
             if self.only("nvidia-smi") || self.only(RUN_SAMPLES) {
                 return vec!["samples of a monitor, without a timeline".to_owned()];

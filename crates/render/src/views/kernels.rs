@@ -90,10 +90,20 @@ fn cells(row: &KernelRow) -> [Cell; 23] {
 fn profiled(table: &mut Table, counters: &Counters) {
     let total: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
     let launches: u64 = counters.kernels.iter().map(|kernel| kernel.launches).sum();
-    let launches = plural(launches, "profiled launch takes", "profiled launches take");
-    table.headline = Some(format!("{launches} {} together", duration_ms(total)));
+    table.headline = Some(if total > 0.0 {
+        let launches = plural(launches, "profiled launch takes", "profiled launches take");
+        format!("{launches} {} together", duration_ms(total))
+    } else {
+        let launches = plural(launches, "profiled launch", "profiled launches");
+        format!("{launches}; how long they take was not collected (`gpu__time_duration.sum`)")
+    });
     for kernel in &counters.kernels {
-        table.push(cells(&as_row(kernel)).into_iter().chain(counter_cells(kernel)));
+        let mut own = cells(&as_row(kernel));
+        if kernel.total_ms <= 0.0 {
+            // Total, share, mean, least and most.
+            own.iter_mut().skip(2).take(5).for_each(|cell| *cell = Cell::Null);
+        }
+        table.push(own.into_iter().chain(counter_cells(kernel)));
     }
     table.note(
         "Launches were profiled one by one, without a timeline: what share of a step they have is unknown.",

@@ -22,6 +22,7 @@ pub(super) fn words(finding: &Finding, kernels: &[TroubledKernel], count: usize)
     };
     let name = format!("{}{others}", quoted(&stepscope_analyze::names::kernel_short_name(&kernel.name)));
     let takes = match worst.ms {
+        Some(ms) if ms <= 0.0 => "whose time was not collected".to_owned(),
         Some(ms) => format!("which take{} {}", if count > 1 { "" } else { "s" }, owned(finding, ms)),
         None => "which the timeline does not show".to_owned(),
     };
