@@ -19,30 +19,31 @@ ROWS = 120
 
 
 def columns():
-    """One column of every type that is read, some with gaps, and two that have to be passed over."""
+    """One column of every type that is read, some with gaps, and two that have to be passed over. Their names are those of
+    an export, so that fuzzing reads all of them; what is in them means nothing."""
     rows = range(ROWS)
     kept = lambda i: i % 5 != 0
     return {
         "nested": pa.array([[i, i] for i in rows], pa.list_(pa.int32())),
-        "number": pa.array([i * 7919 - 1000 if kept(i) else None for i in rows], pa.int64()),
-        "small": pa.array([i - 60 for i in rows], pa.int32()),
-        "count": pa.array([2**32 - 1 - i for i in rows], pa.uint32()),
-        "large": pa.array([2**64 - 1 - i for i in rows], pa.uint64()),
-        "float": pa.array([i / 4 for i in rows], pa.float32()),
-        "double": pa.array([i / 3 if kept(i) else None for i in rows], pa.float64()),
-        "truth": pa.array([i % 3 == 0 for i in rows], pa.bool_()),
+        "end": pa.array([i * 7919 - 1000 if kept(i) else None for i in rows], pa.int64()),
+        "deviceId": pa.array([i - 60 for i in rows], pa.int32()),
+        "correlationId": pa.array([2**32 - 1 - i for i in rows], pa.uint32()),
+        "globalPid": pa.array([2**64 - 1 - i for i in rows], pa.uint64()),
+        "gridX": pa.array([i / 4 for i in rows], pa.float32()),
+        "gridY": pa.array([i / 3 if kept(i) else None for i in rows], pa.float64()),
+        "streamId": pa.array([i % 3 == 0 for i in rows], pa.bool_()),
         "text": pa.array([f"kernel {i % 11}" if kept(i) else None for i in rows], pa.string()),
-        "same": pa.array([42] * ROWS, pa.int64()),
-        "nothing": pa.array([None] * ROWS, pa.int64()),
+        "nameId": pa.array([42] * ROWS, pa.int64()),
+        "textId": pa.array([None] * ROWS, pa.int64()),
         "pair": pa.array([{"a": i, "b": i} for i in rows], pa.struct([("a", pa.int64()), ("b", pa.int64())])),
-        "last": pa.array(list(rows), pa.int64()),
+        "start": pa.array(list(rows), pa.int64()),
     }
 
 
 def write_settings(out):
     table = pa.table(columns())
-    deltas = dict.fromkeys(["number", "small", "count", "large", "same", "nothing", "last"], "DELTA_BINARY_PACKED")
-    split = dict.fromkeys(["float", "double"], "BYTE_STREAM_SPLIT")
+    deltas = dict.fromkeys(["end", "deviceId", "correlationId", "globalPid", "nameId", "textId", "start"], "DELTA_BINARY_PACKED")
+    split = dict.fromkeys(["gridX", "gridY"], "BYTE_STREAM_SPLIT")
     settings = {
         "default": {},
         "zstd": {"compression": "zstd"},

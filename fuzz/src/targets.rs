@@ -4,7 +4,7 @@
 use std::fs;
 
 use stepscope_read::discover::discover as find;
-use stepscope_read::{Bytes, ChromeReader, Input, Progress, Reader, XPlaneReader, open_input};
+use stepscope_read::{Bytes, ChromeReader, Input, Progress, Reader, TableFile, XPlaneReader, open_input};
 use stepscope_trace::{Args, Trace};
 
 /// A fuzzing target.
@@ -12,7 +12,7 @@ pub type Target = fn(&[u8]);
 
 /// All targets, by name.
 pub const TARGETS: &[(&str, Target)] =
-    &[("xplane", xplane), ("chrome", chrome), ("any", any), ("discover", discover)];
+    &[("xplane", xplane), ("chrome", chrome), ("tables", tables), ("any", any), ("discover", discover)];
 
 /// The XPlane reader, whether it recognises the bytes or not.
 pub fn xplane(bytes: &[u8]) {
@@ -22,6 +22,16 @@ pub fn xplane(bytes: &[u8]) {
 /// The Chrome reader, whether it recognises the bytes or not.
 pub fn chrome(bytes: &[u8]) {
     read_with(&ChromeReader, bytes);
+}
+
+/// A folder of tables in which the bytes stand for every table that is read.
+pub fn tables(bytes: &[u8]) {
+    let names = ["StringIds", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"];
+    let table = |name: &str| TableFile { name: name.to_owned(), bytes: Bytes::held(bytes.to_vec()) };
+    let input = Input::from_tables("fuzz", names.map(table).to_vec());
+    if let Ok(opened) = open_input(&input, &Progress::new()) {
+        walk(&opened.trace);
+    }
 }
 
 /// Whatever reader recognises the bytes.

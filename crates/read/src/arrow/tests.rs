@@ -6,7 +6,7 @@ use stepscope_testkit::damage::{Rng, flip_bits, overwrite, splice, truncations};
 
 use super::*;
 
-const COLUMNS: [&str; 7] = ["number", "count", "double", "truth", "text", "nothing", "last"];
+const COLUMNS: [&str; 7] = ["end", "correlationId", "gridY", "streamId", "text", "textId", "start"];
 
 fn file(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tables").join(name);

@@ -1,0 +1,143 @@
+//! Which files belong together, and which are no profiles.
+
+use super::*;
+
+fn file(path: &str, format: &'static str) -> ProfileFile {
+    let path = PathBuf::from(path);
+    let host = host_of(&path);
+    let is_folder = path.extension().is_none();
+    ProfileFile { path, is_folder, format, bytes: 1, host, modified: SystemTime::UNIX_EPOCH }
+}
+
+fn hosts(sessions: &[Session]) -> Vec<Vec<&str>> {
+    sessions.iter().map(|s| s.files.iter().map(|f| f.host.as_str()).collect()).collect()
+}
+
+#[test]
+fn hosts_of_a_session_folder_belong_together() {
+    let folder = "logs/plugins/profile/2026_01_02_03_04_05";
+    let sessions = sessions_of(vec![
+        file(&format!("{folder}/a.xplane.pb"), "xplane"),
+        file(&format!("{folder}/b.xplane.pb"), "xplane"),
+        file(&format!("{folder}/a.trace.json.gz"), "chrome"),
+    ]);
+    assert_eq!(hosts(&sessions), [["a", "b"]]);
+    assert_eq!(sessions[0].duplicates.len(), 1, "the Chrome trace repeats host a");
+}
+
+#[test]
+fn unrelated_files_of_one_folder_are_sessions_of_their_own_and_ranks_are_not() {
+    let sessions = sessions_of(vec![
+        file("x/rank0.json.gz", "chrome"),
+        file("x/rank1.json.gz", "chrome"),
+        file("x/resnet.json", "chrome"),
+    ]);
+    assert_eq!(hosts(&sessions), [vec!["rank0", "rank1"], vec!["resnet"]]);
+}
+
+#[test]
+fn a_report_beside_its_export_is_read_once_and_numbered_reports_are_runs() {
+    let sessions = sessions_of(vec![
+        file("x/report1.nsys-rep", "nsys-rep"),
+        file("x/report1.sqlite", "nsys"),
+        file("x/report2.nsys-rep", "nsys-rep"),
+    ]);
+    assert_eq!(hosts(&sessions), [["report1"], ["report2"]]);
+    assert_eq!(sessions[0].files[0].format, "nsys");
+    assert_eq!(sessions[0].duplicates.len(), 1);
+}
+
+#[test]
+fn a_folder_of_tables_beside_its_database_is_read_once() {
+    let folder = |name| file(name, "nsys");
+    let sessions = sessions_of(vec![folder("x/run_pqtdir"), file("x/run.sqlite", "nsys"), folder("x/other")]);
+    assert_eq!(hosts(&sessions), [["other"], ["run"]]);
+    assert_eq!(sessions[1].duplicates, [PathBuf::from("x/run_pqtdir")]);
+    assert_eq!(sessions[0].name, "other");
+}
+
+#[test]
+fn a_folder_of_tables_is_one_profile_and_data_sets_are_none() {
+    let logs = tempfile::tempdir().unwrap();
+    let export = logs.path().join("run_pqtdir");
+    let data = logs.path().join("data");
+    for folder in [&export, &data] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::write(export.join("StringIds.parquet"), b"PAR1 and so on").unwrap();
+    fs::write(export.join("OSRT_API.parquet"), b"PAR1").unwrap();
+    fs::write(data.join("part-0.parquet"), b"PAR1").unwrap();
+    fs::write(data.join("part-1.parquet"), b"PAR1").unwrap();
+    for path in [logs.path().to_owned(), export.clone(), export.join("OSRT_API.parquet")] {
+        let found = discover(std::slice::from_ref(&path)).unwrap();
+        assert_eq!(hosts(&found.sessions), [["run"]], "{}", path.display());
+        assert_eq!(found.sessions[0].name, "run_pqtdir");
+        assert_eq!(found.sessions[0].files[0].path, export);
+        assert_eq!(found.sessions[0].files[0].bytes, 18);
+        assert_eq!(found.others.contains_key(&Lookalike::Table), path == logs.path());
+    }
+    let found = discover(&[data.join("part-0.parquet")]).unwrap();
+    assert!(found.sessions.is_empty() && found.others.contains_key(&Lookalike::Table));
+}
+
+#[test]
+fn exports_in_forms_that_are_not_read_are_told_apart() {
+    let of = |name: &str, head: &[u8]| lookalike(Path::new(name), head);
+    let line = br#"{"table":"StringIds","id":1,"value":"cudaLaunchKernel"}"#;
+    assert_eq!(of("run.jsonl", line), Lookalike::NsightSystemsExport);
+    assert_eq!(of("run.h5", b"\x89HDF\r\n\x1a\n ... TARGET_INFO_GPU"), Lookalike::NsightSystemsExport);
+    assert_eq!(of("weights.h5", b"\x89HDF\r\n\x1a\n ... kernel:0"), Lookalike::Other);
+    assert_eq!(of("chat.jsonl", br#"{"table": "menu", "text": "StringIds"}"#), Lookalike::Other);
+}
+
+#[test]
+fn counters_of_kernels_go_with_the_only_timeline_beside_them() {
+    let joined = sessions_of(vec![file("x/run.sqlite", "nsys"), file("x/kernels.ncu-rep", COUNTERS)]);
+    assert_eq!(hosts(&joined), [["run", "kernels.ncu-rep"]]);
+    let two = [file("x/a.sqlite", "nsys"), file("x/b.sqlite", "nsys"), file("x/kernels.ncu-rep", COUNTERS)];
+    assert_eq!(sessions_of(two.to_vec()).len(), 3, "it may belong to either");
+    let apart = [file("x/run.sqlite", "nsys"), file("y/kernels.ncu-rep", COUNTERS)];
+    assert_eq!(sessions_of(apart.to_vec()).len(), 2);
+}
+
+#[test]
+fn a_worker_recorded_twice_makes_two_sessions() {
+    let sessions = sessions_of(vec![
+        file("x/w0.1623143089861.pt.trace.json", "chrome"),
+        file("x/w0.1623143099999.pt.trace.json", "chrome"),
+    ]);
+    assert_eq!(hosts(&sessions), [["w0"], ["w0"]]);
+}
+
+#[test]
+fn sessions_are_ordered_by_the_time_in_their_names() {
+    let sessions = newest_first(sessions_of(vec![
+        file("l/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", "xplane"),
+        file("l/plugins/profile/2026_01_02_13_04_05/a.xplane.pb", "xplane"),
+        file("l/plugins/profile/notes/a.xplane.pb", "xplane"),
+    ]));
+    let names: Vec<_> = sessions.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["2026_01_02_13_04_05", "2026_01_02_03_04_05", "notes"]);
+}
+
+#[test]
+fn samples_of_a_saved_run_go_with_the_profiles_below_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(RUN_FILE), "{}").unwrap();
+    let below = |name: &str, format| file(folder.path().join(name).to_str().unwrap(), format);
+    let samples = || below("samples.csv", SAMPLES);
+    let sessions = sessions_of(vec![samples(), below("plugins/profile/a/h.xplane.pb", "xplane")]);
+    assert_eq!(hosts(&sessions), [["h", "samples.csv"]]);
+    assert_eq!(sessions[0].name, "a");
+    assert_eq!(hosts(&sessions_of(vec![samples()])), [["samples.csv"]]);
+    let elsewhere = sessions_of(vec![file("x/samples.csv", SAMPLES), file("x/p/h.xplane.pb", "xplane")]);
+    assert_eq!(elsewhere.len(), 2, "without a run they are just two files");
+}
+
+#[test]
+fn hosts_are_read_off_file_names() {
+    assert_eq!(host_of(Path::new("vm.xplane.pb.gz")), "vm");
+    assert_eq!(host_of(Path::new("10.0.0.1_6009.xplane.pb")), "10.0.0.1_6009");
+    assert_eq!(host_of(Path::new("w0.1623143089861.pt.trace.json.gz")), "w0");
+    assert_eq!(host_of(Path::new(".json")), ".json");
+}
