@@ -141,3 +141,15 @@ fn hosts_are_read_off_file_names() {
     assert_eq!(host_of(Path::new("w0.1623143089861.pt.trace.json.gz")), "w0");
     assert_eq!(host_of(Path::new(".json")), ".json");
 }
+
+#[test]
+fn what_ncu_prints_while_it_works_is_no_profile_but_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("run.log");
+    let text =
+        "loading\n==PROF== Connected to process 7 (/usr/bin/python3)\n==PROF== Report: /tmp/k.ncu-rep\n";
+    fs::write(&log, text).unwrap();
+    let found = discover(&[log]).unwrap();
+    assert!(found.sessions.is_empty());
+    assert_eq!(found.others.keys().collect::<Vec<_>>(), [&Lookalike::NsightComputeProgress]);
+}
