@@ -76,6 +76,8 @@ pub struct RunSteps {
     pub count: u64,
     /// How many of them came before the steady state.
     pub warm_up: u64,
+    /// How many more are left out, since our own profile slowed them.
+    pub profiled: u64,
     /// Is there a steady state?
     pub steady: bool,
     /// Medians of the levels that there were, with how many steps each had, in milliseconds.

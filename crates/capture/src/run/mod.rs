@@ -189,6 +189,14 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let found = found::newer(&options.logdir, begun_wall);
     let since_1970 = begun_wall.duration_since(UNIX_EPOCH).unwrap_or_default();
     let steps = steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
+    let profiled = captured.as_ref().and_then(|captured| captured.during).map(|(from, to)| {
+        let since = |at: SystemTime| at.duration_since(begun_wall).unwrap_or_default().as_secs_f64();
+        (since(from), since(to))
+    });
+    let steps = match profiled {
+        Some(window) => steps.map(|steps| steps.without(window)),
+        None => steps,
+    };
     Ok(Recorded {
         ended: Ended::of(waited.status),
         begun_wall_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::listen::Listener;
 use crate::grpc::record::Watch;
@@ -26,6 +26,8 @@ pub struct ProfileRequest {
 pub struct Captured {
     /// The session's folder, or why there is none.
     pub session: Result<PathBuf, CaptureFailure>,
+    /// From when to when the program was being profiled, which slows it.
+    pub during: Option<(SystemTime, SystemTime)>,
 }
 
 /// Why there is no profile.
@@ -67,16 +69,17 @@ impl ProfileRequest {
             let moments = || listener.lock().unwrap_or_else(PoisonError::into_inner).moments();
             while moments() < MOMENTS && begun.elapsed() < PATIENCE {
                 if over.load(Ordering::Relaxed) {
-                    return Captured { session: Err(CaptureFailure::TooShort) };
+                    return Captured { session: Err(CaptureFailure::TooShort), during: None };
                 }
                 std::thread::sleep(TICK);
             }
-            Captured { session: self.take() }
+            let mut during = None;
+            Captured { session: self.take(&mut during), during }
         });
         Profiler { ended, thread }
     }
 
-    fn take(&self) -> Result<PathBuf, CaptureFailure> {
+    fn take(&self, during: &mut Option<(SystemTime, SystemTime)>) -> Result<PathBuf, CaptureFailure> {
         let place = Place::below(&self.into);
         let options = Options {
             duration: self.duration,
@@ -93,6 +96,8 @@ impl ProfileRequest {
         let recorded = recorder.record(std::slice::from_ref(&self.address), &options, &unheard);
         let outcome = recorded.outcomes.into_iter().next().ok_or(CaptureFailure::TooShort)?;
         let recording = outcome.result?;
+        // Until it has handed the profile over: putting it together takes the program's time as well.
+        *during = Some((recorded.began, SystemTime::now()));
         let host = format!("{}_{}", outcome.address.host.replace(':', "_"), outcome.address.port);
         Ok(place.write(recorded.began, [(host, &recording.profile[..])])?.path)
     }

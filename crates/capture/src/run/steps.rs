@@ -26,8 +26,10 @@ pub struct Steps {
     pub source: Source,
     /// They count examples, since the program does and nobody said how many make a batch.
     pub examples: bool,
-    /// All that was observed, in order.
+    /// All that was observed, in order, but for what is left out.
     pub observed: Vec<Observation>,
+    /// Steps that are left out, since our own profile slowed them.
+    pub profiled: u64,
     /// Seconds from the start to the first step that was heard of.
     pub first_s: f64,
     /// The count began anew so many times.
@@ -65,7 +67,24 @@ impl Steps {
         self.observed.get(self.steady.from.unwrap_or(0)..).unwrap_or_default()
     }
 
-    /// How many steps were observed.
+    /// The steps outside of a window, in seconds since the start, in which the program was being profiled. All of
+    /// them where there are no others.
+    pub(super) fn without(mut self, (from, to): (f64, f64)) -> Self {
+        if self.source == Source::Said {
+            return self;
+        }
+        let outside = |one: &&Observation| one.end_s <= from || one.end_s - one.seconds >= to;
+        let kept: Vec<Observation> = self.observed.iter().filter(outside).copied().collect();
+        if !kept.is_empty() {
+            let all = self.count();
+            self.observed = kept;
+            self.profiled = all - self.count();
+            self.steady = steady(&self.observed.iter().map(Observation::ms).collect::<Vec<_>>());
+        }
+        self
+    }
+
+    /// How many steps were observed, without those that are left out.
     pub fn count(&self) -> u64 {
         self.observed.iter().map(|one| one.steps).sum()
     }
@@ -147,6 +166,7 @@ pub(super) fn pick(
         own_examples_per_s: listener.examples_per_s(),
         steady: steady(&each),
         observed,
+        profiled: 0,
     })
 }
 
@@ -167,6 +187,7 @@ fn said_only(listener: &Listener, per_second: &[f64]) -> Option<Steps> {
         source: Source::Said,
         examples: false,
         observed: (1..).zip(figures).map(one).collect(),
+        profiled: 0,
         first_s: 0.0,
         restarts: 0,
         bursty: false,
@@ -223,6 +244,25 @@ mod tests {
         assert_eq!((steps.count(), steps.first_s), (19, 10.0));
         let figures = steps.figures().unwrap();
         assert!((figures.median - 1_000.0).abs() < 1e-6 && (figures.mean - 1_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn steps_that_our_own_profile_slowed_are_left_out() {
+        let mut at = 0.0;
+        let lines: Vec<_> = (0..60)
+            .map(|step| {
+                at += if (20..30).contains(&step) { 0.3 } else { 0.1 };
+                (at, format!("step {step}"))
+            })
+            .collect();
+        let window = (lines[20].0 - 0.2, lines[29].0 - 0.1);
+        let steps = pick(&heard(lines), &[], 0.0, None).unwrap();
+        assert!(steps.counted().len() < 40, "they break the steady state in two");
+        let without = steps.clone().without(window);
+        assert_eq!((without.profiled, without.count()), (10, 49));
+        assert_eq!(without.counted().len(), 49, "without them all is one");
+        assert!(without.figures().unwrap().p99 < 101.0, "{:?}", without.figures());
+        assert_eq!(steps.clone().without((0.0, 100.0)), steps, "all of them are better than none");
     }
 
     #[test]

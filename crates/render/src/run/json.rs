@@ -47,6 +47,7 @@ fn steps(steps: &RunSteps) -> Value {
         "unit": if steps.examples { "example" } else { "step" },
         "count": steps.count,
         "warm_up": steps.warm_up,
+        "profiled": steps.profiled,
         "steady": steps.steady,
         "first_s": steps.first_s,
         "single_steps": !steps.bursty,

@@ -106,6 +106,10 @@ fn counted(steps: &RunSteps) -> String {
     if steps.steady && steps.warm_up > 0 {
         text += &format!("; {} before the steady state set apart", plural(steps.warm_up, what.0, what.1));
     }
+    if steps.profiled > 0 {
+        let more = format!("{} more", plural(steps.profiled, what.0, what.1));
+        text += &format!("; {more} left out, slowed by the profile that was taken");
+    }
     if !steps.steady {
         text += &unsteady(steps);
     }
@@ -230,6 +234,7 @@ mod tests {
                 examples: false,
                 count: 240,
                 warm_up: 12,
+                profiled: 0,
                 steady: true,
                 levels: vec![(12, 80.0), (228, 35.0)],
                 first_s: 6.2,
@@ -274,6 +279,14 @@ mod tests {
         let verdict = Verdict { sentence, id: None, path: "logs".to_owned() };
         let told = text(&RunPage { verdict: Some(verdict), ..page() });
         assert!(told.contains("The step waits for input.") && !told.contains("hint"), "{told}");
+    }
+
+    #[test]
+    fn steps_that_the_profile_slowed_are_named() {
+        let mut page = page();
+        page.steps.as_mut().unwrap().profiled = 9;
+        let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("9 steps more left out, slowed by the profile"), "{told}");
     }
 
     #[test]

@@ -84,6 +84,7 @@ fn steps(steps: &Steps) -> Option<RunSteps> {
         examples: steps.examples,
         count: steps.count(),
         warm_up: counted(0..from),
+        profiled: steps.profiled,
         steady: steps.steady.from.is_some(),
         levels: steps
             .steady
