@@ -90,7 +90,8 @@ enum TimeUnit {
 impl TimeUnit {
     fn for_largest(ms: f64) -> Self {
         match ms {
-            v if v < 1.0 => TimeUnit::Micro,
+            // A column without a value keeps the unit that all other outputs have.
+            v if v > 0.0 && v < 1.0 => TimeUnit::Micro,
             v if v < 100_000.0 => TimeUnit::Milli,
             _ => TimeUnit::Second,
         }
@@ -247,6 +248,20 @@ mod tests {
         let picked = table.pick(&Select { top, ..Select::default() }, None).unwrap();
         write_text(&table, &picked, Style { color: false, width }, &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn times_that_nobody_knows_are_in_milliseconds() {
+        let mut table = Table::new(
+            "steps",
+            vec![Column::new("wait_ms", "wait", Format::Ms), Column::new("n", "n", Format::Count)],
+        );
+        table.push([Cell::Null, 1_u64.into()]);
+        let mut out = Vec::new();
+        let picked = table.pick(&Select::default(), None).unwrap();
+        write_text(&table, &picked, Style { color: false, width: None }, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("wait ms"), "{text}");
     }
 
     #[test]
