@@ -9,13 +9,16 @@ use crate::timeline::Timeline;
 
 /// Cuts `window` into `pieces` of equal length and says who owns each, on the device that bounds the step.
 ///
-/// Also what lies outside the steps has an owner. One sweep: linear in the changes of state and the pieces.
+/// Also what lies outside the steps has an owner; but that the loop is in its own Python when nothing is recorded is
+/// known only between the first step and the last. One sweep: linear in the changes of state and the pieces.
 pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares> {
     let mut all = vec![Shares::default(); pieces];
     if pieces == 0 || window.is_empty() {
         return all;
     }
-    let ground = Ground::of(context);
+    let inside = Ground::of(context);
+    let outside = Ground { fallback: Category::Idle, ..inside };
+    let loops = looping(context).unwrap_or(window);
     let host = merged(context, None);
     let device = context.breakdown().bound().and_then(|device| device.process);
     let device = device.map_or_else(Timeline::default, |device| merged(context, Some(device)));
@@ -25,18 +28,27 @@ pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares
     let mut piece = 0;
     host.sweep(&device, window, |span, host, device| {
         let waits = host.has(State::InputWait) && starves(span.start);
-        let owner = if waits { Category::Input } else { owner(host, device, ground) };
         let mut from = span.start;
         while from < span.end {
             while piece + 1 < pieces && edge(piece + 1) <= from {
                 piece += 1;
             }
             let to = if piece + 1 < pieces { edge(piece + 1).min(span.end) } else { span.end };
+            let ground = if from >= loops.start && from < loops.end { inside } else { outside };
+            let turn = [loops.start, loops.end].into_iter().find(|&turn| turn > from).unwrap_or(to);
+            let to = to.min(turn);
+            let owner = if waits { Category::Input } else { owner(host, device, ground) };
             all[piece].add(owner, to - from);
             from = to;
         }
     });
     all
+}
+
+/// From the first step to the last; `None` where there are none.
+fn looping(context: &Context) -> Option<Span> {
+    let steps = context.steps().all.iter().map(|step| step.span);
+    steps.reduce(Span::hull)
 }
 
 /// Where a piece begins.
@@ -48,6 +60,7 @@ fn edge(window: Span, piece: usize, pieces: usize) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sketch::Sketch;
     use stepscope_trace::{Kind, ProcessKind, TraceBuilder, TrackKind};
 
     #[test]
@@ -75,5 +88,24 @@ mod tests {
             assert_eq!(compute, Dur::from_ns(200));
         }
         assert!(shares_over(&context, window, 0).is_empty());
+    }
+
+    #[test]
+    fn before_the_first_step_nobody_knows_what_the_program_does() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        sketch.event(thread, "FunctionRun", 0, 10, &[]);
+        sketch.steps_from(thread, 4, 1_000, 5_000);
+        for step in 0..4 {
+            sketch.event(thread, "ExecutorState::Process", 5_000 + step * 1_000, 200, &[]);
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let window = Span::new(Time::ZERO, Time::ZERO + Dur::from_us(9_000));
+        let all = shares_over(&context, window, 9);
+        let of = |category| all.iter().map(|shares| shares.get(category)).sum::<Dur>();
+        assert_eq!(of(Category::Idle), Dur::from_us(4_990), "nothing is recorded there");
+        assert_eq!(of(Category::Python), Dur::from_us(3_200), "inside the steps it is the loop");
+        assert_eq!(shares_over(&context, window, 1)[0].get(Category::Idle), Dur::from_us(4_990));
     }
 }
