@@ -8,6 +8,7 @@ use stepscope_analyze::Category;
 
 use crate::compare::noise::{self, Estimate, Measured, Statistic};
 use crate::compare::{Comparison, Run, Verdict, category, steps};
+use crate::rules::RULES;
 
 /// Changes of a part of the step below this share of the step never fail: a category of a few microseconds
 /// may well double.
@@ -35,7 +36,8 @@ impl Metric {
             return named(name).map(Metric::Op);
         }
         if let Some(id) = text.strip_prefix("finding:") {
-            return named(id).map(Metric::Finding);
+            let known = RULES.iter().any(|rule| rule.id.key() == id);
+            return known.then(|| Metric::Finding(id.to_owned()));
         }
         if let Some(key) = text.strip_prefix("breakdown.") {
             return Category::ALL.into_iter().find(|category| category.key() == key).map(Metric::Breakdown);
@@ -267,7 +269,7 @@ mod tests {
         ] {
             assert_eq!(Metric::parse(text).unwrap().key(), text);
         }
-        for text in ["", "step", "step.p99", "breakdown.inputs", "op:", "finding:"] {
+        for text in ["", "step", "step.p99", "breakdown.inputs", "op:", "finding:", "finding:retrace"] {
             assert_eq!(Metric::parse(text), None, "{text}");
         }
     }

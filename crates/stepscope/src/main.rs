@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod failure;
 mod load;
+mod near;
 mod output;
 mod progress;
 mod quantity;

@@ -129,6 +129,10 @@ fn the_gate_stops_what_is_slower_and_nothing_else() {
     assert_eq!(exit(&[&pair.base, &pair.slow, "--metric", "op:NoSuchOp"]), 2);
     assert_eq!(exit(&[&pair.base, &pair.slow, "--metric", "nonsense"]), 2);
     assert_eq!(exit(&[&pair.base]), 2);
+    let misspelt = run(&["gate", &pair.base, &pair.slow, "--metric", "finding:retrace"]);
+    assert_eq!(code(&misspelt), 2);
+    let said = String::from_utf8_lossy(&misspelt.stderr);
+    assert!(said.contains("did you mean retracing?"), "{said}");
 }
 
 #[test]

@@ -5,13 +5,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stepscope_analyze::Category;
 use stepscope_diagnose::compare::Statistic;
 use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
+use stepscope_diagnose::rules::RULES;
 use stepscope_render::gate::{self as render, Judgement};
 use stepscope_session::{Exit, Problem};
 
 use super::compare::SidesArgs;
 use crate::failure::Failure;
+use crate::near::near;
 use crate::output::Terminal;
 
 /// How much slower NEW may be unless told otherwise.
@@ -74,8 +77,23 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 
 fn metric(text: &str) -> Result<Metric, String> {
     Metric::parse(text).ok_or_else(|| {
-        "give step.median, step.mean, step.p90, breakdown.CATEGORY, op:NAME or finding:ID".to_owned()
+        let findings = || RULES.iter().map(|rule| rule.id.key());
+        let categories = || Category::ALL.into_iter().map(Category::key);
+        if let Some(id) = text.strip_prefix("finding:") {
+            unknown("finding", near(id, findings()), "docs/findings.md lists all")
+        } else if let Some(key) = text.strip_prefix("breakdown.") {
+            unknown("category", near(key, categories()), &categories().collect::<Vec<_>>().join(", "))
+        } else {
+            "give step.median, step.mean, step.p90, breakdown.CATEGORY, op:NAME or finding:ID".to_owned()
+        }
     })
+}
+
+fn unknown(what: &str, near: Vec<&str>, else_see: &str) -> String {
+    match &near[..] {
+        [] => format!("there is no such {what}; {else_see}"),
+        near => format!("there is no such {what}; did you mean {}?", near.join(" or ")),
+    }
 }
 
 impl GateArgs {
