@@ -45,6 +45,9 @@ pub struct Entry {
     pub verdict: Option<String>,
     /// What it is about.
     pub subject: Option<String>,
+    /// All findings, the verdict first: id and what it is about. Lines from before they were kept have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<(String, Option<String>)>,
     /// Who wrote the trace.
     pub framework: Option<String>,
     /// Versions of software.
@@ -85,6 +88,7 @@ impl Entry {
             breakdown: top_categories(run),
             verdict: verdict.map(|finding| finding.id.clone()),
             subject: verdict.and_then(|finding| finding.subject.clone()),
+            findings: run.findings.iter().map(|it| (it.id.clone(), it.subject.clone())).collect(),
             framework: setting.framework.map(|framework| format!("{framework:?}")),
             versions: setting.versions.clone(),
             devices: setting
@@ -109,8 +113,10 @@ impl Entry {
             let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Tpu];
             kinds.into_iter().find(|kind| kind_key(*kind) == key).unwrap_or(DeviceKind::Other)
         };
-        let findings =
-            self.verdict.iter().map(|id| FindingKey { id: id.clone(), subject: self.subject.clone() });
+        let verdict = self.verdict.iter().map(|id| (id.clone(), self.subject.clone()));
+        let kept = self.findings.iter().cloned();
+        let verdict = verdict.filter(|_| self.findings.is_empty());
+        let findings = verdict.chain(kept).map(|(id, subject)| FindingKey { id, subject });
         Run {
             label: self.path.clone(),
             steps_ms: self.sample_ms.iter().copied().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
@@ -231,6 +237,7 @@ mod tests {
     fn entries_survive_their_line() {
         let mut run = run_of(&[(Category::Compute, 9.0), (Category::Input, 2.5)], 30);
         run.findings.push(FindingKey { id: "op-dominates".to_owned(), subject: Some("MatMul".to_owned()) });
+        run.findings.push(FindingKey { id: "step-variance".to_owned(), subject: None });
         run.setting.devices.push((DeviceKind::Gpu, "A100".to_owned()));
         let entry = Entry::new(&run, 5, "two\nlines\t\"quoted\"");
         let line = entry.line().unwrap();
@@ -239,6 +246,9 @@ mod tests {
         assert_eq!(journal.entries, std::slice::from_ref(&entry));
         assert_eq!(entry.breakdown, [("compute".to_owned(), 9.0), ("input".to_owned(), 2.5)]);
         assert_eq!(entry.run().setting.devices, run.setting.devices);
+        assert_eq!(entry.run().findings, run.findings, "all of them");
+        let old = Entry { findings: Vec::new(), ..entry };
+        assert_eq!(old.run().findings, run.findings[..1], "an older line has the verdict alone");
     }
 
     #[test]

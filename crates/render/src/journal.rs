@@ -24,6 +24,7 @@ pub fn table(journal: &Journal) -> Table {
         Column::new("compared", "compared", Format::Text).hidden(),
         Column::new("ratio", "ratio", Format::Short).hidden(),
         Column::new("breakdown", "breakdown", Format::Text).hidden(),
+        Column::new("findings", "findings", Format::Text).hidden(),
         Column::new("path", "path", Format::Name).hidden(),
         Column::new("fingerprint", "fingerprint", Format::Text).hidden(),
     ];
@@ -55,9 +56,16 @@ fn row(entry: &Entry, comparison: Option<&Comparison>) -> Vec<Cell> {
         comparison.map(|it| it.verdict.key()).into(),
         ratio.map(|ratio| ratio.value).into(),
         Cell::Map(entry.breakdown.clone()),
+        findings(entry).into(),
         entry.path.as_str().into(),
         entry.fingerprint.as_str().into(),
     ]
+}
+
+/// The ids of all, the verdict first; not known of lines from before they were kept.
+fn findings(entry: &Entry) -> Option<String> {
+    let ids: Vec<&str> = entry.findings.iter().map(|(id, _)| id.as_str()).collect();
+    (!ids.is_empty()).then(|| ids.join(" "))
 }
 
 /// `42.1 (40.9 to 43.3)`.
