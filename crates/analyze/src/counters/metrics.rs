@@ -183,17 +183,6 @@ impl Names {
         Names { slots: slots.collect() }
     }
 
-    /// Is there a figure that says what limits a kernel?
-    pub(super) fn tell_limits(&self) -> bool {
-        use Metric::{
-            Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor,
-        };
-        let limits =
-            [Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor];
-        let limits = limits.map(|metric| metric as usize);
-        self.slots.values().any(|&(slot, _)| slot >= METRICS || limits.contains(&slot))
-    }
-
     /// The figures of one launch.
     pub(super) fn read(&self, args: Args<'_>) -> Figures {
         let mut best = [usize::MAX; SLOTS];
@@ -258,6 +247,16 @@ impl Figures {
     pub(super) fn ratio(&self, over: Metric, under: Metric) -> Option<f64> {
         let under = self.get(under).filter(|under| *under > 0.0)?;
         self.get(over).map(|over| over / under)
+    }
+
+    /// Is there a figure that says what limits a kernel?
+    pub(super) fn tell_limits(&self) -> bool {
+        use Metric::{
+            Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor,
+        };
+        let limits =
+            [Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor];
+        limits.into_iter().any(|metric| self.get(metric).is_some()) || self.longest_stall().is_some()
     }
 
     /// What warps wait for longest, with the cycles an issued instruction that they do.

@@ -31,7 +31,16 @@ pub fn has_timeline(trace: &Trace) -> bool {
 
 /// Were kernels profiled without a counter that says what limits them? Times alone do not.
 pub fn lacks_limits(trace: &Trace) -> bool {
-    launch_tracks(trace).next().is_some() && !Names::of(trace).tell_limits()
+    let names = Names::of(trace);
+    let mut profiled = false;
+    for track in launch_tracks(trace) {
+        profiled = true;
+        // A metric may have a name in the report and no value.
+        if (0..track.len()).any(|index| names.read(trace.args_at(track, index)).tell_limits()) {
+            return false;
+        }
+    }
+    profiled
 }
 
 /// Tracks whose events are all profiled launches.

@@ -198,6 +198,7 @@ fn peaks_that_a_report_lacks_come_from_the_device_or_its_data_sheet() {
 fn times_alone_do_not_say_what_limits_a_kernel() {
     let lacks = |metrics: &[(&str, f64)]| lacks_limits(&profiled(&[("f", "[1, 1, 1]", 10, metrics)]));
     assert!(lacks(&[("gpu__time_duration.sum", 10_000.0)]));
+    assert!(lacks(&[(MEMORY, f64::NAN)]), "asked for, but not available");
     assert!(!lacks(&[(MEMORY, 10.0)]));
     assert!(!lacks_limits(&TraceBuilder::new().finish()), "nothing was profiled");
 }
