@@ -90,7 +90,7 @@ fn copies_fills_waits_and_whole_graphs_lie_where_they_belong() {
         [("copyKind", "1"), ("srcKind", "1"), ("dstKind", "2"), ("bytes", "4096"), ("correlationId", "9")];
     export.row("CUPTI_ACTIVITY_KIND_MEMCPY", &with(&copy));
     export.row("CUPTI_ACTIVITY_KIND_MEMSET", &with(&[("memKind", "2"), ("bytes", "64")]));
-    export.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &with(&[("syncType", "3")]));
+    export.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &with(&[("syncType", "2"), ("eventId", "4294967295")]));
     export.row("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &with(&[("graphId", "12")]));
     let trace = read(&export);
     let stream = track(&trace, TrackKind::Stream, "stream 7");
@@ -101,6 +101,28 @@ fn copies_fills_waits_and_whole_graphs_lie_where_they_belong() {
     assert_eq!(trace.kind_name(waits.kind_of(0)), "Stream Sync");
     let warnings = notes(&trace, NoteKind::CollectionWarning);
     assert!(warnings[0].0.contains("--cuda-graph-trace=node"), "{warnings:?}");
+}
+
+#[test]
+fn a_stream_that_waits_names_the_stream_and_the_record_that_it_waits_for() {
+    let mut export = sample();
+    let process = global_tid(70, 0).to_string();
+    let own = ("globalPid", process.as_str());
+    // The same event is recorded twice: before the wait on stream 7, after it on stream 8.
+    for (call, stream) in [("21", "7"), ("30", "8")] {
+        let record = [("streamId", stream), ("correlationId", call), ("eventId", "5"), own];
+        export.row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", &record);
+    }
+    let wait = [("start", "5"), ("end", "6"), ("streamId", "9"), ("correlationId", "25"), own];
+    let what = [("syncType", "0"), ("eventId", "5")];
+    export.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &[&wait[..], &what[..]].concat());
+    let trace = read(&export);
+    let waits = track(&trace, TrackKind::Derived, "stream 9 · waits");
+    assert_eq!(trace.kind_name(waits.kind_of(0)), "Stream Wait Event");
+    let number = |key| arg(&trace, waits, 0, key).unwrap().as_i64();
+    assert_eq!(number("wait_on_stream"), Some(7));
+    let offset = number("correlation").unwrap() - 25;
+    assert_eq!(number("wait_on_cuda_event_record_corr_id"), Some(21 + offset));
 }
 
 #[test]

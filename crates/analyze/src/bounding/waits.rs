@@ -2,8 +2,8 @@
 //! while they keep to them.
 //!
 //! Recorders differ in how they number sorts of waits, so the call decides: what was recorded for a call of
-//! `cudaStreamWaitEvent` is such a wait. Kineto names the stream and the record that is waited for; Nsight Systems
-//! names the waiting stream only, which then counts as waiting for all.
+//! `cudaStreamWaitEvent` is such a wait. Kineto names the stream and the record that is waited for, Nsight Systems only
+//! where it recorded events as well; otherwise a stream counts as waiting for all.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Dur, ProcessKind, Time, Track, TrackKind, Value};

@@ -4,12 +4,12 @@ use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, NoteKind, StrId, TraceBuilder};
 
 use super::database::Fields;
-use super::names::{copy_name, memory_kind, sync_name};
+use super::names::{copy_name, memory_kind};
 use super::places::{Row, pid_of};
-use super::{Import, OddTimes, some_int};
+use super::{Import, OddTimes, some_int, waits};
 
 /// The keys of arguments, in Kineto's spelling.
-struct Keys {
+pub(super) struct Keys {
     correlation: StrId,
     device: StrId,
     context: StrId,
@@ -38,16 +38,16 @@ impl Keys {
 const QUEUE: [&str; 7] = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId"];
 
 /// On which queue a row's work ran.
-struct Queue {
-    pid: i64,
-    device: i64,
+pub(super) struct Queue {
+    pub pid: i64,
+    pub device: i64,
     context: Option<i64>,
-    stream: Option<i64>,
-    correlation: Option<i64>,
+    pub stream: Option<i64>,
+    pub correlation: Option<i64>,
 }
 
 impl Queue {
-    fn of(row: &Fields) -> Self {
+    pub fn of(row: &Fields) -> Self {
         Queue {
             pid: row.int(2).map_or(0, pid_of),
             device: row.int(3).unwrap_or(0),
@@ -77,15 +77,15 @@ pub(super) fn read(import: &mut Import) {
     read_copies(import, &keys);
     read_fills(import, &keys);
     read_graphs(import, &keys);
-    read_waits(import, &keys);
+    waits::read(import, &keys);
 }
 
 /// The columns of device work, and `more`.
-fn columns<const N: usize>(more: [&'static str; N]) -> Vec<&'static str> {
+pub(super) fn columns<const N: usize>(more: [&'static str; N]) -> Vec<&'static str> {
     QUEUE.into_iter().chain(more).collect()
 }
 
-fn own_of(import: &mut Import, queue: &Queue, keys: &Keys) -> Option<(StrId, Datum)> {
+pub(super) fn own_of(import: &mut Import, queue: &Queue, keys: &Keys) -> Option<(StrId, Datum)> {
     let id = queue.correlation?;
     Some((keys.correlation, Datum::Int(import.places.correlation(queue.pid, id))))
 }
@@ -225,7 +225,7 @@ fn read_copies(import: &mut Import, keys: &Keys) {
 }
 
 /// Stores an event's arguments and hands over where they are.
-fn push<const N: usize>(
+pub(super) fn push<const N: usize>(
     import: &mut Import,
     queue: &Queue,
     own: [Option<(StrId, Datum)>; N],
@@ -296,30 +296,3 @@ fn read_graphs(import: &mut Import, keys: &Keys) {
 
 const WHOLE_GRAPHS: &str =
     "CUDA graphs were recorded as a whole; nsys profile --cuda-graph-trace=node records their kernels";
-
-const WAITS: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
-
-fn read_waits(import: &mut Import, keys: &Keys) {
-    if !import.has_times(WAITS) {
-        return;
-    }
-    let columns = columns(["syncType"]);
-    let category = import.intern("cuda_sync");
-    let mut odd = OddTimes::default();
-    let outcome = import.database.rows(WAITS, &columns, |row| {
-        let Some(times) = odd.take(row.int(0), row.int(1)) else { return };
-        let mut queue = Queue::of(row);
-        queue.device = import.places.device_in_use(queue.pid, queue.device);
-        let name = import.intern(sync_name(row.int(7)));
-        let kind = import.kind(name, category, Form::Slice);
-        let own = [own_of(import, &queue, keys)];
-        push(import, &queue, own, keys, |import, args| {
-            let stream = queue.stream.unwrap_or(-1);
-            let place = Row::Waits { pid: queue.pid, device: queue.device, stream };
-            let track = import.places.track(place, &mut import.builder);
-            import.event(track, times, kind, args);
-        });
-    });
-    odd.note(WAITS, &mut import.builder);
-    import.settle(WAITS, outcome);
-}

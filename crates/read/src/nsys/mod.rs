@@ -9,6 +9,7 @@
 //! names        numbers → strings; kinds of copies and waits → words
 //! places       process, thread, device, stream → tracks
 //! device_work  kernels, copies, fills, whole graphs
+//! waits        of the host for a device, of one stream for another
 //! host         calls, libraries, system calls, overhead, samples
 //! nvtx         ranges and marks
 //! payload      what NCCL and others write into a range
@@ -33,6 +34,7 @@ mod places;
 mod report;
 mod session;
 mod sqlite;
+mod waits;
 
 use stepscope_trace::{Datum, Dur, Form, Kind, KindId, NoteKind, StrId, Time, Trace, TraceBuilder, TrackId};
 

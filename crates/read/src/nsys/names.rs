@@ -81,14 +81,15 @@ pub(super) fn memory_kind(kind: i64) -> Option<&'static str> {
     })
 }
 
-/// What is being waited for.
-pub(super) fn sync_name(kind: Option<i64>) -> &'static str {
-    match kind.unwrap_or(0) {
-        1 => "Event Sync",
-        2 => "Stream Wait Event",
-        3 => "Stream Sync",
-        4 => "Context Sync",
-        _ => "Sync",
+/// What is being waited for. Versions number the sorts differently, so what is named decides: a stream, an event, both
+/// (a stream that waits for an event) or neither; the number only where the export does not speak of events.
+pub(super) fn sync_name(kind: Option<i64>, stream: bool, event: Option<bool>) -> &'static str {
+    match (event, stream, kind.unwrap_or(0)) {
+        (Some(true), true, _) | (None, _, 2) => "Stream Wait Event",
+        (Some(true), false, _) | (None, _, 1) => "Event Sync",
+        (Some(false), true, _) | (None, _, 3) => "Stream Sync",
+        (Some(false), false, _) | (None, _, 4) => "Context Sync",
+        (None, ..) => "Sync",
     }
 }
 
@@ -111,6 +112,16 @@ pub(super) fn call_category(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_is_what_it_names_whatever_its_number() {
+        assert_eq!(sync_name(Some(2), true, Some(false)), "Stream Sync");
+        assert_eq!(sync_name(Some(0), true, Some(true)), "Stream Wait Event");
+        assert_eq!(sync_name(Some(0), false, Some(true)), "Event Sync");
+        assert_eq!(sync_name(None, false, Some(false)), "Context Sync");
+        assert_eq!(sync_name(Some(3), true, None), "Stream Sync");
+        assert_eq!(sync_name(Some(9), true, None), "Sync");
+    }
 
     #[test]
     fn copies_are_called_what_kineto_calls_them() {

@@ -147,12 +147,21 @@ fn read_complaints(import: &mut Import) {
             Some(ERROR) => NoteKind::CollectionError,
             _ => return,
         };
-        seen += 1;
         let text = row.text(1).unwrap_or_default();
+        if is_about_pictures(&text) {
+            return;
+        }
+        seen += 1;
         let detail = if seen > LISTED { "further complaints" } else { text.trim() };
         import.builder.note(kind, detail, 1, None);
     });
     import.settle(COMPLAINTS, outcome);
+}
+
+/// Recorders watch graphics libraries unless told otherwise, and complain that nothing drew anything.
+fn is_about_pictures(complaint: &str) -> bool {
+    let none = complaint.trim().strip_prefix("No ").and_then(|rest| rest.split_once(" events collected"));
+    none.is_some_and(|(library, _)| ["OpenGL", "Vulkan", "DX11", "DX12"].contains(&library))
 }
 
 #[cfg(test)]
@@ -163,6 +172,12 @@ mod tests {
     fn versions_are_compared_as_numbers() {
         assert!(!is_newer("3.4.0") && !is_newer("3.25.9") && !is_newer("") && !is_newer("3"));
         assert!(is_newer("3.26.0") && is_newer("3.100") && is_newer("4.0.0"));
+    }
+
+    #[test]
+    fn complaints_about_pictures_are_not_ours() {
+        assert!(is_about_pictures("No OpenGL events collected. Does the process use OpenGL?"));
+        assert!(!is_about_pictures("No CUDA events collected. Does the process use CUDA?"));
     }
 
     #[test]
