@@ -25,8 +25,8 @@ pub const RUN_FILE: &str = "run.json";
 /// The format of samples that a run took of its hardware.
 const SAMPLES: &str = "stepscope-samples";
 
-/// The format of counters of single kernels.
-const COUNTERS: &str = "ncu";
+/// Formats that say more of what a timeline shows: counters of single kernels, samples of a device.
+const COMPLETING: [&str; 2] = ["ncu", "nvidia-smi"];
 /// Formats that say what ran when on a device.
 const TIMELINES: [&str; 4] = ["nsys", "nsys-rep", "chrome", "xplane"];
 
@@ -312,19 +312,19 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         groups.entry((folder, together)).or_default().push(file);
     }
     let sessions = groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect();
-    with_samples(with_counters(sessions))
+    with_samples(completed(sessions))
 }
 
-/// Counters of single kernels say why, a timeline says how much: those that lie beside the only timeline of a folder
-/// belong to it. Beside several nobody can tell to which.
-fn with_counters(sessions: Vec<Session>) -> Vec<Session> {
-    let counts = |session: &Session| session.files.iter().all(|file| file.format == COUNTERS);
-    let (counters, mut timelines): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(counts);
+/// Counters of single kernels say why, samples how hot, a timeline says how much: what lies beside the only timeline of
+/// a folder belongs to it. Beside several nobody can tell to which.
+fn completed(sessions: Vec<Session>) -> Vec<Session> {
+    let completes = |session: &Session| session.files.iter().all(|file| COMPLETING.contains(&file.format));
+    let is_timeline = |file: &ProfileFile| TIMELINES.contains(&file.format);
+    let (completing, mut timelines): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(completes);
     let mut alone = Vec::new();
-    for session in counters {
-        let mut beside = timelines.iter_mut().filter(|it| {
-            it.folder == session.folder && it.files.iter().all(|file| TIMELINES.contains(&file.format))
-        });
+    for session in completing {
+        let mut beside =
+            timelines.iter_mut().filter(|it| it.folder == session.folder && it.files.iter().any(is_timeline));
         match (beside.next(), beside.next()) {
             (Some(only), None) => only.files.extend(session.files),
             _ => alone.push(session),

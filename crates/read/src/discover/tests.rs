@@ -92,11 +92,14 @@ fn exports_in_forms_that_are_not_read_are_told_apart() {
 
 #[test]
 fn counters_of_kernels_go_with_the_only_timeline_beside_them() {
-    let joined = sessions_of(vec![file("x/run.sqlite", "nsys"), file("x/kernels.ncu-rep", COUNTERS)]);
+    let joined = sessions_of(vec![file("x/run.sqlite", "nsys"), file("x/kernels.ncu-rep", "ncu")]);
     assert_eq!(hosts(&joined), [["run", "kernels.ncu-rep"]]);
-    let two = [file("x/a.sqlite", "nsys"), file("x/b.sqlite", "nsys"), file("x/kernels.ncu-rep", COUNTERS)];
+    let three =
+        vec![file("x/run.sqlite", "nsys"), file("x/kernels.ncu-rep", "ncu"), file("x/gpu.csv", "nvidia-smi")];
+    assert_eq!(hosts(&sessions_of(three)), [["run", "gpu.csv", "kernels.ncu-rep"]]);
+    let two = [file("x/a.sqlite", "nsys"), file("x/b.sqlite", "nsys"), file("x/kernels.ncu-rep", "ncu")];
     assert_eq!(sessions_of(two.to_vec()).len(), 3, "it may belong to either");
-    let apart = [file("x/run.sqlite", "nsys"), file("y/kernels.ncu-rep", COUNTERS)];
+    let apart = [file("x/run.sqlite", "nsys"), file("y/kernels.ncu-rep", "ncu")];
     assert_eq!(sessions_of(apart.to_vec()).len(), 2);
 }
 
