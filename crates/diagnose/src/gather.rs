@@ -8,6 +8,7 @@ use stepscope_analyze::collectives::CollectivesPartial;
 use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
 use stepscope_analyze::eager::Eager;
 use stepscope_analyze::functions::{FunctionRow, FunctionsPartial, Sign};
+use stepscope_analyze::gauges::{GaugesPartial, GpuGauges};
 use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
@@ -37,6 +38,7 @@ pub struct HostPartial {
     functions: FunctionsPartial,
     kernels: KernelsPartial,
     counters: CountersPartial,
+    gauges: GaugesPartial,
     detail: Option<DeviceDetail>,
     collectives: CollectivesPartial,
     /// Does it say what ran when?
@@ -86,6 +88,7 @@ impl HostPartial {
             functions: FunctionsPartial::of(context),
             kernels: device.kernels,
             counters: CountersPartial::of(trace),
+            gauges: GaugesPartial::of(trace, &context.host),
             detail: device.detail,
             collectives: device.collectives,
             timeline: has_timeline(trace),
@@ -166,6 +169,8 @@ pub struct Gathered {
     pub issues: Vec<Issue>,
     /// All ops.
     pub ops: Ops,
+    /// What a monitor sampled of GPUs.
+    pub gauges: Vec<GpuGauges>,
 }
 
 impl Gathered {
@@ -180,6 +185,7 @@ impl Gathered {
             mut functions,
             mut kernels,
             mut counters,
+            mut gauges,
             detail,
             mut collectives,
             mut launches,
@@ -205,6 +211,7 @@ impl Gathered {
             functions.merge(host.functions);
             kernels.merge(host.kernels);
             counters.merge(host.counters);
+            gauges.merge(host.gauges);
             launches.calls += host.launches.calls;
             launches.time += host.launches.time;
             launches.matrix_units |= host.launches.matrix_units;
@@ -244,7 +251,7 @@ impl Gathered {
             device: device_work(&kernels, launches),
             memory: memory.finish().allocators.iter().map(allocator).collect(),
         };
-        Some(Gathered { facts, issues, ops })
+        Some(Gathered { facts, issues, ops, gauges: gauges.finish() })
     }
 }
 

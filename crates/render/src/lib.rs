@@ -19,6 +19,7 @@ pub mod compare;
 pub mod export;
 pub mod format;
 pub mod gate;
+pub mod gauges;
 pub mod health;
 pub mod info;
 pub mod journal;

@@ -54,7 +54,7 @@ fn merge(
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
-    let Gathered { facts, issues, ops } = Gathered::finish(partials).ok_or_else(nothing)?;
+    let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
     let findings = diagnose(&facts);
     Ok(Report {
         target,
@@ -65,6 +65,7 @@ fn merge(
         summary: facts.summary,
         ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
         findings,
+        gauges,
     })
 }
 

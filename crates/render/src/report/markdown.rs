@@ -27,6 +27,7 @@ pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     breakdown(report, out)?;
     findings(report, out)?;
     ops(report, out)?;
+    samples(report, out)?;
     health(report, out)
 }
 
@@ -80,6 +81,15 @@ fn ops(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             percent(op.fraction)
         )?;
     }
+    writeln!(out)
+}
+
+fn samples(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let lines = report.sampled();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    lines.iter().try_for_each(|line| writeln!(out, "- {}", sentence(line)))?;
     writeln!(out)
 }
 

@@ -12,13 +12,14 @@ mod tests;
 mod text;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::gauges::GpuGauges;
 use stepscope_analyze::health::{Issue, Trouble};
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_diagnose::{Finding, FindingId};
 
 use crate::format::{duration_ms, plural};
-use crate::health;
 use crate::words::{self, quoted, share, terms};
+use crate::{gauges, health};
 
 pub use html::write_html;
 pub use json::write_json;
@@ -48,6 +49,8 @@ pub struct Report {
     pub ops: Vec<OpRow>,
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
+    /// What a monitor sampled of GPUs beside the run.
+    pub gauges: Vec<GpuGauges>,
 }
 
 /// A file that was read.
@@ -113,6 +116,9 @@ impl OpRow {
     }
 }
 
+/// GPUs of which samples are told.
+const GPUS: usize = 4;
+
 /// What `stepscope run` and `monitor` sampled.
 const RUN_SAMPLES: &str = "stepscope-samples";
 /// Formats without a timeline; of several, the first tells the most.
@@ -151,9 +157,11 @@ impl Report {
             return "Nothing stands out in the counters of the profiled kernels.".to_owned();
         }
         if self.only("nvidia-smi") {
-            return "Samples of nvidia-smi alone say how busy and how hot GPUs were, not why; see \
-                    `stepscope devices`."
-                .to_owned();
+            let seen =
+                gauges::headline(&self.gauges).unwrap_or_else(|| "A monitor sampled the GPUs".to_owned());
+            return format!(
+                "{seen}; why a step is slow, samples cannot say (docs/nsight.md)."
+            );
         }
         if self.only(RUN_SAMPLES) {
             return "Samples of a run say what it took of the machine, not why a step is slow; run it again with \
@@ -225,6 +233,18 @@ impl Report {
         parts.push(format!("{steps} {}", terms::how(&host.how)));
         parts.extend(terms::all_set_apart(host));
         parts
+    }
+
+    /// What a monitor sampled, a line a GPU, and what is often taken for more than it is.
+    fn sampled(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.gauges.iter().take(GPUS).map(gauges::words).collect();
+        if self.gauges.len() > GPUS {
+            lines.push(format!("… and {} more; see `stepscope devices`.", self.gauges.len() - GPUS));
+        }
+        if self.gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
+            lines.push(gauges::UTILISATION.to_owned());
+        }
+        lines
     }
 
     /// Which host and device bound the step, where there is a choice.

@@ -126,6 +126,7 @@ pub(crate) fn input_bound() -> Report {
             fraction,
         })
         .to_vec(),
+        gauges: Vec::new(),
         findings: vec![settled(input, waits, length, Category::Input), growth],
     }
 }

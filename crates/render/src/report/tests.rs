@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 use stepscope_analyze::Category;
+use stepscope_analyze::gauges::{Gauged, GpuGauges};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::finding::{Cause, OpCost};
 use stepscope_diagnose::{Finding, FindingId, Severity};
+use stepscope_trace::Dur;
 
 use super::sample::{input_bound, no_steps, on_device, settled};
-use super::{HealthRow, Report, write_json, write_markdown, write_text};
+use super::{HealthRow, Report, SourceRow, write_json, write_markdown, write_text};
 use crate::Style;
 
 fn json(report: &Report) -> Value {
@@ -142,6 +144,30 @@ fn an_empty_report_is_a_report_all_the_same() {
     assert!(text(&empty, Style::PLAIN).starts_with("Nothing to tell"));
     assert!(markdown(&empty).starts_with("### Nothing to tell"));
     assert!(html(&empty).contains("Nothing to tell"));
+}
+
+#[test]
+fn samples_alone_begin_with_what_they_say() {
+    let gpu = |id: &str, mean: f64| GpuGauges {
+        id: id.to_owned(),
+        samples: 60,
+        span: Dur::from_us(60_000_000),
+        utilisation: Some(Gauged { mean, max: 1.0 }),
+        ..GpuGauges::default()
+    };
+    let source = SourceRow { format: "nvidia-smi".to_owned(), ..input_bound().sources.remove(0) };
+    let report = Report {
+        sources: vec![source],
+        summary: stepscope_analyze::summary::Summary::finish(Vec::new()),
+        findings: Vec::new(),
+        ops: Vec::new(),
+        gauges: vec![gpu("GPU 0", 0.25), gpu("GPU 1", 0.5)],
+        ..input_bound()
+    };
+    for told in [text(&report, Style::PLAIN), markdown(&report), html(&report)] {
+        assert!(told.contains("On GPU 1, some kernel was running for 50.0 % of the time; "), "{told}");
+        assert!(told.contains("GPU 0, 60 samples over") && told.contains("does not say that"), "{told}");
+    }
 }
 
 /// Writes the pages where a browser can be pointed at them: `STEPSCOPE_PAGES=/tmp cargo test -p stepscope-render`.

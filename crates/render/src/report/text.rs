@@ -34,6 +34,7 @@ pub fn write_text(report: &Report, style: Style, out: &mut dyn Write) -> io::Res
     page.breakdown(report)?;
     page.ops(report)?;
     page.findings(report)?;
+    page.samples(report)?;
     page.health(report)?;
     page.next(report)
 }
@@ -195,6 +196,14 @@ impl Page<'_> {
 
     /// What is wrong with the recording; equal messages of many hosts are told once. Mere remarks are left to
     /// `health`.
+    fn samples(&mut self, report: &Report) -> io::Result<()> {
+        let lines = report.sampled();
+        if !lines.is_empty() {
+            self.heading("what a monitor sampled")?;
+        }
+        lines.iter().try_for_each(|line| self.paragraph(line, "  ", "    "))
+    }
+
     fn health(&mut self, report: &Report) -> io::Result<()> {
         let mut told: Vec<(&super::HealthRow, u64)> = Vec::new();
         for row in report.health.iter().filter(|row| row.severity != "info" && !report.said_above(row)) {

@@ -7,8 +7,8 @@ use stepscope_analyze::devices::{DeviceUse, Devices, Gap, Moved};
 use stepscope_analyze::gauges::{Gauged, GpuGauges};
 use stepscope_trace::{DeviceKind, Dur};
 
-use crate::format::{bytes, decimal, duration_ms, middle_cut, percent, plural, short};
-use crate::{Cell, Column, Format, Table};
+use crate::format::{bytes, duration_ms, middle_cut, percent, plural, short};
+use crate::{Cell, Column, Format, Table, gauges};
 
 /// Gaps that text shows below the table.
 const GAPS_SHOWN: usize = 5;
@@ -63,13 +63,10 @@ pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
     devices.devices.iter().take(DESCRIBED).for_each(|device| describe(&mut table, device));
     if !gauges.is_empty() {
         table.member("gauges", gauges.iter().map(sampled).collect::<Vec<_>>());
-        gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(sampled_words(gpu)));
+        gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(gauges::words(gpu)));
     }
     if gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
-        table.note(
-            "Utilisation is the share of time in which any kernel was running. One small kernel is enough: it does \
-             not say that the GPU was busy.",
-        );
+        table.note(gauges::UTILISATION);
     }
     table
 }
@@ -95,16 +92,7 @@ fn headline(devices: &Devices) -> Option<String> {
 /// Where a monitor's samples are all there is, they are the answer.
 fn sampled_headline(devices: &Devices, gauges: &[GpuGauges]) -> Option<String> {
     let watched = devices.devices.iter().any(|device| device.busy_fraction.is_some());
-    let gpu = gauges.iter().filter(|_| !watched).max_by(|a, b| {
-        let mean = |gpu: &GpuGauges| gpu.utilisation.map_or(0.0, |utilisation| utilisation.mean);
-        mean(a).total_cmp(&mean(b))
-    })?;
-    Some(match gpu.utilisation {
-        Some(gauge) => {
-            format!("On {}, some kernel was running for {} of the time", gpu.id, percent(gauge.mean))
-        }
-        None => "A monitor sampled the GPUs; how busy they were is unknown".to_owned(),
-    })
+    gauges::headline(gauges).filter(|_| !watched)
 }
 
 fn sampled(gpu: &GpuGauges) -> serde_json::Value {
@@ -116,35 +104,6 @@ fn sampled(gpu: &GpuGauges) -> serde_json::Value {
            "temperature_c": gauged(gpu.temperature_c), "clock_mhz": gauged(gpu.clock_mhz),
            "throttled_fraction": gpu.throttled.as_ref().map(|(share, _)| share),
            "throttle_reasons": gpu.throttled.as_ref().map(|(_, reasons)| reasons)})
-}
-
-/// `GPU 0, 1,923 samples over 160 min 37 s: utilisation 45.0 % (at most 100.0 %), memory …`
-fn sampled_words(gpu: &GpuGauges) -> String {
-    let mut parts = Vec::new();
-    let most = |what: &str, gauge: Gauged, unit: fn(f64) -> String| {
-        format!("{what} {} (at most {})", unit(gauge.mean), unit(gauge.max))
-    };
-    let power = |watts: f64| format!("{} W", decimal(watts, 0));
-    parts.extend(gpu.utilisation.map(|gauge| most("utilisation", gauge, percent)));
-    parts.extend(gpu.memory_utilisation.map(|gauge| most("memory in use for", gauge, percent)));
-    parts.extend(gpu.memory_bytes.map(|gauge| {
-        let of = gpu.memory_total_bytes.map_or(String::new(), |total| format!(" of {}", bytes(total)));
-        format!("{}{of}", most("memory", gauge, bytes))
-    }));
-    parts.extend(gpu.power_w.map(|gauge| {
-        let of = gpu.power_limit_w.map_or(String::new(), |limit| format!(" of {}", power(limit)));
-        format!("{}{of}", most("power", gauge, power))
-    }));
-    parts.extend(
-        gpu.temperature_c.map(|gauge| most("temperature", gauge, |c| format!("{} °C", decimal(c, 0)))),
-    );
-    parts.extend(gpu.clock_mhz.map(|gauge| most("clock", gauge, |mhz| format!("{} MHz", decimal(mhz, 0)))));
-    parts.extend(gpu.throttled.as_ref().map(|(share, reasons)| {
-        let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
-        format!("clocks held down in {} of the samples{why}", percent(*share))
-    }));
-    let samples = plural(gpu.samples as u64, "sample", "samples");
-    format!("{}, {samples} over {}: {}.", gpu.id, duration_ms(gpu.span.ms()), parts.join(", "))
 }
 
 /// Who owns the device's idle time, most first, as shares of the steps.

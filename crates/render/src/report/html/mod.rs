@@ -134,7 +134,10 @@ fn devices(report: &Report) -> Html {
             ]
         })
         .collect();
-    table(&["host", "device", "model", "kind", "busy", "steps seen"], &rows)
+    let table = table(&["host", "device", "model", "kind", "busy", "steps seen"], &rows);
+    let sampled = report.sampled();
+    let sampled = sampled.iter().map(|line| tag("p", &[("class", "soft")], Html::sentence(line)));
+    [table].into_iter().chain(sampled).collect()
 }
 
 fn run(report: &Report) -> Html {
