@@ -73,7 +73,10 @@ class App {
   /** Follows the address bar, the server's sessions and the system's colours until the page is closed. */
   start(): void {
     addEventListener("hashchange", () => (this.route = route.parse(location.hash)));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint++);
+    systemDark().addEventListener("change", () => {
+      applyTheme(this.theme);
+      this.repaint++;
+    });
     applyTheme(this.theme);
     void this.refresh();
     void api.categories().then((categories) => (this.categories = categories), () => undefined);
@@ -105,15 +108,16 @@ function storedTheme(): Theme {
   }
 }
 
+const systemDark = (): MediaQueryList => matchMedia("(prefers-color-scheme: dark)");
+
 function applyTheme(theme: Theme): void {
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
+  const system = systemDark().matches ? "dark" : "light";
+  document.documentElement.dataset.theme = theme === "auto" ? system : theme;
 }
 
 /** Are the colours dark now? */
 export function isDark(): boolean {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  return document.documentElement.dataset.theme === "dark";
 }
 
 /** A colour or other variable of the style sheet. */

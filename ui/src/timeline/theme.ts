@@ -37,14 +37,9 @@ export function readTheme(root: HTMLElement): Theme {
   return theme;
 }
 
-/** Calls back when the system's or the page's colour scheme changes; returns the way to stop. */
+/** Calls back when the page's colour scheme changes; returns the way to stop. */
 export function watchTheme(changed: () => void): () => void {
-  const media = matchMedia("(prefers-color-scheme: dark)");
-  media.addEventListener("change", changed);
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["class", "style", "data-theme"] });
-  return () => {
-    media.removeEventListener("change", changed);
-    observer.disconnect();
-  };
+  return () => observer.disconnect();
 }
