@@ -91,11 +91,12 @@ fn profiled(table: &mut Table, counters: &Counters) {
     let total: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
     let launches: u64 = counters.kernels.iter().map(|kernel| kernel.launches).sum();
     table.headline = Some(if total > 0.0 {
+        let together = if launches > 1 { " together" } else { "" };
         let launches = plural(launches, "profiled launch takes", "profiled launches take");
-        format!("{launches} {} together", duration_ms(total))
+        format!("{launches} {}{together}", duration_ms(total))
     } else {
         let launches = plural(launches, "profiled launch", "profiled launches");
-        format!("{launches}; how long they take was not collected (`gpu__time_duration.sum`)")
+        format!("{launches}; the time was not collected (`gpu__time_duration.sum`)")
     });
     for kernel in &counters.kernels {
         let mut own = cells(&as_row(kernel));

@@ -134,15 +134,35 @@ fn place(finding: &Finding) -> Option<String> {
     Some(format!("See {} to {} ms on {}.", decimal(from, 3), decimal(to, 3), quoted(&place.host)))
 }
 
+/// The categories that a gain is taken from: no more of them than it needs.
+fn what_falls(finding: &Finding, gain: f64) -> String {
+    let mut claims = finding.claims.clone();
+    claims.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut named: Vec<String> = Vec::new();
+    let mut held = 0.0;
+    for (category, ms) in claims {
+        // Sums of many parts may miss the gain by a rounding.
+        if held < gain * 0.999 {
+            named.push(format!("`{}`", category.key()));
+            held += ms;
+        }
+    }
+    match named.split_last() {
+        None => "the step".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last} together", others.join(", ")),
+    }
+}
+
 /// How to check that mending it paid.
 fn check(finding: &Finding) -> Option<String> {
     let checked = "Check it: record again and run `stepscope compare BEFORE AFTER`";
     match finding.gain_ms {
-        Some(gain) if gain > 0.0 => {
-            let most = finding.claims.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-            let what = most.map_or("the step", |(category, _)| category.key());
-            Some(format!("{checked}; `{what}` can fall by up to {} a step.", duration_ms(gain)))
-        }
+        Some(gain) if gain > 0.0 => Some(format!(
+            "{checked}; {} can fall by up to {} a step.",
+            what_falls(finding, gain),
+            duration_ms(gain)
+        )),
         // Kernels that were profiled one by one have no steps to compare.
         _ if matches!(finding.cause, Cause::Counters { .. }) => Some(
             "Check it: profile the kernel again and see its counters with `stepscope kernels PATH`."

@@ -365,6 +365,18 @@ fn a_missing_device_has_its_reason_and_its_cure() {
 }
 
 #[test]
+fn a_gain_is_taken_from_as_many_categories_as_it_needs() {
+    let cause = Cause::Input { loader: Loader::TorchLoader { workers: false }, wait_ms: 30.0 };
+    let mut finding = finding(FindingId::InputBound, cause, Framework::PyTorch);
+    let check = |finding: &Finding| words(finding).advice.pop().unwrap_or_default();
+    assert!(check(&finding).contains("`input` can fall by up to 30.0 ms"), "{}", check(&finding));
+    finding.claims =
+        vec![(Category::TransferOut, 8.0), (Category::Python, 1.0), (Category::TransferIn, 22.0)];
+    let said = check(&finding);
+    assert!(said.contains("`transfer_in` and `transfer_out` together can fall by up to 30.0 ms"), "{said}");
+}
+
+#[test]
 fn names_are_short_and_cannot_leave_their_quotes() {
     let name = format!("a`b\x1b{}", "x".repeat(500));
     let quoted = super::quoted(&name);
