@@ -55,9 +55,9 @@ export class Controller implements Commands {
   link(): LinkState {
     const { engine } = this;
     const { start, end } = engine.goal;
-    const whole = start <= engine.bounds.start && end >= engine.bounds.end;
+    const opened = start === engine.opening.start && end === engine.opening.end;
     return {
-      window: whole ? null : { start, end }, selected: this.selected, area: this.area, marks: this.marks,
+      window: opened ? null : { start, end }, selected: this.selected, area: this.area, marks: this.marks,
       arrangement: engine.arrangement, mode: this.mode, search: this.searchText, place: engine.place,
     };
   }
@@ -77,7 +77,7 @@ export class Controller implements Commands {
     this.marks = engine.marks = state.marks;
     if (state.window) engine.show(state.window);
     else if (state.place) engine.show(fit(state.place, 0.6));
-    else engine.show(engine.bounds);
+    else engine.show(engine.opening);
     if (state.selected) void this.select(state.selected, "scroll");
     else this.deselect();
     if (state.area) void this.selectArea(state.area);

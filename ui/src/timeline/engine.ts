@@ -22,7 +22,7 @@ import { TileStore } from "./store";
 import { readTheme, type Theme } from "./theme";
 import type { Part } from "./tiles";
 import type { Category, EventDetails, Span, Timeline } from "./types";
-import { approach, clamp, levelFor, pan, tilesOf, timeAt, xAt, zoom } from "./view";
+import { approach, clamp, levelFor, opening, pan, tilesOf, timeAt, xAt, zoom } from "./view";
 
 export const AXIS_HEIGHT = 36;
 export const MINIMAP_HEIGHT = 44;
@@ -61,6 +61,8 @@ const enum Dirty {
 
 export class Engine {
   readonly bounds: Span;
+  /** What is shown where nothing else was asked for. */
+  readonly opening: Span;
   readonly slotOf: ReadonlyMap<number, number>;
   readonly search: Search;
   window: Span;
@@ -109,7 +111,8 @@ export class Engine {
     wanted: Wanted,
   ) {
     this.bounds = { start: timeline.start_ns, end: Math.max(timeline.end_ns, timeline.start_ns + 1) };
-    this.window = clamp(this.bounds, this.bounds);
+    this.opening = clamp(opening(this.bounds, timeline.steps), this.bounds);
+    this.window = this.opening;
     this.slotOf = new Map(timeline.tracks.map((t, slot) => [t.id, slot]));
     this.search = new Search(source);
     this.theme = readTheme(surfaces.root);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { approach, bucketNs, clamp, fit, levelFor, pan, reveal, tileNs, tilesOf, timeAt, xAt, zoom } from "./view";
+import { approach, bucketNs, clamp, fit, levelFor, opening, pan, reveal, tileNs, tilesOf, timeAt, xAt, zoom } from "./view";
 
 const bounds = { start: 0, end: 1_000_000 };
 
@@ -54,6 +54,13 @@ describe("windows", () => {
   it("fits a span into its share of the width", () => {
     const window = fit({ start: 100, end: 160 }, 0.6);
     expect(window).toEqual({ start: 80, end: 180 });
+  });
+  it("opens on the steps where they are a sliver of the recording", () => {
+    const step = (start_ns: number, end_ns: number, counted = true) => ({ start_ns, end_ns, counted });
+    const whole = { start: 0, end: 1000 };
+    expect(opening(whole, [])).toBe(whole);
+    expect(opening(whole, [step(100, 500), step(500, 900)])).toBe(whole);
+    expect(opening(whole, [step(0, 10, false), step(800, 840), step(840, 890)])).toEqual({ start: 795, end: 895 });
   });
   it("moves only when something is out of sight", () => {
     const window = { start: 0, end: 100 };

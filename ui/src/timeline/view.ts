@@ -74,6 +74,20 @@ export function fit(span: Span, share: number): Span {
   return { start: centre - width / 2, end: centre + width / 2 };
 }
 
+/** Steps that take less than this share of a recording are shown first: what lies around them is mostly start-up. */
+const SLIVER = 0.25;
+
+/** What a timeline opens on: all of it, or the steps where they would be a sliver. */
+export function opening(bounds: Span, steps: readonly { start_ns: number; end_ns: number; counted: boolean }[]): Span {
+  let [start, end] = [Infinity, -Infinity];
+  for (const step of steps) {
+    if (!step.counted) continue;
+    start = Math.min(start, step.start_ns);
+    end = Math.max(end, step.end_ns);
+  }
+  return end > start && end - start < SLIVER * (bounds.end - bounds.start) ? fit({ start, end }, 0.9) : bounds;
+}
+
 /** Moves the window as little as needed so that `span` is in sight; what is wider than the window is shown from its start. */
 export function reveal(window: Span, span: Span): Span {
   const width = window.end - window.start;

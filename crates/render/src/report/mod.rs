@@ -159,7 +159,7 @@ impl Report {
         if self.only("nvidia-smi") {
             let seen =
                 gauges::headline(&self.gauges).unwrap_or_else(|| "A monitor sampled the GPUs".to_owned());
-            return format!("{seen}; why a step is slow, samples cannot say (docs/nsight.md).");
+            return format!("{seen}; why a step is slow, samples cannot say.");
         }
         if self.only(RUN_SAMPLES) {
             return "Samples of a run say what it took of the machine, not why a step is slow; run it again with \
