@@ -485,7 +485,7 @@ fn bounding(devices: &[DeviceBreakdown], steps: &[Step]) -> usize {
 }
 
 /// A step this many times longer than the later ones only warms the program up …
-const STARTUP_LENGTH: f64 = 2.0;
+const STARTUP_LENGTH: f64 = 1.5;
 /// … if it also traces or compiles for this share of its time, and the later ones do much less.
 const STARTUP_SHARE: f64 = 0.1;
 /// … or if it is this many times longer, whatever it does.
@@ -615,7 +615,7 @@ mod tests {
     fn a_first_step_that_traces_is_startup_and_a_loop_that_always_traces_is_not() {
         assert_eq!(startup(&[(500, 400), (100, 0), (100, 0), (100, 0)]), [true, false, false, false]);
         assert_eq!(startup(&[(500, 400), (480, 400), (510, 400), (490, 400)]), [false; 4]);
-        assert_eq!(startup(&[(150, 50), (100, 0), (100, 0), (100, 0)]), [false; 4], "not long enough");
+        assert_eq!(startup(&[(140, 40), (100, 0), (100, 0), (100, 0)]), [false; 4], "not long enough");
         assert_eq!(startup(&[]), [false; 0]);
     }
 }

@@ -9,7 +9,8 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
         "cuda_runtime" | "cuda_driver" | "Runtime" | "mtia_runtime" | "xpu_runtime" | "hpu_runtime" => {
             Some(super::cuda::api_role(name))
         }
-        "cpu_instant_event" | "Trace" | "overhead" => Some(Role::Bookkeeping),
+        "cpu_instant_event" | "Trace" => Some(Role::Bookkeeping),
+        "overhead" => Some(overhead(name)),
         "gpu_user_annotation" => Some(Role::Annotation),
         "cuda_sync" => Some(Role::Annotation),
         "dynamo_timed" => Some(Role::Compile),
@@ -29,6 +30,15 @@ fn host_op(name: &str, category: &str) -> Role {
     } else {
         Role::Op
     }
+}
+
+/// What CUPTI counts as overhead is the recorder's own, but for code that is brought to the device at its first use:
+/// that takes its time unrecorded as well, once.
+fn overhead(name: &str) -> Role {
+    let lower = name.to_ascii_lowercase();
+    let loads =
+        ["module load", "lazy function load", "driver compiler"].iter().any(|sort| lower.contains(sort));
+    if loads { Role::Compile } else { Role::Bookkeeping }
 }
 
 /// The markers that `torch.profiler` writes around `prof.step()`.
@@ -54,6 +64,14 @@ pub(super) fn is_sign(name: &str, category: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_that_is_brought_to_the_device_is_no_overhead_of_the_recorder() {
+        for name in ["Runtime Triggered Module Loading", "Lazy Function Loading"] {
+            assert_eq!(role(name, "overhead"), Some(Role::Compile), "{name}");
+        }
+        assert_eq!(role("Activity Buffer Request", "overhead"), Some(Role::Bookkeeping));
+    }
 
     #[test]
     fn old_and_new_categories_mean_the_same() {

@@ -41,7 +41,7 @@ pub fn category(category: Category) -> &'static str {
         Category::TransferDevice => "copies between devices, not hidden",
         Category::Input => "waiting for the next batch",
         Category::Tracing => "building graphs from Python",
-        Category::Compile => "compiling graphs",
+        Category::Compile => "compiling and loading code",
         Category::Launch => "launching work on an idle device",
         Category::Dispatch => "the framework around the ops",
         Category::Python => "the loop's own Python",
