@@ -2,10 +2,12 @@
 
 use rayon::prelude::*;
 use stepscope_analyze::Context;
+use stepscope_analyze::counters::KernelCounters;
+use stepscope_analyze::names::kernel_short_name;
 use stepscope_analyze::ops::{OpRow as OpResult, Where};
 use stepscope_diagnose::diagnose;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
-use stepscope_render::report::{HealthRow, OpRow, Report, SourceRow};
+use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 
 use crate::load::{Loaded, Looked, Profile};
 use crate::problem::{Exit, Problem};
@@ -56,6 +58,8 @@ fn merge(
     let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
     let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
     let findings = diagnose(&facts);
+    let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
+    let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(profiled_kernel);
     Ok(Report {
         target,
         session,
@@ -66,7 +70,17 @@ fn merge(
         ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
         findings,
         gauges,
+        profiled,
     })
+}
+
+fn profiled_kernel(kernel: &KernelCounters) -> Profiled {
+    Profiled {
+        kernel: kernel_short_name(&kernel.name).into_owned(),
+        fraction: kernel.fraction,
+        compute: kernel.compute,
+        memory: kernel.memory,
+    }
 }
 
 fn op_row(row: &OpResult) -> OpRow {

@@ -51,6 +51,21 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What a monitor sampled of GPUs beside the run.
     pub gauges: Vec<GpuGauges>,
+    /// The profiled kernel that takes the most time.
+    pub profiled: Option<Profiled>,
+}
+
+/// How near a profiled kernel comes to what the device can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profiled {
+    /// The kernel.
+    pub kernel: String,
+    /// Its share of all profiled time.
+    pub fraction: f64,
+    /// The busiest compute unit's share of its peak.
+    pub compute: Option<f64>,
+    /// The busiest memory unit's.
+    pub memory: Option<f64>,
 }
 
 /// A file that was read.
@@ -116,6 +131,9 @@ impl OpRow {
     }
 }
 
+/// A unit that works at this share of its peak limits a kernel, as ncu's own rules have it.
+const NEAR_PEAK: f64 = 0.6;
+
 /// GPUs of which samples are told.
 const GPUS: usize = 4;
 
@@ -141,6 +159,29 @@ impl Report {
         Some(format!("{so_far}: {}", uncapitalised(&words::summary(other))))
     }
 
+    /// Counters in which no rule finds trouble: how near the longest kernel comes to the device's peaks.
+    fn near_peak(&self) -> String {
+        let best = self.profiled.as_ref().and_then(|kernel| {
+            let units = [("compute", kernel.compute), ("memory", kernel.memory)];
+            let known = units.into_iter().filter_map(|(unit, peak)| Some((unit, peak?)));
+            known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(unit, peak)| (kernel, unit, peak))
+        });
+        let Some((kernel, unit, peak)) = best else {
+            return "Nothing stands out in the counters of the profiled kernels.".to_owned();
+        };
+        let (name, time) = (quoted(&kernel.kernel), share(kernel.fraction));
+        let works =
+            format!("{name} ({time} of the profiled time) works at {} of what {unit} can do", share(peak));
+        if peak >= NEAR_PEAK {
+            format!("Nothing stands out in the counters: {works}.")
+        } else {
+            format!(
+                "The counters that were collected do not say what limits the kernels: {works}; `ncu --set full` \
+                 collects what it waits for."
+            )
+        }
+    }
+
     /// Are this format's sources what there is to tell of, and no timeline?
     fn only(&self, format: &str) -> bool {
         let any = |format: &str| self.sources.iter().any(|source| source.format == format);
@@ -154,7 +195,7 @@ impl Report {
             return "The profiled kernels have times, but no counters that say what limits them.".to_owned();
         }
         if self.only("ncu") {
-            return "Nothing stands out in the counters of the profiled kernels.".to_owned();
+            return self.near_peak();
         }
         if self.only("nvidia-smi") {
             let seen =

@@ -9,7 +9,7 @@ use stepscope_diagnose::{Finding, FindingId, Severity};
 use stepscope_trace::Dur;
 
 use super::sample::{input_bound, no_steps, on_device, settled};
-use super::{HealthRow, Report, SourceRow, write_json, write_markdown, write_text};
+use super::{HealthRow, Profiled, Report, SourceRow, write_json, write_markdown, write_text};
 use crate::Style;
 
 fn json(report: &Report) -> Value {
@@ -144,6 +144,22 @@ fn an_empty_report_is_a_report_all_the_same() {
     assert!(text(&empty, Style::PLAIN).starts_with("Nothing to tell"));
     assert!(markdown(&empty).starts_with("### Nothing to tell"));
     assert!(html(&empty).contains("Nothing to tell"));
+}
+
+#[test]
+fn counters_without_trouble_say_how_near_the_peak_they_are() {
+    let source = SourceRow { format: "ncu".to_owned(), ..input_bound().sources.remove(0) };
+    let with = |compute, memory| {
+        let profiled = Profiled { kernel: "saxpy".to_owned(), fraction: 0.9, compute, memory };
+        let (sources, findings) = (vec![source.clone()], Vec::new());
+        Report { sources, findings, health: Vec::new(), profiled: Some(profiled), ..input_bound() }.verdict()
+    };
+    let near = "Nothing stands out in the counters: `saxpy` (90 % of the profiled time) works at 92 % of what memory \
+                can do.";
+    assert_eq!(with(Some(0.2), Some(0.92)), near);
+    let far = with(Some(0.2), None);
+    assert!(far.contains("works at 20 % of what compute can do") && far.contains("ncu --set full"), "{far}");
+    assert!(with(None, None).starts_with("Nothing stands out in the counters of"));
 }
 
 #[test]
