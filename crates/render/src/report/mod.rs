@@ -28,7 +28,7 @@ pub use palette::color;
 pub use text::write_text;
 
 /// A longer path is left to the reader in commands.
-const LONGEST_TARGET: usize = 40;
+const LONGEST_TARGET: usize = 70;
 
 /// Everything that `report` tells.
 #[derive(Clone, Debug)]
