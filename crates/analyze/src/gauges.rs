@@ -99,6 +99,11 @@ impl GaugesPartial {
         GaugesPartial { gpus: gpus.into_iter().map(|(_, gpu)| gpu).collect() }
     }
 
+    /// Was nothing sampled?
+    pub fn is_empty(&self) -> bool {
+        self.gpus.is_empty()
+    }
+
     /// Takes in another host.
     pub fn merge(&mut self, other: GaugesPartial) {
         self.gpus.extend(other.gpus);

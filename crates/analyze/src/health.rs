@@ -56,6 +56,8 @@ pub enum Trouble {
     ShortCapture,
     /// Kernels were profiled without counters that say what limits them.
     FewCounters,
+    /// Samples that were taken at another time than the timeline beside them; `detail` names them.
+    OtherTime,
     /// Some devices have events and others have none; `count` says how many have none.
     IdleDevices,
     /// Text that was mended; `detail` names the repair.
@@ -106,6 +108,7 @@ impl Trouble {
             Trouble::DanglingReference => "dangling-reference",
             Trouble::ShortCapture => "short-capture",
             Trouble::FewCounters => "few-counters",
+            Trouble::OtherTime => "other-time",
             Trouble::IdleDevices => "idle-devices",
             Trouble::Repaired => "repaired",
             Trouble::UnknownContent => "unknown-content",
@@ -132,7 +135,8 @@ impl Trouble {
             | Trouble::Unpaired
             | Trouble::DanglingReference
             | Trouble::ShortCapture
-            | Trouble::FewCounters => Severity::Warning,
+            | Trouble::FewCounters
+            | Trouble::OtherTime => Severity::Warning,
             Trouble::IdleDevices
             | Trouble::Repaired
             | Trouble::UnknownContent

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use stepscope_analyze::Context;
+use stepscope_analyze::health::Trouble;
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_diagnose::{Facts, Finding, FindingId, diagnose};
@@ -224,4 +225,41 @@ fn of_hosts_in_step_the_one_that_works_longest_bounds_it() {
     let (facts, findings) = judged(&traces);
     assert_eq!(facts.summary.bound().unwrap().host, "host5");
     assert!(ids(&findings).contains(&FindingId::Straggler));
+}
+
+/// Utilisation of a GPU, sampled twice, from so many hours after 1970 on.
+fn samples(hours: i64) -> Trace {
+    let mut builder = TraceBuilder::new();
+    let (gpu, gauge) = (builder.strings.intern("GPU 0"), builder.strings.intern("utilization.gpu [%]"));
+    let process = builder.process(gpu, ProcessKind::Device, 0);
+    let track = builder.track(process, gauge, TrackKind::Counter, 0, TraceBuilder::ARENA);
+    builder.clock.wall_ns_at_origin = Some(hours * 3_600_000_000_000);
+    builder.sample(track, Time::ZERO, 40.0);
+    builder.sample(track, Time::ZERO + Dur::from_us(1_000_000), 60.0);
+    builder.finish()
+}
+
+#[test]
+fn samples_of_another_day_are_not_taken_for_those_of_the_run() {
+    let run = |hours: i64| {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("main");
+        sketch.event(thread, "MatMul", 0, 100);
+        sketch.builder.clock.wall_ns_at_origin = Some(hours * 3_600_000_000_000);
+        sketch.builder.finish()
+    };
+    let gathered = |traces: [Trace; 2]| {
+        let partial =
+            |(place, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("h{place}")));
+        Gathered::finish(traces.iter().enumerate().map(partial).collect()).unwrap()
+    };
+    let left_out =
+        |gathered: &Gathered| gathered.issues.iter().any(|issue| issue.trouble == Trouble::OtherTime);
+    // The log's time is local and does not say where.
+    let same = gathered([run(1_000), samples(1_010)]);
+    assert!(same.gauges.len() == 1 && !left_out(&same));
+    let other = gathered([run(1_000), samples(1_100)]);
+    assert!(other.gauges.is_empty() && left_out(&other));
+    let before = gathered([run(1_000), samples(900)]);
+    assert!(before.gauges.is_empty() && left_out(&before));
 }

@@ -150,6 +150,10 @@ pub fn words(issue: &Issue) -> Worded {
             let span = issue.span.map_or(String::new(), |span| format!(": {}", duration_ms(span.ms())));
             (format!("the capture is very short{span}"), "profile at least ten steps after warm-up")
         }
+        Trouble::OtherTime => (
+            format!("{detail} was sampled more than a day apart from the timeline, and is left out"),
+            "open it by itself, or put the log of the same run beside the timeline",
+        ),
         Trouble::FewCounters => (
             "kernels were profiled without the counters that say what limits them".to_owned(),
             "record with `ncu --set full`, or at least with the sections SpeedOfLight, Occupancy and \
