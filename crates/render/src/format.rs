@@ -52,7 +52,8 @@ pub fn duration_ms(ms: f64) -> String {
         return UNKNOWN.to_owned();
     }
     match ms.abs() {
-        0.0 => "0 ms".to_owned(),
+        // Less than half a picosecond, the finest that a trace can tell, is what rounding leaves.
+        v if v < 5e-10 => "0 ms".to_owned(),
         v if v < 1e-3 => format!("{} ns", short(ms * 1e6)),
         v if v < 1.0 => format!("{} µs", short(ms * 1e3)),
         v if v < 1e3 => format!("{} ms", short(ms)),
@@ -146,6 +147,7 @@ mod tests {
 
     #[test]
     fn times_and_sizes_take_the_unit_that_suits() {
+        assert_eq!(duration_ms(3e-16), "0 ms");
         assert_eq!(duration_ms(0.000_85), "850 ns");
         assert_eq!(duration_ms(0.0123), "12.3 µs");
         assert_eq!(duration_ms(4.56), "4.56 ms");
