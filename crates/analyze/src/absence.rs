@@ -71,7 +71,7 @@ fn calls(trace: &Trace, vocabulary: &Vocabulary) -> (u64, u64) {
     })
 }
 
-/// A device is listed, and its allocator was at work.
+/// Was the allocator of a device's memory at work?
 pub(crate) fn uses_device_memory(trace: &Trace) -> bool {
     trace.strings().find("GPU_0_bfc").is_some()
 }

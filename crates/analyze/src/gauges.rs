@@ -44,6 +44,34 @@ pub struct GpuGauges {
     pub throttled: Option<(f64, Vec<String>)>,
 }
 
+/// From when to when something was recorded, in nanoseconds since 1970.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Wall {
+    start: i64,
+    end: i64,
+}
+
+impl Wall {
+    /// Of a trace; `None` where it does not tell the time of day.
+    pub fn of(trace: &Trace) -> Option<Self> {
+        let (origin, span) = (trace.clock().wall_ns_at_origin?, trace.span()?);
+        Some(Wall { start: origin.checked_add(span.start.ns())?, end: origin.checked_add(span.end.ns())? })
+    }
+
+    fn apart_ns(self, other: Wall) -> i64 {
+        self.start.saturating_sub(other.end).max(other.start.saturating_sub(self.end))
+    }
+}
+
+/// Logs of nvidia-smi have the machine's local time and do not say which: up to this far apart it may be the same.
+const A_DAY_NS: i64 = 24 * 3_600 * 1_000_000_000;
+
+/// May samples have been taken in the run that these timelines show? They may unless the times tell otherwise.
+pub fn may_be_of(samples: Option<Wall>, timelines: &[Wall]) -> bool {
+    let near = |samples: Wall| timelines.iter().any(|timeline| samples.apart_ns(*timeline) <= A_DAY_NS);
+    timelines.is_empty() || samples.is_none_or(near)
+}
+
 const MEBIBYTE: f64 = 1_048_576.0;
 /// Bits of the mask of reasons that hold no clock down: nothing to do, and clocks that an application asked for.
 const HARMLESS_REASONS: u64 = 0b11;

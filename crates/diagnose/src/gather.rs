@@ -8,7 +8,7 @@ use stepscope_analyze::collectives::CollectivesPartial;
 use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
 use stepscope_analyze::eager::Eager;
 use stepscope_analyze::functions::{FunctionRow, FunctionsPartial, Sign};
-use stepscope_analyze::gauges::{GaugesPartial, GpuGauges};
+use stepscope_analyze::gauges::{GaugesPartial, GpuGauges, Wall, may_be_of};
 use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
@@ -43,8 +43,7 @@ pub struct HostPartial {
     collectives: CollectivesPartial,
     /// Does it say what ran when?
     timeline: bool,
-    /// From when to when, in nanoseconds since 1970.
-    wall: Option<(i64, i64)>,
+    wall: Option<Wall>,
     launches: LaunchCalls,
     /// Why no kernel of a device was recorded; `None` where some were.
     absence: Option<Absence>,
@@ -94,7 +93,7 @@ impl HostPartial {
             detail: device.detail,
             collectives: device.collectives,
             timeline: has_timeline(trace),
-            wall: wall(trace),
+            wall: Wall::of(trace),
             launches: launch_calls(context),
             absence: absence(context),
             frames: python_frames(context),
@@ -103,33 +102,22 @@ impl HostPartial {
     }
 }
 
-fn wall(trace: &Trace) -> Option<(i64, i64)> {
-    let (origin, span) = (trace.clock().wall_ns_at_origin?, trace.span()?);
-    Some((origin.checked_add(span.start.ns())?, origin.checked_add(span.end.ns())?))
-}
-
-/// Logs of nvidia-smi have the machine's local time and do not say which: up to this far apart it may be the same.
-const A_DAY_NS: i64 = 24 * 3_600 * 1_000_000_000;
-
 /// Samples that lie beside a timeline belong to it only if they may have been taken in the same run.
 fn leave_out_other_times(hosts: &mut [HostPartial]) {
-    let timelines: Vec<(i64, i64)> =
+    let timelines: Vec<Wall> =
         hosts.iter().filter(|host| host.timeline).filter_map(|host| host.wall).collect();
-    for host in hosts.iter_mut().filter(|host| !host.timeline && !host.gauges.is_empty()) {
-        let Some((from, to)) = host.wall else { continue };
-        let apart = |&(start, end): &(i64, i64)| from.saturating_sub(end).max(start.saturating_sub(to));
-        if !timelines.is_empty() && timelines.iter().all(|timeline| apart(timeline) > A_DAY_NS) {
-            host.gauges = GaugesPartial::default();
-            let name = host.summary.host.clone();
-            host.issues.push(Issue {
-                host: name.clone(),
-                trouble: Trouble::OtherTime,
-                detail: name,
-                count: None,
-                offset: None,
-                span: None,
-            });
-        }
+    let sampled = |host: &&mut HostPartial| !host.timeline && !host.gauges.is_empty();
+    for host in hosts.iter_mut().filter(sampled).filter(|host| !may_be_of(host.wall, &timelines)) {
+        host.gauges = GaugesPartial::default();
+        let name = host.summary.host.clone();
+        host.issues.push(Issue {
+            host: name.clone(),
+            trouble: Trouble::OtherTime,
+            detail: name,
+            count: None,
+            offset: None,
+            span: None,
+        });
     }
 }
 

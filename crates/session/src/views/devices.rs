@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 use stepscope_analyze::Context;
+use stepscope_analyze::counters::has_timeline;
 use stepscope_analyze::devices::DevicesPartial;
-use stepscope_analyze::gauges::{GaugesPartial, GpuGauges};
+use stepscope_analyze::gauges::{GaugesPartial, GpuGauges, Wall, may_be_of};
 use stepscope_render::{Style, Table};
 
 use super::View;
@@ -35,7 +36,13 @@ fn table(profile: &Profile, _style: Style) -> Table {
 }
 
 fn gauges(profile: &Profile) -> Vec<GpuGauges> {
+    let shown = profile.hosts.iter().map(|loaded| &loaded.trace).filter(|trace| has_timeline(trace));
+    let timelines: Vec<Wall> = shown.filter_map(Wall::of).collect();
     let mut all = GaugesPartial::default();
-    profile.hosts.iter().for_each(|loaded| all.merge(GaugesPartial::of(&loaded.trace, &loaded.host)));
+    for loaded in &profile.hosts {
+        if has_timeline(&loaded.trace) || may_be_of(Wall::of(&loaded.trace), &timelines) {
+            all.merge(GaugesPartial::of(&loaded.trace, &loaded.host));
+        }
+    }
     all.finish()
 }
