@@ -1,23 +1,16 @@
-//! Verdicts on profiles of real devices whose trouble is known, where the corpus is there (`STEPSCOPE_CORPUS`, or
-//! `../shared/corpus` beside the repository).
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
+//! Verdicts on profiles of real devices whose trouble is known, where the corpus is there.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
-use std::path::PathBuf;
-
 use serde_json::Value;
-use support::{root, stepscope};
+use stepscope_testkit::corpus::corpus;
+use support::stepscope;
 
 /// The report on files of the corpus; `None` where one is not there.
 fn report(files: &[&str]) -> Option<Value> {
-    let folder = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
-    let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
-    if !paths.iter().all(|path| path.is_file()) {
-        eprintln!("no {files:?} in {}: nothing to hold against it", folder.display());
-        return None;
-    }
+    let paths = files.iter().map(|file| corpus(file)).collect::<Option<Vec<_>>>()?;
     let output = stepscope().arg("report").args(&paths).arg("--json").output().unwrap();
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }

@@ -1,7 +1,6 @@
 //! What the report says, held against a stopwatch that ran beside the recording: on the project's own fixtures,
-//! and on a corpus of labelled profiles where that folder is there (`STEPSCOPE_CORPUS`, or `../shared/corpus`
-//! beside the repository).
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
+//! and on a corpus of labelled profiles where that is there.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
@@ -10,20 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use stepscope_testkit::corpus::corpus;
 use support::{root, stepscope};
 
 fn report(path: &Path) -> Value {
     let output = stepscope().arg("report").arg(path).arg("--json").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text:.200}", path.display()))
-}
-
-fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
-    if !folder.is_dir() {
-        eprintln!("no corpus at {}: nothing to hold against it", folder.display());
-    }
-    folder.is_dir().then_some(folder)
 }
 
 fn number(value: &Value) -> f64 {
@@ -124,7 +116,7 @@ fn fixtures_agree_with_the_stopwatch() {
 
 #[test]
 fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     for (name, verdict) in [
         ("input_slow_map", "input-bound"),
         ("input_py_generator", "input-bound"),
@@ -162,7 +154,7 @@ fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
 
 #[test]
 fn labelled_subjects_are_named() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let labelled = |name: &str| report(&corpus.join("labelled").join(name));
     let first = |report: &Value| report["findings"][0]["subject"].as_str().unwrap_or_default().to_owned();
     assert_eq!(first(&labelled("concat_dominated")), "ConcatV2");
@@ -174,7 +166,7 @@ fn labelled_subjects_are_named() {
 
 #[test]
 fn healthy_profiles_get_no_critical_finding() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     for name in ["compute_matmul", "compute_conv", "input_slow_map_fixed", "jax_train"] {
         let report = report(&corpus.join("labelled").join(name));
         let critical = report["findings"].as_array().unwrap().iter().any(|f| f["severity"] == "critical");
@@ -184,7 +176,7 @@ fn healthy_profiles_get_no_critical_finding() {
 
 #[test]
 fn profiles_without_markers_get_steps_and_every_one_sums() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let mut profiles = Vec::new();
     for folder in ["xplane-public", "xplane-names", "pytorch"] {
         find(&corpus.join(folder), &mut profiles);
@@ -216,7 +208,7 @@ fn profiles_without_markers_get_steps_and_every_one_sums() {
 
 #[test]
 fn a_loader_without_workers_waits_and_one_with_workers_does_not() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     for (workers, low, high) in [(0, 0.35, 0.45), (4, 0.0, 0.03)] {
         let folder = corpus.join("pytorch");
         let prefix = format!("kineto_resnet50_num_workers_{workers}_");

@@ -1,6 +1,6 @@
 //! The views of ops, kernels, scopes and functions: on the project's own profiles as snapshots, on real ones
 //! beside XProf's figures.
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use support::{root, run, stepscope};
+use stepscope_testkit::corpus::corpus;
+use support::{run, stepscope};
 
 #[test]
 fn ops_by_name_and_by_type() {
@@ -45,16 +46,6 @@ fn functions_with_their_cost() {
 #[test]
 fn profiles_without_a_gpu_have_no_kernels() {
     insta::assert_snapshot!(run(&["kernels", "fixtures/tf-train"]));
-}
-
-fn corpus() -> Option<PathBuf> {
-    let given = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let folder = given.unwrap_or_else(|| root().join("../shared/corpus"));
-    if !folder.is_dir() {
-        eprintln!("skipped: {} is not there", folder.display());
-        return None;
-    }
-    Some(folder)
 }
 
 fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
@@ -95,7 +86,7 @@ fn near(a: f64, b: f64) -> bool {
 /// `MemoryAllocation` that names an op as an execution of it.
 #[test]
 fn times_of_host_ops_agree_with_xprof() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let mut compared = 0;
     for profile in corpus.join("labelled").read_dir().unwrap().flatten() {
         let Some(file) = find(&profile.path(), ".framework_op_stats.json.gz") else { continue };

@@ -1,7 +1,8 @@
 //! Builders for test inputs, one file a format, each written byte by byte with no reader's code in it; and the
-//! ways in which files get damaged.
+//! ways in which files get damaged; and real profiles, where they are at hand.
 
 pub mod chrome;
+pub mod corpus;
 pub mod damage;
 pub mod ncu;
 pub mod nsys;
