@@ -35,10 +35,14 @@ pub struct Peaks {
     words: &'static [&'static str],
 }
 
+/// How many times faster than the ordinary units the matrix units of most devices of the data centre are.
+pub const USUAL_SPEEDUP: f64 = 16.0;
+
 impl Peaks {
-    /// Has it units for products of matrices?
-    pub fn has_matrix_units(&self) -> bool {
-        self.half.is_some()
+    /// How many times faster than its ordinary units with 32 bits its matrix units are with 16; `None` where it has
+    /// none.
+    pub fn matrix_speedup(&self) -> Option<f64> {
+        self.half.map(|half| self.fp32.map_or(USUAL_SPEEDUP, |ordinary| half / ordinary))
     }
 
     /// Operations for each byte of device memory at which 32-bit arithmetic becomes the limit instead of memory.
@@ -296,8 +300,10 @@ mod tests {
     #[test]
     fn matrix_units_and_ridges_follow() {
         let peaks = |name| peaks_of(name).copied();
-        assert_eq!(peaks("NVIDIA GeForce GTX 1660 SUPER").map(|peaks| peaks.has_matrix_units()), Some(false));
-        assert_eq!(peaks("Tesla T4").map(|peaks| peaks.has_matrix_units()), Some(true));
+        assert_eq!(peaks("NVIDIA GeForce GTX 1660 SUPER").map(|peaks| peaks.matrix_speedup()), Some(None));
+        let speedup = |name| peaks(name).and_then(|peaks| peaks.matrix_speedup());
+        assert_eq!(speedup("NVIDIA A100-SXM4-40GB"), Some(16.0));
+        assert!(speedup("Tesla T4").is_some_and(|times| (times - 8.0).abs() < 0.1));
         let ridge = peaks("NVIDIA A100-SXM4-40GB").and_then(|peaks| peaks.ridge_fp32());
         assert!(ridge.is_some_and(|ridge| (ridge - 12.5).abs() < 0.1), "{ridge:?}");
     }

@@ -38,11 +38,21 @@ pub struct DeviceWork {
     pub kernel_us: f64,
     /// The mean length of launching calls in microseconds.
     pub launch_us: Option<f64>,
-    /// The share of kernel time in matrix kernels that use no matrix units although the device has them, with
-    /// the costliest such kernel.
-    pub without_matrix_units: Option<(f64, String)>,
+    /// Matrix kernels that use no matrix units although the device has them.
+    pub without_matrix_units: Option<WithoutMatrixUnits>,
     /// The share of kernel time in kernels of low occupancy, with the costliest: name, occupancy, limiter.
     pub low_occupancy: Option<(f64, String, f64, Option<String>)>,
+}
+
+/// Matrix kernels on a device's ordinary units.
+#[derive(Clone, Debug)]
+pub struct WithoutMatrixUnits {
+    /// Their share of kernel time.
+    pub share: f64,
+    /// The costliest of them.
+    pub kernel: String,
+    /// How many times faster the matrix units are at the most.
+    pub speedup: f64,
 }
 
 /// A kernel whose hardware counters were collected.

@@ -498,6 +498,8 @@ pub enum Cause {
         share: f64,
         /// The kernel that costs most.
         kernel: String,
+        /// How many times faster the matrix units are at the most.
+        speedup: f64,
     },
     /// Kernels that leave the device empty.
     Occupancy {
@@ -600,6 +602,8 @@ pub struct Finding {
     pub fraction: Option<f64>,
     /// The most that mending it could win, in milliseconds a step; set by the engine.
     pub gain_ms: Option<f64>,
+    /// Milliseconds of its claims that other findings are about as well; set by the engine for one that only describes.
+    pub shared_ms: f64,
 }
 
 impl Finding {
@@ -617,6 +621,7 @@ impl Finding {
             place: None,
             fraction: None,
             gain_ms: None,
+            shared_ms: 0.0,
         }
     }
 

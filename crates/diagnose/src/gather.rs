@@ -3,7 +3,7 @@
 
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
-use stepscope_analyze::catalogue::peaks_of;
+use stepscope_analyze::catalogue::{USUAL_SPEEDUP, peaks_of};
 use stepscope_analyze::collectives::CollectivesPartial;
 use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
 use stepscope_analyze::eager::Eager;
@@ -21,7 +21,7 @@ use stepscope_analyze::{Category, Context};
 
 use stepscope_trace::{DeviceKind, Dur, KindId, Trace};
 
-use crate::facts::{DeviceWork, Facts, Memory, ProfiledKernel, Recording};
+use crate::facts::{DeviceWork, Facts, Memory, ProfiledKernel, Recording, WithoutMatrixUnits};
 use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
 use crate::thresholds;
 
@@ -56,8 +56,8 @@ pub struct HostPartial {
 struct LaunchCalls {
     calls: u64,
     time: Dur,
-    /// Does a device have matrix units?
-    matrix_units: bool,
+    /// How many times faster than the ordinary units the matrix units of a device are at the most.
+    matrix_speedup: Option<f64>,
     /// Is a GPU or TPU listed?
     accelerator: bool,
     /// Did anything compute on a device?
@@ -146,8 +146,8 @@ fn launch_calls(context: &Context) -> LaunchCalls {
             .devices()
             .iter()
             .any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
-    let matrix_units = has_matrix_units(context.trace);
-    LaunchCalls { calls, time, matrix_units, accelerator, computed: computed_on_device(context) }
+    let matrix_speedup = matrix_speedup(context.trace);
+    LaunchCalls { calls, time, matrix_speedup, accelerator, computed: computed_on_device(context) }
 }
 
 /// Not by the kernels' table: what runs on a TPU is no kernel.
@@ -162,12 +162,21 @@ fn absence(context: &Context) -> Option<Absence> {
     missing.then(|| Absence::of(context.trace, context.vocabulary()))
 }
 
-/// By the device's name; of one that is not listed, NVIDIA's since compute capability 7.0.
-fn has_matrix_units(trace: &Trace) -> bool {
-    trace.devices().iter().any(|device| match peaks_of(trace.str(device.name)) {
-        Some(peaks) => peaks.has_matrix_units(),
-        None => device.compute_capability.is_some_and(|(major, _)| major >= 7),
-    })
+/// By the device's name; of one that is not listed, NVIDIA's since compute capability 7.0. The last cards that are
+/// called GTX have that, but no such units.
+fn matrix_speedup(trace: &Trace) -> Option<f64> {
+    fastest(trace.devices().iter().map(|device| {
+        let name = trace.str(device.name);
+        match peaks_of(name) {
+            Some(peaks) => peaks.matrix_speedup(),
+            None if name.contains("GTX") => None,
+            None => device.compute_capability.filter(|&(major, _)| major >= 7).map(|_| USUAL_SPEEDUP),
+        }
+    }))
+}
+
+fn fastest(speedups: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    speedups.into_iter().flatten().max_by(f64::total_cmp)
 }
 
 fn python_frames(context: &Context) -> u64 {
@@ -236,7 +245,7 @@ impl Gathered {
             gauges.merge(host.gauges);
             launches.calls += host.launches.calls;
             launches.time += host.launches.time;
-            launches.matrix_units |= host.launches.matrix_units;
+            launches.matrix_speedup = fastest([launches.matrix_speedup, host.launches.matrix_speedup]);
             launches.accelerator |= host.launches.accelerator;
             launches.computed |= host.launches.computed;
             absence = absence.or(host.absence);
@@ -397,13 +406,16 @@ fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
         let worst = rows.iter().max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).copied().cloned()?;
         Some((rows.iter().map(|row| row.total_ms).sum::<f64>() / all, worst))
     };
-    let without = launches.matrix_units.then(|| share(&|row| is_product_without(&row.name))).flatten();
+    let without = launches.matrix_speedup.and_then(|speedup| {
+        let (share, kernel) = share(&|row| is_product_without(&row.name))?;
+        Some(WithoutMatrixUnits { share, kernel: kernel.name, speedup })
+    });
     let empty = share(&|row| row.occupancy.is_some_and(|occupancy| occupancy < thresholds::OCCUPANCY));
     Some(DeviceWork {
         kernels_per_step: kernels.window.per_step(count as f64).unwrap_or(count as f64),
         kernel_us: all * 1e3 / count as f64,
         launch_us: (launches.calls > 0).then(|| launches.time.ms() * 1e3 / launches.calls as f64),
-        without_matrix_units: without.map(|(share, row)| (share, row.name)),
+        without_matrix_units: without,
         low_occupancy: empty.and_then(|(share, row)| {
             Some((share, row.name, row.occupancy?, row.limiter.map(|limiter| limiter.key().to_owned())))
         }),

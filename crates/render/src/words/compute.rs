@@ -46,7 +46,9 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
     let framework = finding.framework;
     let full = finding.fraction.is_some_and(|fraction| fraction >= FULL);
     let mut advice = vec![
-        if full {
+        if finding.shared_ms > 0.0 {
+            "Most of the step is the model's own work, and some of it can be won: see the other findings."
+        } else if full {
             "This is how a healthy step looks: what is left is the model itself, its precision or the hardware."
         } else {
             "Most of the step is the model's own work; larger batches shrink the share of what is around it."
@@ -128,7 +130,7 @@ fn rewrite(op_type: &str, name: &str) -> String {
     }
 }
 
-pub(super) fn matrix_units(finding: &Finding, part: f64, kernel: &str) -> Words {
+pub(super) fn matrix_units(finding: &Finding, part: f64, kernel: &str, speedup: f64) -> Words {
     let advice = match finding.framework {
         Framework::PyTorch => vec![
             "Allow TF32: `torch.set_float32_matmul_precision(\"high\")`.",
@@ -152,7 +154,10 @@ pub(super) fn matrix_units(finding: &Finding, part: f64, kernel: &str) -> Words 
             "Low precision unused: {} of kernel time is matrix work without the device's matrix units.",
             share(part)
         ),
-        evidence: vec![format!("The costliest such kernel is {}.", quoted(kernel))],
+        evidence: vec![
+            format!("The costliest such kernel is {}.", quoted(kernel)),
+            format!("With 16 bits the matrix units are up to {} times as fast.", short(speedup)),
+        ],
         advice,
     }
 }

@@ -106,7 +106,9 @@ fn worded(finding: &Finding) -> Words {
         }
         Cause::Latecomer { name, last, waiting_ms, of } => many::latecomer(name, *last, *waiting_ms, *of),
         Cause::Slowest { name, ms, usual_ms, of } => many::slowest(name, *ms, *usual_ms, *of),
-        Cause::MatrixUnits { share, kernel } => compute::matrix_units(finding, *share, kernel),
+        Cause::MatrixUnits { share, kernel, speedup } => {
+            compute::matrix_units(finding, *share, kernel, *speedup)
+        }
         Cause::Occupancy { kernel, occupancy, limiter, share } => {
             compute::occupancy(kernel, *occupancy, limiter.as_deref(), *share)
         }

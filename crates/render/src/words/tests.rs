@@ -194,7 +194,10 @@ fn causes() -> Vec<(FindingId, Cause)> {
             Cause::Communication { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) },
         ),
         (FindingId::Straggler, Cause::Slowest { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 }),
-        (FindingId::LowPrecisionUnused, Cause::MatrixUnits { share: 0.7, kernel: "sgemm_128x64".into() }),
+        (
+            FindingId::LowPrecisionUnused,
+            Cause::MatrixUnits { share: 0.7, kernel: "sgemm_128x64".into(), speedup: 8.0 },
+        ),
         (
             FindingId::LowOccupancy,
             Cause::Occupancy {
