@@ -3,24 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Input, Progress, open_input};
+use stepscope_testkit::corpus;
 use stepscope_trace::{Form, NoteKind, Trace, TrackKind};
 
 /// Bytes of memory for each event of the file, arguments and flows included.
 const BYTES_AN_EVENT: usize = 40;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// All traces below the corpus, if there is one, and below the fixtures.
-#[expect(clippy::print_stderr, reason = "says why most of the test is left out")]
 fn traces() -> Vec<PathBuf> {
-    let corpus = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
-    if !corpus.is_dir() {
-        eprintln!("no corpus at {}: reading the fixtures only", corpus.display());
-    }
     let mut found = Vec::new();
-    let mut folders = vec![corpus, root().join("fixtures")];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")];
+    folders.extend(corpus(""));
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -1,28 +1,17 @@
 //! Nsight Compute: real reports. What ncu itself printed for them must come out of the native file, digit by digit;
 //! and the printed pages must give the same metrics.
 //!
-//! Runs where a folder of profiles is there (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
+//! Runs where the corpus is there.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Progress, open};
+use stepscope_testkit::corpus;
 use stepscope_trace::{Trace, TrackKind, Value};
-
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let folder = named.unwrap_or(beside).join("ncu");
-    if !folder.is_dir() {
-        eprintln!("no corpus at {}: skipped", folder.display());
-        return None;
-    }
-    Some(folder)
-}
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -78,7 +67,7 @@ fn same_digits(value: f64, printed: &str, unit: &str) -> bool {
 
 #[test]
 fn native_values_equal_the_raw_page_digit_by_digit() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("ncu") else { return };
     let mut compared = 0;
     for path in files(&folder, ".ncu-rep") {
         let trace = read(&path);
@@ -123,7 +112,7 @@ fn native_values_equal_the_raw_page_digit_by_digit() {
 
 #[test]
 fn both_pages_give_the_metrics_of_the_native_file() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("ncu") else { return };
     for path in files(&folder, ".ncu-rep") {
         let native = read(&path);
         let native = launches(&native);
@@ -160,7 +149,7 @@ fn both_pages_give_the_metrics_of_the_native_file() {
 
 #[test]
 fn what_a_terminal_showed_is_read_too() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("ncu") else { return };
     for path in files(&folder, "_cli.txt") {
         let trace = read(&path);
         let launches = launches(&trace);

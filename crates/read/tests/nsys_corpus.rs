@@ -1,28 +1,17 @@
 //! Nsight Systems: real exports. The sums that NVIDIA's own `nsys stats` prints for them must come out of the
 //! trace to the last digit.
 //!
-//! Runs where a folder of profiles is there (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
+//! Runs where the corpus is there.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Progress, open};
+use stepscope_testkit::corpus;
 use stepscope_trace::{Dur, NoteKind, ProcessKind, Trace, Track, TrackKind};
-
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let folder = named.unwrap_or(beside).join("nsys");
-    if !folder.is_dir() {
-        eprintln!("no corpus at {}: skipped", folder.display());
-        return None;
-    }
-    Some(folder)
-}
 
 fn exports(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -194,7 +183,7 @@ fn ranges(trace: &Trace) -> Groups {
 
 #[test]
 fn sums_equal_nvidias_own() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("nsys") else { return };
     let mut compared = [0; 5];
     for path in exports(&folder) {
         let trace = read(&path);
@@ -255,7 +244,7 @@ fn correlations(trace: &Trace, kind: TrackKind, categories: &[&str]) -> Vec<i64>
 
 #[test]
 fn every_row_becomes_an_event_without_damage() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("nsys") else { return };
     for path in exports(&folder) {
         let trace = read(&path);
         assert_eq!(trace.events(), rows(&path), "{}", path.display());
@@ -271,7 +260,7 @@ fn every_row_becomes_an_event_without_damage() {
 
 #[test]
 fn kernels_find_the_calls_that_launched_them() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("nsys") else { return };
     for path in exports(&folder) {
         let trace = read(&path);
         let calls: BTreeSet<i64> =

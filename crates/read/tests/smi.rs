@@ -1,11 +1,9 @@
-//! Logs of nvidia-smi in every style, written by the tests; and real ones where a folder of profiles is there
-//! (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
+//! Logs of nvidia-smi in every style, written by the tests; and real ones where the corpus is there.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
-use std::path::{Path, PathBuf};
-
 use stepscope_read::{Bytes, Input, Opened, Progress, ReadError, open, open_input};
+use stepscope_testkit::corpus;
 use stepscope_testkit::damage::{Rng, flip_bits, splice};
 use stepscope_trace::{NoteKind, Time, Trace, Track, TrackKind};
 
@@ -219,13 +217,7 @@ fn damage_gives_an_error_or_a_trace_but_never_a_panic() {
 
 #[test]
 fn real_logs_are_read() {
-    let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let folder = named.unwrap_or(beside).join("nvidia-smi");
-    if !folder.is_dir() {
-        eprintln!("no corpus at {}: skipped", folder.display());
-        return;
-    }
+    let Some(folder) = corpus("nvidia-smi") else { return };
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let opened = open(&path, &Progress::new()).unwrap();

@@ -1,29 +1,18 @@
 //! XPlane: real profiles. An independent, naive walk counts their events; the reader must find as many.
 //!
-//! Runs over the repository's fixtures and, where it is there, over a folder of profiles from elsewhere
-//! (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository).
+//! Runs over the repository's fixtures and, where it is there, over profiles from elsewhere.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Input, Progress, ReadError, open, reader_for};
+use stepscope_testkit::corpus;
 use stepscope_trace::{NoteKind, Trace};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let folder = named.unwrap_or_else(|| root().join("../shared/corpus"));
-    if !folder.is_dir() {
-        eprintln!("no corpus at {}: skipped", folder.display());
-        return None;
-    }
-    Some(folder)
 }
 
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -138,7 +127,7 @@ fn fixtures_are_read_whole() {
 
 #[test]
 fn profiles_from_elsewhere_are_read_whole() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     for folder in ["labelled", "xplane-names", "xplane-public"] {
         profiles_below(&corpus.join(folder)).iter().for_each(|path| check(path));
     }
@@ -146,7 +135,7 @@ fn profiles_from_elsewhere_are_read_whole() {
 
 #[test]
 fn other_protobufs_and_texts_are_not_taken_for_profiles() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let mut files = Vec::new();
     files_below(&corpus, &mut files);
     for path in files.iter().filter(|path| !path.to_string_lossy().ends_with(".xplane.pb")) {

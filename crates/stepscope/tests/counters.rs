@@ -1,34 +1,20 @@
-//! Reports on real profiles of Nsight Compute and logs of nvidia-smi, where the corpus is there
-//! (`STEPSCOPE_CORPUS`, or `../shared/corpus` beside the repository).
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
+//! Reports on real profiles of Nsight Compute and logs of nvidia-smi, where the corpus is there.
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
-use support::{root, stepscope};
+use stepscope_testkit::corpus;
+use support::{ids, json};
 
-fn corpus(folder: &str) -> Vec<PathBuf> {
-    let corpus = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
-    let Ok(files) = std::fs::read_dir(corpus.join(folder)) else {
-        eprintln!("no corpus at {}: nothing to hold against it", corpus.display());
-        return Vec::new();
-    };
-    let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+/// The files in a folder of the corpus.
+fn files_in(folder: &str) -> Vec<PathBuf> {
+    let folder = corpus(folder).into_iter().flat_map(|folder| folder.read_dir().unwrap());
+    let mut files: Vec<PathBuf> = folder.map(|file| file.unwrap().path()).collect();
     files.sort();
     files
-}
-
-fn json(view: &str, path: &Path) -> Value {
-    let output = stepscope().arg(view).arg(path).arg("--json").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text:.200}", path.display()))
-}
-
-fn ids(report: &Value) -> Vec<&str> {
-    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
 }
 
 /// A raw page with one launch that strides through memory, written like ncu's.
@@ -63,7 +49,7 @@ fn a_profiled_kernel_has_its_columns_and_its_verdict() {
 #[test]
 fn verdicts_follow_the_counters() {
     let mut seen = [false; 2];
-    for path in corpus("ncu") {
+    for path in files_in("ncu") {
         let (kernels, report) = (json("kernels", &path), json("report", &path));
         let rows = kernels["rows"].as_array().unwrap();
         assert!(!rows.is_empty() && rows.iter().all(|row| row["count"].as_u64() > Some(0)), "{path:?}");
@@ -92,7 +78,7 @@ fn verdicts_follow_the_counters() {
 /// A native report and its raw page say the same.
 #[test]
 fn both_forms_of_a_profile_get_one_verdict() {
-    for path in corpus("ncu").iter().filter(|path| path.extension().is_some_and(|kind| kind == "ncu-rep")) {
+    for path in files_in("ncu").iter().filter(|path| path.extension().is_some_and(|kind| kind == "ncu-rep")) {
         let page = path.with_extension("raw.csv");
         assert_eq!(ids(&json("report", path)), ids(&json("report", &page)), "{path:?}");
     }
@@ -100,7 +86,7 @@ fn both_forms_of_a_profile_get_one_verdict() {
 
 #[test]
 fn logs_of_nvidia_smi_are_summed_up() {
-    for path in corpus("nvidia-smi") {
+    for path in files_in("nvidia-smi") {
         let devices = json("devices", &path);
         let gpus = devices["gauges"].as_array().unwrap();
         assert!(!gpus.is_empty(), "{path:?}");

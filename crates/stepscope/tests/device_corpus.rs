@@ -1,29 +1,18 @@
-//! Verdicts on profiles of real devices whose trouble is known, where the corpus is there (`STEPSCOPE_CORPUS`, or
-//! `../shared/corpus` beside the repository).
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what helps a test may fail it")]
+//! Verdicts on profiles of real devices whose trouble is known, where the corpus is there.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::path::PathBuf;
 
 use serde_json::Value;
-use support::{root, stepscope};
+use stepscope_testkit::corpus;
+use support::{ids, json_of};
 
 /// The report on files of the corpus; `None` where one is not there.
 fn report(files: &[&str]) -> Option<Value> {
-    let folder = std::env::var_os("STEPSCOPE_CORPUS").map_or(root().join("../shared/corpus"), PathBuf::from);
-    let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
-    if !paths.iter().all(|path| path.is_file()) {
-        eprintln!("no {files:?} in {}: nothing to hold against it", folder.display());
-        return None;
-    }
-    let output = stepscope().arg("report").args(&paths).arg("--json").output().unwrap();
-    Some(serde_json::from_slice(&output.stdout).unwrap())
-}
-
-fn ids(report: &Value) -> Vec<&str> {
-    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
+    let paths = files.iter().map(|file| corpus(file)).collect::<Option<Vec<PathBuf>>>()?;
+    Some(json_of("report", &paths))
 }
 
 fn finding<'r>(report: &'r Value, id: &str) -> &'r Value {

@@ -1,8 +1,7 @@
 //! The views of ops, kernels, scopes and functions: on the project's own profiles as snapshots, on real ones
 //! beside XProf's figures.
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::collections::HashMap;
@@ -11,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use support::{root, run, stepscope};
+use stepscope_testkit::corpus;
+use support::{json, run};
 
 #[test]
 fn ops_by_name_and_by_type() {
@@ -47,16 +47,6 @@ fn profiles_without_a_gpu_have_no_kernels() {
     insta::assert_snapshot!(run(&["kernels", "fixtures/tf-train"]));
 }
 
-fn corpus() -> Option<PathBuf> {
-    let given = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let folder = given.unwrap_or_else(|| root().join("../shared/corpus"));
-    if !folder.is_dir() {
-        eprintln!("skipped: {} is not there", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = folder.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
     entries.sort();
@@ -69,8 +59,7 @@ fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
     })
 }
 
-/// XProf's host ops: (name, type) → (occurrences, total ms, self ms).
-/// (name, type) and (count, total, self) of an op, as XProf says it.
+/// (name, type) and (count, total ms, self ms) of a host op, as XProf says it.
 type XprofRow = ((String, String), (f64, f64, f64));
 
 fn xprof(file: &Path) -> Vec<XprofRow> {
@@ -95,12 +84,11 @@ fn near(a: f64, b: f64) -> bool {
 /// `MemoryAllocation` that names an op as an execution of it.
 #[test]
 fn times_of_host_ops_agree_with_xprof() {
-    let Some(corpus) = corpus() else { return };
+    let Some(labelled) = corpus("labelled") else { return };
     let mut compared = 0;
-    for profile in corpus.join("labelled").read_dir().unwrap().flatten() {
+    for profile in labelled.read_dir().unwrap().flatten() {
         let Some(file) = find(&profile.path(), ".framework_op_stats.json.gz") else { continue };
-        let output = stepscope().arg("ops").arg(profile.path()).arg("--json").output().unwrap();
-        let ours: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let ours = json("ops", &profile.path());
         let mut rows: HashMap<(String, String), (f64, f64, f64)> = HashMap::new();
         for row in ours["rows"].as_array().unwrap() {
             let text = |key: &str| row[key].as_str().unwrap().to_owned();
