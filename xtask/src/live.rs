@@ -38,7 +38,7 @@ fn environment() -> Result<PathBuf, String> {
         return Ok(python);
     }
     run("live: environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"];
     run("live: frameworks", Command::new(&python).args(install).args(PACKAGES))?;
     finish(&finished, &packages)?;
     Ok(python)

@@ -3,15 +3,13 @@
 
 mod support;
 
-use std::path::PathBuf;
-
 use serde_json::Value;
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use support::{ids, json_of};
 
 /// The report on files of the corpus; `None` where one is not there.
 fn report(files: &[&str]) -> Option<Value> {
-    let paths = files.iter().map(|file| corpus(file)).collect::<Option<Vec<PathBuf>>>()?;
+    let paths = files.iter().map(|file| corpus(file)).collect::<Option<Vec<_>>>()?;
     Some(json_of("report", &paths))
 }
 

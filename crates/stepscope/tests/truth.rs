@@ -1,5 +1,5 @@
 //! What the report says, held against a stopwatch that ran beside the recording: on the project's own fixtures,
-//! and on a corpus of labelled profiles where that folder is there.
+//! and on a corpus of labelled profiles where that is there.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod support;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use support::{ids, json, root};
 
 fn number(value: &Value) -> f64 {
@@ -105,7 +105,7 @@ fn fixtures_agree_with_the_stopwatch() {
 
 #[test]
 fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
-    let Some(labelled) = corpus("labelled") else { return };
+    let Some(corpus) = corpus("") else { return };
     for (name, verdict) in [
         ("input_slow_map", "input-bound"),
         ("input_py_generator", "input-bound"),
@@ -122,7 +122,7 @@ fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
         ("keras_fit", "compute-bound"),
         ("memory_pressure", "compute-bound"),
     ] {
-        let folder = labelled.join(name);
+        let folder = corpus.join("labelled").join(name);
         let report = json("report", &folder);
         assert_sums(&report, name);
         assert_eq!(ids(&report).first(), Some(&verdict), "{name}: {:?}", ids(&report));
@@ -143,8 +143,8 @@ fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
 
 #[test]
 fn labelled_subjects_are_named() {
-    let Some(labelled) = corpus("labelled") else { return };
-    let labelled = |name: &str| json("report", &labelled.join(name));
+    let Some(corpus) = corpus("") else { return };
+    let labelled = |name: &str| json("report", &corpus.join("labelled").join(name));
     let first = |report: &Value| report["findings"][0]["subject"].as_str().unwrap_or_default().to_owned();
     assert_eq!(first(&labelled("concat_dominated")), "ConcatV2");
     assert!(first(&labelled("compute_matmul")).contains("MatMul"));
@@ -155,9 +155,9 @@ fn labelled_subjects_are_named() {
 
 #[test]
 fn healthy_profiles_get_no_critical_finding() {
-    let Some(labelled) = corpus("labelled") else { return };
+    let Some(corpus) = corpus("") else { return };
     for name in ["compute_matmul", "compute_conv", "input_slow_map_fixed", "jax_train"] {
-        let report = json("report", &labelled.join(name));
+        let report = json("report", &corpus.join("labelled").join(name));
         let critical = report["findings"].as_array().unwrap().iter().any(|f| f["severity"] == "critical");
         assert!(!critical, "{name}: {:?}", ids(&report));
     }
@@ -197,10 +197,11 @@ fn profiles_without_markers_get_steps_and_every_one_sums() {
 
 #[test]
 fn a_loader_without_workers_waits_and_one_with_workers_does_not() {
-    let Some(folder) = corpus("pytorch") else { return };
+    let Some(corpus) = corpus("") else { return };
     for (workers, low, high) in [(0, 0.35, 0.45), (4, 0.0, 0.03)] {
+        let folder = corpus.join("pytorch");
         let prefix = format!("kineto_resnet50_num_workers_{workers}_");
-        let file = fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path());
+        let file = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
         let file = file.into_iter().find(|path| path.to_string_lossy().contains(&prefix)).unwrap();
         let told = share(&json("report", &file), "input");
         assert!((low..=high).contains(&told), "{workers} workers: input {told:.3}");

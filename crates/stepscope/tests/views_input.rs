@@ -3,7 +3,7 @@
 
 mod support;
 
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use support::{json, run};
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use support::{json, run};
 
 #[test]
@@ -84,9 +84,9 @@ fn near(a: f64, b: f64) -> bool {
 /// `MemoryAllocation` that names an op as an execution of it.
 #[test]
 fn times_of_host_ops_agree_with_xprof() {
-    let Some(labelled) = corpus("labelled") else { return };
+    let Some(corpus) = corpus("") else { return };
     let mut compared = 0;
-    for profile in labelled.read_dir().unwrap().flatten() {
+    for profile in corpus.join("labelled").read_dir().unwrap().flatten() {
         let Some(file) = find(&profile.path(), ".framework_op_stats.json.gz") else { continue };
         let ours = json("ops", &profile.path());
         let mut rows: HashMap<(String, String), (f64, f64, f64)> = HashMap::new();

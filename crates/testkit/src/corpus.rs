@@ -1,17 +1,37 @@
-//! Real profiles from elsewhere, which are no part of the repository: tests that want them run where they are there.
+//! Real profiles that are not part of the repository: a folder that tests use where it is there, and say so where it
+//! is not. `STEPSCOPE_CORPUS` names it; without that it is `shared/corpus` beside the repository.
+#![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of the corpus (`STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository); `None`, said aloud,
-/// where it is not there.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// A file or folder of the corpus by its path in it (`""` is the corpus itself); `None`, said aloud, where it is not
+/// there.
 pub fn corpus(path: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let found = named.unwrap_or(beside).join(path);
+    let beside = repository().join("../shared/corpus");
+    let found = std::env::var_os("STEPSCOPE_CORPUS").map_or(beside, PathBuf::from).join(path);
     if !found.exists() {
-        eprintln!("skipped: {} is not there", found.display());
+        eprintln!("{} is not there: nothing to hold against it", found.display());
         return None;
     }
     Some(found)
+}
+
+/// The repository's root.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files below a folder, in the order of their paths.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let list = if path.is_dir() { &mut folders } else { &mut found };
+            list.push(path);
+        }
+    }
+    found.sort();
+    found
 }

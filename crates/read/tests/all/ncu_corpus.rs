@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Progress, open};
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use stepscope_trace::{Trace, TrackKind, Value};
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {

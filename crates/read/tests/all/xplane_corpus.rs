@@ -1,6 +1,6 @@
 //! XPlane: real profiles. An independent, naive walk counts their events; the reader must find as many.
 //!
-//! Runs over the repository's fixtures and, where it is there, over profiles from elsewhere.
+//! Runs over the repository's fixtures and, where it is there, over the corpus.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -8,28 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Input, Progress, ReadError, open, reader_for};
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::{corpus, files_below, repository};
 use stepscope_trace::{NoteKind, Trace};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-        if path.is_dir() {
-            files_below(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
 fn profiles_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    files_below(folder, &mut found);
+    let mut found = files_below(folder);
     found.retain(|path| path.to_string_lossy().ends_with(".xplane.pb"));
     found
 }
@@ -120,7 +103,7 @@ fn own_arguments(trace: &Trace) -> u64 {
 
 #[test]
 fn fixtures_are_read_whole() {
-    let profiles = profiles_below(&root().join("fixtures"));
+    let profiles = profiles_below(&repository().join("fixtures"));
     assert!(!profiles.is_empty());
     profiles.iter().for_each(|path| check(path));
 }
@@ -136,9 +119,7 @@ fn profiles_from_elsewhere_are_read_whole() {
 #[test]
 fn other_protobufs_and_texts_are_not_taken_for_profiles() {
     let Some(corpus) = corpus("") else { return };
-    let mut files = Vec::new();
-    files_below(&corpus, &mut files);
-    for path in files.iter().filter(|path| !path.to_string_lossy().ends_with(".xplane.pb")) {
+    for path in files_below(&corpus).iter().filter(|path| !path.to_string_lossy().ends_with(".xplane.pb")) {
         let Ok(input) = Input::open(path) else { continue };
         let format = reader_for(&input).map(|reader| reader.format());
         assert_ne!(format, Some("xplane"), "{}", path.display());

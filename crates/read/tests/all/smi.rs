@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use stepscope_read::{Bytes, Input, Opened, Progress, ReadError, open, open_input};
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use stepscope_testkit::damage::{Rng, flip_bits, splice};
 use stepscope_trace::{NoteKind, Time, Trace, Track, TrackKind};
 

@@ -1,9 +1,9 @@
 //! Real traces: each opens, and has as many slices as a count that shares nothing with the reader.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use stepscope_read::{Input, Progress, open_input};
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::{corpus, files_below, repository};
 use stepscope_trace::{Form, NoteKind, Trace, TrackKind};
 
 /// Bytes of memory for each event of the file, arguments and flows included.
@@ -11,22 +11,12 @@ const BYTES_AN_EVENT: usize = 40;
 
 /// All traces below the corpus, if there is one, and below the fixtures.
 fn traces() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")];
-    folders.extend(corpus(""));
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let name = path.to_string_lossy().into_owned();
-            if path.is_dir() {
-                folders.push(path);
-            } else if name.ends_with("trace.json.gz") || name.contains("/pytorch/") && name.contains(".json")
-            {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
+    let folders = corpus("").into_iter().chain([repository().join("fixtures")]);
+    let mut found: Vec<PathBuf> = folders.flat_map(|folder| files_below(&folder)).collect();
+    found.retain(|path| {
+        let name = path.to_string_lossy();
+        name.ends_with("trace.json.gz") || name.contains("/pytorch/") && name.contains(".json")
+    });
     assert!(!found.is_empty(), "not even a fixture");
     found
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::{Progress, open};
-use stepscope_testkit::corpus;
+use stepscope_testkit::corpus::corpus;
 use stepscope_trace::{Dur, NoteKind, ProcessKind, Trace, Track, TrackKind};
 
 fn exports(folder: &Path) -> Vec<PathBuf> {

@@ -1,0 +1,5 @@
+//! Findings on traces that the tests draw. One binary, which links once.
+
+mod counters;
+mod device_rules;
+mod odd_traces;

@@ -1,0 +1,15 @@
+//! Reads files of every format: written by the tests, damaged, and real. One binary, which links once.
+
+mod chrome_corpus;
+mod chrome_roundtrip;
+mod ncu;
+mod ncu_corpus;
+mod nsys;
+mod nsys_corpus;
+mod nsys_tables;
+mod smi;
+mod xplane_corpus;
+mod xplane_damage;
+mod xplane_model;
+mod xplane_shape;
+mod zstd;
