@@ -44,11 +44,6 @@ impl Peaks {
     pub fn matrix_speedup(&self) -> Option<f64> {
         self.half.map(|half| self.fp32.map_or(USUAL_SPEEDUP, |ordinary| half / ordinary))
     }
-
-    /// Operations for each byte of device memory at which 32-bit arithmetic becomes the limit instead of memory.
-    pub fn ridge_fp32(&self) -> Option<f64> {
-        self.fp32.map(|peak| peak * 1e3 / self.memory)
-    }
 }
 
 /// Words that make another device of the same number, unless an entry has them.
@@ -298,13 +293,11 @@ mod tests {
     }
 
     #[test]
-    fn matrix_units_and_ridges_follow() {
+    fn matrix_units_follow_from_the_figures() {
         let peaks = |name| peaks_of(name).copied();
         assert_eq!(peaks("NVIDIA GeForce GTX 1660 SUPER").map(|peaks| peaks.matrix_speedup()), Some(None));
         let speedup = |name| peaks(name).and_then(|peaks| peaks.matrix_speedup());
         assert_eq!(speedup("NVIDIA A100-SXM4-40GB"), Some(16.0));
         assert!(speedup("Tesla T4").is_some_and(|times| (times - 8.0).abs() < 0.1));
-        let ridge = peaks("NVIDIA A100-SXM4-40GB").and_then(|peaks| peaks.ridge_fp32());
-        assert!(ridge.is_some_and(|ridge| (ridge - 12.5).abs() < 0.1), "{ridge:?}");
     }
 }

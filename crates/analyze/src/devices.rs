@@ -118,7 +118,7 @@ impl DeviceUse {
 pub const MOST_GAPS: usize = 20;
 
 /// What one host says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DevicesPartial {
     devices: Vec<DeviceUse>,
 }

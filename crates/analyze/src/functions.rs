@@ -50,13 +50,13 @@ struct Entry {
     calls: u64,
     traces: u64,
     compiles: u64,
-    time: i64,
+    time: Dur,
     /// Time of the calls that traced or compiled.
-    slow: i64,
-    tracing: i64,
-    compiling: i64,
+    slow: Dur,
+    tracing: Dur,
+    compiling: Dur,
     /// Tracing and compiling in steps that count.
-    lost_in_steps: i64,
+    lost_in_steps: Dur,
     /// Does the framework count traces, and the smallest and largest count that traced calls had.
     counts: Option<(i64, i64)>,
     jitted: bool,
@@ -69,11 +69,11 @@ impl Entry {
         self.calls += other.calls;
         self.traces += other.traces;
         self.compiles += other.compiles;
-        self.time = self.time.saturating_add(other.time);
-        self.slow = self.slow.saturating_add(other.slow);
-        self.tracing = self.tracing.saturating_add(other.tracing);
-        self.compiling = self.compiling.saturating_add(other.compiling);
-        self.lost_in_steps = self.lost_in_steps.saturating_add(other.lost_in_steps);
+        self.time += other.time;
+        self.slow += other.slow;
+        self.tracing += other.tracing;
+        self.compiling += other.compiling;
+        self.lost_in_steps += other.lost_in_steps;
         self.counts = match (self.counts, other.counts) {
             (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
             (one, other) => one.or(other),
@@ -98,17 +98,10 @@ impl Entry {
 }
 
 /// The functions of one host, or of several merged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FunctionsPartial {
     window: Window,
     entries: BTreeMap<String, Entry>,
-}
-
-impl Default for FunctionsPartial {
-    /// No host at all.
-    fn default() -> Self {
-        FunctionsPartial { window: Window::WholeCapture, entries: BTreeMap::new() }
-    }
 }
 
 impl FunctionsPartial {
@@ -148,7 +141,6 @@ impl FunctionsPartial {
 
     /// Ranks the functions by what they lose, then by their time.
     pub fn finish(self) -> Functions {
-        let ms = |ps: i64| ps as f64 / 1e9;
         let window = self.window;
         let mut rows: Vec<FunctionRow> = self
             .entries
@@ -159,11 +151,11 @@ impl FunctionsPartial {
                 calls: entry.calls,
                 traces: entry.traces,
                 compiles: entry.compiles,
-                total_ms: ms(entry.time),
-                slow_calls_ms: ms(entry.slow),
-                tracing_ms: ms(entry.tracing),
-                compile_ms: ms(entry.compiling),
-                lost_ms_per_step: window.per_step(ms(entry.lost_in_steps)),
+                total_ms: entry.time.ms(),
+                slow_calls_ms: entry.slow.ms(),
+                tracing_ms: entry.tracing.ms(),
+                compile_ms: entry.compiling.ms(),
+                lost_ms_per_step: window.per_step(entry.lost_in_steps.ms()),
                 concrete_functions: entry.concrete.len(),
                 modules: entry.modules.into_iter().collect(),
             })
@@ -279,11 +271,11 @@ impl Call {
             calls: 1,
             traces: u64::from(self.traced || jit_traced),
             compiles: self.compiles,
-            time: self.span.dur().ps(),
-            slow: if slow { self.span.dur().ps() } else { 0 },
-            tracing: tracing.ps(),
-            compiling: self.compiling.ps(),
-            lost_in_steps: if in_step { lost.ps() } else { 0 },
+            time: self.span.dur(),
+            slow: if slow { self.span.dur() } else { Dur::ZERO },
+            tracing,
+            compiling: self.compiling,
+            lost_in_steps: if in_step { lost } else { Dur::ZERO },
             counts: self.count.filter(|_| self.traced).map(|count| (count, count)),
             jitted: self.jitted,
             modules: self.modules,

@@ -25,8 +25,8 @@ pub struct InferencePartial {
 #[derive(Clone, Debug, Default)]
 struct BatchTally {
     sizes: Vec<f64>,
-    padded: u64,
-    filled: u64,
+    padded: f64,
+    filled: f64,
     tasks: Vec<f64>,
 }
 
@@ -139,7 +139,7 @@ impl InferencePartial {
         let BatchTally { sizes, padded, filled, tasks } = self.batch;
         let batches = Moments::of(sizes).map(|size| Batches {
             size,
-            padding: (filled > 0).then(|| padded as f64 / filled as f64),
+            padding: (filled > 0.0).then(|| padded / filled),
             task: Moments::of(tasks),
         });
         let count = self.latencies_ms.len();
@@ -274,8 +274,8 @@ fn batches(context: &Context) -> BatchTally {
             if let Some(size) = own_size {
                 tally.sizes.push(size as f64);
                 if let Some(padding) = own_padding {
-                    tally.padded += padding;
-                    tally.filled += size;
+                    tally.padded += padding as f64;
+                    tally.filled += size as f64;
                 }
             }
         }

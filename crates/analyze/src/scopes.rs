@@ -22,7 +22,7 @@ use crate::vocabulary::Role;
 use crate::window::{Window, Windows};
 
 /// What the tree is made of.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScopeSource {
     /// Paths of the ops that launched kernels.
     DeviceOps,
@@ -33,25 +33,19 @@ pub enum ScopeSource {
     /// The Python stack.
     PythonStack,
     /// Nothing has a place.
+    #[default]
     Nothing,
 }
 
 /// A path from the root, with what was recorded at its end.
-type Paths = BTreeMap<Vec<String>, (u64, i64)>;
+type Paths = BTreeMap<Vec<String>, (u64, Dur)>;
 
 /// The scopes of one host, or of several merged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ScopesPartial {
     window: Window,
     source: ScopeSource,
     paths: Paths,
-}
-
-impl Default for ScopesPartial {
-    /// No host at all.
-    fn default() -> Self {
-        ScopesPartial { window: Window::WholeCapture, source: ScopeSource::Nothing, paths: Paths::new() }
-    }
 }
 
 impl ScopesPartial {
@@ -80,10 +74,7 @@ impl ScopesPartial {
         if other.source < self.source {
             (self.source, self.paths) = (other.source, other.paths);
         } else if other.source == self.source {
-            for (path, (count, time)) in other.paths {
-                let own = self.paths.entry(path).or_default();
-                *own = (own.0 + count, own.1.saturating_add(time));
-            }
+            other.paths.into_iter().for_each(|(path, found)| add(&mut self.paths, path, found));
         }
     }
 
@@ -100,7 +91,7 @@ impl ScopesPartial {
                 nodes.push(ScopeNode::new(part, open.last().copied(), open.len()));
                 open.push(nodes.len() - 1);
             }
-            let ms = *time as f64 / 1e9;
+            let ms = time.ms();
             if let Some(&leaf) = open.last() {
                 nodes[leaf].count += count;
                 nodes[leaf].self_ms += ms;
@@ -213,9 +204,9 @@ fn parts(path: &str) -> Vec<String> {
     parts
 }
 
-fn add(paths: &mut Paths, path: Vec<String>, count: u64, time: i64) {
+fn add(paths: &mut Paths, path: Vec<String>, (count, time): (u64, Dur)) {
     let entry = paths.entry(path).or_default();
-    *entry = (entry.0 + count, entry.1.saturating_add(time));
+    *entry = (entry.0 + count, entry.1 + time);
 }
 
 fn device_paths(context: &Context, windows: &Windows) -> Paths {
@@ -226,10 +217,10 @@ fn device_paths(context: &Context, windows: &Windows) -> Paths {
         .par_iter()
         .filter(|track| track.kind == TrackKind::Stream)
         .filter(|track| trace.process(track.process).kind == ProcessKind::Device);
-    let found: Vec<HashMap<String, (u64, i64), FxBuildHasher>> = streams
+    let found: Vec<HashMap<String, (u64, Dur), FxBuildHasher>> = streams
         .map(|track| {
             let mut windows = windows.of_track(trace, track);
-            let mut found: HashMap<String, (u64, i64), FxBuildHasher> = HashMap::default();
+            let mut found: HashMap<String, (u64, Dur), FxBuildHasher> = HashMap::default();
             for index in 0..track.len() {
                 let work = matches!(vocabulary.role(track.kind_of(index)), Role::Kernel | Role::Collective);
                 if !work || !windows.counts(track.start(index)) {
@@ -237,16 +228,14 @@ fn device_paths(context: &Context, windows: &Windows) -> Paths {
                 }
                 if let Some(path) = keys.path(trace.args_at(track, index)) {
                     let entry = found.entry(path).or_default();
-                    *entry = (entry.0 + 1, entry.1.saturating_add(track.dur(index).ps()));
+                    *entry = (entry.0 + 1, entry.1 + track.dur(index));
                 }
             }
             found
         })
         .collect();
     let mut paths = Paths::new();
-    for (path, (count, time)) in found.into_iter().flatten() {
-        add(&mut paths, parts(&path), count, time);
-    }
+    found.into_iter().flatten().for_each(|(path, found)| add(&mut paths, parts(&path), found));
     paths
 }
 
@@ -254,7 +243,7 @@ fn host_paths(context: &Context) -> Paths {
     let ops = OpsPartial::of(context);
     let mut paths = Paths::new();
     if ops.host_ops().any(|(name, ..)| name.contains('/')) {
-        ops.host_ops().for_each(|(name, count, time)| add(&mut paths, parts(name), count, time));
+        ops.host_ops().for_each(|(name, count, time)| add(&mut paths, parts(name), (count, time)));
     }
     paths
 }
@@ -279,9 +268,7 @@ fn frames(context: &Context, windows: &Windows, modules: bool) -> Paths {
         .map(|track| stack_of(context, windows, track, &wanted))
         .collect();
     let mut paths = Paths::new();
-    for (path, (count, time)) in trees.into_iter().flatten() {
-        add(&mut paths, path, count, time);
-    }
+    trees.into_iter().flatten().for_each(|(path, found)| add(&mut paths, path, found));
     paths
 }
 
@@ -290,7 +277,7 @@ struct Place {
     parent: Option<usize>,
     kind: KindId,
     count: u64,
-    time: i64,
+    time: Dur,
 }
 
 fn stack_of(context: &Context, windows: &Windows, track: &Track, wanted: &[bool]) -> Paths {
@@ -311,7 +298,7 @@ fn stack_of(context: &Context, windows: &Windows, track: &Track, wanted: &[bool]
             if ended.counts {
                 let place = &mut places[ended.place];
                 place.count += 1;
-                place.time = place.time.saturating_add((ended.dur - ended.inside).at_least_zero().ps());
+                place.time += (ended.dur - ended.inside).at_least_zero();
             }
         }
     };
@@ -324,7 +311,7 @@ fn stack_of(context: &Context, windows: &Windows, track: &Track, wanted: &[bool]
             outer.place
         });
         let place = *known.entry((parent, kind)).or_insert_with(|| {
-            places.push(Place { parent, kind, count: 0, time: 0 });
+            places.push(Place { parent, kind, count: 0, time: Dur::ZERO });
             places.len() - 1
         });
         open.push(Open { end, dur, inside: Dur::ZERO, place, counts: windows.counts(start) });
@@ -339,7 +326,7 @@ fn stack_of(context: &Context, windows: &Windows, track: &Track, wanted: &[bool]
             at = place.parent.map(|parent| &places[parent]);
         }
         path.reverse();
-        add(&mut paths, path, place.count, place.time);
+        add(&mut paths, path, (place.count, place.time));
     }
     paths
 }

@@ -6,11 +6,12 @@ use stepscope_trace::{ProcessId, Span, Time, Trace, Track};
 use crate::context::Context;
 
 /// What totals are over.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Window {
     /// Over this many steps, summed over the hosts.
     Steps(usize),
     /// Over all that was recorded: there are no steps.
+    #[default]
     WholeCapture,
 }
 

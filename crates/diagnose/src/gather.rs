@@ -29,6 +29,16 @@ use crate::thresholds;
 #[derive(Debug)]
 pub struct HostPartial {
     summary: HostSummary,
+    detail: Option<DeviceDetail>,
+    /// Does it say what ran when?
+    timeline: bool,
+    wall: Option<Wall>,
+    sums: Sums,
+}
+
+/// What hosts have to say together.
+#[derive(Debug)]
+struct Sums {
     issues: Vec<Issue>,
     ops: OpsPartial,
     input: InputPartial,
@@ -39,11 +49,7 @@ pub struct HostPartial {
     kernels: KernelsPartial,
     counters: CountersPartial,
     gauges: GaugesPartial,
-    detail: Option<DeviceDetail>,
     collectives: CollectivesPartial,
-    /// Does it say what ran when?
-    timeline: bool,
-    wall: Option<Wall>,
     launches: LaunchCalls,
     /// Why no kernel of a device was recorded; `None` where some were.
     absence: Option<Absence>,
@@ -78,8 +84,7 @@ impl HostPartial {
             || (OpsPartial::of(context), InputPartial::of(context), MemoryPartial::of(context)),
         );
         let (ops, input, memory) = host;
-        HostPartial {
-            summary,
+        let sums = Sums {
             issues,
             ops,
             input,
@@ -90,15 +95,47 @@ impl HostPartial {
             kernels: device.kernels,
             counters: CountersPartial::of(trace),
             gauges: GaugesPartial::of(trace, &context.host),
-            detail: device.detail,
             collectives: device.collectives,
-            timeline: has_timeline(trace),
-            wall: Wall::of(trace),
             launches: launch_calls(context),
             absence: absence(context),
             frames: python_frames(context),
             events: trace.events(),
-        }
+        };
+        let (detail, timeline, wall) = (device.detail, has_timeline(trace), Wall::of(trace));
+        HostPartial { summary, detail, timeline, wall, sums }
+    }
+}
+
+impl Sums {
+    fn merge(mut self, other: Sums) -> Self {
+        self.issues.extend(other.issues);
+        self.ops.merge(other.ops);
+        self.input.merge(other.input);
+        self.memory.merge(other.memory);
+        self.eager.merge(&other.eager);
+        self.writing.merge(&other.writing);
+        self.functions.merge(other.functions);
+        self.kernels.merge(other.kernels);
+        self.counters.merge(other.counters);
+        self.gauges.merge(other.gauges);
+        self.collectives.merge(other.collectives);
+        self.launches.calls += other.launches.calls;
+        self.launches.time += other.launches.time;
+        self.launches.matrix_speedup = fastest([self.launches.matrix_speedup, other.launches.matrix_speedup]);
+        self.launches.accelerator |= other.launches.accelerator;
+        self.launches.computed |= other.launches.computed;
+        self.absence = self.absence.or(other.absence);
+        self.frames += other.frames;
+        self.events += other.events;
+        self
+    }
+
+    /// What is known of the recording itself. The issues are in their final order.
+    fn recording(&self) -> Recording {
+        let mut recording = recording(&self.issues, self.frames as f64 / self.events.max(1) as f64);
+        recording.device_missing |= self.launches.accelerator && !self.launches.computed;
+        recording.absence = self.absence.clone();
+        recording
     }
 }
 
@@ -106,11 +143,11 @@ impl HostPartial {
 fn leave_out_other_times(hosts: &mut [HostPartial]) {
     let timelines: Vec<Wall> =
         hosts.iter().filter(|host| host.timeline).filter_map(|host| host.wall).collect();
-    let sampled = |host: &&mut HostPartial| !host.timeline && !host.gauges.is_empty();
+    let sampled = |host: &&mut HostPartial| !host.timeline && !host.sums.gauges.is_empty();
     for host in hosts.iter_mut().filter(sampled).filter(|host| !may_be_of(host.wall, &timelines)) {
-        host.gauges = GaugesPartial::default();
+        host.sums.gauges = GaugesPartial::default();
         let name = host.summary.host.clone();
-        host.issues.push(Issue {
+        host.sums.issues.push(Issue {
             host: name.clone(),
             trouble: Trouble::OtherTime,
             detail: name,
@@ -207,91 +244,48 @@ impl Gathered {
     /// Puts the hosts together; `None` of no host.
     pub fn finish(mut hosts: Vec<HostPartial>) -> Option<Self> {
         leave_out_other_times(&mut hosts);
-        let mut hosts = hosts.into_iter();
-        let first = hosts.next()?;
-        let HostPartial { summary, mut issues, mut ops, mut input, mut memory, .. } = first;
-        let HostPartial {
-            mut eager,
-            mut writing,
-            mut functions,
-            mut kernels,
-            mut counters,
-            mut gauges,
-            detail,
-            mut collectives,
-            mut launches,
-            mut absence,
-            mut frames,
-            mut events,
-            timeline,
-            ..
-        } = first;
-        let mut summaries = vec![(summary, timeline)];
-        // In the order of the hosts that have a timeline, which is the summary's.
-        let mut details = vec![(timeline, detail)];
+        let timeline = hosts.iter().any(|host| host.timeline);
+        let (mut summaries, mut details, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for host in hosts {
-            summaries.push((host.summary, host.timeline));
-            details.push((host.timeline, host.detail));
-            collectives.merge(host.collectives);
-            issues.extend(host.issues);
-            ops.merge(host.ops);
-            input.merge(host.input);
-            memory.merge(host.memory);
-            eager.merge(&host.eager);
-            writing.merge(&host.writing);
-            functions.merge(host.functions);
-            kernels.merge(host.kernels);
-            counters.merge(host.counters);
-            gauges.merge(host.gauges);
-            launches.calls += host.launches.calls;
-            launches.time += host.launches.time;
-            launches.matrix_speedup = fastest([launches.matrix_speedup, host.launches.matrix_speedup]);
-            launches.accelerator |= host.launches.accelerator;
-            launches.computed |= host.launches.computed;
-            absence = absence.or(host.absence);
-            frames += host.frames;
-            events += host.events;
+            // A host without a timeline has no steps to bound anything.
+            if host.timeline || !timeline {
+                summaries.push(host.summary);
+                details.push(host.detail);
+            }
+            all.push(host.sums);
         }
-        issues.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
-        let (ops, input) = (ops.finish(), input.finish());
-        let kernels = kernels.finish();
-        let mut recording = recording(&issues, frames as f64 / events.max(1) as f64);
-        recording.device_missing |= launches.accelerator && !launches.computed;
-        recording.absence = absence;
-        let counters = counters.finish();
-        let timeline = summaries.iter().any(|(_, timeline)| *timeline);
-        let summary = summed_up(summaries, &counters);
-        details.retain(|(own, _)| *own || !timeline);
-        let bound = summary.bounding_host;
+        let mut sums = all.into_iter().reduce(Sums::merge)?;
+        sums.issues.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
+        let recording = sums.recording();
+        let (ops, input, kernels) = (sums.ops.finish(), sums.input.finish(), sums.kernels.finish());
+        let counters = sums.counters.finish();
+        let summary = summed_up(summaries, timeline, &counters);
+        let is_model_op =
+            |row: &OpRow| !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE;
         let facts = Facts {
-            detail: details.into_iter().nth(bound).and_then(|(_, detail)| detail),
-            waiting: collectives.finish(),
+            detail: details.into_iter().nth(summary.bounding_host).flatten(),
+            waiting: sums.collectives.finish(),
             counters: profiled(counters, &kernels, &summary, timeline),
             timeline,
             summary,
             recording,
-            ops: op_costs(&ops, |row| {
-                !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE
-            }),
+            ops: op_costs(&ops, is_model_op),
             output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
-            around_output_ms: writing.around_ms(),
-            eager,
-            rebuilt: functions.finish().rows.iter().filter_map(rebuilt).collect(),
+            around_output_ms: sums.writing.around_ms(),
+            eager: sums.eager,
+            rebuilt: sums.functions.finish().rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&input),
             python: python_lines(&input),
-            device: device_work(&kernels, launches),
-            memory: memory.finish().allocators.iter().map(allocator).collect(),
+            device: device_work(&kernels, sums.launches),
+            memory: sums.memory.finish().allocators.iter().map(allocator).collect(),
         };
-        Some(Gathered { facts, issues, ops, gauges: gauges.finish() })
+        Some(Gathered { facts, issues: sums.issues, ops, gauges: sums.gauges.finish() })
     }
 }
 
-/// Hosts without a timeline have no steps to bound anything. Where there is no timeline at all, the time that is
-/// looked at is that of the profiled kernels.
-fn summed_up(mut hosts: Vec<(HostSummary, bool)>, counters: &Counters) -> Summary {
-    let timeline = hosts.iter().any(|(_, timeline)| *timeline);
-    hosts.retain(|(_, own)| *own || !timeline);
-    let mut summary = Summary::finish(hosts.into_iter().map(|(host, _)| host).collect());
+/// The hosts' steps. Where there is no timeline at all, the time that is looked at is that of the profiled kernels.
+fn summed_up(hosts: Vec<HostSummary>, timeline: bool, counters: &Counters) -> Summary {
+    let mut summary = Summary::finish(hosts);
     if !timeline {
         let profiled: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
         summary.breakdown_ms = vec![(Category::Compute, profiled)];

@@ -2,8 +2,8 @@
 
 use axum::body::Bytes;
 use serde_json::{Value, json};
+use stepscope_analyze::Category;
 use stepscope_analyze::info::info;
-use stepscope_analyze::{Category, Context};
 use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::compare::compare_json;
 use stepscope_render::info::Description;
@@ -125,7 +125,7 @@ pub(crate) fn memory_at(opened: &Opened, allocator: usize, at: i64) -> Result<Va
     let loaded = opened.model.profile.hosts.get(*host).ok_or(Refusal::Broken)?;
     let ledger = ledgers.hosts.get(*host).ok_or(Refusal::Broken)?;
     let moment = Time::from_ps(at) - opened.model.host(*host).shift;
-    let context = Context::new(&loaded.trace, loaded.host.as_str());
+    let context = loaded.context();
     let alive = ledger.alive_at(&context, name, moment);
     let (in_use, rows) = alive.map_or((None, Vec::new()), |(in_use, rows)| (Some(in_use), rows));
     let rows = rows.into_iter().map(|row| {

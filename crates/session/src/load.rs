@@ -1,6 +1,7 @@
 //! From the session that is meant to its traces: all its hosts at the same time, or each looked at and let go.
 
 use rayon::prelude::*;
+use stepscope_analyze::Context;
 use stepscope_analyze::info::Source;
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::plural;
@@ -152,6 +153,11 @@ impl Loaded {
     fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
         let Opened { format, bytes, trace } = open_input(input, progress)?;
         Ok(Loaded { path: input.path().display().to_string(), host, format, bytes, trace })
+    }
+
+    /// The trace as the analyses take it.
+    pub fn context(&self) -> Context<'_> {
+        Context::new(&self.trace, self.host.as_str())
     }
 
     /// The source as the report lists it.

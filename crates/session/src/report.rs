@@ -1,7 +1,6 @@
 //! The main job: each host is read, looked at and let go; what is left is merged and judged.
 
 use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::names::kernel_short_name;
 use stepscope_analyze::ops::{OpRow as OpResult, Where};
@@ -20,7 +19,7 @@ pub type HostLook = (SourceRow, HostPartial);
 
 /// Looks at one host of a process that ends soon.
 pub fn look(loaded: &Loaded) -> HostLook {
-    let context = Context::new(&loaded.trace, loaded.host.as_str());
+    let context = loaded.context();
     let partial = HostPartial::of(&context);
     // Tearing down millions of states costs time that nobody waits for gladly.
     std::mem::forget(context);
@@ -37,7 +36,7 @@ pub fn judge(looked: Looked<HostLook>, target: String) -> Result<(Report, Vec<Pr
 /// The report on a profile that stays open.
 pub fn report(profile: &Profile, target: String) -> Result<Report, Problem> {
     let hosts = profile.hosts.par_iter().map(|loaded| {
-        let context = Context::new(&loaded.trace, loaded.host.as_str());
+        let context = loaded.context();
         (loaded.source_row(), HostPartial::of(&context))
     });
     report_on(profile, hosts.collect(), target)

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::input::InputPartial;
 use stepscope_analyze::names::stable_name;
 use stepscope_analyze::ops::{Ops, Where};
@@ -47,7 +46,7 @@ fn of_traces(profile: &Profile, label: &str) -> Run {
     let alone = !profile.hosts.iter().any(is_profile);
     let hosts = profile.hosts.par_iter().filter(|loaded| alone || is_profile(loaded));
     let partials = hosts.map(|loaded| {
-        let context = Context::new(&loaded.trace, loaded.host.as_str());
+        let context = loaded.context();
         (vec![HostPartial::of(&context)], InputPartial::of(&context))
     });
     let merged = partials.reduce_with(|mut all, one| {

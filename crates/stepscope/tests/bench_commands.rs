@@ -1,7 +1,6 @@
 //! `stepscope bench command` and `stepscope bench input` on programs whose times are known.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-#[expect(dead_code, reason = "what other tests need of it")]
 mod support;
 
 use std::process::{Command, Output, Stdio};

@@ -2,7 +2,6 @@
 //! log of the same run, since this machine may be busy with other things.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-#[expect(dead_code, reason = "what other tests need of it")]
 mod support;
 
 use std::io::{BufRead, BufReader, Write};

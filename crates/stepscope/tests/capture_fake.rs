@@ -3,7 +3,6 @@
 
 #[path = "support/fake_profiler.rs"]
 mod fake_profiler;
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::fs;

@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::fs;

@@ -1,6 +1,5 @@
 //! The contract with scripts: exit codes, where words go, what is never touched.
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::fs;

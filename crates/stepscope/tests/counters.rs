@@ -1,14 +1,13 @@
 //! Reports on real profiles of Nsight Compute and logs of nvidia-smi, where the corpus is there.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use stepscope_testkit::corpus::corpus;
-use support::stepscope;
+use support::{ids, json};
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let Some(folder) = corpus(folder) else { return Vec::new() };
@@ -16,16 +15,6 @@ fn files(folder: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
     files.sort();
     files
-}
-
-fn json(view: &str, path: &Path) -> Value {
-    let output = stepscope().arg(view).arg(path).arg("--json").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text:.200}", path.display()))
-}
-
-fn ids(report: &Value) -> Vec<&str> {
-    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
 }
 
 /// A raw page with one launch that strides through memory, written like ncu's.

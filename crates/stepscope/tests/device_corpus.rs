@@ -1,22 +1,16 @@
 //! Verdicts on profiles of real devices whose trouble is known, where the corpus is there.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use serde_json::Value;
 use stepscope_testkit::corpus::corpus;
-use support::stepscope;
+use support::{ids, json_of};
 
 /// The report on files of the corpus; `None` where one is not there.
 fn report(files: &[&str]) -> Option<Value> {
     let paths = files.iter().map(|file| corpus(file)).collect::<Option<Vec<_>>>()?;
-    let output = stepscope().arg("report").args(&paths).arg("--json").output().unwrap();
-    Some(serde_json::from_slice(&output.stdout).unwrap())
-}
-
-fn ids(report: &Value) -> Vec<&str> {
-    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
+    Some(json_of("report", &paths))
 }
 
 fn finding<'r>(report: &'r Value, id: &str) -> &'r Value {

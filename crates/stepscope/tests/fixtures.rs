@@ -1,7 +1,6 @@
 //! What the binary says about the project's own small real profiles: one snapshot holds exit code, standard
 //! error and standard output.
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use support::run;

@@ -1,7 +1,6 @@
 //! `stepscope run` as a user sees it: the command behaves as without us, and a page comes in the end.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::fs;

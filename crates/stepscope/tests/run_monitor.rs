@@ -1,7 +1,6 @@
 //! `stepscope monitor` as a user sees it: CSV and JSON for programs, a dashboard that gives the terminal back.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::process::{Command, Stdio};

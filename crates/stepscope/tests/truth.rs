@@ -1,8 +1,7 @@
 //! What the report says, held against a stopwatch that ran beside the recording: on the project's own fixtures,
 //! and on a corpus of labelled profiles where that is there.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::fs;
@@ -10,13 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stepscope_testkit::corpus::corpus;
-use support::{root, stepscope};
-
-fn report(path: &Path) -> Value {
-    let output = stepscope().arg("report").arg(path).arg("--json").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text:.200}", path.display()))
-}
+use support::{ids, json, root};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
@@ -26,10 +19,6 @@ fn number(value: &Value) -> f64 {
 fn share(report: &Value, category: &str) -> f64 {
     let rows = report["breakdown"].as_array().unwrap();
     rows.iter().find(|row| row["category"] == category).map_or(0.0, |row| number(&row["fraction"]))
-}
-
-fn ids(report: &Value) -> Vec<&str> {
-    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
 }
 
 /// The stopwatch's middle step in milliseconds, and a part's share of all steps.
@@ -91,7 +80,7 @@ fn fixtures_agree_with_the_stopwatch() {
         ("torch-plain", "compute-bound"),
     ] {
         let folder = root().join("fixtures").join(name);
-        let report = report(&folder);
+        let report = json("report", &folder);
         assert_sums(&report, name);
         // A Python tracer may have slowed the loop down; that is said first, and is not the verdict.
         let first = ids(&report).into_iter().find(|id| !["too-few-steps", "overhead-distorts"].contains(id));
@@ -134,7 +123,7 @@ fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
         ("memory_pressure", "compute-bound"),
     ] {
         let folder = corpus.join("labelled").join(name);
-        let report = report(&folder);
+        let report = json("report", &folder);
         assert_sums(&report, name);
         assert_eq!(ids(&report).first(), Some(&verdict), "{name}: {:?}", ids(&report));
         let Some(watch) = Watch::open(&folder.join("label.json"), "stopwatch_seconds") else { continue };
@@ -155,7 +144,7 @@ fn labelled_profiles_get_their_verdict_and_agree_with_the_stopwatch() {
 #[test]
 fn labelled_subjects_are_named() {
     let Some(corpus) = corpus("") else { return };
-    let labelled = |name: &str| report(&corpus.join("labelled").join(name));
+    let labelled = |name: &str| json("report", &corpus.join("labelled").join(name));
     let first = |report: &Value| report["findings"][0]["subject"].as_str().unwrap_or_default().to_owned();
     assert_eq!(first(&labelled("concat_dominated")), "ConcatV2");
     assert!(first(&labelled("compute_matmul")).contains("MatMul"));
@@ -168,7 +157,7 @@ fn labelled_subjects_are_named() {
 fn healthy_profiles_get_no_critical_finding() {
     let Some(corpus) = corpus("") else { return };
     for name in ["compute_matmul", "compute_conv", "input_slow_map_fixed", "jax_train"] {
-        let report = report(&corpus.join("labelled").join(name));
+        let report = json("report", &corpus.join("labelled").join(name));
         let critical = report["findings"].as_array().unwrap().iter().any(|f| f["severity"] == "critical");
         assert!(!critical, "{name}: {:?}", ids(&report));
     }
@@ -187,7 +176,7 @@ fn profiles_without_markers_get_steps_and_every_one_sums() {
         if name.contains("corrupt") {
             continue;
         }
-        assert_sums(&report(&path), &name);
+        assert_sums(&json("report", &path), &name);
     }
     for (path, least) in [
         ("xplane-public/AMD-AGI+TraceLens/jax_conv_minimal_legacy", 5),
@@ -196,7 +185,7 @@ fn profiles_without_markers_get_steps_and_every_one_sums() {
         ("xplane-public/k0styamba+CNN-food-101/2021_04_08_07_18_48", 1),
         ("xplane-names/keras_fit", 10),
     ] {
-        let report = report(&corpus.join(path));
+        let report = json("report", &corpus.join(path));
         assert_eq!(report["steps"]["origin"], "inferred", "{path}");
         assert!(
             number(&report["steps"]["count"]) >= f64::from(least),
@@ -214,7 +203,7 @@ fn a_loader_without_workers_waits_and_one_with_workers_does_not() {
         let prefix = format!("kineto_resnet50_num_workers_{workers}_");
         let file = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
         let file = file.into_iter().find(|path| path.to_string_lossy().contains(&prefix)).unwrap();
-        let told = share(&report(&file), "input");
+        let told = share(&json("report", &file), "input");
         assert!((low..=high).contains(&told), "{workers} workers: input {told:.3}");
     }
 }

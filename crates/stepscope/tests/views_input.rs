@@ -1,13 +1,10 @@
 //! Input, memory, devices and inference as the binary shows them: snapshots of the project's own profiles, and
 //! what is known about profiles of the corpus, where that folder is there.
-#![allow(clippy::unwrap_used, reason = "what helps a test may fail it; one that is skipped says so")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
-use serde_json::Value;
 use stepscope_testkit::corpus::corpus;
-use support::{run, stepscope};
+use support::{json, run};
 
 #[test]
 fn the_input_pipeline_as_a_tree() {
@@ -32,11 +29,6 @@ fn devices_and_inference_of_a_training_run() {
     insta::assert_snapshot!("devices_csv", run(&["devices", "fixtures/torch-train", "--csv"]));
     insta::assert_snapshot!("inference_tf-train", run(&["inference", "fixtures/tf-train"]));
     insta::assert_snapshot!("inference_json", run(&["inference", "fixtures/tf-train", "--json"]));
-}
-
-fn json(view: &str, path: &std::path::Path) -> Value {
-    let output = stepscope().arg(view).arg(path).arg("--json").output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// What TensorFlow itself wrote beside three of its profiles when it captured them: allocator, peak, capacity,

@@ -2,7 +2,6 @@
 //! beside XProf's figures.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::collections::HashMap;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use stepscope_testkit::corpus::corpus;
-use support::{run, stepscope};
+use support::{json, run};
 
 #[test]
 fn ops_by_name_and_by_type() {
@@ -60,8 +59,7 @@ fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
     })
 }
 
-/// XProf's host ops: (name, type) → (occurrences, total ms, self ms).
-/// (name, type) and (count, total, self) of an op, as XProf says it.
+/// (name, type) and (count, total ms, self ms) of a host op, as XProf says it.
 type XprofRow = ((String, String), (f64, f64, f64));
 
 fn xprof(file: &Path) -> Vec<XprofRow> {
@@ -90,8 +88,7 @@ fn times_of_host_ops_agree_with_xprof() {
     let mut compared = 0;
     for profile in corpus.join("labelled").read_dir().unwrap().flatten() {
         let Some(file) = find(&profile.path(), ".framework_op_stats.json.gz") else { continue };
-        let output = stepscope().arg("ops").arg(profile.path()).arg("--json").output().unwrap();
-        let ours: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let ours = json("ops", &profile.path());
         let mut rows: HashMap<(String, String), (f64, f64, f64)> = HashMap::new();
         for row in ours["rows"].as_array().unwrap() {
             let text = |key: &str| row[key].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Builders for test inputs, one file a format, each written byte by byte with no reader's code in it; and the
+//! Builders for test inputs, one file a format, each written byte by byte with no reader's code in it; the
 //! ways in which files get damaged; and real profiles, where they are at hand.
 
 pub mod chrome;

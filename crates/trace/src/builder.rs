@@ -471,11 +471,6 @@ impl TraceBuilder {
         crate::Property { key: self.strings.intern(key), value }
     }
 
-    /// How many events there are on `track` so far.
-    pub fn track_len(&self, track: TrackId) -> usize {
-        self.tracks[track.index()].columns.len()
-    }
-
     /// Sorts what is not sorted and freezes the trace.
     pub fn finish(mut self) -> Trace {
         let resolution = self.clock.resolution;

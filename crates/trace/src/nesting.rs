@@ -43,11 +43,6 @@ impl Nesting {
         self.lane.iter().filter(|&&lane| lane > 0).count()
     }
 
-    /// The deepest depth.
-    pub fn max_depth(&self) -> usize {
-        self.depth.iter().copied().max().map_or(0, usize::from)
-    }
-
     pub(crate) fn heap_bytes(&self) -> usize {
         self.depth.capacity() * 2 + self.lane.capacity()
     }

@@ -63,7 +63,7 @@ struct Key {
 #[derive(Clone, Debug, Default)]
 struct Entry {
     launches: u64,
-    total: i64,
+    total: Dur,
     min: Option<Dur>,
     max: Dur,
     means: Means,
@@ -102,8 +102,8 @@ impl CountersPartial {
     pub fn merge(&mut self, other: CountersPartial) {
         for (key, entry) in other.entries {
             let own = self.entries.entry(key).or_default();
-            own.launches += entry.launches;
-            own.total = own.total.saturating_add(entry.total);
+            own.launches = own.launches.saturating_add(entry.launches);
+            own.total += entry.total;
             own.min = [own.min, entry.min].into_iter().flatten().min();
             own.max = own.max.max(entry.max);
             own.means.merge(&entry.means);
@@ -112,7 +112,7 @@ impl CountersPartial {
 
     /// Ranks the kernels, longest first.
     pub fn finish(self) -> Counters {
-        let all: i64 = self.entries.values().map(|entry| entry.total).fold(0, i64::saturating_add);
+        let all: Dur = self.entries.values().map(|entry| entry.total).sum();
         let mut kernels: Vec<KernelCounters> =
             self.entries.into_iter().map(|(key, entry)| KernelCounters::new(key, &entry, all)).collect();
         kernels.sort_by(|a, b| {
@@ -134,10 +134,10 @@ impl Entry {
         let end = |metric| figures.get(metric).map_or(mean, |ns| Dur::from_ps((ns * 1e3) as i64));
         let (shortest, longest) = (end(Metric::Shortest).min(mean), end(Metric::Longest).max(mean));
         self.launches = self.launches.saturating_add(launches);
-        self.total = self.total.saturating_add(dur.ps());
+        self.total += dur;
         self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
         self.max = self.max.max(longest);
-        figures.derive_rates(mean.ps() as f64 / 1e12);
+        figures.derive_rates(mean.secs());
         // Launches whose time was not collected count too, if hardly.
         self.means.add(&figures, (dur.ps() as f64).max(launches as f64));
     }
@@ -317,8 +317,7 @@ pub struct KernelCounters {
 }
 
 impl KernelCounters {
-    fn new(key: Key, entry: &Entry, all: i64) -> Self {
-        let ms = |ps: i64| ps as f64 / 1e9;
+    fn new(key: Key, entry: &Entry, all: Dur) -> Self {
         let figures = entry.means.finish();
         let access = |sectors, requests, ratio, bytes| Access {
             sectors_per_request: figures.ratio(sectors, requests).or(figures.get(ratio)),
@@ -340,10 +339,10 @@ impl KernelCounters {
         let (dram, dram_peak) = dram(&figures).unzip();
         KernelCounters {
             launches: entry.launches,
-            total_ms: ms(entry.total),
+            total_ms: entry.total.ms(),
             min_ms: entry.min.unwrap_or_default().ms(),
             max_ms: entry.max.ms(),
-            fraction: if all > 0 { entry.total as f64 / all as f64 } else { 0.0 },
+            fraction: entry.total.fraction_of(all),
             compute: figures.share(Metric::Compute),
             memory: figures.share(Metric::Memory),
             dram,

@@ -19,7 +19,7 @@ pub use pipeline::{BatchFrom, Bound, Pipeline, Stage, Written};
 pub use stage::{FunctionOp, StageKind};
 
 /// What one host says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InputPartial {
     hosts: usize,
     steps: usize,

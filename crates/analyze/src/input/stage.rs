@@ -178,7 +178,7 @@ impl Tally {
         self.autotune = self.autotune.or(other.autotune);
         self.deterministic = self.deterministic.or(other.deterministic);
         self.buffer_limit = self.buffer_limit.max(other.buffer_limit);
-        self.buffered += other.buffered;
+        self.buffered = self.buffered.saturating_add(other.buffered);
         self.buffered_seen += other.buffered_seen;
         self.batch_size = self.batch_size.max(other.batch_size);
         for op in &other.ops {

@@ -290,7 +290,7 @@ impl<'c, 't> Finder<'c, 't> {
             } else if key == keys.buffer_limit || key == keys.buffer_size {
                 stage.buffer_limit = stage.buffer_limit.max(number());
             } else if key == keys.buffered {
-                stage.buffered += number().unwrap_or(0);
+                stage.buffered = stage.buffered.saturating_add(number().unwrap_or(0));
                 stage.buffered_seen += 1;
             } else if key == keys.batch_size {
                 stage.batch_size = stage.batch_size.max(number());

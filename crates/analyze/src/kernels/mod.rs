@@ -45,12 +45,12 @@ struct Launched {
 }
 
 /// Something and the time that it took.
-type Timed<T> = Vec<(T, i64)>;
+type Timed<T> = Vec<(T, Dur)>;
 
-fn took<T: PartialEq>(all: &mut Timed<T>, what: T, time: i64) {
+fn took<T: PartialEq>(all: &mut Timed<T>, what: T, time: Dur) {
     let full = all.len() >= KEPT;
     match all.iter_mut().find(|(known, _)| *known == what) {
-        Some((_, known)) => *known = known.saturating_add(time),
+        Some((_, known)) => *known += time,
         None if !full => all.push((what, time)),
         None => {}
     }
@@ -64,7 +64,7 @@ fn longest<T>(all: &Timed<T>) -> Option<&T> {
 #[derive(Clone, Debug, Default)]
 struct Entry {
     count: u64,
-    total: i64,
+    total: Dur,
     min: Option<Dur>,
     max: Dur,
     launches: Timed<Launched>,
@@ -73,14 +73,14 @@ struct Entry {
     devices: Timed<String>,
     /// Kernels whose launch was recorded, time since its begin, time since its end.
     delayed: u64,
-    delay: i64,
-    queue: i64,
+    delay: Dur,
+    queue: Dur,
 }
 
 impl Entry {
     fn add(&mut self, other: Entry) {
         self.count += other.count;
-        self.total = self.total.saturating_add(other.total);
+        self.total += other.total;
         self.min = [self.min, other.min].into_iter().flatten().min();
         self.max = self.max.max(other.max);
         other.launches.into_iter().for_each(|(what, time)| took(&mut self.launches, what, time));
@@ -88,23 +88,16 @@ impl Entry {
         other.streams.into_iter().for_each(|(what, time)| took(&mut self.streams, what, time));
         other.devices.into_iter().for_each(|(what, time)| took(&mut self.devices, what, time));
         self.delayed += other.delayed;
-        self.delay = self.delay.saturating_add(other.delay);
-        self.queue = self.queue.saturating_add(other.queue);
+        self.delay += other.delay;
+        self.queue += other.queue;
     }
 }
 
 /// The kernels of one host, or of several merged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct KernelsPartial {
     window: Window,
     entries: HashMap<String, Entry, FxBuildHasher>,
-}
-
-impl Default for KernelsPartial {
-    /// No host at all.
-    fn default() -> Self {
-        KernelsPartial { window: Window::WholeCapture, entries: HashMap::default() }
-    }
 }
 
 impl KernelsPartial {
@@ -147,7 +140,7 @@ impl KernelsPartial {
 
     /// Ranks the kernels, longest first.
     pub fn finish(self) -> Kernels {
-        let all: i64 = self.entries.values().map(|entry| entry.total).fold(0, i64::saturating_add);
+        let all: Dur = self.entries.values().map(|entry| entry.total).sum();
         let mut rows: Vec<KernelRow> =
             self.entries.into_iter().map(|(name, entry)| KernelRow::new(name, entry, all)).collect();
         rows.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms).then_with(|| a.name.cmp(&b.name)));
@@ -181,21 +174,20 @@ impl Pass<'_, '_> {
             if !matches!(vocabulary.role(kind), Role::Kernel | Role::Collective) || !windows.counts(start) {
                 continue;
             }
-            let dur = track.dur(index);
-            let time = dur.ps();
+            let time = track.dur(index);
             let args = trace.args_at(track, index);
             let entry = found.entry(kind).or_default();
             entry.count += 1;
-            entry.total = entry.total.saturating_add(time);
-            entry.min = Some(entry.min.map_or(dur, |min| min.min(dur)));
-            entry.max = entry.max.max(dur);
+            entry.total += time;
+            entry.min = Some(entry.min.map_or(time, |min| min.min(time)));
+            entry.max = entry.max.max(time);
             took(&mut entry.launches, launched(self.launch_keys.read(args), device), time);
             took(&mut entry.streams, track.number, time);
             if entry.devices.is_empty() {
-                entry.devices.push((device_name.to_owned(), 0));
+                entry.devices.push((device_name.to_owned(), Dur::ZERO));
             }
             if let Some((_, known)) = entry.devices.first_mut() {
-                *known = known.saturating_add(time);
+                *known += time;
             }
             let work = track.event_id(index);
             let named = self.keys.named(args, trace.kind_name(kind)).map(|op| op.name);
@@ -206,8 +198,8 @@ impl Pass<'_, '_> {
             if let Some(launch) = self.context.launches().of_work(work) {
                 let call = trace.track(launch.call.track).end(launch.call.index as usize);
                 entry.delayed += 1;
-                entry.delay = entry.delay.saturating_add((start - launch.called).at_least_zero().ps());
-                entry.queue = entry.queue.saturating_add((start - call).at_least_zero().ps());
+                entry.delay += (start - launch.called).at_least_zero();
+                entry.queue += (start - call).at_least_zero();
             }
         }
         found
@@ -266,9 +258,8 @@ pub struct KernelRow {
 }
 
 impl KernelRow {
-    fn new(name: String, entry: Entry, all: i64) -> Self {
-        let ms = |ps: i64| ps as f64 / 1e9;
-        let mean = |sum: i64| (entry.delayed > 0).then(|| ms(sum) / entry.delayed as f64);
+    fn new(name: String, entry: Entry, all: Dur) -> Self {
+        let mean = |sum: Dur| (entry.delayed > 0).then(|| sum.ms() / entry.delayed as f64);
         let main = longest(&entry.launches);
         let config = main.map_or_else(LaunchConfig::default, |launched| launched.config);
         let computed = main.and_then(|launched| launched.computed);
@@ -280,13 +271,13 @@ impl KernelRow {
             tensor_core: uses_tensor_cores(&name),
             name,
             count: entry.count,
-            total_ms: ms(entry.total),
+            total_ms: entry.total.ms(),
             min_ms: entry.min.unwrap_or_default().ms(),
             max_ms: entry.max.ms(),
-            fraction: if all > 0 { entry.total as f64 / all as f64 } else { 0.0 },
+            fraction: entry.total.fraction_of(all),
             launch: config,
             configurations: entry.launches.len(),
-            by_launch: entry.launches.iter().map(|(launched, time)| (launched.config, ms(*time))).collect(),
+            by_launch: entry.launches.iter().map(|(launched, time)| (launched.config, time.ms())).collect(),
             occupancy: occupancy.map(|(fraction, _)| fraction),
             occupancy_source: occupancy.map(|(_, source)| source),
             limiter: computed.map(|found| found.limiter),

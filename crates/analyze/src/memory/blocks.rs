@@ -132,7 +132,7 @@ fn rest_in_one(rows: &mut Vec<Live>) {
         data_type: None,
         region: None,
         blocks: rest.iter().map(|row| row.blocks).sum(),
-        bytes: rest.iter().map(|row| row.bytes).sum(),
+        bytes: rest.iter().map(|row| row.bytes).fold(0, i64::saturating_add),
         requested: None,
     });
 }

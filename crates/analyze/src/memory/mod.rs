@@ -20,7 +20,7 @@ pub use growth::{Growth, StepMemory};
 pub use ledger::Ledger;
 
 /// What one host says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MemoryPartial {
     allocators: Vec<Allocator>,
 }
@@ -112,7 +112,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     let steps = if context.breakdown().whole_capture { Vec::new() } else { steps };
     let freed = blocks::pair(&records);
     let at_peak = blocks::alive(context, &records, &freed, peak_place);
-    let known: i64 = at_peak.iter().map(|live| live.bytes).sum();
+    let known = at_peak.iter().map(|live| live.bytes).fold(0, i64::saturating_add);
     let addressed = records.iter().any(|record| record.address != blocks::UNKNOWN);
     let by_step = growth::by_step(&records, &steps);
     let lifetime = records.last().and_then(|last| records::details(context, last.event).lifetime_peak);
@@ -128,7 +128,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
         lifetime_peak: lifetime,
         fragmentation_at_peak: details.fragmentation,
         timeline: timeline(&records),
-        before_capture: if addressed { (peak.in_use - known).max(0) } else { 0 },
+        before_capture: if addressed { peak.in_use.saturating_sub(known).max(0) } else { 0 },
         at_peak,
         growth: growth::growth(&by_step),
         leaks: blocks::leaks(context, &records, &freed, &steps),

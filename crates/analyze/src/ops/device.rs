@@ -214,20 +214,20 @@ impl Found {
     fn close(&mut self, ended: Open) {
         let Open { dur, inside, op, costs, .. } = ended;
         let Some((_, totals, shapes)) = self.ops.get_mut(op) else { return };
-        let own = (dur - inside).at_least_zero().ps();
+        let own = (dur - inside).at_least_zero();
         let mut eager = [0; 2];
         if let Some(is_eager) = costs.eager {
             eager[usize::from(!is_eager)] = 1;
         }
         totals.add(&Totals {
             count: 1,
-            total: dur.ps(),
+            total: dur,
             own,
             eager,
             flops: costs.flops.unwrap_or(0.0),
             bytes: costs.bytes.unwrap_or(0.0),
-            flops_time: costs.flops.map_or(0, |_| own),
-            bytes_time: costs.bytes.map_or(0, |_| own),
+            flops_time: costs.flops.map_or(Dur::ZERO, |_| own),
+            bytes_time: costs.bytes.map_or(Dur::ZERO, |_| own),
         });
         if let Some(shape) = costs.shape {
             // A few are enough to tell the most frequent.

@@ -221,7 +221,7 @@ impl<'c> InputWalk<'c> {
 
 /// What a walk has found so far. Two slots an op: the model's, the input pipeline's.
 struct Found {
-    sums: Vec<(u64, i64, i64)>,
+    sums: Vec<(u64, Dur, Dur)>,
     looked: Vec<u64>,
     eager: Vec<[u64; 2]>,
     shapes: Vec<(u32, String)>,
@@ -231,7 +231,7 @@ impl Found {
     fn new(ops: usize) -> Self {
         let slots = ops * 2;
         Found {
-            sums: vec![(0, 0, 0); slots],
+            sums: vec![(0, Dur::ZERO, Dur::ZERO); slots],
             looked: vec![0; slots],
             eager: vec![[0; 2]; slots],
             shapes: Vec::new(),
@@ -246,15 +246,15 @@ impl Found {
                 let whole = if ended.kernel.is_zero() { ended.dur } else { ended.kernel };
                 let (count, total, own) = &mut self.sums[ended.slot as usize];
                 *count += 1;
-                *total = total.saturating_add(ended.dur.ps());
-                *own = own.saturating_add((whole - ended.inside).at_least_zero().ps());
+                *total += ended.dur;
+                *own += (whole - ended.inside).at_least_zero();
             }
         }
     }
 
     fn join(mut self, other: Found) -> Found {
         for (own, other) in self.sums.iter_mut().zip(&other.sums) {
-            *own = (own.0 + other.0, own.1.saturating_add(other.1), own.2.saturating_add(other.2));
+            *own = (own.0 + other.0, own.1 + other.1, own.2 + other.2);
         }
         for (own, other) in self.eager.iter_mut().zip(&other.eager) {
             *own = [own[0] + other[0], own[1] + other[1]];

@@ -13,6 +13,7 @@ mod table;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use stepscope_trace::Dur;
 
 use crate::context::Context;
 use crate::window::{Window, Windows};
@@ -44,32 +45,32 @@ pub struct OpKey {
     pub name: String,
 }
 
-/// What is known of an op. Times are in picoseconds, so that merging is exact.
+/// What is known of an op.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     count: u64,
-    total: i64,
-    own: i64,
+    total: Dur,
+    own: Dur,
     /// Executions known to be eager, and known not to be.
     eager: [u64; 2],
     flops: f64,
     bytes: f64,
     /// Own time of the executions whose flops, bytes are known.
-    flops_time: i64,
-    bytes_time: i64,
+    flops_time: Dur,
+    bytes_time: Dur,
 }
 
 impl Totals {
     fn add(&mut self, other: &Totals) {
         self.count += other.count;
-        self.total = self.total.saturating_add(other.total);
-        self.own = self.own.saturating_add(other.own);
+        self.total += other.total;
+        self.own += other.own;
         self.eager[0] += other.eager[0];
         self.eager[1] += other.eager[1];
         self.flops += other.flops;
         self.bytes += other.bytes;
-        self.flops_time = self.flops_time.saturating_add(other.flops_time);
-        self.bytes_time = self.bytes_time.saturating_add(other.bytes_time);
+        self.flops_time += other.flops_time;
+        self.bytes_time += other.bytes_time;
     }
 }
 
@@ -92,17 +93,10 @@ impl Entry {
 type Entries = HashMap<OpKey, Entry, FxBuildHasher>;
 
 /// The ops of one host, or of several merged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OpsPartial {
     window: Window,
     entries: Entries,
-}
-
-impl Default for OpsPartial {
-    /// No host at all.
-    fn default() -> Self {
-        OpsPartial { window: Window::WholeCapture, entries: Entries::default() }
-    }
 }
 
 impl OpsPartial {
@@ -115,8 +109,8 @@ impl OpsPartial {
         OpsPartial { window: windows.window, entries }
     }
 
-    /// Names of the model's host ops with their executions and their own time in picoseconds.
-    pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, i64)> {
+    /// Names of the model's host ops with their executions and their own time.
+    pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, Dur)> {
         let host = self.entries.iter().filter(|(key, _)| key.side == Where::Host && !key.input);
         host.map(|(key, entry)| (key.name.as_str(), entry.totals.count, entry.totals.own))
     }
@@ -188,12 +182,12 @@ impl OpRow {
 
     fn settle(&mut self) {
         let totals = &self.totals;
-        let rate = |amount: f64, time: i64| {
-            (time > 0 && amount > 0.0).then(|| amount / (time as f64 / 1e12)).filter(|rate| rate.is_finite())
+        let rate = |amount: f64, time: Dur| {
+            (time > Dur::ZERO && amount > 0.0).then(|| amount / time.secs()).filter(|rate| rate.is_finite())
         };
         self.count = totals.count;
-        self.total_ms = totals.total as f64 / 1e9;
-        self.self_ms = totals.own as f64 / 1e9;
+        self.total_ms = totals.total.ms();
+        self.self_ms = totals.own.ms();
         self.eager = match totals.eager {
             [0, 0] => None,
             [_, 0] => Some(true),

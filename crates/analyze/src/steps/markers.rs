@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{ProcessKind, Span, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, ProcessKind, Span, Trace, Track, TrackKind};
 
 use super::{Candidate, How};
 use crate::context::Context;
@@ -24,7 +24,7 @@ fn host_markers(context: &Context) -> Option<Candidate> {
     }
     // Several may be there: an outer loop, an evaluation. The one that holds most of the time is the loop; of
     // two that hold the same time, the one with more steps.
-    let held = |marks: &Vec<(i64, Span)>| marks.iter().map(|(_, span)| span.dur().ps()).sum::<i64>();
+    let held = |marks: &Vec<(i64, Span)>| marks.iter().map(|(_, span)| span.dur()).sum::<Dur>().ps();
     let most = families.values().map(held).max()?;
     let ((name, track), marks) = families
         .into_iter()

@@ -147,10 +147,10 @@ fn annotations(context: &Context) -> Option<Candidate> {
     let python = |track: &Track| host_thread(track) && is_python_thread(trace.str(track.name));
     let name = |name: &str, role| (role == Role::Annotation).then(|| name.to_owned());
     let ((name, track), spans) = longest(repeats(context, python, name))?;
-    let covered: i64 = spans.iter().map(|span| span.dur().ps()).sum();
+    let covered: Dur = spans.iter().map(|span| span.dur()).sum();
     let whole = spans.last()?.end - spans.first()?.start;
     // An annotation that holds little of the time is no loop.
-    (covered > whole.ps() / 4).then(|| candidate(How::Annotations(name), track, spans, true))
+    (covered.ps() > whole.ps() / 4).then(|| candidate(How::Annotations(name), track, spans, true))
 }
 
 /// A thread's ranges of one name.

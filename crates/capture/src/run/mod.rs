@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -146,18 +146,12 @@ const AFTERTHOUGHTS: Duration = Duration::from_secs(2);
 
 /// Runs a command to its end.
 pub fn record(options: &Options) -> Result<Recorded, RunError> {
-    let (program, arguments) = options.command.split_first().ok_or(RunError::Nothing)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Listening begins before the child does, so that no signal is lost in between.
     let signals = runtime.block_on(async { Signals::listen() })?;
     let mut channels = Channels::open()?;
-    let (out, err) = channels.stdio()?;
     let (begun, begun_wall) = (Instant::now(), SystemTime::now());
-    let mut command = Command::new(program);
-    command.args(arguments).stdout(out).stderr(err);
-    let child = command.spawn().map_err(|error| RunError::Start { program: program.clone(), error })?;
-    // The command holds the child's ends, which must be closed for the child's end to be noticed.
-    drop(command);
+    let child = start(&options.command, &mut channels)?;
     let pid = child.id();
 
     let listener = Arc::new(Mutex::new(Listener::default()));
@@ -188,15 +182,11 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     [Stream::Out, Stream::Err].iter().for_each(|&stream| listener.end(stream, lasted.as_secs_f64()));
     let found = found::newer(&options.logdir, begun_wall);
     let since_1970 = begun_wall.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let steps = steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
-    let profiled = captured.as_ref().and_then(|captured| captured.during).map(|(from, to)| {
+    let mut steps = steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
+    if let Some((from, to)) = captured.as_ref().and_then(|captured| captured.during) {
         let since = |at: SystemTime| at.duration_since(begun_wall).unwrap_or_default().as_secs_f64();
-        (since(from), since(to))
-    });
-    let steps = match profiled {
-        Some(window) => steps.map(|steps| steps.without(window)),
-        None => steps,
-    };
+        steps = steps.map(|steps| steps.without((since(from), since(to))));
+    }
     Ok(Recorded {
         ended: Ended::of(waited.status),
         begun_wall_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
@@ -207,6 +197,16 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
         profiles: found.profiles,
         captured,
     })
+}
+
+/// Starts the command. It holds the child's ends of the channels: once it is dropped, only the child does, and its end
+/// is noticed.
+fn start(command: &[OsString], channels: &mut Channels) -> Result<Child, RunError> {
+    let (program, arguments) = command.split_first().ok_or(RunError::Nothing)?;
+    let (out, err) = channels.stdio()?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(out).stderr(err);
+    command.spawn().map_err(|error| RunError::Start { program: program.clone(), error })
 }
 
 /// The utilisation from the first steady step to the last.

@@ -33,6 +33,16 @@ impl Loop {
     }
 
     fn on(kind: DeviceKind, length: i64) -> Self {
+        let mut made = Loop::without_steps(kind);
+        let number = made.builder.strings.intern("step_num");
+        for step in 0..STEPS {
+            let args = made.builder.arena.push(&[(number, Datum::Int(step))], &[]);
+            made.put(made.thread, "", "train", step * length, length, args);
+        }
+        made
+    }
+
+    fn without_steps(kind: DeviceKind) -> Self {
         let mut builder = TraceBuilder::new();
         let name = builder.strings.intern("/host:CPU");
         let host = builder.process(name, ProcessKind::Host, 1);
@@ -47,13 +57,7 @@ impl Loop {
             ..Device::new(kind, 0)
         });
         builder.process_mut(device).device = Some(listed);
-        let mut made = Loop { builder, thread, device, streams: Vec::new(), launched: 0 };
-        let number = made.builder.strings.intern("step_num");
-        for step in 0..STEPS {
-            let args = made.builder.arena.push(&[(number, Datum::Int(step))], &[]);
-            made.put(thread, "", "train", step * length, length, args);
-        }
-        made
+        Loop { builder, thread, device, streams: Vec::new(), launched: 0 }
     }
 
     fn put(&mut self, track: TrackId, category: &str, name: &str, at: i64, us: i64, args: Option<u64>) {
@@ -310,16 +314,7 @@ fn a_rank_that_arrives_late_is_named_and_waiting_is_told_from_transfer() {
 
 #[test]
 fn a_capture_of_the_runtimes_start_is_called_that() {
-    let mut builder = TraceBuilder::new();
-    let name = builder.strings.intern("/host:CPU");
-    let host = builder.process(name, ProcessKind::Host, 1);
-    let name = builder.strings.intern("python");
-    let thread = builder.track(host, name, TrackKind::Thread, 1, TraceBuilder::ARENA);
-    let name = builder.strings.intern("GPU 0");
-    let device = builder.process(name, ProcessKind::Device, 0);
-    builder.device(Device { process: Some(device), ..Device::new(DeviceKind::Gpu, 0) });
-    let stream = builder.track(device, name, TrackKind::Stream, 7, TraceBuilder::ARENA);
-    let mut made = Loop { builder, thread, device, streams: vec![(7, stream)], launched: 0 };
+    let mut made = Loop::without_steps(DeviceKind::Gpu);
     made.host("cpu_op", "aten::to", 0, 9_000_000);
     made.host("cuda_runtime", "cudaFree", 100, 8_000_000);
     for kernel in 0..30 {

@@ -44,7 +44,8 @@ pub(super) struct Loader {
     out_of_range: u64,
     negative: u64,
     unpaired: u64,
-    orphans: Vec<(Open, Time)>,
+    /// What had begun inside the event that ends now, and never ended.
+    orphans: Vec<Open>,
     decoded: Vec<(StrId, Datum)>,
 }
 
@@ -183,9 +184,7 @@ impl Loader {
         let (class, kind, name) = self.kind(text, fields, Form::Slice);
         let place = self.place(text, fields);
         let track = self.tracks.track(&mut self.builder, place, class);
-        self.decode_args(text, fields);
-        let args = self.decoded.clone();
-        self.reach(track, start);
+        let args = self.begun(text, fields, track, start);
         self.threads.begin(place, Open { track, start, kind, name, args });
     }
 
@@ -193,20 +192,14 @@ impl Loader {
         let at = self.time_or_origin(text, fields);
         let name = text::intern(&mut self.builder.strings, text, fields.name, &mut self.repairs);
         let place = self.place(text, fields);
-        let (orphans, unpaired) = (&mut self.orphans, &mut self.unpaired);
-        let found = self.threads.end(&place, name, |open| {
-            *unpaired += 1;
-            orphans.push((open, at));
-        });
+        let found = self.threads.end(&place, name, &mut self.orphans);
         self.close(text, fields, found, at);
     }
 
     fn async_begin(&mut self, text: &[u8], fields: &Fields) {
         let start = self.time_or_origin(text, fields);
         let Some((track, kind, name, key)) = self.async_parts(text, fields, Form::Slice) else { return };
-        self.decode_args(text, fields);
-        let args = self.decoded.clone();
-        self.reach(track, start);
+        let args = self.begun(text, fields, track, start);
         self.asyncs.begin(key, Open { track, start, kind, name, args });
     }
 
@@ -214,11 +207,7 @@ impl Loader {
         let at = self.time_or_origin(text, fields);
         let name = text::intern(&mut self.builder.strings, text, fields.name, &mut self.repairs);
         let key = self.async_key(text, fields);
-        let (orphans, unpaired) = (&mut self.orphans, &mut self.unpaired);
-        let found = self.asyncs.end(&key, name, |open| {
-            *unpaired += 1;
-            orphans.push((open, at));
-        });
+        let found = self.asyncs.end(&key, name, &mut self.orphans);
         self.close(text, fields, found, at);
     }
 
@@ -230,10 +219,17 @@ impl Loader {
         self.builder.event(track, at, Dur::ZERO, kind, args);
     }
 
+    /// The track has come as far as this beginning, whose arguments wait with it.
+    fn begun(&mut self, text: &[u8], fields: &Fields, track: TrackId, start: Time) -> Vec<(StrId, Datum)> {
+        self.decode_args(text, fields);
+        self.reach(track, start);
+        self.decoded.clone()
+    }
+
     /// Ends what was found to have begun, with the end's arguments behind the beginning's.
     fn close(&mut self, text: &[u8], fields: &Fields, found: Option<Open>, at: Time) {
-        let orphans = std::mem::take(&mut self.orphans);
-        for (orphan, at) in orphans {
+        for orphan in std::mem::take(&mut self.orphans) {
+            self.unpaired += 1;
             self.finish_open(orphan, at);
         }
         let Some(mut open) = found else {

@@ -34,16 +34,15 @@ impl<K: Eq + Hash> Pairs<K> {
     }
 
     /// Something ends: what began last, or last under this name if one is given. Whatever began after it never
-    /// ended, and is handed to `orphan`.
-    pub(super) fn end(&mut self, key: &K, name: StrId, mut orphan: impl FnMut(Open)) -> Option<Open> {
+    /// ended, and joins the `orphans`, the innermost first.
+    pub(super) fn end(&mut self, key: &K, name: StrId, orphans: &mut Vec<Open>) -> Option<Open> {
         /// How far down a mislaid beginning is looked for; keeps a damaged file's cost linear.
         const DEPTH: usize = 64;
         let stack = self.open.get_mut(key)?;
         let named = |open: &Open| name == StrId::default() || open.name == name;
         let back = stack.iter().rev().take(DEPTH).position(named)?;
-        for _ in 0..back {
-            stack.pop().into_iter().for_each(&mut orphan);
-        }
+        let inside = stack.len() - back;
+        orphans.extend(stack.drain(inside..).rev());
         let found = stack.pop();
         if stack.is_empty() {
             self.open.remove(key);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::bits::Hybrid;
 use super::footer::{Chunk, Description, Physical};
 use super::page::{Header, Sort, codec};
-use super::values::{Values, at_place};
+use super::values::{Origin, Values, at_place};
 use crate::codec::Codec;
 use crate::table::{TableError, Value};
 
@@ -107,7 +107,8 @@ impl<'f> Column<'f> {
         self.dictionary.clear();
         let mut values = Values::Plain { at: 0, bit: 0 };
         let (physical, unsigned) = (self.of.physical, self.of.unsigned);
-        values.read(&content, physical, unsigned, &[], header.values as usize, &mut self.dictionary)?;
+        let from = Origin { page: &content, physical, unsigned, dictionary: &[] };
+        values.read(&from, header.values as usize, &mut self.dictionary)?;
         self.dictionary_page = content;
         Ok(())
     }
@@ -149,7 +150,8 @@ impl<'f> Column<'f> {
         let out = if whole { &mut self.values } else { &mut self.dense };
         out.clear();
         let (physical, unsigned) = (self.of.physical, self.of.unsigned);
-        page.values.read(&page.content, physical, unsigned, &self.dictionary, there, out)?;
+        let from = Origin { page: &page.content, physical, unsigned, dictionary: &self.dictionary };
+        page.values.read(&from, there, out)?;
         if whole {
             self.present.clear();
         } else {

@@ -55,9 +55,8 @@ impl Values {
                 Values::Positions(Hybrid::new((at + 1).min(page.len()), page.len(), u32::from(width))?)
             }
             3 if physical == Physical::Boolean => {
-                let len = page.get(at..).and_then(|rest| rest.first_chunk::<4>());
-                let len = u32::from_le_bytes(*len.ok_or(TableError::Short(WHAT))?) as usize;
-                Values::Truths(Hybrid::new(at + 4, (at + 4).saturating_add(len), 1)?)
+                let end = (at + 4).saturating_add(length(page, at)?);
+                Values::Truths(Hybrid::new(at + 4, end, 1)?)
             }
             5 if whole => Values::Delta(Delta::new(page, at)?),
             6 if physical == Physical::Bytes => texts(page, at)?,
@@ -70,88 +69,111 @@ impl Values {
         })
     }
 
-    /// The next `count` values, appended to `out`. `number` makes a value of the bytes of a number.
-    pub fn read(
-        &mut self,
-        page: &[u8],
-        physical: Physical,
-        unsigned: bool,
-        dictionary: &[u64],
-        count: usize,
-        out: &mut Vec<u64>,
-    ) -> Result<(), TableError> {
+    /// The next `count` values, appended to `out`.
+    pub fn read(&mut self, from: &Origin, count: usize, out: &mut Vec<u64>) -> Result<(), TableError> {
         match self {
-            Values::Plain { at, bit } => match physical {
-                Physical::Boolean => {
-                    for _ in 0..count {
-                        let byte = page.get(*at + *bit / 8).ok_or(TableError::Short(WHAT))?;
-                        out.push(u64::from(byte >> (*bit % 8) & 1));
-                        *bit += 1;
-                    }
-                    Ok(())
-                }
-                Physical::Bytes => (0..count).try_for_each(|_| {
-                    let len = page.get(*at..).and_then(|rest| rest.first_chunk::<4>());
-                    let len = u32::from_le_bytes(*len.ok_or(TableError::Short(WHAT))?) as usize;
-                    *at += 4;
-                    out.push(text(page, at, len)?);
-                    Ok(())
-                }),
-                Physical::Fixed(len) => (0..count).try_for_each(|_| {
-                    out.push(text(page, at, len)?);
-                    Ok(())
-                }),
-                Physical::Int32 | Physical::Float => {
-                    let numbers = numbers::<4>(page, at, count)?;
-                    out.extend(numbers.map(|bytes| narrow(bytes, physical, unsigned)));
-                    Ok(())
-                }
-                Physical::Int64 | Physical::Double => {
-                    out.extend(numbers::<8>(page, at, count)?.map(u64::from_le_bytes));
-                    Ok(())
-                }
-            },
+            Values::Plain { at, bit } => from.plain(at, bit, count, out),
             Values::Positions(hybrid) => {
                 let mut beyond = false;
-                hybrid.read(page, count, |position| match dictionary.get(position as usize) {
+                hybrid.read(from.page, count, |position| match from.dictionary.get(position as usize) {
                     Some(&value) => out.push(value),
                     None => beyond = true,
                 })?;
                 if beyond { Err(TableError::Wrong("a position in a dictionary")) } else { Ok(()) }
             }
-            Values::Truths(hybrid) => hybrid.read(page, count, |value| out.push(value)),
+            Values::Truths(hybrid) => hybrid.read(from.page, count, |value| out.push(value)),
             Values::Delta(delta) => (0..count).try_for_each(|_| {
-                let value = delta.next(page)?;
-                out.push(match physical {
-                    Physical::Int32 => narrow((value as i32).to_le_bytes(), physical, unsigned),
+                let value = delta.next(from.page)?;
+                out.push(match from.physical {
+                    Physical::Int32 => from.narrow((value as i32).to_le_bytes()),
                     _ => value as u64,
                 });
                 Ok(())
             }),
             Values::Texts { lengths, at } => (0..count).try_for_each(|_| {
-                let len = usize::try_from(lengths.next(page)?).map_err(|_| TableError::Wrong(WHAT))?;
-                out.push(text(page, at, len)?);
+                let len = usize::try_from(lengths.next(from.page)?).map_err(|_| TableError::Wrong(WHAT))?;
+                out.push(text(from.page, at, len)?);
                 Ok(())
             }),
             Values::Split { at, stride, next } => {
-                let width = width_of(physical).unwrap_or(0);
-                if *next + count > *stride {
-                    return Err(TableError::Short(WHAT));
+                let end =
+                    next.checked_add(count).filter(|end| end <= stride).ok_or(TableError::Short(WHAT))?;
+                for index in *next..end {
+                    out.push(from.split(*at, *stride, index)?);
                 }
-                for index in *next..*next + count {
-                    let mut bytes = [0; 8];
-                    for (byte, to) in bytes.iter_mut().take(width).enumerate() {
-                        *to = *page.get(*at + byte * *stride + index).ok_or(TableError::Short(WHAT))?;
-                    }
-                    let [a, b, c, d, ..] = bytes;
-                    out.push(match width {
-                        4 => narrow([a, b, c, d], physical, unsigned),
-                        _ => u64::from_le_bytes(bytes),
-                    });
-                }
-                *next += count;
+                *next = end;
                 Ok(())
             }
+        }
+    }
+}
+
+/// Where values are read from, and what their bytes mean.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Origin<'p> {
+    pub page: &'p [u8],
+    pub physical: Physical,
+    pub unsigned: bool,
+    pub dictionary: &'p [u64],
+}
+
+impl Origin<'_> {
+    /// Values one after the other.
+    fn plain(
+        &self,
+        at: &mut usize,
+        bit: &mut usize,
+        count: usize,
+        out: &mut Vec<u64>,
+    ) -> Result<(), TableError> {
+        let page = self.page;
+        match self.physical {
+            Physical::Boolean => {
+                for _ in 0..count {
+                    let byte = page.get(*at + *bit / 8).ok_or(TableError::Short(WHAT))?;
+                    out.push(u64::from(byte >> (*bit % 8) & 1));
+                    *bit += 1;
+                }
+            }
+            Physical::Bytes => {
+                for _ in 0..count {
+                    let len = length(page, *at)?;
+                    *at += 4;
+                    out.push(text(page, at, len)?);
+                }
+            }
+            Physical::Fixed(len) => {
+                for _ in 0..count {
+                    out.push(text(page, at, len)?);
+                }
+            }
+            Physical::Int32 | Physical::Float => {
+                out.extend(numbers::<4>(page, at, count)?.map(|bytes| self.narrow(bytes)));
+            }
+            Physical::Int64 | Physical::Double => {
+                out.extend(numbers::<8>(page, at, count)?.map(u64::from_le_bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// The value at `index` of those whose first bytes come first.
+    fn split(&self, at: usize, stride: usize, index: usize) -> Result<u64, TableError> {
+        let width = width_of(self.physical).unwrap_or(0);
+        let mut bytes = [0; 8];
+        for (byte, to) in bytes.iter_mut().take(width).enumerate() {
+            *to = *self.page.get(at + byte * stride + index).ok_or(TableError::Short(WHAT))?;
+        }
+        let [a, b, c, d, ..] = bytes;
+        Ok(if width == 4 { self.narrow([a, b, c, d]) } else { u64::from_le_bytes(bytes) })
+    }
+
+    /// A number of 32 bits in 64.
+    fn narrow(&self, bytes: [u8; 4]) -> u64 {
+        match self.physical {
+            Physical::Float => f64::from(f32::from_le_bytes(bytes)).to_bits(),
+            _ if self.unsigned => u64::from(u32::from_le_bytes(bytes)),
+            _ => i64::from(i32::from_le_bytes(bytes)) as u64,
         }
     }
 }
@@ -178,6 +200,12 @@ fn texts(page: &[u8], at: usize) -> Result<Values, TableError> {
     Ok(Values::Texts { lengths, at: ahead.end() })
 }
 
+/// A length of four bytes.
+fn length(page: &[u8], at: usize) -> Result<usize, TableError> {
+    let bytes = page.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or(TableError::Short(WHAT))?;
+    Ok(u32::from_le_bytes(*bytes) as usize)
+}
+
 fn text(page: &[u8], at: &mut usize, len: usize) -> Result<u64, TableError> {
     let start = *at;
     let end = start.checked_add(len).filter(|&end| end <= page.len()).ok_or(TableError::Short(WHAT))?;
@@ -195,13 +223,4 @@ fn numbers<'p, const N: usize>(
     let bytes = page.get(*at..end).ok_or(TableError::Short(WHAT))?;
     *at = end;
     Ok(bytes.as_chunks::<N>().0.iter().copied())
-}
-
-/// A number of 32 bits in 64.
-fn narrow(bytes: [u8; 4], physical: Physical, unsigned: bool) -> u64 {
-    match physical {
-        Physical::Float => f64::from(f32::from_le_bytes(bytes)).to_bits(),
-        _ if unsigned => u64::from(u32::from_le_bytes(bytes)),
-        _ => i64::from(i32::from_le_bytes(bytes)) as u64,
-    }
 }

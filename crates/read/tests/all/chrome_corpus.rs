@@ -1,6 +1,6 @@
 //! Real traces: each opens, and has as many slices as a count that shares nothing with the reader.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use stepscope_read::{Input, Progress, open_input};
 use stepscope_testkit::corpus::{corpus, files_below, repository};

@@ -4,7 +4,6 @@
 //! Runs where the corpus is there.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "says how much was compared")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,7 +4,6 @@
 //! Runs where the corpus is there.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stderr, reason = "says how much was compared")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -379,6 +379,20 @@ fn failed(failure: &Failure, requests: u64) -> String {
     format!("failed: {} ({share}) {words}{said}", thousands(failure.count))
 }
 
+/// Why requests left late, and what to do.
+fn sent_late(step: &Step) -> String {
+    let late = step.lateness.and_then(|late| late.p90).map_or(UNKNOWN.to_owned(), duration_ms);
+    let (cause, less) = match keeps_up(step) && step.generator_cpus < 0.5 {
+        true => ("This machine is busy with other things", ""),
+        false => ("This machine could not send faster", ", or ask for less"),
+    };
+    format!(
+        "{cause}: at {}, one request in ten left {late} late or later, which counts as latency. Send from a machine \
+         with nothing else to do{less}.",
+        load(step.load)
+    )
+}
+
 /// What must be said beside the figures, one sentence each.
 fn remarks(infer: &Infer) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -390,19 +404,7 @@ fn remarks(infer: &Infer) -> Vec<String> {
     let any = |test: &dyn Fn(&Step) -> bool| infer.steps.iter().any(test);
     say(any(&|step| step.stopped), "Ended early: these are the figures so far.".to_owned());
     if let Some(step) = infer.steps.iter().find(|step| step.generator_late) {
-        let late = step.lateness.and_then(|late| late.p90).map_or(UNKNOWN.to_owned(), duration_ms);
-        let (cause, less) = match keeps_up(step) && step.generator_cpus < 0.5 {
-            true => ("This machine is busy with other things", ""),
-            false => ("This machine could not send faster", ", or ask for less"),
-        };
-        say(
-            true,
-            format!(
-                "{cause}: at {}, one request in ten left {late} late or later, which counts as latency. Send from a \
-                 machine with nothing else to do{less}.",
-                load(step.load)
-            ),
-        );
+        say(true, sent_late(step));
     }
     let timed_out =
         |step: &Step| step.failures.iter().any(|it| matches!(it.id.as_str(), "timeout" | "unfinished"));

@@ -215,17 +215,22 @@ fn modules(hosts: &[HostInfo]) -> Option<String> {
     (count > 0).then(|| plural(count as u64, "compiled module (HLO)", "compiled modules (HLO)"))
 }
 
-/// The busiest tracks; tracks of equal name on several hosts are one line.
-fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
-    #[derive(Default)]
-    struct Sum {
-        events: usize,
-        samples: usize,
-        kinds: usize,
-        span_ms: Option<f64>,
-        tracks: u64,
-    }
-    let mut sums: BTreeMap<(&str, &str, &str, i64), Sum> = BTreeMap::new();
+/// What tracks of one name have.
+#[derive(Default)]
+struct TrackSum {
+    events: usize,
+    samples: usize,
+    kinds: usize,
+    span_ms: Option<f64>,
+    tracks: u64,
+}
+
+/// Process, track, kind and number: tracks that share them are one line.
+type TrackKey<'h> = (&'h str, &'h str, &'h str, i64);
+
+/// The tracks of all hosts, the busiest first.
+fn track_sums(hosts: &[HostInfo]) -> Vec<(TrackKey<'_>, TrackSum)> {
+    let mut sums: BTreeMap<TrackKey, TrackSum> = BTreeMap::new();
     let several = machines(hosts).len() > 1;
     for process in hosts.iter().flat_map(|host| &host.processes) {
         for track in &process.tracks {
@@ -241,6 +246,14 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
     }
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.events.max(sum.samples)));
+    rows
+}
+
+fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let rows = track_sums(hosts);
+    if rows.is_empty() {
+        return Ok(());
+    }
     let mut table = Table::new(
         "tracks",
         vec![
@@ -270,9 +283,6 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
     if let Some(events) = rest.iter().map(|(_, sum)| sum.events as u64).reduce(|a, b| a + b) {
         let tracks = plural(rest.len() as u64, "more track", "more tracks");
         table.note(format!("… and {tracks} with {}; --json lists all", plural(events, "event", "events")));
-    }
-    if rows.is_empty() {
-        return Ok(());
     }
     writeln!(out)?;
     match table.pick(&Select::default(), None) {

@@ -89,7 +89,7 @@ fn cells(row: &KernelRow) -> [Cell; 23] {
 /// The launches that were profiled, as rows.
 fn profiled(table: &mut Table, counters: &Counters) {
     let total: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
-    let launches: u64 = counters.kernels.iter().map(|kernel| kernel.launches).sum();
+    let launches = counters.kernels.iter().map(|kernel| kernel.launches).fold(0, u64::saturating_add);
     table.headline = Some(if total > 0.0 {
         let together = if launches > 1 { " together" } else { "" };
         let launches = plural(launches, "profiled launch takes", "profiled launches take");

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use axum::body::Bytes;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use stepscope_analyze::Context;
 use stepscope_analyze::memory::{Ledger, MemoryPartial};
 use stepscope_diagnose::compare::Run;
 use stepscope_diagnose::gather::HostPartial;
@@ -131,17 +130,15 @@ impl Opened {
         self.ledgers.get_or_init(|| {
             let hosts = &self.model.profile.hosts;
             let both = hosts.par_iter().map(|loaded| {
-                let context = Context::new(&loaded.trace, loaded.host.as_str());
+                let context = loaded.context();
                 (Ledger::of(&context), MemoryPartial::of(&context))
             });
             let (ledgers, partials): (Vec<Ledger>, Vec<MemoryPartial>) = both.unzip();
-            let all = partials.into_iter().reduce(|mut all, one| {
-                all.merge(one);
-                all
-            });
-            let allocators = all.map_or_else(Vec::new, |all| all.finish().allocators);
+            let mut all = MemoryPartial::default();
+            partials.into_iter().for_each(|one| all.merge(one));
             let place = |host: &str| hosts.iter().position(|loaded| loaded.host == host).unwrap_or(0);
-            let named = allocators.into_iter().map(|allocator| (place(&allocator.host), allocator.name));
+            let named =
+                all.finish().allocators.into_iter().map(|allocator| (place(&allocator.host), allocator.name));
             Ledgers { allocators: named.collect(), hosts: ledgers }
         })
     }
@@ -159,7 +156,7 @@ fn profile(find: Find, progress: &Progress) -> Result<Profile, Problem> {
 
 /// One host, looked at for the report and for the timeline at once: both need the same states and steps.
 fn look(loaded: &Loaded) -> (Findings, Option<HostLook>) {
-    let context = Context::new(&loaded.trace, loaded.host.as_str());
+    let context = loaded.context();
     let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
     let look = catch_unwind(AssertUnwindSafe(|| (loaded.source_row(), HostPartial::of(&context))));
     (findings.unwrap_or_else(|_| Findings::none(&loaded.trace)), look.ok())

@@ -1,13 +1,11 @@
 //! `stepscope devices`: how busy each device is, and why it is idle when it is.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::counters::has_timeline;
 use stepscope_analyze::devices::DevicesPartial;
 use stepscope_analyze::gauges::{GaugesPartial, GpuGauges, Wall, may_be_of};
 use stepscope_render::{Style, Table};
 
-use super::View;
+use super::{View, all_hosts};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
@@ -20,19 +18,8 @@ pub(super) const VIEW: View = View {
 };
 
 fn table(profile: &Profile, _style: Style) -> Table {
-    let all = profile
-        .hosts
-        .par_iter()
-        .map(|loaded| DevicesPartial::of(&Context::new(&loaded.trace, loaded.host.as_str())))
-        .reduce_with(|mut all, other| {
-            all.merge(other);
-            all
-        });
-    // A profile has at least one host.
-    all.map_or_else(
-        || Table::new("devices", Vec::new()),
-        |all| stepscope_render::views::devices::table(&all.finish(), &gauges(profile)),
-    )
+    let devices = all_hosts(profile, DevicesPartial::of, DevicesPartial::merge).finish();
+    stepscope_render::views::devices::table(&devices, &gauges(profile))
 }
 
 fn gauges(profile: &Profile) -> Vec<GpuGauges> {

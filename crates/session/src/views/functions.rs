@@ -1,11 +1,9 @@
 //! `stepscope functions`: how often compiled functions were called, traced and compiled, and at what cost.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::functions::{Functions, FunctionsPartial};
 use stepscope_render::{Style, views};
 
-use super::View;
+use super::{View, all_hosts};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
@@ -18,13 +16,5 @@ pub(super) const VIEW: View = View {
 };
 
 fn functions(profile: &Profile) -> Functions {
-    let partials = profile
-        .hosts
-        .par_iter()
-        .map(|loaded| FunctionsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
-    let merged = partials.reduce_with(|mut all, one| {
-        all.merge(one);
-        all
-    });
-    merged.unwrap_or_default().finish()
+    all_hosts(profile, FunctionsPartial::of, FunctionsPartial::merge).finish()
 }

@@ -1,12 +1,9 @@
 //! `stepscope inference`: how long requests take, and where.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::inference::InferencePartial;
-use stepscope_render::{Style, Table};
+use stepscope_render::views::inference::table;
 
-use super::View;
-use crate::Profile;
+use super::{View, all_hosts};
 
 pub(super) const VIEW: View = View {
     name: "inference",
@@ -14,21 +11,5 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope inference logs/          p50 to p99 of a predicting program or a server\n  \
         stepscope inference logs/ --json   for programs",
-    table,
+    table: |profile, _| table(&all_hosts(profile, InferencePartial::of, InferencePartial::merge).finish()),
 };
-
-fn table(profile: &Profile, _style: Style) -> Table {
-    let all = profile
-        .hosts
-        .par_iter()
-        .map(|loaded| InferencePartial::of(&Context::new(&loaded.trace, loaded.host.as_str())))
-        .reduce_with(|mut all, other| {
-            all.merge(other);
-            all
-        });
-    // A profile has at least one host.
-    all.map_or_else(
-        || Table::new("inference", Vec::new()),
-        |all| stepscope_render::views::inference::table(&all.finish()),
-    )
-}

@@ -1,12 +1,9 @@
 //! `stepscope input`: where batches come from, and which stage bounds them.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::input::InputPartial;
-use stepscope_render::{Style, Table};
+use stepscope_render::views::input::table;
 
-use super::View;
-use crate::Profile;
+use super::{View, all_hosts};
 
 pub(super) const VIEW: View = View {
     name: "input",
@@ -15,21 +12,5 @@ pub(super) const VIEW: View = View {
         stepscope input logs/                        tf.data, DataLoader or plain Python, whichever there is\n  \
         stepscope input logs/ --sort ms_per_batch    the costliest stage first\n  \
         stepscope input logs/ --json                 for programs",
-    table,
+    table: |profile, _| table(&all_hosts(profile, InputPartial::of, InputPartial::merge).finish()),
 };
-
-fn table(profile: &Profile, _style: Style) -> Table {
-    let all = profile
-        .hosts
-        .par_iter()
-        .map(|loaded| InputPartial::of(&Context::new(&loaded.trace, loaded.host.as_str())))
-        .reduce_with(|mut all, other| {
-            all.merge(other);
-            all
-        });
-    // A profile has at least one host.
-    all.map_or_else(
-        || Table::new("input", Vec::new()),
-        |all| stepscope_render::views::input::table(&all.finish()),
-    )
-}

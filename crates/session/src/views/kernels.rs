@@ -1,12 +1,10 @@
 //! `stepscope kernels`: which kernels run on the GPUs, how they were launched and by which op.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::counters::{Counters, CountersPartial};
 use stepscope_analyze::kernels::{Kernels, KernelsPartial};
 use stepscope_render::{Style, views};
 
-use super::View;
+use super::{View, all_hosts};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
@@ -21,22 +19,9 @@ pub(super) const VIEW: View = View {
 };
 
 fn kernels(profile: &Profile) -> Kernels {
-    let partials = profile
-        .hosts
-        .par_iter()
-        .map(|loaded| KernelsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
-    let merged = partials.reduce_with(|mut all, one| {
-        all.merge(one);
-        all
-    });
-    merged.unwrap_or_default().finish()
+    all_hosts(profile, KernelsPartial::of, KernelsPartial::merge).finish()
 }
 
 fn counters(profile: &Profile) -> Counters {
-    let partials = profile.hosts.par_iter().map(|loaded| CountersPartial::of(&loaded.trace));
-    let merged = partials.reduce_with(|mut all, one| {
-        all.merge(one);
-        all
-    });
-    merged.unwrap_or_default().finish()
+    all_hosts(profile, |context| CountersPartial::of(context.trace), CountersPartial::merge).finish()
 }

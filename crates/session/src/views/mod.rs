@@ -12,6 +12,8 @@ mod ops;
 mod scopes;
 mod steps;
 
+use rayon::prelude::*;
+use stepscope_analyze::Context;
 use stepscope_render::{Style, Table};
 
 use crate::Profile;
@@ -68,4 +70,18 @@ impl View {
         let name = self.name;
         GROUPINGS.iter().filter(move |grouping| grouping.view == name)
     }
+}
+
+/// One analysis of all hosts: each is looked at by itself, on all cores; then they are merged.
+fn all_hosts<P: Default + Send>(
+    profile: &Profile,
+    of: impl Fn(&Context) -> P + Sync,
+    merge: impl Fn(&mut P, P) + Sync,
+) -> P {
+    let partials = profile.hosts.par_iter().map(|loaded| of(&loaded.context()));
+    let merged = partials.reduce_with(|mut all, one| {
+        merge(&mut all, one);
+        all
+    });
+    merged.unwrap_or_default()
 }

@@ -1,11 +1,9 @@
 //! `stepscope ops`: what the model's time goes to.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::ops::{Ops, OpsPartial};
 use stepscope_render::{Style, Table, views};
 
-use super::View;
+use super::{View, all_hosts};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
@@ -25,11 +23,5 @@ pub(super) fn by_type(profile: &Profile, _: Style) -> Table {
 }
 
 fn ops(profile: &Profile) -> Ops {
-    let partials =
-        profile.hosts.par_iter().map(|loaded| OpsPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
-    let merged = partials.reduce_with(|mut all, one| {
-        all.merge(one);
-        all
-    });
-    merged.unwrap_or_default().finish()
+    all_hosts(profile, OpsPartial::of, OpsPartial::merge).finish()
 }

@@ -1,11 +1,9 @@
 //! `stepscope scopes`: time by name scope, module or Python stack, as a tree.
 
-use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::scopes::{Scopes, ScopesPartial};
 use stepscope_render::{Style, views};
 
-use super::View;
+use super::{View, all_hosts};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
@@ -18,11 +16,5 @@ pub(super) const VIEW: View = View {
 };
 
 fn scopes(profile: &Profile) -> Scopes {
-    let partials =
-        profile.hosts.par_iter().map(|loaded| ScopesPartial::of(&Context::new(&loaded.trace, &*loaded.host)));
-    let merged = partials.reduce_with(|mut all, one| {
-        all.merge(one);
-        all
-    });
-    merged.unwrap_or_default().finish()
+    all_hosts(profile, ScopesPartial::of, ScopesPartial::merge).finish()
 }

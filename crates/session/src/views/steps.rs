@@ -1,7 +1,6 @@
 //! `stepscope steps`: every step, how long it took and who owned it.
 
 use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_render::{Style, Table};
 
@@ -19,9 +18,6 @@ pub(super) const VIEW: View = View {
 };
 
 fn table(profile: &Profile, _style: Style) -> Table {
-    let hosts = profile.hosts.par_iter().map(|loaded| {
-        let context = Context::new(&loaded.trace, loaded.host.as_str());
-        HostSummary::of(&context)
-    });
+    let hosts = profile.hosts.par_iter().map(|loaded| HostSummary::of(&loaded.context()));
     stepscope_render::views::steps::table(&Summary::finish(hosts.collect()))
 }

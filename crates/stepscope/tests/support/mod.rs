@@ -1,10 +1,13 @@
 //! Runs the binary as a user would, from the repository's root, and writes down all that came of it.
-#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
 
 /// The binary in the repository's root, with an environment that changes nothing.
 pub fn stepscope() -> Command {
@@ -29,6 +32,23 @@ pub fn run<S: AsRef<OsStr>>(args: &[S]) -> String {
         }
     }
     told
+}
+
+/// What a command says of a path with `--json`.
+pub fn json(command: &str, path: &Path) -> Value {
+    json_of(command, &[path])
+}
+
+/// The same of several paths.
+pub fn json_of(command: &str, paths: &[impl AsRef<OsStr>]) -> Value {
+    let output = stepscope().arg(command).args(paths).arg("--json").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{command}: {error}: {text:.200}"))
+}
+
+/// The ids of a report's findings, in its order.
+pub fn ids(report: &Value) -> Vec<&str> {
+    report["findings"].as_array().unwrap().iter().map(|finding| finding["id"].as_str().unwrap()).collect()
 }
 
 /// The exit code; a run that a signal ended has none.

@@ -14,6 +14,7 @@ mod tally;
 mod target;
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -146,25 +147,7 @@ impl Client {
             stop: stop.clone(),
         };
         let (done, mut waiting) = mpsc::channel::<()>(1);
-        let ended = match plan.load {
-            Load::Open { per_second, arrivals } => {
-                let due =
-                    Schedule::new(arrivals, per_second).map(|at| start + at).take_while(|at| *at < until);
-                dispatch(due, self.runtime.handle(), &shared, done);
-                if stop.is_wished() { Instant::now().min(until) } else { until }
-            }
-            Load::Closed { clients } => {
-                for _ in 0..clients {
-                    self.runtime.spawn(client(shared.clone(), until, done.clone()));
-                }
-                drop(done);
-                let mut stopped = stop.watch();
-                self.runtime.block_on(async {
-                    let _ = tokio::time::timeout_at(until.into(), stopped.wait_for(|wished| *wished)).await;
-                });
-                Instant::now().min(until)
-            }
-        };
+        let ended = self.send(plan.load, start..until, &shared, done);
         let patience = plan.drain.min(self.limits.timeout);
         let mut stopped = stop.watch();
         self.runtime.block_on(async {
@@ -189,6 +172,30 @@ impl Client {
         let empty = Tally::new(open, from, until);
         let tally = std::mem::replace(&mut *shared.lock(), empty);
         tally.finish(plan.load, ended, around)
+    }
+
+    /// Sends requests until it is time or somebody wishes to stop, and returns when that was. Each holds `done` until it
+    /// has its answer.
+    fn send(&self, load: Load, when: Range<Instant>, shared: &Shared, done: mpsc::Sender<()>) -> Instant {
+        let (start, until) = (when.start, when.end);
+        match load {
+            Load::Open { per_second, arrivals } => {
+                let due = Schedule::new(arrivals, per_second).map(|at| start + at);
+                dispatch(due.take_while(|at| *at < until), self.runtime.handle(), shared, done);
+                if shared.stop.is_wished() { Instant::now().min(until) } else { until }
+            }
+            Load::Closed { clients } => {
+                for _ in 0..clients {
+                    self.runtime.spawn(client(shared.clone(), until, done.clone()));
+                }
+                drop(done);
+                let mut stopped = shared.stop.watch();
+                self.runtime.block_on(async {
+                    let _ = tokio::time::timeout_at(until.into(), stopped.wait_for(|wished| *wished)).await;
+                });
+                Instant::now().min(until)
+            }
+        }
     }
 }
 
