@@ -28,31 +28,31 @@ pub fn look(loaded: &Loaded) -> HostLook {
 }
 
 /// Merges the hosts that were looked at and judges them.
-pub fn judge(looked: Looked<HostLook>, target: String) -> Result<(Report, Vec<Problem>), Problem> {
+pub fn judge(looked: Looked<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
-    Ok((merge(hosts, session, sessions, target)?, problems))
+    Ok((merge(hosts, session, sessions, targets)?, problems))
 }
 
 /// The report on a profile that stays open.
-pub fn report(profile: &Profile, target: String) -> Result<Report, Problem> {
+pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem> {
     let hosts = profile.hosts.par_iter().map(|loaded| {
         let context = Context::new(&loaded.trace, loaded.host.as_str());
         (loaded.source_row(), HostPartial::of(&context))
     });
-    report_on(profile, hosts.collect(), target)
+    report_on(profile, hosts.collect(), targets)
 }
 
 /// The same for hosts that were looked at already.
-pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, target: String) -> Result<Report, Problem> {
-    merge(hosts, profile.session.clone(), profile.sessions.clone(), target)
+pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, targets: Vec<String>) -> Result<Report, Problem> {
+    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets)
 }
 
 fn merge(
     hosts: Vec<HostLook>,
     session: String,
     sessions: Vec<String>,
-    target: String,
+    targets: Vec<String>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
@@ -61,7 +61,7 @@ fn merge(
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
     let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(profiled_kernel);
     Ok(Report {
-        target,
+        targets,
         session,
         sessions,
         sources,

@@ -34,7 +34,7 @@ const LONGEST_TARGET: usize = 70;
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What the user asked for, as written; named in the commands to run next.
-    pub target: String,
+    pub targets: Vec<String>,
     /// The session that was taken.
     pub session: String,
     /// All sessions that were found, newest first.
@@ -342,8 +342,9 @@ impl Report {
             .iter()
             .find(|finding| !finding.id.is_about_trust())
             .map(|finding| view_for(finding.id));
-        let word = shell_word(&self.target);
-        let target = if word.chars().count() <= LONGEST_TARGET { word.as_str() } else { "PATH" };
+        let words: Vec<String> = self.targets.iter().map(|path| shell_word(path)).collect();
+        let words = words.join(" ");
+        let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
         for (format, view) in [("ncu", "kernels"), ("nvidia-smi", "devices")] {
             if self.only(format) {
                 return vec![format!("stepscope {view} {target}")];
@@ -360,7 +361,10 @@ impl Report {
         if first != "ops" {
             commands.push(format!("stepscope ops {target}"));
         }
-        commands.push(format!("stepscope compare {target} AFTER"));
+        // Of several paths a comparison could not tell where one side ends.
+        if self.targets.len() == 1 {
+            commands.push(format!("stepscope compare {target} AFTER"));
+        }
         commands
     }
 }

@@ -54,6 +54,8 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
         .enumerate()
         .filter(|(_, column)| !column.hidden)
         .map(|(place, column)| lay_out(table, picked, place, column))
+        // A column in which nothing is known only takes room.
+        .filter(|laid| !laid.column.optional || laid.cells.iter().any(|cell| cell != UNKNOWN))
         .collect();
     fit(&mut laid, style.width);
     if table.headline.is_some() {

@@ -133,6 +133,7 @@ fn as_row(kernel: &KernelCounters) -> KernelRow {
         queue_ms: None,
         stream: None,
         device: None,
+        collective: false,
     }
 }
 
@@ -223,8 +224,10 @@ fn headline(kernels: &Kernels) -> String {
     let Some(first) = kernels.rows.first() else {
         return "no kernel was recorded".to_owned();
     };
-    let time = kernels.window.per_step(total).unwrap_or(total);
     let of = covers(kernels.window);
-    format!("kernels take {} {of}; the longest, {}", duration_ms(time), percent(first.fraction))
+    let each =
+        if kernels.devices > 1 { format!(" on each of {} devices", kernels.devices) } else { String::new() };
+    let time = duration_ms(kernels.on_each(total));
+    format!("kernels take {time} {of}{each}; the longest, {}", percent(first.fraction))
         + &format!(" of that, is {}", stepscope_analyze::names::kernel_short_name(&first.name))
 }
