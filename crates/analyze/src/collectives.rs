@@ -249,8 +249,7 @@ fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
     for (number, rank) in ranks.iter().enumerate() {
         for run in &rank.runs {
             let (arrived, left) = (run.span.start, run.span.end);
-            let meeting =
-                found.entry(run.key()).or_insert(Meeting { arrived, last: number, left, ranks: 0 });
+            let meeting = found.entry(run.key()).or_insert(Meeting { arrived, last: number, left, ranks: 0 });
             meeting.ranks += 1;
             meeting.left = meeting.left.min(left);
             if arrived > meeting.arrived {

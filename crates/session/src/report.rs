@@ -59,7 +59,10 @@ fn merge(
     let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
     let findings = diagnose(&facts);
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
-    let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(profiled_kernel);
+    let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {
+        let same = facts.counters.iter().filter(|kernel| kernel.counters.name == longest.name);
+        profiled_kernel(longest, same.map(|kernel| kernel.counters.fraction).sum())
+    });
     Ok(Report {
         targets,
         session,
@@ -74,10 +77,11 @@ fn merge(
     })
 }
 
-fn profiled_kernel(kernel: &KernelCounters) -> Profiled {
+/// What is told of the longest kernel, with the share of all launches of its name.
+fn profiled_kernel(kernel: &KernelCounters, fraction: f64) -> Profiled {
     Profiled {
         kernel: kernel_short_name(&kernel.name).into_owned(),
-        fraction: kernel.fraction,
+        fraction,
         compute: kernel.compute,
         memory: kernel.memory,
     }

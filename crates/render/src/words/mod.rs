@@ -135,9 +135,8 @@ const NOT_WORTH_TELLING: f64 = 0.02;
 fn of_others(finding: &Finding) -> Option<String> {
     let about = finding.about_ms?;
     let others = about - finding.claimed_ms();
-    (others > about * NOT_WORTH_TELLING).then(|| {
-        format!("{} of these {} belong to other findings.", duration_ms(others), duration_ms(about))
-    })
+    (others > about * NOT_WORTH_TELLING)
+        .then(|| format!("{} of these {} belong to other findings.", duration_ms(others), duration_ms(about)))
 }
 
 /// Where to look, as a time in the trace.
