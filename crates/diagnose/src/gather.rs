@@ -311,7 +311,7 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
     let mut dropped = of(Trouble::DroppedEvents).chain(of(Trouble::EventCap)).peekable();
     Recording {
         damage: damage.map(|issue| (issue.detail.clone(), issue.offset)),
-        dropped: dropped.peek().is_some().then(|| dropped.filter_map(|issue| issue.count).sum()),
+        dropped: dropped.peek().is_some().then(|| lost(dropped)),
         device_missing: of(Trouble::NoDeviceEvents).next().is_some(),
         absence: None,
         complaints: of(Trouble::CollectionError)
@@ -320,6 +320,11 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
             .collect(),
         python_frames,
     }
+}
+
+/// How many events were lost, where somebody counted them; a recorder that stops at its limit does not.
+fn lost<'i>(issues: impl Iterator<Item = &'i Issue>) -> u64 {
+    issues.filter(|issue| issue.trouble == Trouble::DroppedEvents).filter_map(|issue| issue.count).sum()
 }
 
 /// Does a warning of the recorder speak of the device, or of the library that records it?

@@ -22,7 +22,7 @@ pub fn headline(gauges: &[GpuGauges]) -> Option<String> {
     })
 }
 
-/// `GPU 0, 1,923 samples over 160 min 37 s: utilisation 45.0 % (at most 100.0 %), memory …`
+/// `GPU 0, 1,923 samples over 2 h 41 min: utilisation 45.0 % (at most 100.0 %), memory …`
 pub fn words(gpu: &GpuGauges) -> String {
     let mut parts = Vec::new();
     let most = |what: &str, gauge: Gauged, unit: fn(f64) -> String| {

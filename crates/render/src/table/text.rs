@@ -194,7 +194,7 @@ fn cut_names(laid: &mut [Laid<'_>], most: usize) {
 
 fn set_width(column: &mut Laid<'_>, width: usize) {
     for cell in &mut column.cells {
-        *cell = format::middle_cut(cell, width);
+        *cell = format::name_cut(cell, width);
     }
     column.title = format::middle_cut(&column.title, width);
     column.width = width;

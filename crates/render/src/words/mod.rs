@@ -25,7 +25,7 @@ mod trust;
 use stepscope_diagnose::finding::Cause;
 use stepscope_diagnose::{Finding, FindingId};
 
-use crate::format::{decimal, duration_ms, middle_cut, printable, short};
+use crate::format::{decimal, duration_ms, name_cut, printable, short};
 
 /// A finding as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,7 +188,7 @@ fn check(finding: &Finding) -> Option<String> {
 /// A name from the trace inside a sentence: short, printable, between backticks.
 pub(crate) fn quoted(name: &str) -> String {
     let clean: String = printable(name).chars().map(|c| if c == '`' { '\'' } else { c }).collect();
-    format!("`{}`", middle_cut(clean.trim(), 70))
+    format!("`{}`", name_cut(clean.trim(), 70))
 }
 
 /// A share inside a sentence: `88 %`, `4.5 %`.
