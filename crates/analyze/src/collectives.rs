@@ -378,7 +378,7 @@ mod tests {
             .collect();
         assert_eq!(figures, [(0.1, 0.1), (0.0, 0.1)], "the third is not the same one");
         // Most of them do not fit: the order says nothing.
-        let other = exchanging(&[(100, 200), (450, 550), (800, 950)]);
-        assert_eq!(waiting(&[exchanging(&[(100, 200), (300, 400), (600, 700)]), other]), None);
+        let other = exchanging(&[(100, 200), (400, 500), (700, 750)]);
+        assert_eq!(waiting(&[exchanging(&[(100, 200), (300, 350), (800, 900)]), other]), None);
     }
 }

@@ -52,6 +52,9 @@ fn without_qualifiers(text: &str) -> String {
             continue;
         }
         kept.push_str(&std::mem::take(&mut word));
+        if matches!(letter, '>' | ',') {
+            kept.truncate(kept.trim_end().len());
+        }
         kept.push(letter);
         match letter {
             '<' => depth += 1,
