@@ -53,6 +53,8 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
     let mut left: BTreeMap<Category, f64> = facts.summary.breakdown_ms.iter().copied().collect();
     for finding in findings {
         let mut served = 0.0;
+        let about = finding.claims.iter().map(|&(category, ms)| ms.min(facts.ms(category)).max(0.0)).sum();
+        finding.about_ms = Some(about).filter(|ms| *ms > 0.0);
         for (category, ms) in &mut finding.claims {
             let available = left.entry(*category).or_default();
             let taken = ms.min(*available).max(0.0);
@@ -180,6 +182,22 @@ mod tests {
     }
 
     #[test]
+    fn what_others_own_is_still_what_a_finding_is_about() {
+        let mut facts = facts(&[(Category::Compute, 90), (Category::Launch, 10)]);
+        facts.device = Some(DeviceWork {
+            kernels_per_step: 10.0,
+            kernel_us: 9_000.0,
+            launch_us: None,
+            without_matrix_units: Some((0.5, "sgemm".to_owned())),
+            low_occupancy: None,
+        });
+        let findings = diagnose(&facts);
+        let healthy = findings.iter().find(|finding| finding.id == FindingId::ComputeBound).expect("healthy");
+        assert_eq!(healthy.about_ms, Some(90.0), "all of the model's work");
+        assert!((healthy.claimed_ms() - 45.0).abs() < 1e-9, "half of it is matrix work of another finding");
+    }
+
+    #[test]
     fn doubt_comes_before_any_diagnosis() {
         let mut facts = facts(&[(Category::Input, 100)]);
         facts.recording.damage = Some(("cut".to_owned(), Some(7)));
@@ -194,6 +212,7 @@ mod tests {
             example: None,
             ms_per_step: 100.0 * share,
             count_per_step: 1.0,
+            devices: 1,
             share,
             is_kernel: false,
         };

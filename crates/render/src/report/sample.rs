@@ -95,7 +95,7 @@ pub(crate) fn input_bound() -> Report {
         .about("GPU_0_bfc".to_owned())
         .sure(0.8);
     Report {
-        target: "logs/".to_owned(),
+        targets: vec!["logs/".to_owned()],
         session: "2026_01_31_12_00_00".to_owned(),
         sessions: vec!["2026_01_31_12_00_00".to_owned(), "2026_01_30_09_00_00".to_owned()],
         sources: vec![SourceRow {
@@ -179,6 +179,7 @@ pub(crate) fn on_device() -> Report {
         example: Some(format!("layer/{op_type}")),
         ms_per_step,
         count_per_step: 24.0,
+        devices: 1,
         share,
         is_kernel: false,
     };

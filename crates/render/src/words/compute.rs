@@ -23,8 +23,9 @@ pub(super) fn bound(finding: &Finding, top: &[OpCost], on_device: bool) -> Words
 fn cost(op: &OpCost) -> String {
     let example = op.example.as_deref().filter(|example| *example != op.op_type);
     let example = example.map_or(String::new(), |example| format!("; most in {}", quoted(example)));
+    let each = if op.devices > 1 { format!(" on each of {} devices", op.devices) } else { String::new() };
     format!(
-        "{}: {} a step, {} of all ops' time, {} a step{example}.",
+        "{}: {} a step{each}, {} of all ops' time, {} a step{example}.",
         quoted(&op.op_type),
         duration_ms(op.ms_per_step),
         share(op.share),

@@ -36,6 +36,7 @@ fn op(op_type: &str) -> OpCost {
         example: Some(format!("model/{op_type}")),
         ms_per_step: 20.0,
         count_per_step: 3.0,
+        devices: 1,
         share: 0.6,
         is_kernel: false,
     }
