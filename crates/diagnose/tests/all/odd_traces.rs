@@ -263,3 +263,22 @@ fn samples_of_another_day_are_not_taken_for_those_of_the_run() {
     let before = gathered([run(1_000), samples(900)]);
     assert!(before.gauges.is_empty() && left_out(&before));
 }
+
+#[test]
+fn markers_and_annotations_longer_together_than_time_itself_do_not_overflow() {
+    const LONG_US: i64 = i64::MAX / 1_000_000;
+    let mut marked = Sketch::new();
+    let python = marked.thread("python");
+    (0..4).for_each(|step| marked.marker(python, step, step, LONG_US));
+    judged(&[marked.finish()]);
+
+    let mut annotated = Sketch::new();
+    let python = annotated.thread("python");
+    let strings = &mut annotated.builder.strings;
+    let (category, name) = (strings.intern("user_annotation"), strings.intern("iteration"));
+    let kind = annotated.builder.kind(Kind { category, ..Kind::slice(name) });
+    for start in 0..4 {
+        annotated.builder.event(python, Time::from_ps(start), Dur::from_us(LONG_US), kind, None);
+    }
+    judged(&[annotated.finish()]);
+}
