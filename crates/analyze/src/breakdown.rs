@@ -33,8 +33,10 @@ pub struct StepShares {
     pub window: Span,
     /// Who owns it.
     pub shares: Shares,
-    /// Time in which the device did anything at all.
+    /// Time in which the device or the host's processor computed or copied.
     pub busy: Dur,
+    /// Time in which the device itself did anything at all; the host's processor where there is no device.
+    pub own_busy: Dur,
     /// Collectives that ran under compute.
     pub hidden_communication: Dur,
     /// Copies that ran under compute.
@@ -78,7 +80,7 @@ impl Breakdown {
         let whole_capture = found.all.is_empty();
         let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
         let ground = Ground::of(context);
-        let devices: Vec<DeviceBreakdown> = if states.has_device {
+        let mut devices: Vec<DeviceBreakdown> = if states.has_device {
             working_devices(context)
                 .into_par_iter()
                 .map(|process| device_breakdown(context, &host, process, &steps, ground))
@@ -90,6 +92,7 @@ impl Breakdown {
         if let Some(device) = devices.get(bounding) {
             set_startup_apart(&mut steps, device);
         }
+        devices.iter_mut().for_each(|device| device.busy_fraction = busy_share(&steps, &device.steps));
         Breakdown { steps, devices, bounding, whole_capture }
     }
 
@@ -225,7 +228,7 @@ fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBrea
     DeviceBreakdown {
         process: None,
         asynchronous: false,
-        busy_fraction: busy_share(host, Mask(State::HostCompute as u16), steps, &shares),
+        busy_fraction: 0.0,
         steps_seen: seen(&shares),
         steps: shares,
     }
@@ -256,7 +259,7 @@ fn device_breakdown(
     DeviceBreakdown {
         process: Some(process),
         asynchronous,
-        busy_fraction: busy_share(&device, DEVICE_BUSY, steps, &shares),
+        busy_fraction: 0.0,
         steps_seen: seen(&shares),
         steps: shares,
     }
@@ -264,17 +267,16 @@ fn device_breakdown(
 
 /// In how many windows the device did anything.
 fn seen(shares: &[StepShares]) -> usize {
-    shares.iter().filter(|step| !step.busy.is_zero()).count()
+    shares.iter().filter(|step| !step.own_busy.is_zero()).count()
 }
 
 /// The share of the steps' own time, without the pauses between them and the steps that do not count; of all windows
 /// where none counts.
-fn busy_share(line: &Timeline, busy: Mask, steps: &[Step], shares: &[StepShares]) -> f64 {
+fn busy_share(steps: &[Step], shares: &[StepShares]) -> f64 {
     let any = steps.iter().any(|step| step.set_apart.is_none());
-    let counted = steps.iter().zip(shares).filter(|(step, _)| step.set_apart.is_none() || !any);
-    let windows: Vec<Span> = counted.map(|(_, step)| step.window).collect();
-    let all: Dur = windows.iter().map(|window| window.dur()).sum();
-    windows.iter().map(|&window| line.time_in(busy, window)).sum::<Dur>().fraction_of(all)
+    let counted = || steps.iter().zip(shares).filter(|(step, _)| step.set_apart.is_none() || !any);
+    let all: Dur = counted().map(|(_, step)| step.window.dur()).sum();
+    counted().map(|(_, step)| step.own_busy).sum::<Dur>().fraction_of(all)
 }
 
 /// The waits for input at whose end the device has nothing left to do, in time order.
@@ -295,7 +297,8 @@ fn shares_of(
     starving: &[Span],
 ) -> StepShares {
     let mut shares = Shares::default();
-    let (mut busy, mut hidden_communication, mut hidden_copies) = (Dur::ZERO, Dur::ZERO, Dur::ZERO);
+    let (mut busy, mut device_busy) = (Dur::ZERO, Dur::ZERO);
+    let (mut hidden_communication, mut hidden_copies) = (Dur::ZERO, Dur::ZERO);
     let copies = Mask(State::CopyIn as u16 | State::CopyOut as u16 | State::CopyDevice as u16);
     host.sweep(device, window, |span, host, device| {
         let time = span.dur();
@@ -304,6 +307,9 @@ fn shares_of(
         shares.add(owner, time);
         if device.0 & DEVICE_BUSY.0 != 0 || host.has(State::HostCompute) {
             busy += time;
+        }
+        if device.0 & DEVICE_BUSY.0 != 0 {
+            device_busy += time;
         }
         if device.has(State::DeviceCompute) {
             if device.has(State::Communication) {
@@ -314,7 +320,8 @@ fn shares_of(
             }
         }
     });
-    StepShares { window, shares, busy, hidden_communication, hidden_copies }
+    let own_busy = if device.span().is_some() { device_busy } else { busy };
+    StepShares { window, shares, busy, own_busy, hidden_communication, hidden_copies }
 }
 
 /// A device that ends its steps' work later than the host ends the steps, by more than this share of a step in
@@ -483,6 +490,7 @@ mod tests {
                 window,
                 shares,
                 busy: Dur::ZERO,
+                own_busy: Dur::ZERO,
                 hidden_communication: Dur::ZERO,
                 hidden_copies: Dur::ZERO,
             }
@@ -500,6 +508,38 @@ mod tests {
         let mut steps = vec![Step { number: 0, span: Span::default(), set_apart: None }; lengths.len()];
         set_startup_apart(&mut steps, &device(lengths));
         steps.iter().map(|step| step.set_apart.is_some()).collect()
+    }
+
+    #[test]
+    fn a_device_is_as_busy_as_it_is_in_the_steps_that_count() {
+        let mut sketch = crate::sketch::Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        // A first step of 9,000 µs that hardly uses the device, then nine of 1,000 µs that use half of it.
+        sketch.event(
+            thread,
+            "train",
+            0,
+            9_000,
+            &[("step_num", crate::sketch::Arg::Int(0)), ("_r", crate::sketch::Arg::Int(1))],
+        );
+        sketch.event_of(stream, "kernel", "gemm", 8_000, 100, &[]);
+        for step in 1..10 {
+            let at = 8_000 + step * 1_000;
+            sketch.event(
+                thread,
+                "train",
+                at,
+                1_000,
+                &[("step_num", crate::sketch::Arg::Int(step)), ("_r", crate::sketch::Arg::Int(1))],
+            );
+            sketch.event_of(stream, "kernel", "gemm", at + 200, 500, &[]);
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let breakdown = context.breakdown();
+        assert_eq!(breakdown.steps.first().map(|step| step.set_apart), Some(Some(SetApart::Startup)));
+        let busy = breakdown.bound().map_or(0.0, |device| device.busy_fraction);
+        assert!((busy - 0.5).abs() < 1e-9, "{busy}");
     }
 
     #[test]

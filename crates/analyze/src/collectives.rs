@@ -5,6 +5,9 @@
 //! one rank alone, waiting for others looks like communicating. Only the same collective on all ranks tells: the last
 //! to start is the one that the others wait for, and what follows is the transfer.
 //!
+//! Equal collectives are told apart by their order alone, which fails where ranks also exchange data with others that
+//! were not recorded: ranks that were not at work on it at the same time did not take part in the same one.
+//!
 //! Ranks are devices, of one host or of many. Hosts' clocks differ, but all ranks of a collective end it together: the
 //! middle difference of their ends is the difference of their clocks.
 //!
@@ -13,7 +16,7 @@
 use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use stepscope_trace::{Dur, Span, StrId, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, Span, StrId, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
 use crate::names::kernel_short_name;
@@ -109,7 +112,7 @@ impl CollectivesPartial {
                 .iter_mut()
                 .for_each(|run| run.span = Span::new(run.span.start - late, run.span.end - late));
         }
-        Some(split(&ranks))
+        split(&ranks)
     }
 }
 
@@ -230,29 +233,51 @@ impl Waiting {
     }
 }
 
-fn split(ranks: &[Rank]) -> Waiting {
-    let mut starts: FxHashMap<(i64, u64, u32), (Span, usize, usize)> = FxHashMap::default();
+/// One collective over all ranks.
+struct Meeting {
+    /// When the last rank arrived.
+    arrived: Time,
+    /// Which it was.
+    last: usize,
+    /// When the first rank left.
+    left: Time,
+    ranks: usize,
+}
+
+fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
+    let mut found: FxHashMap<(i64, u64, u32), Meeting> = FxHashMap::default();
     for (number, rank) in ranks.iter().enumerate() {
         for run in &rank.runs {
-            let (latest, who, seen) = starts.entry(run.key()).or_insert((run.span, number, 0));
-            *seen += 1;
-            if run.span.start > latest.start {
-                (*latest, *who) = (run.span, number);
+            let (arrived, left) = (run.span.start, run.span.end);
+            let meeting = found.entry(run.key()).or_insert(Meeting { arrived, last: number, left, ranks: 0 });
+            meeting.ranks += 1;
+            meeting.left = meeting.left.min(left);
+            if arrived > meeting.arrived {
+                (meeting.arrived, meeting.last) = (arrived, number);
             }
         }
     }
-    let shared = starts.values().filter(|(_, _, seen)| *seen == ranks.len()).count();
+    found.retain(|_, meeting| meeting.ranks == ranks.len());
+    found
+}
+
+/// `None` where most of what looks like one collective cannot be one.
+fn split(ranks: &[Rank]) -> Option<Waiting> {
+    let mut meetings = meetings(ranks);
+    let alike = meetings.len();
+    meetings.retain(|_, meeting| meeting.arrived < meeting.left);
+    let shared = meetings.len();
+    if shared == 0 || (shared as f64) < COMMON * alike as f64 {
+        return None;
+    }
     let rows = ranks.iter().enumerate().map(|(number, rank)| {
         let (mut waiting, mut transfer, mut last) = (Dur::ZERO, Dur::ZERO, 0_u64);
         for run in &rank.runs {
-            let Some((latest, who, _)) = starts.get(&run.key()).filter(|(_, _, seen)| *seen == ranks.len())
-            else {
-                continue;
-            };
-            let waited = (latest.start - run.span.start).at_least_zero().min(run.span.dur());
+            let Some(meeting) = meetings.get(&run.key()) else { continue };
+            let waited = (meeting.arrived - run.span.start).at_least_zero().min(run.span.dur());
             waiting += waited;
             transfer += run.span.dur() - waited;
-            last += u64::from(*who == number);
+            last += u64::from(meeting.last == number);
         }
         let steps = rank.steps as f64;
         RankWaiting {
@@ -263,7 +288,7 @@ fn split(ranks: &[Rank]) -> Waiting {
         }
     });
     let steps = ranks.first().map_or(1, |rank| rank.steps) as f64;
-    Waiting { ranks: rows.collect(), collectives_per_step: shared as f64 / steps }
+    Some(Waiting { ranks: rows.collect(), collectives_per_step: shared as f64 / steps })
 }
 
 #[cfg(test)]
@@ -324,5 +349,36 @@ mod tests {
         other.steps(thread, 5, 1_000);
         other.event_of(stream, "kernel", "ncclDevKernel_SendRecv(x)", 10, 100, &[]);
         assert_eq!(waiting(&[rank(300, 0), other.finish()]), None);
+    }
+
+    /// Steps of 1,000 µs with exchanges of one name from and until these times.
+    fn exchanging(spans: &[(i64, i64)]) -> Trace {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        sketch.steps(thread, 5, 1_000);
+        for step in 0..5 {
+            for (start, end) in spans {
+                let at = step * 1_000 + start;
+                sketch.event_of(stream, "kernel", "ncclDevKernel_SendRecv(x)", at, end - start, &[]);
+            }
+        }
+        sketch.finish()
+    }
+
+    #[test]
+    fn ranks_that_are_not_at_work_at_once_did_not_meet() {
+        let found = waiting(&[
+            exchanging(&[(100, 200), (300, 400), (600, 700)]),
+            exchanging(&[(150, 200), (350, 400), (800, 950)]),
+        ]);
+        let figures: Vec<(f64, f64)> = found
+            .iter()
+            .flat_map(|found| &found.ranks)
+            .map(|rank| (rank.waiting_ms, rank.transfer_ms))
+            .collect();
+        assert_eq!(figures, [(0.1, 0.1), (0.0, 0.1)], "the third is not the same one");
+        // Most of them do not fit: the order says nothing.
+        let other = exchanging(&[(100, 200), (400, 500), (700, 750)]);
+        assert_eq!(waiting(&[exchanging(&[(100, 200), (300, 350), (800, 900)]), other]), None);
     }
 }

@@ -75,18 +75,30 @@ pub fn may_be_of(samples: Option<Wall>, timelines: &[Wall]) -> bool {
 const MEBIBYTE: f64 = 1_048_576.0;
 /// Bits of the mask of reasons that hold no clock down: nothing to do, and clocks that an application asked for.
 const HARMLESS_REASONS: u64 = 0b11;
+/// Bits of the mask that hold clocks down, as the columns for single reasons are called.
+const MASK: [(u64, &str); 6] = [
+    (0x4, "sw_power_cap"),
+    (0x8, "hw_slowdown"),
+    (0x10, "sync_boost"),
+    (0x20, "sw_thermal_slowdown"),
+    (0x40, "hw_thermal_slowdown"),
+    (0x80, "hw_power_brake_slowdown"),
+];
 /// Beginnings of the names of reasons to hold clocks down.
 const REASONS: [&str; 2] = ["clocks_throttle_reasons.", "clocks_event_reasons."];
 /// The gauges that are summed up here.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 11] = [
     "utilization.gpu",
     "utilization.memory",
     "memory.used",
     "memory.total",
     "power.draw",
+    "power.draw.average",
+    "power.draw.instant",
     "power.limit",
     "temperature.gpu",
     "clocks.sm",
+    "clocks.graphics",
 ];
 
 /// A gauge's name without its unit; `None` for other tracks.
@@ -161,9 +173,11 @@ impl GpuGauges {
             "memory.used" => self.memory_bytes = gauged(MEBIBYTE),
             "memory.total" => self.memory_total_bytes = gauged(MEBIBYTE).map(|total| total.max),
             "power.draw" => self.power_w = gauged(1.0),
+            "power.draw.average" | "power.draw.instant" => self.power_w = self.power_w.or(gauged(1.0)),
             "power.limit" => self.power_limit_w = gauged(1.0).map(|limit| limit.max),
             "temperature.gpu" => self.temperature_c = gauged(1.0),
             "clocks.sm" => self.clock_mhz = gauged(1.0),
+            "clocks.graphics" => self.clock_mhz = self.clock_mhz.or(gauged(1.0)),
             reason => self.add_reason(reason, values),
         }
     }
@@ -179,8 +193,18 @@ impl GpuGauges {
         let share = values.iter().filter(|&&value| held(value)).count() as f64 / values.len().max(1) as f64;
         let (most, reasons) = self.throttled.get_or_insert((0.0, Vec::new()));
         *most = most.max(share);
-        if share > 0.0 && reason != "active" {
-            reasons.push(reason.to_owned());
+        let named: Vec<&str> = match reason {
+            _ if share == 0.0 => Vec::new(),
+            "active" => {
+                let all = values.iter().fold(0, |all, mask| all | *mask as u64);
+                MASK.iter().filter(|(bit, _)| all & bit != 0).map(|(_, name)| *name).collect()
+            }
+            reason => vec![reason],
+        };
+        for name in named {
+            if !reasons.iter().any(|known| known == name) {
+                reasons.push(name.to_owned());
+            }
         }
     }
 }
@@ -204,6 +228,25 @@ mod tests {
             }
         }
         builder.finish()
+    }
+
+    #[test]
+    fn a_mask_names_its_reasons_once() {
+        let mask = "clocks_event_reasons.active";
+        let trace = sampled(&[(mask, &[4.0, 68.0]), ("clocks_event_reasons.sw_power_cap", &[1.0, 1.0])]);
+        let gpus = GaugesPartial::of(&trace, "a").finish();
+        let named = ["sw_power_cap", "hw_thermal_slowdown"].map(str::to_owned).to_vec();
+        assert_eq!(gpus[0].throttled, Some((1.0, named)));
+    }
+
+    #[test]
+    fn what_stands_in_for_a_gauge_does_not_displace_it() {
+        let trace = sampled(&[("power.draw.instant [W]", &[9.0]), ("clocks.graphics [MHz]", &[7.0])]);
+        let gpus = GaugesPartial::of(&trace, "a").finish();
+        let one = |value: f64| Some(Gauged { mean: value, max: value });
+        assert_eq!((gpus[0].power_w, gpus[0].clock_mhz), (one(9.0), one(7.0)));
+        let trace = sampled(&[("clocks.sm [MHz]", &[5.0]), ("clocks.graphics [MHz]", &[7.0])]);
+        assert_eq!(GaugesPartial::of(&trace, "a").finish()[0].clock_mhz, one(5.0));
     }
 
     #[test]

@@ -146,7 +146,9 @@ fn device_rows(context: &Context) -> Vec<DeviceRow> {
         };
         let process = trace.process(process);
         let known = process.device.map(|id| &trace.devices()[id.index()]);
-        let id = trace.str(process.name).to_owned();
+        let id = Some(trace.str(process.name)).filter(|name| !name.trim().is_empty());
+        let number = known.map_or(process.number, |known| known.number);
+        let id = id.map_or_else(|| format!("GPU {number}"), str::to_owned);
         let name = known.map(|known| trace.str(known.name)).filter(|name| !name.is_empty());
         DeviceRow {
             name: name.unwrap_or(&id).to_owned(),

@@ -17,83 +17,63 @@ use crate::thresholds;
 
 /// What is wrong, the verdict first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
-    let mut found: Vec<Served> =
-        RULES.iter().flat_map(|rule| (rule.check)(facts)).map(Served::nothing_yet).collect();
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(facts)).collect();
+    findings.sort_by(order);
     // Those that promise something are served before those that only describe.
-    found.sort_by(|a, b| a.describes().cmp(&b.describes()).then_with(|| order(a, b)));
-    settle(&mut found, facts);
-    found.sort_by(order);
+    let (mut promising, describing): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| finding.winnable.is_some() || finding.claims.is_empty());
+    promising.extend(describing);
+    let mut findings = promising;
+    settle(&mut findings, facts);
+    findings.sort_by(order);
     // What others have a better claim to is not worth saying twice.
-    found.retain(|served| served.share.is_none_or(|share| share >= thresholds::NOTABLE));
-    found.into_iter().map(|served| served.finding).collect()
+    let step = facts.summary.length_ms();
+    findings.retain(|finding| {
+        step <= 0.0 || finding.claims.is_empty() || finding.claimed_ms() / step >= thresholds::NOTABLE
+    });
+    findings
 }
 
-/// A finding, and what it got of the step's time.
-struct Served {
-    finding: Finding,
-    ms: f64,
-    share: Option<f64>,
-}
-
-impl Served {
-    fn nothing_yet(finding: Finding) -> Self {
-        Served { ms: finding.claimed_ms(), share: finding.fraction, finding }
-    }
-
-    /// Does it tell what the time is spent on, without a word of what could be won?
-    fn describes(&self) -> bool {
-        self.finding.winnable.is_none() && !self.finding.claims.is_empty()
-    }
-}
-
-/// Trust first; then by severity, and within one by what they got.
-fn order(a: &Served, b: &Served) -> std::cmp::Ordering {
-    let trust = |served: &Served| !served.finding.id.is_about_trust();
-    let rank = |served: &Served| match served.finding.severity {
+/// Trust first; then by severity, and within one by what they own.
+fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+    let trust = |finding: &Finding| !finding.id.is_about_trust();
+    let rank = |finding: &Finding| match finding.severity {
         // A healthy verdict stands where its share puts it among mere remarks.
         Severity::Info => Severity::Warning,
         severity => severity,
     };
     trust(a)
         .cmp(&trust(b))
-        .then(a.finding.leads().cmp(&b.finding.leads()).reverse())
+        .then(a.leads().cmp(&b.leads()).reverse())
         .then(rank(a).cmp(&rank(b)))
-        .then(b.ms.total_cmp(&a.ms))
-        .then(a.finding.severity.cmp(&b.finding.severity))
-        .then(a.finding.id.cmp(&b.finding.id))
+        .then(b.claimed_ms().total_cmp(&a.claimed_ms()))
+        .then(a.severity.cmp(&b.severity))
+        .then(a.id.cmp(&b.id))
 }
 
-fn settle(found: &mut [Served], facts: &Facts) {
+fn settle(findings: &mut [Finding], facts: &Facts) {
     let step = facts.summary.length_ms();
     let mut left: BTreeMap<Category, f64> = facts.summary.breakdown_ms.iter().copied().collect();
-    for served in found {
-        let claims: Vec<(Category, f64)> =
-            served.finding.claims.iter().map(|&claim| serve(claim, &mut left)).collect();
-        served.ms = claims.iter().map(|(_, ms)| ms).sum();
-        // A description stays whole: what others could win of the model's work is the model's work all the same.
-        if served.describes() {
-            served.finding.shared_ms = served.finding.claimed_ms() - served.ms;
-        } else {
-            served.finding.claims = claims;
+    for finding in findings {
+        let mut served = 0.0;
+        let about: f64 =
+            finding.claims.iter().map(|&(category, ms)| ms.min(facts.ms(category)).max(0.0)).sum();
+        finding.about_ms = Some(about).filter(|ms| *ms > 0.0);
+        for (category, ms) in &mut finding.claims {
+            let available = left.entry(*category).or_default();
+            let taken = ms.min(*available).max(0.0);
+            *available -= taken;
+            served += taken;
+            *ms = taken;
         }
-        let finding = &mut served.finding;
         if step > 0.0 && !finding.claims.is_empty() {
-            served.share = Some((served.ms / step).clamp(0.0, 1.0));
-            finding.fraction = Some((finding.claimed_ms() / step).clamp(0.0, 1.0));
+            finding.fraction = Some((about / step).clamp(0.0, 1.0));
         }
         // Without a timeline there is no step whose milliseconds could be won.
         let winnable = finding.winnable.filter(|_| facts.timeline);
         finding.place = worst_step(finding, facts);
-        finding.gain_ms = winnable.map(|share| (served.ms * share).min(step));
+        finding.gain_ms = winnable.map(|share| (served * share).min(step));
     }
-}
-
-/// As much of a claim as its category has left.
-fn serve((category, ms): (Category, f64), left: &mut BTreeMap<Category, f64>) -> (Category, f64) {
-    let available = left.entry(category).or_default();
-    let taken = ms.min(*available).max(0.0);
-    *available -= taken;
-    (category, taken)
 }
 
 /// Where to look: the step that counts in which the finding's categories own most.
@@ -188,6 +168,10 @@ mod tests {
         assert_eq!(unique.len(), RULES.len());
     }
 
+    fn without_matrix_units(share: f64) -> WithoutMatrixUnits {
+        WithoutMatrixUnits { share, kernel: "sgemm".to_owned(), speedup: 2.0 }
+    }
+
     #[test]
     fn the_largest_owner_is_the_verdict() {
         let waiting = diagnose(&facts(&[(Category::Compute, 20), (Category::Input, 80)]));
@@ -206,6 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn what_others_own_is_still_what_a_finding_is_about() {
+        let mut facts = facts(&[(Category::Compute, 90), (Category::Launch, 10)]);
+        facts.device = Some(DeviceWork {
+            kernels_per_step: 10.0,
+            kernel_us: 9_000.0,
+            launch_us: None,
+            without_matrix_units: Some(without_matrix_units(0.5)),
+            low_occupancy: None,
+        });
+        let findings = diagnose(&facts);
+        let healthy = findings.iter().find(|finding| finding.id == FindingId::ComputeBound).expect("healthy");
+        assert_eq!(healthy.about_ms, Some(90.0), "all of the model's work");
+        assert_eq!(healthy.fraction, Some(0.9), "and so says its share");
+        assert!((healthy.claimed_ms() - 45.0).abs() < 1e-9, "half of it is matrix work of another finding");
+    }
+
+    #[test]
     fn doubt_comes_before_any_diagnosis() {
         let mut facts = facts(&[(Category::Input, 100)]);
         facts.recording.damage = Some(("cut".to_owned(), Some(7)));
@@ -220,6 +221,7 @@ mod tests {
             example: None,
             ms_per_step: 100.0 * share,
             count_per_step: 1.0,
+            devices: 1,
             share,
             is_kernel: false,
         };
@@ -227,29 +229,6 @@ mod tests {
         assert_eq!(ids(&diagnose(&facts)), [FindingId::OpDominates]);
         facts.ops = vec![op("MatMul", 0.95), op("Sum", 0.05)];
         assert_eq!(ids(&diagnose(&facts)), [FindingId::ComputeBound]);
-    }
-
-    #[test]
-    fn a_description_is_whole_whatever_others_could_win_of_it() {
-        let mut facts = facts(&[(Category::Compute, 90), (Category::Python, 10)]);
-        facts.device = Some(DeviceWork {
-            kernels_per_step: 10.0,
-            kernel_us: 9_000.0,
-            launch_us: None,
-            without_matrix_units: Some(WithoutMatrixUnits {
-                share: 0.35,
-                kernel: "sgemm".to_owned(),
-                speedup: 4.0,
-            }),
-            low_occupancy: None,
-        });
-        let findings = diagnose(&facts);
-        let fraction =
-            |id| findings.iter().find(|finding| finding.id == id).and_then(|finding| finding.fraction);
-        assert_eq!(fraction(FindingId::ComputeBound), Some(0.9));
-        let shared = findings.iter().map(|finding| finding.shared_ms).sum::<f64>();
-        assert!((shared - 31.5).abs() < 1e-9, "{shared}");
-        assert!(fraction(FindingId::LowPrecisionUnused).is_some_and(|share| (share - 0.315).abs() < 1e-9));
     }
 
     #[test]
@@ -277,7 +256,7 @@ mod tests {
                 kernels_per_step: 1_000.0,
                 kernel_us: 3.0,
                 launch_us: Some(6.0),
-                without_matrix_units: Some(WithoutMatrixUnits { share: product, kernel: "sgemm".to_owned(), speedup: 2.0 }),
+                without_matrix_units: Some(without_matrix_units(product)),
                 low_occupancy: None,
             });
             let step = facts.summary.length_ms();

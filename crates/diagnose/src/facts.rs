@@ -32,7 +32,7 @@ pub struct Recording {
 /// Device work, over all devices.
 #[derive(Clone, Debug)]
 pub struct DeviceWork {
-    /// Kernels a step on the bounding device.
+    /// Kernels a step on one device, without collectives.
     pub kernels_per_step: f64,
     /// Their mean length in microseconds.
     pub kernel_us: f64,

@@ -21,10 +21,12 @@ pub struct OpCost {
     pub op_type: String,
     /// The op of that type that costs most, with its scope.
     pub example: Option<String>,
-    /// Milliseconds a step.
+    /// Milliseconds a step; on one device where there are several.
     pub ms_per_step: f64,
-    /// How many a step.
+    /// How many a step; on one device where there are several.
     pub count_per_step: f64,
+    /// How many devices are at work; 1 for the host.
+    pub devices: usize,
     /// The share of all ops' time.
     pub share: f64,
     /// It is a kernel that no op is known to have launched, under its own name.
@@ -451,12 +453,12 @@ pub struct Finding {
     pub framework: Framework,
     /// Where to look.
     pub place: Option<Place>,
-    /// The share of the step that it owns; set by the engine.
+    /// Milliseconds of the mean step that it is about, also those that other findings own; set by the engine.
+    pub about_ms: Option<f64>,
+    /// The share of the step that it is about; set by the engine.
     pub fraction: Option<f64>,
     /// The most that mending it could win, in milliseconds a step; set by the engine.
     pub gain_ms: Option<f64>,
-    /// Milliseconds of its claims that other findings are about as well; set by the engine for one that only describes.
-    pub shared_ms: f64,
 }
 
 impl Finding {
@@ -472,9 +474,9 @@ impl Finding {
             cause,
             framework,
             place: None,
+            about_ms: None,
             fraction: None,
             gain_ms: None,
-            shared_ms: 0.0,
         }
     }
 

@@ -13,8 +13,8 @@ use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
-use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial};
-use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial, Where};
+use stepscope_analyze::summary::{DeviceRow, HostSummary, Summary};
 use stepscope_analyze::vocabulary::{Role, is_output_op, is_python_frame};
 use stepscope_analyze::writing::Writing;
 use stepscope_analyze::{Category, Context};
@@ -267,10 +267,10 @@ impl Gathered {
             waiting: sums.collectives.finish(),
             counters: profiled(counters, &kernels, &summary, timeline),
             timeline,
-            summary,
             recording,
-            ops: op_costs(&ops, is_model_op),
-            output_ops: op_costs(&ops, |row| is_output_op(&row.key.kind)),
+            ops: op_costs(&ops, &summary, is_model_op),
+            output_ops: op_costs(&ops, &summary, |row| is_output_op(&row.key.kind)),
+            summary,
             around_output_ms: sums.writing.around_ms(),
             eager: sums.eager,
             rebuilt: sums.functions.finish().rows.iter().filter_map(rebuilt).collect(),
@@ -297,7 +297,7 @@ fn summed_up(hosts: Vec<HostSummary>, timeline: bool, counters: &Counters) -> Su
 /// What the profiled kernels cost: in a step, as far as the timeline shows them.
 fn profiled(counters: Counters, kernels: &Kernels, summary: &Summary, timeline: bool) -> Vec<ProfiledKernel> {
     let compute = summary.length_ms() * summary.fraction(Category::Compute);
-    let all: f64 = kernels.rows.iter().map(|row| row.total_ms).sum();
+    let all: f64 = computing(kernels).map(|row| row.total_ms).sum();
     let in_steps = counters.join().ms_in(&kernels.rows);
     let cost = |profiled_ms: f64, seen_ms: f64| match timeline {
         false => Some(profiled_ms),
@@ -314,7 +314,7 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
     let mut dropped = of(Trouble::DroppedEvents).chain(of(Trouble::EventCap)).peekable();
     Recording {
         damage: damage.map(|issue| (issue.detail.clone(), issue.offset)),
-        dropped: dropped.peek().is_some().then(|| dropped.filter_map(|issue| issue.count).sum()),
+        dropped: dropped.peek().is_some().then(|| lost(dropped)),
         device_missing: of(Trouble::NoDeviceEvents).next().is_some(),
         absence: None,
         complaints: of(Trouble::CollectionError)
@@ -325,6 +325,11 @@ fn recording(issues: &[Issue], python_frames: f64) -> Recording {
     }
 }
 
+/// How many events were lost, where somebody counted them; a recorder that stops at its limit does not.
+fn lost<'i>(issues: impl Iterator<Item = &'i Issue>) -> u64 {
+    issues.filter(|issue| issue.trouble == Trouble::DroppedEvents).filter_map(|issue| issue.count).sum()
+}
+
 /// Does a warning of the recorder speak of the device, or of the library that records it?
 fn is_about_device(warning: &str) -> bool {
     let lower = warning.to_ascii_lowercase();
@@ -333,11 +338,35 @@ fn is_about_device(warning: &str) -> bool {
         .any(|word| lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|found| found == *word))
 }
 
+/// Over how much device work totals are.
+struct DeviceSteps {
+    /// Devices that worked.
+    devices: usize,
+    /// These devices, each as often as there are steps that count, or once where there are no steps.
+    windows: usize,
+}
+
+impl DeviceSteps {
+    fn of(summary: &Summary) -> Self {
+        // A host without steps has nothing to add to a mean step.
+        let steps = summary.hosts.iter().any(|host| !host.whole_capture);
+        let hosts = summary.hosts.iter().filter(|host| !(steps && host.whole_capture));
+        let (mut devices, mut windows) = (0, 0);
+        for host in hosts {
+            let worked = |device: &&DeviceRow| device.kind != DeviceKind::Cpu && device.steps_seen > 0;
+            let working = host.devices.iter().filter(worked).count();
+            devices += working;
+            windows += working * if host.whole_capture { 1 } else { host.counted().count() };
+        }
+        DeviceSteps { devices, windows }
+    }
+}
+
 /// The type of kernels that no op is known to have launched.
 const KERNEL: &str = "kernel";
 
 /// Costs by type, the costliest first, each with the costliest op of that type.
-fn op_costs(ops: &Ops, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
+fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
     let side = ops.side();
     let by_type = ops.by_type();
     // Kernels that no op is known to have launched have no type in common but that: each goes by its own name.
@@ -347,7 +376,12 @@ fn op_costs(ops: &Ops, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
         typed.chain(kernels).filter(|row| row.key.side == side && wanted(row)).collect();
     rows.sort_by(|a, b| b.self_ms.total_cmp(&a.self_ms));
     let all: f64 = rows.iter().map(|row| row.self_ms).sum();
-    let per_step = |total: f64| ops.window.per_step(total).unwrap_or(total);
+    let work = DeviceSteps::of(summary);
+    let devices = if side == Where::Device { work.devices.max(1) } else { 1 };
+    let per_step = |total: f64| match side {
+        Where::Device => total / work.windows.max(1) as f64,
+        Where::Host => ops.window.per_step(total).unwrap_or(total),
+    };
     rows.into_iter()
         .map(|row| {
             let is_kernel = row.key.kind == KERNEL;
@@ -360,6 +394,7 @@ fn op_costs(ops: &Ops, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
                 example: example.map(|op| op.key.name.clone()).filter(|name| *name != row.key.kind),
                 ms_per_step: per_step(row.self_ms),
                 count_per_step: per_step(row.count as f64),
+                devices,
                 share: if all > 0.0 { row.self_ms / all } else { 0.0 },
             }
         })
@@ -389,14 +424,19 @@ fn rebuilt(function: &FunctionRow) -> Option<RebuiltFunction> {
     })
 }
 
+/// Kernels that compute: those that exchange data wait on purpose, with as few threads as that takes.
+fn computing(kernels: &Kernels) -> impl Iterator<Item = &KernelRow> {
+    kernels.rows.iter().filter(|row| !row.collective)
+}
+
 fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
-    let all: f64 = kernels.rows.iter().map(|row| row.total_ms).sum();
-    let count: u64 = kernels.rows.iter().map(|row| row.count).sum();
+    let all: f64 = computing(kernels).map(|row| row.total_ms).sum();
+    let count: u64 = computing(kernels).map(|row| row.count).sum();
     if count == 0 || all <= 0.0 {
         return None;
     }
     let share = |wanted: &dyn Fn(&KernelRow) -> bool| {
-        let rows: Vec<&KernelRow> = kernels.rows.iter().filter(|row| wanted(row)).collect();
+        let rows: Vec<&KernelRow> = computing(kernels).filter(|row| wanted(row)).collect();
         let worst = rows.iter().max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).copied().cloned()?;
         Some((rows.iter().map(|row| row.total_ms).sum::<f64>() / all, worst))
     };
@@ -406,7 +446,7 @@ fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
     });
     let empty = share(&|row| row.occupancy.is_some_and(|occupancy| occupancy < thresholds::OCCUPANCY));
     Some(DeviceWork {
-        kernels_per_step: kernels.window.per_step(count as f64).unwrap_or(count as f64),
+        kernels_per_step: kernels.on_each(count as f64),
         kernel_us: all * 1e3 / count as f64,
         launch_us: (launches.calls > 0).then(|| launches.time.ms() * 1e3 / launches.calls as f64),
         without_matrix_units: without,

@@ -19,38 +19,56 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
+/// What stands between the fields of a line: a comma, or what spreadsheets write instead where the comma stands before
+/// fractions. The one that there is most of, outside of quotes.
+pub(crate) fn separator(line: &str) -> char {
+    let (mut counts, mut quoted) = ([0_usize; 3], false);
+    for letter in line.chars().take_while(|letter| *letter != '\n') {
+        quoted ^= letter == '"';
+        if let Some(place) = SEPARATORS.iter().position(|known| *known == letter && !quoted) {
+            counts[place] += 1;
+        }
+    }
+    // Of equals the last one wins, so the comma is asked last.
+    let most = SEPARATORS.iter().zip(counts).rev().max_by_key(|(_, count)| *count);
+    most.map_or(',', |(separator, _)| *separator)
+}
+
+const SEPARATORS: [char; 3] = [',', ';', '\t'];
+
 /// The next record of `rest`: its fields without the quotes around them, blanks trimmed. A quoted field may hold
-/// commas and line breaks; a quote that never closes ends with the line.
-pub(crate) fn record<'t>(rest: &mut &'t str) -> Option<Vec<Cow<'t, str>>> {
+/// separators and line breaks; a quote that never closes ends with the line.
+pub(crate) fn record<'t>(rest: &mut &'t str, separator: char) -> Option<Vec<Cow<'t, str>>> {
     if rest.is_empty() {
         return None;
     }
     let mut fields = Vec::new();
     loop {
-        let (field, end) = field(rest);
+        let (field, end) = field(rest, separator);
         fields.push(field);
         let ended_by = rest.as_bytes().get(end).copied();
         *rest = rest.get(end + 1..).unwrap_or("");
-        if ended_by != Some(b',') {
+        if ended_by.map(char::from) != Some(separator) {
             return Some(fields);
         }
     }
 }
 
-/// The first field, and where the comma or line break after it is.
-fn field(text: &str) -> (Cow<'_, str>, usize) {
-    let blanks = text.len() - text.trim_start_matches([' ', '\t']).len();
+/// The first field, and where the separator or line break after it is.
+fn field(text: &str, separator: char) -> (Cow<'_, str>, usize) {
+    let blank = |c: char| matches!(c, ' ' | '\t') && c != separator;
+    let blanks = text.len() - text.trim_start_matches(blank).len();
     if let Some(inner) = text[blanks..].strip_prefix('"')
         && let Some(close) = closing_quote(inner)
     {
         let start = blanks + 1;
         let inside = &text[start..start + close];
         let after = start + close + 1;
-        let end = text[after..].find([',', '\n']).map_or(text.len(), |at| after + at);
+        let end = text[after..].find([separator, '\n']).map_or(text.len(), |at| after + at);
         let inside = if inside.contains('"') { inside.replace("\"\"", "\"").into() } else { inside.into() };
         return (inside, end);
     }
-    let end = text.find([',', '\n']).unwrap_or(text.len());
+    let end = text.find([separator, '\n']).unwrap_or(text.len());
     (text[..end].trim().into(), end)
 }
 
@@ -101,7 +119,8 @@ mod tests {
 
     fn all(text: &str) -> Vec<Vec<String>> {
         let mut rest = text;
-        std::iter::from_fn(|| record(&mut rest))
+        let separator = separator(text);
+        std::iter::from_fn(|| record(&mut rest, separator))
             .map(|fields| fields.into_iter().map(Cow::into_owned).collect())
             .collect()
     }
@@ -111,6 +130,14 @@ mod tests {
         assert_eq!(all("a, b ,\"c,\n\"\"d\"\"\"\r\ne,\n"), [vec!["a", "b", "c,\n\"d\""], vec!["e", ""]]);
         assert_eq!(all("\"open, end\nnext"), [vec!["\"open", "end"], vec!["next"]]);
         assert_eq!(all(""), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn spreadsheets_separate_otherwise() {
+        assert_eq!(all("a; b ;\"c;d\"\n1,5;;2\n"), [vec!["a", "b", "c;d"], vec!["1,5", "", "2"]]);
+        assert_eq!(all("a\tb\t\n1,5\t\t2"), [vec!["a", "b", ""], vec!["1,5", "", "2"]]);
+        assert_eq!(separator("\"a;b;c;d\",e"), ',');
+        assert_eq!(separator("alone"), ',');
     }
 
     #[test]

@@ -149,7 +149,7 @@ pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn 
     let object = json!({
         "schema": "stepscope.capture.v1",
         "session": session,
-        "path": report.target,
+        "path": report.targets.join(" "),
         "bytes": size,
         "steps": report.summary.count,
         "median_ms": report.summary.step_ms.map(|moments| moments.median),

@@ -46,7 +46,8 @@ pub fn short(value: f64) -> String {
     decimal(value, decimals)
 }
 
-/// A length of time in the unit that suits it: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`, `3 min 20 s`.
+/// A length of time in the unit that suits it: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`, `3 min 20 s`,
+/// `34 h 43 min`.
 pub fn duration_ms(ms: f64) -> String {
     if !ms.is_finite() {
         return UNKNOWN.to_owned();
@@ -58,6 +59,10 @@ pub fn duration_ms(ms: f64) -> String {
         v if v < 1.0 => format!("{} µs", short(ms * 1e3)),
         v if v < 1e3 => format!("{} ms", short(ms)),
         v if v < 120e3 => format!("{} s", short(ms / 1e3)),
+        v if v >= 7_200e3 => {
+            let minutes = (ms / 60e3).round();
+            format!("{} h {} min", decimal((minutes / 60.0).trunc(), 0), decimal((minutes % 60.0).abs(), 0))
+        }
         _ => {
             let seconds = (ms / 1e3).round();
             format!("{} min {} s", decimal((seconds / 60.0).trunc(), 0), decimal((seconds % 60.0).abs(), 0))
@@ -126,6 +131,14 @@ pub fn middle_cut(text: &str, width: usize) -> String {
     format!("{head}…{tail}")
 }
 
+/// A name in at most `width` characters: what is too long loses the noise of a C++ signature first, then its middle.
+pub fn name_cut(name: &str, width: usize) -> String {
+    if name.chars().count() <= width {
+        return name.to_owned();
+    }
+    middle_cut(&crate::signature::plain(name), width)
+}
+
 /// `text` without control characters, which could otherwise play tricks with the terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -153,6 +166,8 @@ mod tests {
         assert_eq!(duration_ms(4.56), "4.56 ms");
         assert_eq!(duration_ms(1_200.0), "1.20 s");
         assert_eq!(duration_ms(200_000.0), "3 min 20 s");
+        assert_eq!(duration_ms(7_170_000.0), "119 min 30 s");
+        assert_eq!(duration_ms(124_999_000.0), "34 h 43 min");
         assert_eq!(bytes(512.0), "512 B");
         assert_eq!(bytes(999_600.0), "1.00 MB");
         assert_eq!(bytes(2.34e9), "2.34 GB");

@@ -22,11 +22,12 @@ pub fn headline(gauges: &[GpuGauges]) -> Option<String> {
     })
 }
 
-/// `GPU 0, 1,923 samples over 160 min 37 s: utilisation 45.0 % (at most 100.0 %), memory …`
+/// `GPU 0, 1,923 samples over 2 h 41 min: utilisation 45.0 % (at most 100.0 %), memory …`
 pub fn words(gpu: &GpuGauges) -> String {
     let mut parts = Vec::new();
     let most = |what: &str, gauge: Gauged, unit: fn(f64) -> String| {
-        format!("{what} {} (at most {})", unit(gauge.mean), unit(gauge.max))
+        let (mean, max) = (unit(gauge.mean), unit(gauge.max));
+        if mean == max { format!("{what} {mean}") } else { format!("{what} {mean} (at most {max})") }
     };
     let power = |watts: f64| format!("{} W", decimal(watts, 0));
     parts.extend(gpu.utilisation.map(|gauge| most("utilisation", gauge, percent)));
@@ -48,5 +49,7 @@ pub fn words(gpu: &GpuGauges) -> String {
         format!("clocks held down in {} of the samples{why}", percent(*share))
     }));
     let samples = plural(gpu.samples as u64, "sample", "samples");
-    format!("{}, {samples} over {}: {}.", gpu.id, duration_ms(gpu.span.ms()), parts.join(", "))
+    let over =
+        if gpu.span.is_zero() { String::new() } else { format!(" over {}", duration_ms(gpu.span.ms())) };
+    format!("{}, {samples}{over}: {}.", gpu.id, parts.join(", "))
 }

@@ -26,6 +26,7 @@ pub mod journal;
 pub mod monitor;
 pub mod report;
 pub mod run;
+mod signature;
 pub mod style;
 pub mod table;
 pub mod views;

@@ -122,6 +122,10 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
+/// What can be read.
+pub(crate) const GIVE: &str = "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), an Nsight \
+                               export (.sqlite) or report (.ncu-rep), a log of nvidia-smi, or a folder that holds one";
+
 /// Nothing to read: what was looked for, what was found instead, what to do.
 fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
     let paths: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
@@ -133,9 +137,7 @@ fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
         ([], folders) => format!("found no file in {}", plural(folders, "folder", "folders")),
         (found, _) => format!("found {}", found.join(", ")),
     };
-    let problem = problem.then(instead).then(
-        "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), or a folder that holds one",
-    );
+    let problem = problem.then(instead).then(GIVE);
     let problem = if found.gave_up {
         problem.hint("there was too much to look at; name a folder closer to the profile")
     } else {

@@ -232,9 +232,6 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
         }
         other => Problem::new(Exit::Nothing, other.to_string())
             .then("its content is of no known format")
-            .then(
-                "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), an Nsight export \
-                 (.sqlite) or report (.ncu-rep), or a log of nvidia-smi",
-            ),
+            .then(crate::find::GIVE),
     }
 }

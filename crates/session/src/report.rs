@@ -27,40 +27,43 @@ pub fn look(loaded: &Loaded) -> HostLook {
 }
 
 /// Merges the hosts that were looked at and judges them.
-pub fn judge(looked: Looked<HostLook>, target: String) -> Result<(Report, Vec<Problem>), Problem> {
+pub fn judge(looked: Looked<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
-    Ok((merge(hosts, session, sessions, target)?, problems))
+    Ok((merge(hosts, session, sessions, targets)?, problems))
 }
 
 /// The report on a profile that stays open.
-pub fn report(profile: &Profile, target: String) -> Result<Report, Problem> {
+pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem> {
     let hosts = profile.hosts.par_iter().map(|loaded| {
         let context = loaded.context();
         (loaded.source_row(), HostPartial::of(&context))
     });
-    report_on(profile, hosts.collect(), target)
+    report_on(profile, hosts.collect(), targets)
 }
 
 /// The same for hosts that were looked at already.
-pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, target: String) -> Result<Report, Problem> {
-    merge(hosts, profile.session.clone(), profile.sessions.clone(), target)
+pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, targets: Vec<String>) -> Result<Report, Problem> {
+    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets)
 }
 
 fn merge(
     hosts: Vec<HostLook>,
     session: String,
     sessions: Vec<String>,
-    target: String,
+    targets: Vec<String>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
     let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
     let findings = diagnose(&facts);
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
-    let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(profiled_kernel);
+    let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {
+        let same = facts.counters.iter().filter(|kernel| kernel.counters.name == longest.name);
+        profiled_kernel(longest, same.map(|kernel| kernel.counters.fraction).sum())
+    });
     Ok(Report {
-        target,
+        targets,
         session,
         sessions,
         sources,
@@ -73,10 +76,11 @@ fn merge(
     })
 }
 
-fn profiled_kernel(kernel: &KernelCounters) -> Profiled {
+/// What is told of the longest kernel, with the share of all launches of its name.
+fn profiled_kernel(kernel: &KernelCounters, fraction: f64) -> Profiled {
     Profiled {
         kernel: kernel_short_name(&kernel.name).into_owned(),
-        fraction: kernel.fraction,
+        fraction,
         compute: kernel.compute,
         memory: kernel.memory,
     }

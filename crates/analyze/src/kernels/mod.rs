@@ -8,6 +8,8 @@ mod launch;
 mod occupancy;
 mod tensor_core;
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
@@ -75,6 +77,8 @@ struct Entry {
     delayed: u64,
     delay: Dur,
     queue: Dur,
+    /// It exchanges data with other devices.
+    collective: bool,
 }
 
 impl Entry {
@@ -90,6 +94,7 @@ impl Entry {
         self.delayed += other.delayed;
         self.delay += other.delay;
         self.queue += other.queue;
+        self.collective |= other.collective;
     }
 }
 
@@ -97,6 +102,9 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct KernelsPartial {
     window: Window,
+    /// Devices that ran any of them, each as often as there are windows.
+    device_windows: usize,
+    devices: usize,
     entries: HashMap<String, Entry, FxBuildHasher>,
 }
 
@@ -121,17 +129,30 @@ impl KernelsPartial {
             .filter(|track| trace.process(track.process).kind == ProcessKind::Device)
             // TPUs run ops, not kernels.
             .filter(|track| device_of(trace, track).is_none_or(|device| device.kind != DeviceKind::Tpu))
-            .map(|track| pass.walk(track))
+            .map(|track| (track.process, pass.walk(track)))
+            .filter(|(_, found)| !found.is_empty())
             .collect();
+        let devices = found.iter().map(|(process, _)| *process).collect::<BTreeSet<_>>().len();
         let mut entries: HashMap<String, Entry, FxBuildHasher> = HashMap::default();
-        for (kind, entry) in found.into_iter().flatten() {
+        for (kind, entry) in found.into_iter().flat_map(|(_, found)| found) {
             entries.entry(trace.kind_name(kind).to_owned()).or_default().add(entry);
         }
-        KernelsPartial { window: windows.window, entries }
+        let steps = match windows.window {
+            Window::Steps(steps) => steps,
+            Window::WholeCapture => 1,
+        };
+        KernelsPartial { window: windows.window, device_windows: devices * steps, devices, entries }
     }
 
     /// Takes in another host.
     pub fn merge(&mut self, other: KernelsPartial) {
+        // A host without steps has nothing to add to a mean step.
+        self.device_windows = match (self.window, other.window) {
+            (Window::WholeCapture, Window::Steps(_)) => other.device_windows,
+            (Window::Steps(_), Window::WholeCapture) => self.device_windows,
+            _ => self.device_windows + other.device_windows,
+        };
+        self.devices += other.devices;
         self.window = self.window.merge(other.window);
         for (name, entry) in other.entries {
             self.entries.entry(name).or_default().add(entry);
@@ -144,7 +165,7 @@ impl KernelsPartial {
         let mut rows: Vec<KernelRow> =
             self.entries.into_iter().map(|(name, entry)| KernelRow::new(name, entry, all)).collect();
         rows.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms).then_with(|| a.name.cmp(&b.name)));
-        Kernels { window: self.window, rows }
+        Kernels { window: self.window, device_windows: self.device_windows, devices: self.devices, rows }
     }
 }
 
@@ -178,6 +199,7 @@ impl Pass<'_, '_> {
             let args = trace.args_at(track, index);
             let entry = found.entry(kind).or_default();
             entry.count += 1;
+            entry.collective |= vocabulary.role(kind) == Role::Collective;
             entry.total += time;
             entry.min = Some(entry.min.map_or(time, |min| min.min(time)));
             entry.max = entry.max.max(time);
@@ -255,6 +277,8 @@ pub struct KernelRow {
     pub stream: Option<i64>,
     /// The device on which it took the most time.
     pub device: Option<String>,
+    /// It exchanges data with other devices rather than compute.
+    pub collective: bool,
 }
 
 impl KernelRow {
@@ -288,6 +312,7 @@ impl KernelRow {
             queue_ms: mean(entry.queue),
             stream: longest(&entry.streams).copied(),
             device: longest(&entry.devices).cloned(),
+            collective: entry.collective,
         }
     }
 
@@ -302,8 +327,19 @@ impl KernelRow {
 pub struct Kernels {
     /// What totals are over.
     pub window: Window,
+    /// Devices that ran any of them, each as often as there are steps.
+    device_windows: usize,
+    /// How many devices ran any of them.
+    pub devices: usize,
     /// One row a kernel name.
     pub rows: Vec<KernelRow>,
+}
+
+impl Kernels {
+    /// A total's share of one step of one device; of the whole capture of one device where there are no steps.
+    pub fn on_each(&self, total: f64) -> f64 {
+        total / self.device_windows.max(1) as f64
+    }
 }
 
 #[cfg(test)]

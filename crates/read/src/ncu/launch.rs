@@ -66,6 +66,8 @@ pub(super) struct Profile {
     at: Time,
     launches: u64,
     devices: Vec<i64>,
+    /// What broke first, and where.
+    pub broken: Option<(String, u64)>,
 }
 
 impl Profile {
@@ -76,7 +78,7 @@ impl Profile {
         let process = builder.process(name, ProcessKind::Other, 0);
         let name = builder.strings.intern("profiled kernels");
         let track = builder.track(process, name, TrackKind::Derived, 0, ArgSourceId::default());
-        Profile { builder, track, at: Time::ZERO, launches: 0, devices: Vec::new() }
+        Profile { builder, track, at: Time::ZERO, launches: 0, devices: Vec::new(), broken: None }
     }
 
     /// Was nothing profiled?
@@ -225,6 +227,7 @@ impl Profile {
 
     /// Notes damage at a place in the file.
     pub fn damaged(&mut self, what: &str, at: usize) {
+        self.broken.get_or_insert_with(|| (what.to_owned(), at as u64));
         self.builder.note(NoteKind::Damaged, what, 1, Some(at as u64));
     }
 

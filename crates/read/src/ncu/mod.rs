@@ -61,8 +61,11 @@ impl Reader for NcuReader {
             if pages::recognises(&text) { pages::read(&text) } else { console::read(&text) }
         };
         if profile.is_empty() {
-            let what = "no profiled kernel in it".to_owned();
-            return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: 0 });
+            let (what, offset) = match profile.broken {
+                Some((what, at)) => (format!("{what} before the first profiled kernel"), at),
+                None => ("no profiled kernel in it".to_owned(), 0),
+            };
+            return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset });
         }
         let trace = profile.finish();
         progress.advance(bytes.len() as u64, trace.events());

@@ -10,7 +10,7 @@ use stepscope_trace::StrId;
 use super::labels::metric_of;
 use super::launch::{Launch, Profile};
 use super::sentences::metrics_in;
-use crate::csv::record;
+use crate::csv::{record, separator};
 
 /// Columns that say which launch a row is about; all others of the raw page are metrics.
 const IDENTITY: [&str; 13] = [
@@ -35,13 +35,19 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 fn header_at(text: &str) -> Option<usize> {
-    let launches =
-        |line: &str| line.starts_with("\"ID\",\"Process ID\",") || line.starts_with("ID,Process ID,");
-    let summary = |line: &str| {
-        (line.starts_with("\"Process ID\",") || line.starts_with("Process ID,"))
-            && ["Kernel Name", "Invocations", "Metric Name"].iter().all(|column| line.contains(column))
+    let opens = |line: &str| {
+        // This is asked of every line that a program printed: most are told by their first letters.
+        if !["\"ID\"", "ID", "\"Process ID\"", "Process ID"].iter().any(|first| line.starts_with(first)) {
+            return false;
+        }
+        let cells = record(&mut { line }, separator(line)).unwrap_or_default();
+        let has = |column: &str| cells.iter().any(|cell| cell == column);
+        match cells.first().map(|cell| &**cell) {
+            Some("ID") => cells.get(1).is_some_and(|cell| cell == "Process ID"),
+            Some("Process ID") => ["Kernel Name", "Invocations", "Metric Name"].into_iter().all(has),
+            _ => false,
+        }
     };
-    let opens = |line: &str| launches(line) || summary(line);
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if opens(line) {
@@ -56,11 +62,12 @@ fn header_at(text: &str) -> Option<usize> {
 pub(super) fn read(text: &str) -> Profile {
     let mut profile = Profile::new();
     let mut rest = header_at(text).and_then(|at| text.get(at..)).unwrap_or("");
-    let Some(header) = record(&mut rest) else { return profile };
+    let separator = separator(rest);
+    let Some(header) = record(&mut rest, separator) else { return profile };
     let columns = Columns::new(&header);
     match columns.metric {
-        Some(_) => read_long(rest, &columns, &mut profile),
-        None => read_wide(rest, &header, &columns, &mut profile),
+        Some(_) => read_long(rest, separator, &columns, &mut profile),
+        None => read_wide((rest, separator), &header, &columns, &mut profile),
     }
     profile
 }
@@ -152,7 +159,12 @@ fn is_launch(row: &[Cow<str>]) -> bool {
     row.len() > 2 && row.first().is_some_and(|id| id.parse::<u64>().is_ok())
 }
 
-fn read_wide(mut rest: &str, header: &[Cow<str>], columns: &Columns, profile: &mut Profile) {
+fn read_wide(
+    (mut rest, separator): (&str, char),
+    header: &[Cow<str>],
+    columns: &Columns,
+    profile: &mut Profile,
+) {
     let metrics: Vec<(usize, StrId)> = header
         .iter()
         .enumerate()
@@ -160,7 +172,7 @@ fn read_wide(mut rest: &str, header: &[Cow<str>], columns: &Columns, profile: &m
         .map(|(column, name)| (column, profile.builder.strings.intern(name)))
         .collect();
     let mut units: Vec<Cow<str>> = Vec::new();
-    while let Some(row) = record(&mut rest) {
+    while let Some(row) = record(&mut rest, separator) {
         if !is_launch(&row) {
             // The units' line is the one without a number in front; everything else is what a program printed.
             if units.is_empty()
@@ -181,10 +193,10 @@ fn read_wide(mut rest: &str, header: &[Cow<str>], columns: &Columns, profile: &m
     }
 }
 
-fn read_long(mut rest: &str, columns: &Columns, profile: &mut Profile) {
+fn read_long(mut rest: &str, separator: char, columns: &Columns, profile: &mut Profile) {
     let mut launches: Vec<Launch> = Vec::new();
     let mut by_id: FxHashMap<String, usize> = FxHashMap::default();
-    while let Some(row) = record(&mut rest) {
+    while let Some(row) = record(&mut rest, separator) {
         if !is_launch(&row) {
             continue;
         }

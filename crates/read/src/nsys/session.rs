@@ -3,6 +3,8 @@
 //! An export also holds the environment of the profiled process, keys and tokens included. So nothing is taken
 //! here but what is listed by name.
 
+use std::collections::BTreeSet;
+
 use stepscope_trace::{NoteKind, Property};
 
 use super::Import;
@@ -137,25 +139,42 @@ const COMPLAINTS: &str = "DIAGNOSTIC_EVENT";
 const WARNING: i64 = 2;
 const ERROR: i64 = 3;
 /// Complaints that are listed; notes are compared one by one.
-const LISTED: u64 = 200;
+const LISTED: usize = 200;
 
 fn read_complaints(import: &mut Import) {
-    let mut seen = 0;
+    let (mut complaints, mut further, mut collected) = (Vec::new(), 0, BTreeSet::new());
     let outcome = import.database.rows(COMPLAINTS, &["severity", "text"], |row| {
+        let text = row.text(1).unwrap_or_default();
         let kind = match row.int(0) {
             Some(WARNING) => NoteKind::CollectionWarning,
             Some(ERROR) => NoteKind::CollectionError,
-            _ => return,
+            _ => {
+                collected.extend(collected_of(&text).map(str::to_owned));
+                return;
+            }
         };
-        let text = row.text(1).unwrap_or_default();
-        if is_about_pictures(&text) {
-            return;
+        if complaints.len() < LISTED {
+            complaints.push((kind, text.trim().to_owned()));
+        } else {
+            further += 1;
         }
-        seen += 1;
-        let detail = if seen > LISTED { "further complaints" } else { text.trim() };
-        import.builder.note(kind, detail, 1, None);
     });
     import.settle(COMPLAINTS, outcome);
+    complaints.retain(|(_, text)| !is_about_pictures(text) && !is_of_another(text, &collected));
+    complaints.iter().for_each(|(kind, text)| import.builder.note(*kind, text, 1, None));
+    import.builder.note(NoteKind::CollectionWarning, "further complaints", further, None);
+}
+
+/// What a process gave: `CUDA` in `Number of CUDA events collected: 39250.`
+fn collected_of(text: &str) -> Option<&str> {
+    text.trim().strip_prefix("Number of ")?.split_once(" events collected").map(|(library, _)| library)
+}
+
+/// Does it complain that one process did not give what another gave? Launchers and helpers need not call CUDA.
+fn is_of_another(complaint: &str, collected: &BTreeSet<String>) -> bool {
+    let none = complaint.strip_prefix("No ").and_then(|rest| rest.split_once(" events collected"));
+    let late = complaint.split_once(" profiling might have not been started");
+    none.or(late).is_some_and(|(library, _)| collected.contains(library))
 }
 
 /// Recorders watch graphics libraries unless told otherwise, and complain that nothing drew anything.
@@ -178,6 +197,18 @@ mod tests {
     fn complaints_about_pictures_are_not_ours() {
         assert!(is_about_pictures("No OpenGL events collected. Does the process use OpenGL?"));
         assert!(!is_about_pictures("No CUDA events collected. Does the process use CUDA?"));
+    }
+
+    #[test]
+    fn what_one_process_lacks_and_another_gave_is_not_missing() {
+        let collected: BTreeSet<String> = collected_of("Number of CUDA events collected: \t39250.")
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        assert!(is_of_another("No CUDA events collected. Does the process use CUDA?", &collected));
+        assert!(is_of_another("CUDA profiling might have not been started correctly.", &collected));
+        assert!(!is_of_another("No NVTX events collected. Does the process use NVTX?", &collected));
+        assert!(!is_of_another("CUDA device 0: Unified Memory cannot be traced.", &collected));
     }
 
     #[test]

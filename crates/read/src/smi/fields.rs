@@ -49,6 +49,12 @@ impl Column {
     /// What a header's cell announces: `memory.used [MiB]`, ` power.draw`, `gpu_name`.
     pub fn from_header(cell: &str) -> Self {
         let name = cell.split('[').next().unwrap_or(cell).trim().to_ascii_lowercase();
+        // Who asks for `clocks.sm` gets a column `clocks.current.sm`: one name for both.
+        let name = match name.strip_prefix("clocks.current.") {
+            Some("memory") => "clocks.mem".to_owned(),
+            Some(which) => format!("clocks.{which}"),
+            None => name,
+        };
         match name.as_str() {
             "timestamp" | "time" => Column::Timestamp,
             "index" | "gpu" | "gpu_id" | "gpu_index" | "uuid" | "gpu_uuid" | "serial" | "gpu_serial"
@@ -170,6 +176,8 @@ mod tests {
     fn headers_tell_columns_with_and_without_units() {
         assert_eq!(Column::from_header("memory.used [MiB]"), Column::gauge("memory.used", "MiB"));
         assert_eq!(Column::from_header("utilization.gpu [%]"), Column::gauge("utilization.gpu", "%"));
+        assert_eq!(Column::from_header("clocks.current.sm [MHz]"), Column::gauge("clocks.sm", "MHz"));
+        assert_eq!(Column::from_header("clocks.current.memory [MHz]"), Column::gauge("clocks.mem", "MHz"));
         assert_eq!(Column::from_header("pci.bus_id"), Column::Identity);
         assert_eq!(Column::from_header("driver_version"), Column::Other);
         assert_eq!(header(&row(&["2026/04/25 16:06:06.780", "0 %"])), None);

@@ -8,7 +8,7 @@ use stepscope_trace::Time;
 use super::clock;
 use super::fields::{Column, guessed, header, measured, value};
 use super::gauges::Gauges;
-use crate::csv::record;
+use crate::csv::{record, separator};
 
 /// How far down the header may be.
 const PREAMBLE: usize = 50;
@@ -16,7 +16,8 @@ const PREAMBLE: usize = 50;
 /// Does the text begin like a log?
 pub(super) fn recognises(text: &str) -> bool {
     let mut rest = text.trim_start();
-    let Some(first) = record(&mut rest) else { return false };
+    let separated_by = separator(rest);
+    let Some(first) = record(&mut rest, separated_by) else { return false };
     if header_at(text).is_some() {
         return true;
     }
@@ -33,7 +34,7 @@ pub(super) fn recognises(text: &str) -> bool {
 fn header_at(text: &str) -> Option<usize> {
     let units = ["[%]", "[MiB]", "[W]", "[MHz]"];
     let is_header = |line: &str| {
-        let cells = record(&mut { line }).unwrap_or_default();
+        let cells = record(&mut { line }, separator(line)).unwrap_or_default();
         cells.iter().any(|cell| units.iter().any(|unit| cell.ends_with(unit))) && header(&cells).is_some()
     };
     let mut at = 0;
@@ -55,11 +56,14 @@ pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
     let mut rest = header_at(text).and_then(|at| text.get(at..)).unwrap_or(text).trim_start();
     let mut rows = Rows::default();
-    while let Some(row) = record(&mut rest) {
-        if row.iter().all(|cell| cell.is_empty()) {
-            continue;
+    let separator = separator(rest);
+    let ends = rest.ends_with('\n');
+    while let Some(row) = record(&mut rest, separator) {
+        // A logger that was stopped, or still writes, leaves half a line.
+        let half = rest.is_empty() && !ends && row.len() < rows.columns.len();
+        if !half && !row.iter().all(|cell| cell.is_empty()) {
+            rows.take(&row, &mut gauges);
         }
-        rows.take(&row, &mut gauges);
     }
     gauges
 }

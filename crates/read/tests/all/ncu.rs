@@ -94,6 +94,8 @@ fn the_raw_page_is_read_past_program_output_with_its_units() {
         Some("CachePreferNone")
     );
     assert_eq!(trace.args_at(track, 0).named("grid").unwrap().as_str(), Some("[1024, 5, 1]"));
+    let saved = read(page.replace("\",\"", "\";\"").as_bytes());
+    assert_eq!(kernels(&saved).dur(0), Dur::from_ns(1_472_930));
 }
 
 #[test]
@@ -120,6 +122,10 @@ fn the_details_page_is_long_and_ragged() {
         number(&trace, 0, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
         Some(33.52)
     );
+    assert_eq!(number(&trace, 1, OCCUPANCY), Some(98.75));
+    // What a spreadsheet saves where the comma stands before fractions.
+    let trace = read(page.concat().replace("\",\"", "\";\"").replace("4.65", "4,65").as_bytes());
+    assert_eq!(kernels(&trace).dur(0), Dur::from_ns(4_650_000));
     assert_eq!(number(&trace, 1, OCCUPANCY), Some(98.75));
 }
 

@@ -80,6 +80,27 @@ fn rows_of_one_time_without_an_index_are_several_gpus() {
 }
 
 #[test]
+fn what_a_spreadsheet_saved_is_read_the_same() {
+    let saved = TWO_GPUS.replace(", ", ";").replace("70.10 W", "70,10 W");
+    let (trace, other) = (read(&saved), read(TWO_GPUS));
+    for name in ["utilization.gpu [%]", "power.draw [W]"] {
+        assert_eq!(values(&trace, 0, name), values(&other, 0, name), "{name}");
+    }
+}
+
+#[test]
+fn half_a_line_at_the_end_is_no_damage() {
+    let whole = "timestamp, utilization.gpu [%], power.draw [W]\n2026/04/25 16:06:06.780, 10 %, 70 W\n";
+    for half in ["2026/04/25 16:06:07.780, 1", "2026/04/2"] {
+        let trace = read(&format!("{whole}{half}"));
+        assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [10.0], "{half}");
+        assert!(trace.notes().is_empty(), "{half}");
+    }
+    let trace = read(&format!("{whole}2026/04/25 16:06:07.780, 20 %, 71 W"));
+    assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [10.0, 20.0], "a whole line without an end");
+}
+
+#[test]
 fn rows_that_are_no_samples_are_counted() {
     let trace = read(&format!("{TWO_GPUS}Unable to determine the device handle for GPU\n"));
     let damaged: Vec<_> = trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged).collect();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use stepscope_diagnose::compare::Comparison;
 
 use super::words;
-use crate::format::{duration_ms, middle_cut, printable};
+use crate::format::{duration_ms, name_cut, printable};
 
 /// So many categories and ops are shown.
 const TOP: usize = 8;
@@ -46,7 +46,7 @@ fn rows(titles: (&str, &str), rows: Vec<(String, f64, f64, String)>, out: &mut d
     }
     writeln!(out, "\n| {} | BASE | NEW | change | {} |\n|---|--:|--:|--:|---|", titles.0, titles.1)?;
     for (name, base, new, last) in rows {
-        let name = escaped(&middle_cut(&name, 80));
+        let name = escaped(&name_cut(&name, 80));
         let (base, new, change) = (duration_ms(base), duration_ms(new), words::change_ms(new - base));
         writeln!(out, "| {name} | {base} | {new} | {change} | {} |", escaped(&last))?;
     }

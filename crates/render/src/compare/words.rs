@@ -7,7 +7,7 @@ use stepscope_diagnose::compare::{
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
 
-use crate::format::{duration_ms, middle_cut, percent, plural, short};
+use crate::format::{duration_ms, name_cut, percent, plural, short};
 
 /// The answer in one line.
 pub(crate) fn headline(comparison: &Comparison) -> String {
@@ -151,7 +151,8 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
         );
     }
     remarks.extend(comparison.needed.as_ref().and_then(needed));
-    if comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {
+    // How far runs differ matters only where there are steps to compare.
+    if comparison.median.is_some() && comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {
         remarks.push(format!(
             "One run a side: runs of one program are taken to differ by {} from each other; several runs a side \
              (--base A --base B --new C --new D) measure it instead.",
@@ -164,7 +165,7 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
 /// `retracing (train_step)`.
 pub(crate) fn finding(finding: &FindingKey) -> String {
     match &finding.subject {
-        Some(subject) => format!("{} ({})", finding.id, middle_cut(subject, 60)),
+        Some(subject) => format!("{} ({})", finding.id, name_cut(subject, 60)),
         None => finding.id.clone(),
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use stepscope_diagnose::Severity;
 
 use super::{Report, promise};
-use crate::format::{decimal, duration_ms, middle_cut, percent, printable, thousands};
+use crate::format::{decimal, duration_ms, name_cut, percent, printable, thousands};
 use crate::words;
 
 /// Ops that are shown.
@@ -147,5 +147,5 @@ fn escaped(text: &str) -> String {
 /// A name in a table's cell: a code span, in which only the bar has to be escaped.
 fn cell(name: &str) -> String {
     let clean = printable(name).replace('`', "'").replace('|', "\\|");
-    format!("`{}`", middle_cut(&clean, 60))
+    format!("`{}`", name_cut(&clean, 60))
 }

@@ -34,7 +34,7 @@ const LONGEST_TARGET: usize = 70;
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What the user asked for, as written; named in the commands to run next.
-    pub target: String,
+    pub targets: Vec<String>,
     /// The session that was taken.
     pub session: String,
     /// All sessions that were found, newest first.
@@ -154,9 +154,14 @@ impl Report {
     /// Where the first finding doubts the recording: what it shows all the same.
     pub fn despite(&self) -> Option<String> {
         let first = self.findings.first().filter(|finding| finding.id.is_about_trust())?;
-        let other = self.findings.iter().find(|finding| !finding.id.is_about_trust())?;
+        let other = match self.findings.iter().find(|finding| !finding.id.is_about_trust()) {
+            Some(other) => words::summary(other),
+            // What was sampled or counted is an answer, also where no rule finds trouble in it.
+            None if self.only("ncu") || self.only("nvidia-smi") => self.nothing_found(),
+            None => return None,
+        };
         let so_far = if first.id == FindingId::OverheadDistorts { "Still" } else { "So far as it goes" };
-        Some(format!("{so_far}: {}", uncapitalised(&words::summary(other))))
+        Some(format!("{so_far}: {}", uncapitalised(&other)))
     }
 
     /// Counters in which no rule finds trouble: how near the longest kernel comes to the device's peaks.
@@ -342,8 +347,9 @@ impl Report {
             .iter()
             .find(|finding| !finding.id.is_about_trust())
             .map(|finding| view_for(finding.id));
-        let word = shell_word(&self.target);
-        let target = if word.chars().count() <= LONGEST_TARGET { word.as_str() } else { "PATH" };
+        let words: Vec<String> = self.targets.iter().map(|path| shell_word(path)).collect();
+        let words = words.join(" ");
+        let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
         for (format, view) in [("ncu", "kernels"), ("nvidia-smi", "devices")] {
             if self.only(format) {
                 return vec![format!("stepscope {view} {target}")];
@@ -360,7 +366,10 @@ impl Report {
         if first != "ops" {
             commands.push(format!("stepscope ops {target}"));
         }
-        commands.push(format!("stepscope compare {target} AFTER"));
+        // Of several paths a comparison could not tell where one side ends.
+        if self.targets.len() == 1 {
+            commands.push(format!("stepscope compare {target} AFTER"));
+        }
         commands
     }
 }

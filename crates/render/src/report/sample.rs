@@ -53,6 +53,7 @@ pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> Hos
 pub(crate) fn settled(mut finding: Finding, fraction: f64, step_ms: f64, category: Category) -> Finding {
     finding.fraction = Some(fraction);
     finding.claims = vec![(category, fraction * step_ms)];
+    finding.about_ms = Some(fraction * step_ms);
     finding.gain_ms = finding.winnable.map(|share| share * fraction * step_ms);
     finding
 }
@@ -95,7 +96,7 @@ pub(crate) fn input_bound() -> Report {
         .about("GPU_0_bfc".to_owned())
         .sure(0.8);
     Report {
-        target: "logs/".to_owned(),
+        targets: vec!["logs/".to_owned()],
         session: "2026_01_31_12_00_00".to_owned(),
         sessions: vec!["2026_01_31_12_00_00".to_owned(), "2026_01_30_09_00_00".to_owned()],
         sources: vec![SourceRow {
@@ -179,6 +180,7 @@ pub(crate) fn on_device() -> Report {
         example: Some(format!("layer/{op_type}")),
         ms_per_step,
         count_per_step: 24.0,
+        devices: 1,
         share,
         is_kernel: false,
     };

@@ -278,7 +278,7 @@ pub(super) fn hostile() -> Report {
     report.ops[0].name = evil.to_owned();
     report.ops[0].op_type = evil.to_owned();
     report.session = evil.to_owned();
-    report.target = evil.to_owned();
+    report.targets = vec![evil.to_owned()];
     report.sources[0].path = evil.to_owned();
     report.sources[0].host = evil.to_owned();
     report.health[0].message = evil.to_owned();
@@ -290,6 +290,7 @@ pub(super) fn hostile() -> Report {
         example: Some(evil.to_owned()),
         ms_per_step: 20.0,
         count_per_step: 1.0,
+        devices: 1,
         share: 0.6,
         is_kernel: false,
     };

@@ -54,6 +54,8 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
         .enumerate()
         .filter(|(_, column)| !column.hidden)
         .map(|(place, column)| lay_out(table, picked, place, column))
+        // A column in which nothing is known only takes room.
+        .filter(|laid| !laid.column.optional || laid.cells.iter().any(|cell| cell != UNKNOWN))
         .collect();
     fit(&mut laid, style.width);
     if table.headline.is_some() {
@@ -192,7 +194,7 @@ fn cut_names(laid: &mut [Laid<'_>], most: usize) {
 
 fn set_width(column: &mut Laid<'_>, width: usize) {
     for cell in &mut column.cells {
-        *cell = format::middle_cut(cell, width);
+        *cell = format::name_cut(cell, width);
     }
     column.title = format::middle_cut(&column.title, width);
     column.width = width;

@@ -199,7 +199,7 @@ fn describe(table: &mut Table, device: &DeviceUse) {
     overlap(table, device, "copies take", device.copies);
     overlap(table, device, "communication takes", device.communication);
     for (moved, direction) in device.moved.iter().zip(DIRECTIONS) {
-        if let Some(note) = moved_words(moved, direction) {
+        if let Some(note) = moved_words(moved, direction, device.steps > 0) {
             table.note(format!("{}: {note}", device.id));
         }
     }
@@ -210,16 +210,20 @@ fn describe(table: &mut Table, device: &DeviceUse) {
 
 fn overlap(table: &mut Table, device: &DeviceUse, what: &str, (all, hidden): (Dur, Dur)) {
     if !all.is_zero() {
+        let (time, of) = match device.steps {
+            0 => (all.ms(), "of the capture"),
+            steps => (all.ms() / steps as f64, "a step"),
+        };
         table.note(format!(
-            "{}: {what} {}, {} of that hidden under compute.",
+            "{}: {what} {} {of}, {} of that hidden under compute.",
             device.id,
-            duration_ms(all.ms()),
+            duration_ms(time),
             percent(hidden.fraction_of(all)),
         ));
     }
 }
 
-fn moved_words(moved: &Moved, direction: &str) -> Option<String> {
+fn moved_words(moved: &Moved, direction: &str, steps: bool) -> Option<String> {
     let size = moved.bytes?;
     let speed = moved.bandwidth().map_or(String::new(), |speed| format!(" at {}/s", bytes(speed)));
     let pageable = if moved.pageable > 0 {
@@ -228,7 +232,8 @@ fn moved_words(moved: &Moved, direction: &str) -> Option<String> {
         String::new()
     };
     let copies = plural(moved.copies, "copy", "copies");
-    Some(format!("{direction}: {copies}, {}{speed}{pageable}.", bytes(size as f64)))
+    let over = if steps { " in the whole capture" } else { "" };
+    Some(format!("{direction}: {copies}{over}, {}{speed}{pageable}.", bytes(size as f64)))
 }
 
 fn gap_words(gap: &Gap) -> String {

@@ -3,9 +3,12 @@
 use stepscope_analyze::counters::{Counters, KernelCounters, PeakSource};
 use stepscope_analyze::kernels::{KernelRow, Kernels, OccupancySource, uses_tensor_cores};
 
-use super::{covers, describe_window};
+use super::{counted, covers, describe_window};
 use crate::format::{duration_ms, percent, plural};
 use crate::table::{Cell, Column, Format, Table};
+
+/// Kernels whose counters get a line of their own below the table.
+const DESCRIBED: usize = 3;
 
 /// One row a kernel, longest first, with its hardware counters where they were collected. Without a timeline the
 /// profiled launches are the rows.
@@ -46,10 +49,15 @@ pub fn table(kernels: &Kernels, counters: &Counters) -> Table {
     }
     table.headline = Some(headline(kernels));
     let join = counters.join();
+    let mut described = Vec::new();
     for row in &kernels.rows {
-        let counted = join.of_launch(&row.name, &row.launch).map(counter_cells);
+        let counted = join.of_launch(&row.name, &row.launch);
+        described.extend(counted.and_then(counted::line));
+        let counted = counted.map(counter_cells);
         table.push(cells(row).into_iter().chain(counted.into_iter().flatten()));
     }
+    described.truncate(DESCRIBED);
+    described.into_iter().for_each(|line| table.note(line));
     describe_window(&mut table, kernels.window);
     if kernels.rows.iter().any(|row| row.configurations > 1) {
         table.note("Grid, block and what follows from them: of the launches that take the most time.");
@@ -106,6 +114,8 @@ fn profiled(table: &mut Table, counters: &Counters) {
         }
         table.push(own.into_iter().chain(counter_cells(kernel)));
     }
+    let described = counters.kernels.iter().filter_map(counted::line).take(DESCRIBED);
+    described.for_each(|line| table.note(line));
     table.note(
         "Launches were profiled one by one, without a timeline: what share of a step they have is unknown.",
     );
@@ -133,6 +143,7 @@ fn as_row(kernel: &KernelCounters) -> KernelRow {
         queue_ms: None,
         stream: None,
         device: None,
+        collective: false,
     }
 }
 
@@ -223,8 +234,10 @@ fn headline(kernels: &Kernels) -> String {
     let Some(first) = kernels.rows.first() else {
         return "no kernel was recorded".to_owned();
     };
-    let time = kernels.window.per_step(total).unwrap_or(total);
     let of = covers(kernels.window);
-    format!("kernels take {} {of}; the longest, {}", duration_ms(time), percent(first.fraction))
+    let each =
+        if kernels.devices > 1 { format!(" on each of {} devices", kernels.devices) } else { String::new() };
+    let time = duration_ms(kernels.on_each(total));
+    format!("kernels take {time} {of}{each}; the longest, {}", percent(first.fraction))
         + &format!(" of that, is {}", stepscope_analyze::names::kernel_short_name(&first.name))
 }

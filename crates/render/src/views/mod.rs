@@ -1,6 +1,7 @@
 //! The views, one file each: a function from an analysis' result to a [`crate::Table`]. The frame in
 //! [`crate::table`] does the rest.
 
+mod counted;
 pub mod devices;
 pub mod functions;
 pub mod inference;

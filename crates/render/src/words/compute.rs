@@ -5,7 +5,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::Finding;
 use stepscope_diagnose::finding::OpCost;
 
-use super::{Words, listed, number, owned, quoted, share};
+use super::{Words, listed, number, of_others, owned, quoted, share};
 use crate::format::{duration_ms, short};
 
 pub(super) fn bound(finding: &Finding, top: &[OpCost], on_device: bool) -> Words {
@@ -23,8 +23,9 @@ pub(super) fn bound(finding: &Finding, top: &[OpCost], on_device: bool) -> Words
 fn cost(op: &OpCost) -> String {
     let example = op.example.as_deref().filter(|example| *example != op.op_type);
     let example = example.map_or(String::new(), |example| format!("; most in {}", quoted(example)));
+    let each = if op.devices > 1 { format!(" on each of {} devices", op.devices) } else { String::new() };
     format!(
-        "{}: {} a step, {} of all ops' time, {} a step{example}.",
+        "{}: {} a step{each}, {} of all ops' time, {} a step{example}.",
         quoted(&op.op_type),
         duration_ms(op.ms_per_step),
         share(op.share),
@@ -46,7 +47,7 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
     let framework = finding.framework;
     let full = finding.fraction.is_some_and(|fraction| fraction >= FULL);
     let mut advice = vec![
-        if finding.shared_ms > 0.0 {
+        if of_others(finding).is_some() {
             "Most of the step is the model's own work, and some of it can be won: see the other findings."
         } else if full {
             "This is how a healthy step looks: what is left is the model itself, its precision or the hardware."

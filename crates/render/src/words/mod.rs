@@ -25,7 +25,7 @@ mod trust;
 use stepscope_diagnose::finding::Cause;
 use stepscope_diagnose::{Finding, FindingId};
 
-use crate::format::{decimal, duration_ms, middle_cut, printable, short};
+use crate::format::{decimal, duration_ms, name_cut, printable, short};
 
 /// A finding as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub fn advice(finding: &Finding) -> Vec<String> {
 /// All words for a finding.
 pub fn words(finding: &Finding) -> Words {
     let mut words = worded(finding);
+    words.evidence.extend(of_others(finding));
     words.evidence.extend(place(finding));
     words.advice.extend(check(finding));
     words
@@ -129,6 +130,17 @@ fn worded(finding: &Finding) -> Words {
     }
 }
 
+/// A share of what a finding is about that is too small to tell whose it is.
+const NOT_WORTH_TELLING: f64 = 0.02;
+
+/// How much of what it is about is counted under other findings: no millisecond is promised twice.
+fn of_others(finding: &Finding) -> Option<String> {
+    let about = finding.about_ms?;
+    let others = about - finding.claimed_ms();
+    (others > about * NOT_WORTH_TELLING)
+        .then(|| format!("{} of these {} belong to other findings.", duration_ms(others), duration_ms(about)))
+}
+
 /// Where to look, as a time in the trace.
 fn place(finding: &Finding) -> Option<String> {
     let place = finding.place.as_ref()?;
@@ -178,7 +190,7 @@ fn check(finding: &Finding) -> Option<String> {
 /// A name from the trace inside a sentence: short, printable, between backticks.
 pub(crate) fn quoted(name: &str) -> String {
     let clean: String = printable(name).chars().map(|c| if c == '`' { '\'' } else { c }).collect();
-    format!("`{}`", middle_cut(clean.trim(), 70))
+    format!("`{}`", name_cut(clean.trim(), 70))
 }
 
 /// A share inside a sentence: `88 %`, `4.5 %`.
@@ -187,11 +199,11 @@ pub(crate) fn share(fraction: f64) -> String {
     format!("{} %", decimal(per_cent, usize::from(per_cent.abs() < 9.95)))
 }
 
-/// What a finding owns of the step: `34.9 ms of 39.8 ms (88 %)`; `fallback_ms` where it owns nothing.
+/// What a finding is about, of the step: `34.9 ms of 39.8 ms (88 %)`; `fallback_ms` where it owns nothing.
 fn owned(finding: &Finding, fallback_ms: f64) -> String {
-    match (finding.claimed_ms(), finding.fraction) {
-        (ms, Some(fraction)) if ms > 0.0 && fraction > 0.0 => {
-            format!("{} of {} ({})", duration_ms(ms), duration_ms(ms / fraction), share(fraction))
+    match (finding.about_ms, finding.fraction) {
+        (Some(about), Some(fraction)) if about > 0.0 && fraction > 0.0 => {
+            format!("{} of {} ({})", duration_ms(about), duration_ms(about / fraction), share(fraction))
         }
         _ => format!("{} a step", duration_ms(fallback_ms)),
     }

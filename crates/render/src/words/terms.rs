@@ -82,7 +82,8 @@ pub fn how(how: &How) -> String {
         How::Batches(name) => format!("found by batches taken from {}", quoted(name)),
         How::Annotations(name) => format!("found by annotations {}", quoted(name)),
         How::Period(length) => {
-            format!("found by the period of {} on the busiest track", plural(*length as u64, "op", "ops"))
+            let period = plural(*length as u64, "op", "ops");
+            format!("found by the period of {period} on the busiest track (equal layers would look the same)")
         }
         How::Nothing => "nothing is marked and nothing repeats".to_owned(),
     }

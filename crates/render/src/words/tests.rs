@@ -21,6 +21,7 @@ const FRAMEWORKS: [Framework; 5] =
 fn finding(id: FindingId, cause: Cause, framework: Framework) -> Finding {
     let mut finding = Finding::new(id, Severity::Critical, cause, framework);
     finding.claims = vec![(Category::Input, 30.0)];
+    finding.about_ms = Some(30.0);
     finding.fraction = Some(0.75);
     finding.gain_ms = Some(30.0);
     finding
@@ -36,6 +37,7 @@ fn op(op_type: &str) -> OpCost {
         example: Some(format!("model/{op_type}")),
         ms_per_step: 20.0,
         count_per_step: 3.0,
+        devices: 1,
         share: 0.6,
         is_kernel: false,
     }

@@ -101,7 +101,7 @@ impl Opened {
     pub(crate) fn report(&self) -> Result<Report, Refusal> {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner).take();
         let looks = looks.ok_or(Refusal::Broken)?;
-        let made = report_on(&self.model.profile, looks, self.path.clone());
+        let made = report_on(&self.model.profile, looks, vec![self.path.clone()]);
         made.map_err(|problem| Refusal::Unreadable(Box::new(problem)))
     }
 

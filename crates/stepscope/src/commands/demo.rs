@@ -17,7 +17,7 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let session = "sample".to_owned();
     let inputs = vec![(SAMPLE_HOST.to_owned(), || Ok(sample()))];
     let looked = Looked::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), look)?;
-    let (report, problems) = judge(looked, SAMPLE_NAME.to_owned())?;
+    let (report, problems) = judge(looked, vec![SAMPLE_NAME.to_owned()])?;
     report::show(&report, form, terminal)?;
     let is_text = !form.json && !form.markdown && form.html.is_none();
     if is_text && std::io::stdout().is_terminal() {

@@ -25,9 +25,9 @@ pub(crate) struct Form {
 }
 
 pub(crate) fn run(wanted: &Wanted, form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
-    let target: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
+    let targets: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
     let looked = load::looked(wanted, terminal, look)?;
-    let (report, problems) = judge(looked, target.join(" "))?;
+    let (report, problems) = judge(looked, targets)?;
     show(&report, form, terminal)?;
     Ok(load::named(&problems, terminal))
 }

@@ -37,8 +37,8 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new("The run", run(report)),
         Section::new("About the recording", health(report)),
     ];
-    let mut kicker = format!("stepscope report · {}", report.target);
-    if !report.target.contains(&report.session) {
+    let mut kicker = format!("stepscope report · {}", report.targets.join(" "));
+    if !report.targets.iter().any(|target| target.contains(&report.session)) {
         kicker.push_str(&format!(" · {}", report.session));
     }
     out.write_all(html_page(&report.verdict(), &kicker, &sections).as_bytes())

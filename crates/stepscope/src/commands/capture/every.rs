@@ -95,5 +95,5 @@ fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure>
 fn seen(session: &Session) -> Result<Report, Problem> {
     let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
     let profile = Profile::load(Chosen::of(&wanted, &|_| {})?, &Progress::new())?;
-    report(&profile, session.path.display().to_string())
+    report(&profile, vec![session.path.display().to_string()])
 }

@@ -110,7 +110,7 @@ fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &Place) -> W
     }
     let name = "window".to_owned();
     let profile = Profile::read(name.clone(), vec![name.clone()], inputs, &Progress::new());
-    match profile.and_then(|profile| report(&profile, name)) {
+    match profile.and_then(|profile| report(&profile, vec![name])) {
         Ok(report) => seen(&report),
         Err(_) => Window::Nothing,
     }

@@ -120,7 +120,7 @@ impl Taker<'_> {
     fn report(&self, session: &Session, form: &Form) -> Result<Exit, Failure> {
         let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
         let looked = load::looked(&wanted, self.terminal, look)?;
-        let (report, problems) = judge(looked, session.path.display().to_string())?;
+        let (report, problems) = judge(looked, vec![session.path.display().to_string()])?;
         self.remark_on(session, &report);
         report::show(&report, form, self.terminal)?;
         Ok(load::named(&problems, self.terminal))

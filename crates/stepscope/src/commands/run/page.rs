@@ -61,7 +61,7 @@ fn verdict(path: &Path) -> Option<Verdict> {
     let wanted = Wanted { paths: vec![path.to_owned()], ..Wanted::default() };
     let chosen = Chosen::of(&wanted, &|_| {}).ok()?;
     let looked = Looked::at(chosen, &Progress::new(), look).ok()?;
-    let (report, _) = judge(looked, path.display().to_string()).ok()?;
+    let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     Some(Verdict {
         sentence: report.verdict(),
         id: report.findings.first().map(|finding| finding.id.key().to_owned()),
