@@ -47,10 +47,12 @@ fn a_runtime_that_starts_is_not_bound_by_launches() {
     assert_eq!(report["findings"].as_array().unwrap().iter().find(critical), None);
 }
 
+/// Six of ten exchanges that order pairs up end on one rank before they begin on the other: these ranks also exchange
+/// data with others that are not here.
 #[test]
-fn ranks_of_one_job_tell_waiting_from_transfer() {
+fn ranks_whose_exchanges_do_not_meet_say_nothing_of_waiting() {
     let ranks = ["pytorch/hta_sampled_rank0.json.gz", "pytorch/hta_sampled_rank1.json.gz"];
     let Some(report) = report(&ranks) else { return };
     let evidence = finding(&report, "communication-bound")["evidence"].to_string();
-    assert!(evidence.contains("Over 2 ranks, a rank waits"), "{evidence}");
+    assert!(!evidence.contains("a rank waits"), "{evidence}");
 }
