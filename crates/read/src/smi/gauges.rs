@@ -21,6 +21,8 @@ pub(super) struct Gauges {
     pub samples: u64,
     /// Rows that could not be read.
     pub broken: u64,
+    /// Columns of numbers of which nobody says what they are.
+    pub unnamed: u64,
 }
 
 #[derive(Copy, Clone)]
@@ -39,6 +41,7 @@ impl Gauges {
             origin: None,
             samples: 0,
             broken: 0,
+            unnamed: 0,
         }
     }
 
@@ -102,6 +105,7 @@ impl Gauges {
 
     pub fn finish(mut self) -> Trace {
         self.builder.note(NoteKind::Damaged, "rows that are no samples", self.broken, None);
+        self.builder.note(NoteKind::Unknown, "columns without a name", self.unnamed, None);
         self.builder.clock.resolution = Dur::from_us(1_000);
         self.builder.clock.wall_ns_at_origin = self.origin;
         let mut gpus: Vec<Gpu> = self.gpus.into_values().collect();

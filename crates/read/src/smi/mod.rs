@@ -4,6 +4,7 @@
 //! fields   what columns are called and measured in; what they are where nobody says
 //! clock    timestamps of every style
 //! query    `--query-gpu=… --format=csv`: rows → samples
+//! bare     what columns are where neither names nor units were written
 //! dmon     `nvidia-smi dmon` and `pmon`: tables for terminals → samples
 //! page     plain `nvidia-smi`: the page for people → samples
 //! dump     `nvidia-smi -q`: everything under headings → samples
@@ -12,6 +13,7 @@
 //!
 //! A log has no events, so a trace of it has counters only. Times are counted from its first sample.
 
+mod bare;
 mod clock;
 mod dmon;
 mod dump;

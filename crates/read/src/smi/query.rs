@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use stepscope_trace::Time;
 
-use super::clock;
 use super::fields::{Column, guessed, header, measured, value};
 use super::gauges::Gauges;
+use super::{bare, clock};
 use crate::csv::{record, separator};
 
 /// How far down the header may be.
@@ -26,8 +26,12 @@ pub(super) fn recognises(text: &str) -> bool {
     }
     let timed = first.first().is_some_and(|cell| clock::parse(cell).is_some());
     let units = ["%", "MiB", "W", "MHz"];
-    timed
-        && first.iter().skip(1).any(|cell| matches!(measured(cell), (Some(_), unit) if units.contains(&unit)))
+    let measured = timed
+        && first
+            .iter()
+            .skip(1)
+            .any(|cell| matches!(measured(cell), (Some(_), unit) if units.contains(&unit)));
+    measured || bare::columns(text.trim_start(), separated_by).is_some()
 }
 
 /// Where a header with units is, as only nvidia-smi writes them.
@@ -55,8 +59,11 @@ fn is_known(column: &Column) -> bool {
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
     let mut rest = header_at(text).and_then(|at| text.get(at..)).unwrap_or(text).trim_start();
-    let mut rows = Rows::default();
     let separator = separator(rest);
+    let bare = bare::columns(rest, separator);
+    let unnamed = bare.iter().flatten().filter(|column| matches!(column, Column::Gauge(_)));
+    gauges.unnamed = unnamed.count() as u64;
+    let mut rows = Rows { columns: bare.unwrap_or_default(), ..Rows::default() };
     let ends = rest.ends_with('\n');
     while let Some(row) = record(&mut rest, separator) {
         // A logger that was stopped, or still writes, leaves half a line.

@@ -80,6 +80,15 @@ fn rows_of_one_time_without_an_index_are_several_gpus() {
 }
 
 #[test]
+fn without_names_and_units_columns_are_called_by_their_places() {
+    let trace = read("2026/04/25 16:06:06.780, 9, 2048\n2026/04/25 16:06:07.780, 10, 2049\n");
+    assert_eq!(values(&trace, 0, "column 2"), [9.0, 10.0]);
+    assert_eq!(values(&trace, 0, "column 3"), [2048.0, 2049.0]);
+    let notes: Vec<_> = trace.notes().iter().map(|note| (note.kind, note.count)).collect();
+    assert_eq!(notes, [(NoteKind::Unknown, 2)], "what they are is not known");
+}
+
+#[test]
 fn what_a_spreadsheet_saved_is_read_the_same() {
     let saved = TWO_GPUS.replace(", ", ";").replace("70.10 W", "70,10 W");
     let (trace, other) = (read(&saved), read(TWO_GPUS));
