@@ -5,4 +5,5 @@ pub mod chrome;
 pub mod damage;
 pub mod ncu;
 pub mod nsys;
+pub mod stage;
 pub mod xspace;
