@@ -97,9 +97,11 @@ impl StateLine {
     fn bridge_launches(&mut self) {
         const LEAST_CALLS: usize = 20;
         const LONG_PAUSE: i64 = 10;
-        let (launch, nothing) = (Mask::of(State::Launch), Mask::default());
+        let launch = Mask::of(State::Launch);
+        // An annotation around the loop says nothing about what is done inside it.
+        let quiet = |state: Mask| state == Mask::default() || state == Mask::of(State::Present);
         let is_pause =
-            |states: &[Mask], index: usize| states[index] == nothing && index > 0 && index + 1 < states.len();
+            |states: &[Mask], index: usize| quiet(states[index]) && index > 0 && index + 1 < states.len();
         let pauses = (0..self.states.len()).filter(|&index| is_pause(&self.states, index));
         let lengths: Vec<Dur> = pauses.map(|index| self.times[index + 1] - self.times[index]).collect();
         if lengths.len() < LEAST_CALLS || !self.states.contains(&launch) {
@@ -109,7 +111,7 @@ impl StateLine {
         for index in 1..self.states.len().saturating_sub(1) {
             let length = self.times[index + 1] - self.times[index];
             let between = self.states[index - 1] == launch || self.states[index + 1] == launch;
-            if self.states[index] == nothing && between && length <= longest {
+            if quiet(self.states[index]) && between && length <= longest {
                 self.states[index] = launch;
             }
         }

@@ -69,7 +69,8 @@ fn explore() {
             show(&scenes::python(shape, true));
             show(&scenes::pageable_copies(shape));
             show(&scenes::pinned_copies(shape));
-            show(&scenes::waiting(shape, 4));
+            show(&scenes::waiting(shape, true));
+            show(&scenes::waiting(shape, false));
             show(&scenes::allocation(shape));
             show(&scenes::communication(shape));
             show(&scenes::single_precision(shape));

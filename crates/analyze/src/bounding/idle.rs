@@ -5,7 +5,8 @@
 //! A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the device has to wait
 //! until new work is launched. The second part is told apart too.
 
-use stepscope_trace::{Dur, EventId, Span, Time, Track};
+use rustc_hash::FxHashMap;
+use stepscope_trace::{Dur, EventId, KindId, Span, Time, Track, TrackId};
 
 use super::Device;
 use super::copies::Copied;
@@ -15,6 +16,8 @@ use crate::vocabulary::{Role, is_device_call};
 /// Calls into the device's runtime that take longer than this, and do not wait for the device, set something up: a
 /// context, a library, code that is loaded when first used. In a running loop none is a tenth as long.
 pub const LONG_CALL: Dur = Dur::from_us(100_000);
+/// Fewer steps than this do not show whether a call recurs.
+const LEAST_STEPS: usize = 3;
 /// A gap that begins this soon after a wait was over follows from it.
 const SOON: Dur = Dur::from_us(20);
 
@@ -74,9 +77,10 @@ pub struct Idle {
     pub allocation: Shares,
     /// Calls that allocated or freed device memory.
     pub allocations: u64,
-    /// What categories own of gaps that follow a copy which held up the host, after it.
+    /// What categories own of gaps that follow a copy which held up the host, after it: at most as long as the host
+    /// was held up, because it would have come that much further without.
     pub after_copies: Shares,
-    /// What categories own of gaps that follow another wait, after it.
+    /// The same for gaps that follow another wait.
     pub after_waits: Shares,
 }
 
@@ -108,7 +112,7 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let (calls, mut found) = (calls(device, copied), Idle::default());
     for &window in device.windows {
         let mut busy_until = window.start;
-        let mut follows: Option<Call> = None;
+        let mut follows: Option<(Call, Dur)> = None;
         host.sweep(&own, window, |span, host, device| {
             if device.0 & DEVICE_BUSY.0 != 0 {
                 busy_until = span.end;
@@ -118,7 +122,7 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
                 follows = wait_before(&calls, span.start);
             }
             let category = owner(host, device, ground);
-            each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, follows));
+            each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, &mut follows));
         });
         let inside = |span: &Span| window.contains(span.start);
         found.allocations +=
@@ -128,7 +132,13 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
 }
 
 impl Idle {
-    fn add(&mut self, time: Dur, category: Category, call: Option<Call>, follows: Option<Call>) {
+    fn add(
+        &mut self,
+        time: Dur,
+        category: Category,
+        call: Option<Call>,
+        follows: &mut Option<(Call, Dur)>,
+    ) {
         let cause = cause_of(category, call);
         self.causes[cause as usize] += time;
         match cause {
@@ -136,10 +146,12 @@ impl Idle {
             IdleCause::Allocation => self.allocation.add(category, time),
             // Only what waiting itself does not explain.
             IdleCause::Launch | IdleCause::Framework | IdleCause::Python | IdleCause::Unknown => {
-                match follows {
-                    Some(Call::Copy) => self.after_copies.add(category, time),
-                    Some(Call::Sync) => self.after_waits.add(category, time),
-                    _ => {}
+                let Some((wait, left)) = follows else { return };
+                let lost = time.min(*left);
+                *left = *left - lost;
+                match wait {
+                    Call::Copy => self.after_copies.add(category, lost),
+                    _ => self.after_waits.add(category, lost),
                 }
             }
             _ => {}
@@ -178,6 +190,12 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
     threads.dedup();
     let mut copies: Vec<EventId> = copied.waits.iter().map(|(call, _)| *call).collect();
     copies.sort_unstable();
+    let long = long_calls(device, &threads);
+    // What is set up is set up once: a call that is long in every other step is something else.
+    let recurs = |kind: KindId| {
+        let steps = device.windows.len();
+        steps >= LEAST_STEPS && long.get(&kind).is_some_and(|&calls| calls * 2 >= steps)
+    };
     let call_of = |track: &Track, index: usize| {
         let kind = track.kind_of(index);
         let role = vocabulary.role(kind);
@@ -191,7 +209,7 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
         }
         let runtime = matches!(role, Role::Launch | Role::DeviceMemory)
             || (role == Role::Framework && is_device_call(trace.kind_name(kind)));
-        match runtime && track.dur(index) >= LONG_CALL {
+        match runtime && track.dur(index) >= LONG_CALL && !recurs(kind) {
             true => Some(Call::Startup),
             false => (role == Role::DeviceMemory).then_some(Call::Allocation),
         }
@@ -213,11 +231,22 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
     found
 }
 
-/// The wait that lasts at `at`, or was over just before it.
-fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<Call> {
+/// How many calls of each kind are long.
+fn long_calls(device: &Device, threads: &[TrackId]) -> FxHashMap<KindId, usize> {
+    let mut long = FxHashMap::default();
+    for track in threads.iter().map(|&id| device.context.trace.track(id)) {
+        for index in (0..track.len()).filter(|&index| track.dur(index) >= LONG_CALL) {
+            *long.entry(track.kind_of(index)).or_default() += 1;
+        }
+    }
+    long
+}
+
+/// The wait that lasts at `at`, or was over just before it, and how long it held up the host.
+fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<(Call, Dur)> {
     let next = calls.partition_point(|(span, _)| span.start < at);
     let (span, call) = calls.get(next.checked_sub(1)?)?;
-    (span.end + SOON >= at && matches!(call, Call::Copy | Call::Sync)).then_some(*call)
+    (span.end + SOON >= at && matches!(call, Call::Copy | Call::Sync)).then_some((*call, span.dur()))
 }
 
 /// Cuts a span where calls begin and end.
@@ -286,7 +315,7 @@ mod tests {
         let mut pieces = Vec::new();
         each_piece(&calls, Span::new(at(7), at(20)), |span, call| pieces.push((span.dur().ps(), call)));
         assert_eq!(pieces, [(3, Some(Call::Sync)), (2, None), (8, Some(Call::Allocation))]);
-        assert_eq!(wait_before(&calls, at(11)), Some(Call::Sync));
+        assert_eq!(wait_before(&calls, at(11)), Some((Call::Sync, Dur::from_ps(5))));
         assert_eq!(wait_before(&calls, at(5)), None);
     }
 }

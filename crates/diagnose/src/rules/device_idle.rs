@@ -32,7 +32,10 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     (share >= thresholds::SEVERE).then(|| {
         let cause =
             Cause::Idle { busy, meanwhile, causes: causes(facts), after_waits_ms: after_waits_ms(facts) };
-        Finding::new(FindingId::DeviceIdle, Severity::Warning, cause, facts.framework())
+        // Idle time that nothing explains is worth looking into before anything else.
+        let unexplained = facts.share(Category::Idle) >= thresholds::SEVERE;
+        let severity = if unexplained { Severity::Critical } else { Severity::Warning };
+        Finding::new(FindingId::DeviceIdle, severity, cause, facts.framework())
             .owning(facts.claims(&[Category::Idle]), Some(1.0))
             .sure(0.8)
     })

@@ -275,7 +275,12 @@ impl Host {
 
     /// All kernels of a step: the first half from the loop's thread, the way back from another, as PyTorch does.
     pub fn model(&mut self, kernels: &[(Kernel, Ns)]) {
-        self.within(What::Function, |host| {
+        self.function("train_step", kernels);
+    }
+
+    /// The same under another name, for a part of a step.
+    pub fn function(&mut self, name: &'static str, kernels: &[(Kernel, Ns)]) {
+        self.within(What::Function(name), |host| {
             let (there, back) = kernels.split_at(kernels.len().div_ceil(2));
             there.iter().for_each(|&(kernel, time)| host.launch(COMPUTE, kernel, time));
             host.thread += 1;

@@ -84,8 +84,8 @@ pub enum What {
     Step(i64),
     /// A request to a server, marked by the user.
     Request(i64),
-    /// A call of a compiled function, which only JAX has.
-    Function,
+    /// A call of a compiled function of this name, which only JAX has.
+    Function(&'static str),
     /// An op of PyTorch, around the calls that it makes.
     Op(&'static str),
     /// The loop waits for its next batch.

@@ -47,9 +47,9 @@ pub const ALL_REDUCE: Kernel = Kernel {
     blocks: 24,
 };
 /// Kernels that leave most of a device free.
-pub const LEFT: Kernel = Kernel { blocks: 20, ..NORM };
+pub const LEFT: Kernel = Kernel { blocks: 20, op: "aten::bmm", ..NORM };
 /// Its partner on another queue.
-pub const RIGHT: Kernel = Kernel { blocks: 20, ..SOFTMAX };
+pub const RIGHT: Kernel = Kernel { blocks: 20, op: "aten::baddbmm", ..SOFTMAX };
 
 /// `count` kernels that take `total` together: an embedding, layers, a loss, their way back, an optimizer. Products
 /// of the sort `product` take three times as long as the others.

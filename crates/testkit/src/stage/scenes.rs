@@ -122,10 +122,12 @@ pub fn healthy_with_loss(shape: Shape) -> Scene {
 pub fn healthy_collectives(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
-        host.model(&shape.kernels(40, GEMM));
+        let kernels = shape.kernels(98, GEMM);
+        let (there, back) = kernels.split_at(kernels.len() / 2);
+        host.function("forward", there);
         host.order(COLLECTIVES, COMPUTE);
         host.launch(COLLECTIVES, ALL_REDUCE, shape.part(30));
-        host.model(&shape.kernels(58, GEMM));
+        host.function("backward", back);
         host.order(COMPUTE, COLLECTIVES);
     });
     let busy = |what: &What| kernels(what) && !is_all_reduce(what);
@@ -138,7 +140,7 @@ pub fn healthy_graph(shape: Shape, whole: bool) -> Scene {
     shape.each_step(&mut host, |host, _| {
         host.copy(COMPUTE, Direction::In, true, shape.part(1));
         let graph = shape.kernels(97, GEMM);
-        host.within(What::Function, |host| host.launch_graph(&graph, whole));
+        host.within(What::Function("train_step"), |host| host.launch_graph(&graph, whole));
     });
     let variant = if whole { " whole graph" } else { " graph" };
     shape.recorded(Cause::Healthy, variant, vec![host], &Owner::Of(kernels))
@@ -149,7 +151,7 @@ pub fn small_kernels(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
         let graph = shape.kernels(100, GEMM);
-        host.within(What::Function, |host| host.launch_graph(&graph, false));
+        host.within(What::Function("train_step"), |host| host.launch_graph(&graph, false));
     });
     shape.recorded(Cause::SmallKernels, "", vec![host], &Owner::Of(kernels))
 }
@@ -223,25 +225,26 @@ pub fn pinned_copies(shape: Shape) -> Scene {
     shape.recorded(Cause::PinnedCopies, "", vec![host], &Owner::Of(copies))
 }
 
-/// After each of `times` parts of a step the host reads a result, and only then prepares what follows.
-pub fn waiting(shape: Shape, times: Ns) -> Scene {
-    let mut host = Host::new(4_000);
-    let each = shape.part(40) / shape.kernels as Ns;
-    (host.op_ns, host.launch_ns) = (each - (each / 4).min(6_000), (each / 4).min(6_000));
-    let part = shape.kernels.div_ceil(times as usize);
+/// After each of four parts of a step the host waits for its result, reading it or not, and only then prepares what
+/// follows, which would have hidden under the part before.
+pub fn waiting(shape: Shape, read: bool) -> Scene {
+    const PARTS: [&str; 4] = ["first", "second", "third", "fourth"];
+    let mut host = shape.host(4_000);
+    (host.op_ns, host.launch_ns) = (0, host.launch_ns.min(3_000));
     shape.each_step(&mut host, |host, _| {
-        // All of a part is prepared first, so that none of it hides preparing the rest.
-        for kernels in shape.kernels(60, GEMM).chunks(part) {
-            let (op, launch) = (host.op_ns, host.launch_ns);
-            host.within(What::Op("aten::where"), |host| host.pause(op * kernels.len() as Ns));
-            host.op_ns = 0;
-            host.launch_ns = launch.min(3_000);
-            host.model(kernels);
-            (host.op_ns, host.launch_ns) = (op, launch);
-            host.item();
+        let kernels = shape.kernels(60, GEMM);
+        for (name, part) in PARTS.into_iter().zip(kernels.chunks(kernels.len().div_ceil(PARTS.len()))) {
+            host.within(What::Function("prepare"), |host| {
+                host.within(What::Op("aten::where"), |host| host.pause(shape.part(10)));
+            });
+            host.function(name, part);
+            match read {
+                true => host.item(),
+                false => host.wait(Call::StreamSynchronize, Some(COMPUTE)),
+            }
         }
     });
-    shape.recorded(Cause::Waiting, "", vec![host], &Owner::Idle)
+    shape.recorded(Cause::Waiting, if read { " read" } else { "" }, vec![host], &Owner::Idle)
 }
 
 /// Memory is allocated before and freed after the work of every step.
@@ -281,8 +284,8 @@ pub fn single_precision(shape: Shape) -> Scene {
 pub fn serial_streams(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
-        for (stream, kernel) in [(COMPUTE, LEFT), (13, RIGHT)] {
-            host.within(What::Function, |host| host.launch(stream, kernel, shape.part(48)));
+        for (stream, name, kernel) in [(COMPUTE, "left", LEFT), (13, "right", RIGHT)] {
+            host.within(What::Function(name), |host| host.launch(stream, kernel, shape.part(48)));
             host.wait(Call::StreamSynchronize, Some(stream));
         }
     });

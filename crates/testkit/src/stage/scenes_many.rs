@@ -31,11 +31,14 @@ pub fn two_devices(shape: Shape) -> Scene {
     host.op_ns /= 2;
     host.launch_ns /= 2;
     shape.each_step(&mut host, |host, _| {
-        for device in 0..2 {
-            host.device = device;
-            host.model(&shape.kernels(98, GEMM));
-        }
-        host.device = 0;
+        host.within(What::Function("train_step"), |host| {
+            for (kernel, time) in shape.kernels(98, GEMM) {
+                for device in [1, 0] {
+                    host.device = device;
+                    host.launch(COMPUTE, kernel, time);
+                }
+            }
+        });
     });
     shape.recorded(Cause::Healthy, " two devices", vec![host], &Owner::Open)
 }
@@ -56,7 +59,7 @@ pub fn calls_alone(mut scene: Scene) -> Scene {
         run.events.retain(|event| {
             !matches!(
                 event.what,
-                What::Op(_) | What::Python(_) | What::WaitForBatch | What::Function | What::Compile
+                What::Op(_) | What::Python(_) | What::WaitForBatch | What::Function(_) | What::Compile
             )
         });
     }

@@ -103,7 +103,7 @@ fn written(run: &Run, event: &Event) -> Option<ChromeEvent> {
         }
         What::Compile => slice("compile_fx.<locals>.fw_compiler_base", "dynamo_timed"),
         // No stacks were asked for, and nothing is compiled into one function.
-        What::Python(_) | What::Function => return None,
+        What::Python(_) | What::Function(_) => return None,
         What::Call(call) => {
             slice(call_name(*call), "cuda_runtime").arg("cbid", "211").arg("correlation", &number)
         }
