@@ -110,9 +110,16 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let (host, own) = (merged(context, None), merged(context, Some(device.process)));
     let ground = Ground::of(context);
     let (calls, mut found) = (calls(device, copied), Idle::default());
+    let (mut busy_until, mut looked_until) = (Time::MIN, Time::MIN);
+    let mut follows: Option<(Call, Dur)> = None;
     for &window in device.windows {
-        let mut busy_until = window.start;
-        let mut follows: Option<(Call, Dur)> = None;
+        // A gap may reach from one step into the next.
+        if window.start > looked_until + SOON {
+            (busy_until, follows) = (window.start, None);
+        } else if busy_until == looked_until {
+            busy_until = window.start;
+        }
+        looked_until = window.end;
         host.sweep(&own, window, |span, host, device| {
             if device.0 & DEVICE_BUSY.0 != 0 {
                 busy_until = span.end;
@@ -124,9 +131,9 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
             let category = owner(host, device, ground);
             each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, &mut follows));
         });
-        let inside = |span: &Span| window.contains(span.start);
-        found.allocations +=
-            calls.iter().filter(|(span, call)| *call == Call::Allocation && inside(span)).count() as u64;
+        let until = |at: Time| calls.partition_point(|(span, _)| span.start < at);
+        let inside = calls.get(until(window.start)..until(window.end)).unwrap_or_default();
+        found.allocations += inside.iter().filter(|(_, call)| *call == Call::Allocation).count() as u64;
     }
     found
 }
@@ -243,10 +250,22 @@ fn long_calls(device: &Device, threads: &[TrackId]) -> FxHashMap<KindId, usize> 
 }
 
 /// The wait that lasts at `at`, or was over just before it, and how long it held up the host.
+///
+/// Waits come in rows: a copy of a result, and a synchronisation that finds it done. The longest stands for all.
 fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<(Call, Dur)> {
+    const ROW: usize = 4;
     let next = calls.partition_point(|(span, _)| span.start < at);
-    let (span, call) = calls.get(next.checked_sub(1)?)?;
-    (span.end + SOON >= at && matches!(call, Call::Copy | Call::Sync)).then_some((*call, span.dur()))
+    let (mut reached, mut longest) = (at, None);
+    for (span, call) in calls[..next].iter().rev().take(ROW) {
+        if span.end + SOON < reached || !matches!(call, Call::Copy | Call::Sync) {
+            break;
+        }
+        reached = span.start;
+        if longest.is_none_or(|(_, time)| time < span.dur()) {
+            longest = Some((*call, span.dur()));
+        }
+    }
+    longest
 }
 
 /// Cuts a span where calls begin and end.
@@ -279,6 +298,11 @@ mod tests {
     /// Four kernels of 100 µs, one a step, each launched 50 µs before it starts; `call` lies before the
     /// launches, from the kernel's end on.
     fn idle(call: &str, us: i64) -> Idle {
+        idle_with(call, us, 4)
+    }
+
+    /// The same with the call in the first `turns` steps only.
+    fn idle_with(call: &str, us: i64, turns: i64) -> Idle {
         let mut sketch = Sketch::new();
         let (thread, stream) = (sketch.thread("python"), sketch.stream());
         let period = us + 550;
@@ -288,7 +312,9 @@ mod tests {
             sketch.event_of(thread, "cpu_op", "aten::mm", at, 60, &[]);
             sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at + 50, 10, &[id()]);
             sketch.event_of(stream, "kernel", "gemm", at + 100, 100, &[id()]);
-            sketch.event_of(thread, "cuda_runtime", call, at + 150, us, &[]);
+            if turn < turns {
+                sketch.event_of(thread, "cuda_runtime", call, at + 150, us, &[]);
+            }
         }
         let trace = sketch.finish();
         DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default().idle
@@ -303,9 +329,12 @@ mod tests {
         let waiting = idle("cudaDeviceSynchronize", 450);
         assert_eq!(waiting.get(IdleCause::Sync), Dur::from_us(4 * 400));
         assert!(waiting.after_waits.total() > Dur::from_us(1_000), "{waiting:?}");
-        let long = idle("cudaFree", 150_000);
+        let long = idle_with("cudaFree", 150_000, 1);
         assert!(long.get(IdleCause::Startup) > Dur::from_us(100_000), "{long:?}");
         assert_eq!(long.get(IdleCause::Allocation), Dur::ZERO);
+        let again = idle("cudaFree", 150_000);
+        assert!(again.get(IdleCause::Allocation) > Dur::from_us(4 * 100_000), "{again:?}");
+        assert_eq!(again.get(IdleCause::Startup), Dur::ZERO, "nothing is set up in every step");
     }
 
     #[test]
@@ -317,5 +346,7 @@ mod tests {
         assert_eq!(pieces, [(3, Some(Call::Sync)), (2, None), (8, Some(Call::Allocation))]);
         assert_eq!(wait_before(&calls, at(11)), Some((Call::Sync, Dur::from_ps(5))));
         assert_eq!(wait_before(&calls, at(5)), None);
+        let row = [(Span::new(at(5), at(90)), Call::Copy), (Span::new(at(92), at(95)), Call::Sync)];
+        assert_eq!(wait_before(&row, at(96)), Some((Call::Copy, Dur::from_ps(85))), "the longest of a row");
     }
 }

@@ -263,8 +263,13 @@ impl Host {
             self.spend(Some(What::Call(call)), CALL, id);
         }
         let other = self.free.get(&(self.device, after)).copied().unwrap_or(0);
+        self.busy_until(stream, other);
+    }
+
+    /// Somebody else has the device until then.
+    pub fn busy_until(&mut self, stream: i64, until: Ns) {
         let own = self.free.entry((self.device, stream)).or_insert(0);
-        *own = other.max(*own);
+        *own = until.max(*own);
     }
 
     /// When a kernel could start that is launched now.

@@ -186,6 +186,8 @@ pub enum Cause {
     Startup,
     /// Requests with pauses between them.
     Requests,
+    /// Two processes share a device.
+    SharedDevice,
 }
 
 /// A play that was recorded, and the truth about it.
@@ -201,6 +203,8 @@ pub struct Scene {
     pub marked: bool,
     /// The usual time from one step's end to the next one's, or of a request.
     pub step: Ns,
-    /// The share of that time that the cause owns.
+    /// The share of that time that the cause owns; not a number where that cannot be told in advance.
     pub share: f64,
+    /// The share of that time in which the device has nothing to do.
+    pub idle: f64,
 }

@@ -57,6 +57,7 @@ impl Shape {
         let step = hosts.first().map_or(0, Host::usual_step);
         let runs: Vec<Run> = hosts.into_iter().map(Host::end).collect();
         let share = runs.first().map_or(0.0, |run| self.share(run, owner, step));
+        let idle = runs.first().map_or(0.0, |run| self.share(run, &Owner::Idle, step));
         let runs = if self.marked { runs } else { runs.into_iter().map(Run::unmarked).collect() };
         let marks = if self.marked { "marked" } else { "bare" };
         let name = format!(
@@ -65,7 +66,7 @@ impl Shape {
             self.steps,
             self.kernels
         );
-        Scene { name, cause, runs, marked: self.marked, step, share }
+        Scene { name, cause, runs, marked: self.marked, step, share, idle }
     }
 
     fn share(&self, run: &Run, owner: &Owner, step: Ns) -> f64 {

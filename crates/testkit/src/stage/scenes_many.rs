@@ -3,7 +3,7 @@
 use super::host::{COLLECTIVES, COMPUTE, Host, all_reduce};
 use super::model::{ALL_REDUCE, GEMM};
 use super::scenes::{Owner, Shape, healthy};
-use super::{Cause, Ns, Scene, What};
+use super::{Call, Cause, Ns, Scene, What};
 
 /// Ranks that sum their gradients in every step; with `slow`, one of them computes longer.
 pub fn ranks(shape: Shape, count: i64, slow: bool) -> Scene {
@@ -41,6 +41,23 @@ pub fn two_devices(shape: Shape) -> Scene {
         });
     });
     shape.recorded(Cause::Healthy, " two devices", vec![host], &Owner::Open)
+}
+
+/// Two processes that take turns on one device: each computes for half of the time, and waits for the other.
+pub fn shared_device(shape: Shape) -> Scene {
+    let mut hosts: Vec<Host> = (0..2).map(|process| shape.host(4_000 + process)).collect();
+    for number in 0..shape.steps {
+        let begun: Vec<Ns> = hosts.iter().map(|host| host.now).collect();
+        for (process, begun) in begun.into_iter().enumerate() {
+            let other = hosts[1 - process].device_end();
+            let host = &mut hosts[process];
+            host.busy_until(COMPUTE, other);
+            host.model(&shape.kernels(48, GEMM));
+            host.wait(Call::StreamSynchronize, Some(COMPUTE));
+            host.marked_step(number, begun);
+        }
+    }
+    shape.recorded(Cause::SharedDevice, "", hosts, &Owner::Open)
 }
 
 /// The end of a healthy play, recorded from the middle of a step on.
