@@ -117,8 +117,10 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
     match scene.cause {
         Cause::Healthy => fine(None),
         Cause::SmallKernels => fine(Some(FindingId::SmallKernels)),
-        Cause::SerialStreams => {
-            Expected { share: Share::Finding, ..fine(Some(FindingId::SerialStreams)) }
+        Cause::SerialStreams => Expected { share: Share::Finding, ..fine(Some(FindingId::SerialStreams)) },
+        // The read that blocks before the gap explains it in part: what it held up would have hidden under compute.
+        Cause::Input | Cause::Python if blind && scene.name.contains("read") => {
+            critical(&[FindingId::DeviceIdle, FindingId::BlockingCopies], Share::Idle)
         }
         Cause::Input if blind => critical(&[FindingId::DeviceIdle], Share::Idle),
         Cause::Input => critical(&[FindingId::InputBound], Share::Cause(&[Input])),
@@ -159,11 +161,12 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
             ..fine(Some(FindingId::ComputeBound))
         },
         // Without marks a pause between requests cannot be told from a slow loop.
-        Cause::Requests if !scene.marked => Expected {
-            step: false,
-            ..critical(&[FindingId::DeviceIdle, FindingId::HostPython], Share::Open)
-        },
-        Cause::Requests => Expected { first: &[FindingId::InferenceLatency], share: Share::Open, ..fine(None) },
+        Cause::Requests if !scene.marked => {
+            Expected { step: false, ..critical(&[FindingId::DeviceIdle, FindingId::HostPython], Share::Open) }
+        }
+        Cause::Requests => {
+            Expected { first: &[FindingId::InferenceLatency], share: Share::Open, ..fine(None) }
+        }
         Cause::SharedDevice => critical(&[FindingId::SyncStall, FindingId::DeviceIdle], Share::Open),
     }
 }
@@ -186,8 +189,11 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
     check((all / length - 1.0).abs() < 0.001, format!("categories add up to {all} of {length}"));
     let worst = findings.iter().map(|finding| finding.severity).min();
     check(expected.critical || worst != Some(Severity::Critical), format!("critical: {ids:?}"));
+    let late = findings.iter().find(|finding| finding.id == FindingId::Straggler);
+    let named = late.and_then(|late| late.subject.as_deref()).is_none_or(|subject| subject.contains("rank2"));
+    check(named || told.sources.len() == 1, format!("who is late: {late:?}"));
     let (step, truth) = (summary.step_ms.map_or(0.0, |moments| moments.median), scene.step as f64 / 1e6);
-    check(!expected.step || (step / truth - 1.0).abs() < 0.02, format!("step of {step}, not {truth}"));
+    check(!expected.step || (step / truth - 1.0).abs() < 0.03, format!("step of {step}, not {truth}"));
     let share = match expected.share {
         Share::Cause(categories) => {
             Some((categories.iter().map(|&category| summary.fraction(category)).sum(), scene.share))
@@ -200,7 +206,7 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
         Share::Open => None,
     };
     if let Some((share, truth)) = share.filter(|(_, truth)| truth.is_finite()) {
-        check((share - truth).abs() < 0.04, format!("share of {share:.3}, not {truth:.3}"));
+        check((share - truth).abs() < 0.03 + edge(scene), format!("share of {share:.3}, not {truth:.3}"));
     }
     faults
 }
@@ -208,6 +214,12 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
 /// Nobody else records graphs as a whole.
 fn records(scene: &Scene, recorder: Recorder) -> bool {
     !scene.name.contains("whole graph") || matches!(recorder, Recorder::Nsys | Recorder::NsysOps)
+}
+
+/// What the first and the last step may add to a share: nothing was under way before the one, and nobody sees the end
+/// of the other.
+fn edge(scene: &Scene) -> f64 {
+    0.4 / scene.steps as f64
 }
 
 fn busy(told: &Report) -> f64 {
@@ -226,8 +238,7 @@ fn play(scenes: &[Scene]) {
                 told.iter().flat_map(|(recorder, told)| faults(scene, *recorder, told)).collect();
             let busy: Vec<f64> = told.iter().map(|(_, told)| busy(told)).collect();
             let apart = busy.iter().copied().fold(0.0, f64::max) - busy.iter().copied().fold(1.0, f64::min);
-            // Requests that nobody marked reach to the next one.
-            if apart > 0.03 {
+            if apart > 0.02 + edge(scene) {
                 all.push(format!("{}: recorders do not agree how busy the device is: {busy:?}", scene.name));
             }
             all
@@ -238,7 +249,7 @@ fn play(scenes: &[Scene]) {
 
 /// Steps of 2 milliseconds to 2 seconds, few and many, of few and many kernels, marked and not.
 fn shapes() -> Vec<Shape> {
-    let figures = [(2_000_000, 60, 8), (15_000_000, 16, 48), (120_000_000, 8, 130), (2_000_000_000, 6, 24)];
+    let figures = [(2_000_000, 40, 8), (30_000_000, 10, 60), (2_000_000_000, 6, 24)];
     let shape = |(step, steps, kernels), marked| Shape { step, steps, kernels, marked };
     figures.into_iter().flat_map(|one| [shape(one, true), shape(one, false)]).collect()
 }
@@ -254,7 +265,9 @@ fn a_device_that_computes_is_healthy() {
     for_each_shape(scenes::healthy_collectives);
     for_each_shape(scenes_many::two_devices);
     for_each_shape(|shape| scenes_many::ranks(shape, 2, false));
-    for_each_shape(|shape| scenes::healthy(Shape { kernels: 1, ..shape }));
+    for_each_shape(|shape| scenes::healthy(Shape { kernels: 1, steps: 60, ..shape }));
+    let many = |marked| Shape { step: 90_000_000, steps: 8, kernels: 200, marked };
+    play(&[true, false].map(many).map(scenes::healthy));
 }
 
 #[test]
@@ -265,7 +278,7 @@ fn graphs_are_healthy_whether_their_kernels_were_recorded_or_not() {
 
 #[test]
 fn the_end_of_a_run_is_enough() {
-    let shapes = [(2_000_000, 30, 8), (120_000_000, 12, 90)];
+    let shapes = [(2_000_000, 30, 8), (120_000_000, 12, 60)];
     let shape = |(step, steps, kernels)| Shape { step, steps, kernels, marked: false };
     play(&shapes.map(shape).map(scenes_many::tail));
 }

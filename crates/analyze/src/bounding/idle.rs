@@ -139,13 +139,7 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
 }
 
 impl Idle {
-    fn add(
-        &mut self,
-        time: Dur,
-        category: Category,
-        call: Option<Call>,
-        follows: &mut Option<(Call, Dur)>,
-    ) {
+    fn add(&mut self, time: Dur, category: Category, call: Option<Call>, follows: &mut Option<(Call, Dur)>) {
         let cause = cause_of(category, call);
         self.causes[cause as usize] += time;
         match cause {

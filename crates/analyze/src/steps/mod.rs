@@ -300,7 +300,10 @@ mod tests {
 
     #[test]
     fn a_pause_is_not_part_of_the_loop() {
-        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true, |_| false);
+        let steps =
+            laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true, |_| {
+                false
+            });
         assert_eq!(steps[1].set_apart, Some(SetApart::Interrupted));
         assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
     }

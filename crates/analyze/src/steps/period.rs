@@ -11,9 +11,9 @@ use crate::vocabulary::Role;
 const LONGEST: usize = 400_000;
 /// The share of events that must equal the one a period later. An insertion costs a whole period of them.
 const ALIKE: f64 = 0.6;
-/// Of periods that fit nearly as well as the best, the shortest is meant: twice the period fits as well, and ten times
-/// better where something comes every ten steps.
-const NEARLY: f64 = 0.15;
+/// Of periods that fit nearly as well as the best, the shortest is meant: twice the period fits as well, and many times
+/// better where something comes every so many steps.
+const NEARLY: f64 = 0.05;
 /// The same with every name weighing as much as any other. Layers fill a step with few names, and repeat within it;
 /// what a step has once (an embedding, a loss, an optimizer) are many names of few events, which a period of layers
 /// leaves unexplained. What comes only every so many steps (logging, a scheduler) are few names.
@@ -138,7 +138,8 @@ fn numbered(names: &[u32]) -> (Vec<u32>, Vec<bool>) {
     let mut known = names.to_vec();
     known.sort_unstable();
     known.dedup();
-    let dense: Vec<u32> = names.iter().map(|name| known.partition_point(|other| other < name) as u32).collect();
+    let dense: Vec<u32> =
+        names.iter().map(|name| known.partition_point(|other| other < name) as u32).collect();
     let mut counts = vec![0u32; known.len()];
     dense.iter().for_each(|&name| counts[name as usize] += 1);
     (dense, counts.iter().map(|&count| count >= OFTEN).collect())
@@ -220,12 +221,12 @@ mod tests {
     fn a_step_of_many_layers_is_longer_than_a_layer() {
         let layers = || (0..4).cycle().take(4 * 30);
         let step: Vec<u32> = [100, 101].into_iter().chain(layers()).chain([200, 201, 202]).collect();
-        let mut all: Vec<u32> = step.iter().copied().cycle().take(step.len() * 40).collect();
+        let mut all: Vec<u32> = step.iter().copied().cycle().take(step.len() * 100).collect();
         assert_eq!(find_period(&all), Some(step.len()));
-        for turn in (0..40).rev().step_by(10) {
+        for turn in (0..100).rev().step_by(25) {
             all.insert(turn * step.len(), 300);
         }
-        assert_eq!(find_period(&all), Some(step.len()), "something comes every tenth step");
+        assert_eq!(find_period(&all), Some(step.len()), "something comes now and then");
     }
 
     #[test]

@@ -39,8 +39,6 @@ pub enum Call {
     GraphLaunch,
     /// Asks for a copy, which may or may not block.
     CopyAsync(Direction),
-    /// Asks for a fill.
-    Fill,
     /// Waits for one queue.
     StreamSynchronize,
     /// Waits for the device.
@@ -201,6 +199,8 @@ pub struct Scene {
     pub runs: Vec<Run>,
     /// Did the user mark the steps?
     pub marked: bool,
+    /// How many there are.
+    pub steps: i64,
     /// The usual time from one step's end to the next one's, or of a request.
     pub step: Ns,
     /// The share of that time that the cause owns; not a number where that cannot be told in advance.

@@ -66,7 +66,7 @@ impl Shape {
             self.steps,
             self.kernels
         );
-        Scene { name, cause, runs, marked: self.marked, step, share, idle }
+        Scene { name, cause, runs, marked: self.marked, steps: self.steps, step, share, idle }
     }
 
     fn share(&self, run: &Run, owner: &Owner, step: Ns) -> f64 {

@@ -12,7 +12,7 @@ pub fn ranks(shape: Shape, count: i64, slow: bool) -> Scene {
         let begun: Vec<Ns> = hosts.iter().map(|host| host.now).collect();
         for (rank, host) in (0..).zip(&mut hosts) {
             let late = slow && rank == 2;
-            host.model(&shape.kernels(if late { 90 } else { 60 }, GEMM));
+            host.model(&shape.kernels(if late { 110 } else { 60 }, GEMM));
             host.order(COLLECTIVES, COMPUTE);
         }
         all_reduce(&mut hosts, ALL_REDUCE, shape.part(5));

@@ -128,7 +128,6 @@ pub(super) fn call_name(call: Call) -> &'static str {
         Call::Launch => "cudaLaunchKernel",
         Call::GraphLaunch => "cudaGraphLaunch",
         Call::CopyAsync(_) => "cudaMemcpyAsync",
-        Call::Fill => "cudaMemsetAsync",
         Call::StreamSynchronize => "cudaStreamSynchronize",
         Call::DeviceSynchronize => "cudaDeviceSynchronize",
         Call::Malloc => "cudaMalloc",

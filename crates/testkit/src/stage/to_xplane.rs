@@ -143,7 +143,6 @@ fn call_name(call: Call) -> &'static str {
         Call::GraphLaunch => "cuGraphLaunch",
         Call::CopyAsync(Direction::In) => "cuMemcpyHtoDAsync_v2",
         Call::CopyAsync(Direction::Out) => "cuMemcpyDtoHAsync_v2",
-        Call::Fill => "cuMemsetD32Async",
         Call::StreamSynchronize => "cuStreamSynchronize",
         Call::DeviceSynchronize => "cuCtxSynchronize",
         Call::Malloc => "cuMemAlloc_v2",
