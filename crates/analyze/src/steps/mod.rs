@@ -1,12 +1,12 @@
 //! Steps: how long one turn of the training or inference loop takes, also where nobody marked it.
 //!
-//! In order of trust: what users and frameworks marked ([`markers`]), what the framework itself repeats
-//! ([`repetition`]: function calls, program runs, batches, optimizer steps), the period of the sequence of
-//! kernels or ops on the busiest track ([`period`]), and ranges that launch most of the device's work. Which one was
-//! used is part of the answer.
+//! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps), requests to a
+//! server, what the framework itself repeats ([`repetition`]: function calls, program runs, batches, optimizer steps),
+//! the period of the sequence of kernels or ops on the busiest track ([`period`]), and ranges that launch most of the
+//! device's work. Which one was used is part of the answer.
 //!
 //! A step lasts from its start to the next one's start, so that the time between two markers has an owner
-//! too. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
+//! too; a request lasts until its answer. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
 
 mod markers;
 mod period;

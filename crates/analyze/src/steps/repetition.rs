@@ -159,14 +159,17 @@ type ByThread = (u32, Vec<Span>);
 /// Ranges around other things than steps, by parts of their names: what holds many steps, and what only warms up.
 const NO_STEPS: &[&str] = &["epoch", "warm", "init"];
 
-/// Words by which people call a turn of their loop.
+/// Words by which people call a turn of their loop …
 const STEPS: &[&str] = &["step", "iter", "iteration", "batch"];
+/// … and parts of names of what they do in it: `load_batch`, `optimizer step`.
+const PARTS: &[&str] = &["optim", "load", "data", "fetch", "next", "read", "copy"];
 
 /// Ranges that somebody put around the turns of a loop and called so: `step 12`, `train_step`, `Iteration: 3`.
 pub(super) fn named_steps(context: &Context) -> Option<Candidate> {
     let is_step = |name: &str| {
         let name = name.to_ascii_lowercase();
-        super::words(&name).next_back().is_some_and(|last| STEPS.contains(&last)) && !name.contains("optim")
+        super::words(&name).next_back().is_some_and(|last| STEPS.contains(&last))
+            && !PARTS.iter().any(|part| name.contains(part))
     };
     let (name, track, spans) = working_ranges(context, is_step, true)?;
     Some(Candidate { ends_known: true, ..candidate(How::Marker(name), track, spans, true) })
@@ -266,7 +269,7 @@ fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any
 mod tests {
     use super::*;
     use crate::sketch::{Arg, Sketch};
-    use crate::steps::{Origin, Steps};
+    use crate::steps::{Origin, StepKind, Steps};
 
     /// Kernels that no period shows, launched inside ranges of `name` (with their number, if it ends in a blank)
     /// on a thread of no known name, all inside one range `benchmark`.
@@ -313,6 +316,25 @@ mod tests {
             assert_eq!(steps.all.len(), 8);
             assert_eq!(steps.all[0].span.dur(), Dur::from_us(1_000), "from start to start");
         }
+    }
+
+    #[test]
+    fn ranges_that_are_called_steps_are_marks() {
+        for (name, family) in [("step ", "step"), ("train_step", "train_step"), ("Iteration: ", "Iteration")]
+        {
+            let steps = ranged(name, 10);
+            assert_eq!((steps.origin, steps.how), (Origin::Marker, How::Marker(family.to_owned())));
+            assert_eq!(steps.all.len(), 8);
+        }
+        assert_eq!(ranged("step ", 3).origin, Origin::None, "most of the work is elsewhere");
+        assert_eq!(ranged("load_batch", 10).origin, Origin::Inferred, "that is a part of a step");
+    }
+
+    #[test]
+    fn ranges_around_requests_keep_their_own_length() {
+        let steps = ranged("request ", 10);
+        assert_eq!((steps.kind, steps.all.len()), (StepKind::Inference, 8));
+        assert!(steps.all.iter().all(|step| step.span.dur() == Dur::from_us(100)), "{:?}", steps.all);
     }
 
     #[test]
