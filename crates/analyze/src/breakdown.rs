@@ -198,7 +198,7 @@ pub(crate) fn merged<'c>(context: &'c Context, device: Option<ProcessId>) -> Tim
     Timeline::merge(&lines)
 }
 
-fn working_devices(context: &Context) -> Vec<ProcessId> {
+pub(crate) fn working_devices(context: &Context) -> Vec<ProcessId> {
     let trace = context.trace;
     let mut processes: Vec<ProcessId> = context
         .states()
@@ -358,8 +358,12 @@ fn launched_windows(context: &Context, process: ProcessId, steps: &[Step]) -> Op
 
 fn from_end_to_end(spans: &[Option<Span>], steps: &[Step]) -> Vec<Span> {
     let mut before: Option<Time> = None;
+    let mut interrupted = false;
     let windows = spans.iter().zip(steps).map(|(span, step)| {
-        let start = before.unwrap_or(step.span.start);
+        // A pause belongs to no step, not to the one after it either.
+        let resumed = interrupted.then_some(step.span.start);
+        interrupted = step.set_apart == Some(SetApart::Interrupted);
+        let start = before.map_or(step.span.start, |before| resumed.map_or(before, |at| at.max(before)));
         // A step without any work on this device is empty there.
         let end = span.map_or(start, |span| span.end.max(start));
         before = Some(end);

@@ -97,19 +97,27 @@ impl StateLine {
     fn bridge_launches(&mut self) {
         const LEAST_CALLS: usize = 20;
         const LONG_PAUSE: i64 = 10;
-        let (launch, nothing) = (Mask::of(State::Launch), Mask::default());
+        /// What lies between two launches is of the order of a launch: where most pauses are much longer, the loop does
+        /// something else.
+        const LONG_FOR_A_CALL: i64 = 20;
+        let launch = Mask::of(State::Launch);
+        // An annotation around the loop says nothing about what is done inside it.
+        let quiet = |state: Mask| state == Mask::default() || state == Mask::of(State::Present);
         let is_pause =
-            |states: &[Mask], index: usize| states[index] == nothing && index > 0 && index + 1 < states.len();
+            |states: &[Mask], index: usize| quiet(states[index]) && index > 0 && index + 1 < states.len();
         let pauses = (0..self.states.len()).filter(|&index| is_pause(&self.states, index));
         let lengths: Vec<Dur> = pauses.map(|index| self.times[index + 1] - self.times[index]).collect();
         if lengths.len() < LEAST_CALLS || !self.states.contains(&launch) {
             return;
         }
-        let longest = Dur::from_ps(median(lengths.into_iter()).ps().saturating_mul(LONG_PAUSE));
+        let calls = (0..self.states.len().saturating_sub(1)).filter(|&index| self.states[index] == launch);
+        let call = median(calls.map(|index| self.times[index + 1] - self.times[index]));
+        let usual = median(lengths.into_iter()).ps().saturating_mul(LONG_PAUSE);
+        let longest = Dur::from_ps(usual.min(call.ps().saturating_mul(LONG_FOR_A_CALL)));
         for index in 1..self.states.len().saturating_sub(1) {
             let length = self.times[index + 1] - self.times[index];
             let between = self.states[index - 1] == launch || self.states[index + 1] == launch;
-            if self.states[index] == nothing && between && length <= longest {
+            if quiet(self.states[index]) && between && length <= longest {
                 self.states[index] = launch;
             }
         }
@@ -517,6 +525,18 @@ mod tests {
         let quiet = |index: usize| line.states[index] == Mask::default();
         let pauses: Vec<usize> = (0..line.states.len() - 1).filter(|&index| quiet(index)).collect();
         assert_eq!(pauses, [41], "only the long pause stays");
+    }
+
+    #[test]
+    fn pauses_that_are_all_long_are_something_else() {
+        let mut line = StateLine::default();
+        for call in 0..40 {
+            line.change(Time::from_ps(call * 1_000), State::Launch);
+            line.change(Time::from_ps(call * 1_000 + 5), State::Present);
+        }
+        let before = line.states.clone();
+        line.bridge_launches();
+        assert_eq!(line.states, before);
     }
 
     #[test]

@@ -150,13 +150,16 @@ impl Facts {
         shares.owners().map(owned).filter(|(_, ms)| *ms > 0.0).collect()
     }
 
-    /// Milliseconds a step that a category owns, without what setting up the device's runtime or allocating its memory
-    /// takes: what is done about the category would not make those shorter.
-    pub fn ms_without_setup(&self, category: Category) -> f64 {
-        let setup = self.detail.as_ref().map_or(0.0, |detail| {
-            detail.per_step(detail.idle.startup.get(category) + detail.idle.allocation.get(category))
+    /// Milliseconds a step that a category owns of its own: without what setting up the device's runtime or allocating
+    /// its memory takes, and without what only shows because the host was held up before. What is done about the
+    /// category would not make those shorter.
+    pub fn own_ms(&self, category: Category) -> f64 {
+        let others = self.detail.as_ref().map_or(0.0, |detail| {
+            let idle = &detail.idle;
+            let all = [&idle.startup, &idle.allocation, &idle.after_copies, &idle.after_waits];
+            detail.per_step(all.iter().map(|shares| shares.get(category)).sum())
         });
-        (self.ms(category) - setup).max(0.0)
+        (self.ms(category) - others).max(0.0)
     }
 
     /// What is known of copies between host and device.

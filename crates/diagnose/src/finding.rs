@@ -304,8 +304,10 @@ pub enum Cause {
     },
     /// Blocking calls.
     Sync {
-        /// Milliseconds a step.
+        /// Milliseconds a step in which the host is blocked on an idle device.
         ms: f64,
+        /// Milliseconds a step that the device has nothing to do after a wait, because the host was blocked in it.
+        after_ms: f64,
     },
     /// Copies.
     Transfer {

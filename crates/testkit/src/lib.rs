@@ -6,4 +6,5 @@ pub mod corpus;
 pub mod damage;
 pub mod ncu;
 pub mod nsys;
+pub mod stage;
 pub mod xspace;

@@ -5,7 +5,8 @@
 //! A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the device has to wait
 //! until new work is launched. The second part is told apart too.
 
-use stepscope_trace::{Dur, EventId, Span, Time, Track};
+use rustc_hash::FxHashMap;
+use stepscope_trace::{Dur, EventId, KindId, Span, Time, Track, TrackId};
 
 use super::Device;
 use super::copies::Copied;
@@ -15,6 +16,8 @@ use crate::vocabulary::{Role, is_device_call};
 /// Calls into the device's runtime that take longer than this, and do not wait for the device, set something up: a
 /// context, a library, code that is loaded when first used. In a running loop none is a tenth as long.
 pub const LONG_CALL: Dur = Dur::from_us(100_000);
+/// Fewer steps than this do not show whether a call recurs.
+const LEAST_STEPS: usize = 3;
 /// A gap that begins this soon after a wait was over follows from it.
 const SOON: Dur = Dur::from_us(20);
 
@@ -74,9 +77,10 @@ pub struct Idle {
     pub allocation: Shares,
     /// Calls that allocated or freed device memory.
     pub allocations: u64,
-    /// What categories own of gaps that follow a copy which held up the host, after it.
+    /// What categories own of gaps that follow a copy which held up the host, after it: at most as long as the host
+    /// was held up, because it would have come that much further without.
     pub after_copies: Shares,
-    /// What categories own of gaps that follow another wait, after it.
+    /// The same for gaps that follow another wait.
     pub after_waits: Shares,
 }
 
@@ -106,9 +110,16 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let (host, own) = (merged(context, None), merged(context, Some(device.process)));
     let ground = Ground::of(context);
     let (calls, mut found) = (calls(device, copied), Idle::default());
+    let (mut busy_until, mut looked_until) = (Time::MIN, Time::MIN);
+    let mut follows: Option<(Call, Dur)> = None;
     for &window in device.windows {
-        let mut busy_until = window.start;
-        let mut follows: Option<Call> = None;
+        // A gap may reach from one step into the next.
+        if window.start > looked_until + SOON {
+            (busy_until, follows) = (window.start, None);
+        } else if busy_until == looked_until {
+            busy_until = window.start;
+        }
+        looked_until = window.end;
         host.sweep(&own, window, |span, host, device| {
             if device.0 & DEVICE_BUSY.0 != 0 {
                 busy_until = span.end;
@@ -118,17 +129,17 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
                 follows = wait_before(&calls, span.start);
             }
             let category = owner(host, device, ground);
-            each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, follows));
+            each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, &mut follows));
         });
-        let inside = |span: &Span| window.contains(span.start);
-        found.allocations +=
-            calls.iter().filter(|(span, call)| *call == Call::Allocation && inside(span)).count() as u64;
+        let until = |at: Time| calls.partition_point(|(span, _)| span.start < at);
+        let inside = calls.get(until(window.start)..until(window.end)).unwrap_or_default();
+        found.allocations += inside.iter().filter(|(_, call)| *call == Call::Allocation).count() as u64;
     }
     found
 }
 
 impl Idle {
-    fn add(&mut self, time: Dur, category: Category, call: Option<Call>, follows: Option<Call>) {
+    fn add(&mut self, time: Dur, category: Category, call: Option<Call>, follows: &mut Option<(Call, Dur)>) {
         let cause = cause_of(category, call);
         self.causes[cause as usize] += time;
         match cause {
@@ -136,10 +147,12 @@ impl Idle {
             IdleCause::Allocation => self.allocation.add(category, time),
             // Only what waiting itself does not explain.
             IdleCause::Launch | IdleCause::Framework | IdleCause::Python | IdleCause::Unknown => {
-                match follows {
-                    Some(Call::Copy) => self.after_copies.add(category, time),
-                    Some(Call::Sync) => self.after_waits.add(category, time),
-                    _ => {}
+                let Some((wait, left)) = follows else { return };
+                let lost = time.min(*left);
+                *left = *left - lost;
+                match wait {
+                    Call::Copy => self.after_copies.add(category, lost),
+                    _ => self.after_waits.add(category, lost),
                 }
             }
             _ => {}
@@ -178,6 +191,12 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
     threads.dedup();
     let mut copies: Vec<EventId> = copied.waits.iter().map(|(call, _)| *call).collect();
     copies.sort_unstable();
+    let long = long_calls(device, &threads);
+    // What is set up is set up once: a call that is long in every other step is something else.
+    let recurs = |kind: KindId| {
+        let steps = device.windows.len();
+        steps >= LEAST_STEPS && long.get(&kind).is_some_and(|&calls| calls * 2 >= steps)
+    };
     let call_of = |track: &Track, index: usize| {
         let kind = track.kind_of(index);
         let role = vocabulary.role(kind);
@@ -191,7 +210,7 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
         }
         let runtime = matches!(role, Role::Launch | Role::DeviceMemory)
             || (role == Role::Framework && is_device_call(trace.kind_name(kind)));
-        match runtime && track.dur(index) >= LONG_CALL {
+        match runtime && track.dur(index) >= LONG_CALL && !recurs(kind) {
             true => Some(Call::Startup),
             false => (role == Role::DeviceMemory).then_some(Call::Allocation),
         }
@@ -213,11 +232,34 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
     found
 }
 
-/// The wait that lasts at `at`, or was over just before it.
-fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<Call> {
+/// How many calls of each kind are long.
+fn long_calls(device: &Device, threads: &[TrackId]) -> FxHashMap<KindId, usize> {
+    let mut long = FxHashMap::default();
+    for track in threads.iter().map(|&id| device.context.trace.track(id)) {
+        for index in (0..track.len()).filter(|&index| track.dur(index) >= LONG_CALL) {
+            *long.entry(track.kind_of(index)).or_default() += 1;
+        }
+    }
+    long
+}
+
+/// The wait that lasts at `at`, or was over just before it, and how long it held up the host.
+///
+/// Waits come in rows: a copy of a result, and a synchronisation that finds it done. The longest stands for all.
+fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<(Call, Dur)> {
+    const ROW: usize = 4;
     let next = calls.partition_point(|(span, _)| span.start < at);
-    let (span, call) = calls.get(next.checked_sub(1)?)?;
-    (span.end + SOON >= at && matches!(call, Call::Copy | Call::Sync)).then_some(*call)
+    let (mut reached, mut longest) = (at, None);
+    for (span, call) in calls[..next].iter().rev().take(ROW) {
+        if span.end + SOON < reached || !matches!(call, Call::Copy | Call::Sync) {
+            break;
+        }
+        reached = span.start;
+        if longest.is_none_or(|(_, time)| time < span.dur()) {
+            longest = Some((*call, span.dur()));
+        }
+    }
+    longest
 }
 
 /// Cuts a span where calls begin and end.
@@ -250,6 +292,11 @@ mod tests {
     /// Four kernels of 100 µs, one a step, each launched 50 µs before it starts; `call` lies before the
     /// launches, from the kernel's end on.
     fn idle(call: &str, us: i64) -> Idle {
+        idle_with(call, us, 4)
+    }
+
+    /// The same with the call in the first `turns` steps only.
+    fn idle_with(call: &str, us: i64, turns: i64) -> Idle {
         let mut sketch = Sketch::new();
         let (thread, stream) = (sketch.thread("python"), sketch.stream());
         let period = us + 550;
@@ -259,7 +306,9 @@ mod tests {
             sketch.event_of(thread, "cpu_op", "aten::mm", at, 60, &[]);
             sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at + 50, 10, &[id()]);
             sketch.event_of(stream, "kernel", "gemm", at + 100, 100, &[id()]);
-            sketch.event_of(thread, "cuda_runtime", call, at + 150, us, &[]);
+            if turn < turns {
+                sketch.event_of(thread, "cuda_runtime", call, at + 150, us, &[]);
+            }
         }
         let trace = sketch.finish();
         DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default().idle
@@ -274,9 +323,12 @@ mod tests {
         let waiting = idle("cudaDeviceSynchronize", 450);
         assert_eq!(waiting.get(IdleCause::Sync), Dur::from_us(4 * 400));
         assert!(waiting.after_waits.total() > Dur::from_us(1_000), "{waiting:?}");
-        let long = idle("cudaFree", 150_000);
+        let long = idle_with("cudaFree", 150_000, 1);
         assert!(long.get(IdleCause::Startup) > Dur::from_us(100_000), "{long:?}");
         assert_eq!(long.get(IdleCause::Allocation), Dur::ZERO);
+        let again = idle("cudaFree", 150_000);
+        assert!(again.get(IdleCause::Allocation) > Dur::from_us(4 * 100_000), "{again:?}");
+        assert_eq!(again.get(IdleCause::Startup), Dur::ZERO, "nothing is set up in every step");
     }
 
     #[test]
@@ -286,7 +338,9 @@ mod tests {
         let mut pieces = Vec::new();
         each_piece(&calls, Span::new(at(7), at(20)), |span, call| pieces.push((span.dur().ps(), call)));
         assert_eq!(pieces, [(3, Some(Call::Sync)), (2, None), (8, Some(Call::Allocation))]);
-        assert_eq!(wait_before(&calls, at(11)), Some(Call::Sync));
+        assert_eq!(wait_before(&calls, at(11)), Some((Call::Sync, Dur::from_ps(5))));
         assert_eq!(wait_before(&calls, at(5)), None);
+        let row = [(Span::new(at(5), at(90)), Call::Copy), (Span::new(at(92), at(95)), Call::Sync)];
+        assert_eq!(wait_before(&row, at(96)), Some((Call::Copy, Dur::from_ps(85))), "the longest of a row");
     }
 }

@@ -1,20 +1,24 @@
 //! Steps: how long one turn of the training or inference loop takes, also where nobody marked it.
 //!
-//! In order of trust: what users and frameworks marked ([`markers`]), what the framework itself repeats
-//! ([`repetition`]: function calls, program runs, batches, optimizer steps), the period of the sequence of
-//! kernels or ops on the busiest track ([`period`]), and ranges that launch most of the device's work. Which one was
-//! used is part of the answer.
+//! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps), requests to a
+//! server, what the framework itself repeats ([`repetition`]: function calls, program runs, batches, optimizer steps),
+//! the period of the sequence of kernels or ops on the busiest track ([`period`]), and ranges that launch most of the
+//! device's work. Which one was used is part of the answer.
 //!
 //! A step lasts from its start to the next one's start, so that the time between two markers has an owner
-//! too. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
+//! too; a request lasts until its answer. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
 
 mod markers;
 mod period;
 mod repetition;
 
+use std::cell::OnceCell;
+
 use stepscope_trace::{Dur, Span, Time, TrackId};
 
+use crate::breakdown::{DEVICE_BUSY, merged, working_devices};
 use crate::context::Context;
+use crate::timeline::Timeline;
 
 pub use period::find_period;
 
@@ -114,7 +118,7 @@ struct Candidate {
 impl Steps {
     /// Finds the steps of one host.
     pub fn of(context: &Context) -> Self {
-        let marked = markers::find(context);
+        let marked = markers::find(context).or_else(|| repetition::named_steps(context));
         let (origin, found) = match marked {
             Some(found) => (Origin::Marker, Some(found)),
             None => (Origin::Inferred, inferred(context)),
@@ -134,8 +138,16 @@ impl Steps {
 
     fn from(candidate: Candidate, origin: Origin, context: &Context) -> Self {
         let Candidate { how, marks, track, on_host, ends_known } = candidate;
-        let all = laid_end_to_end(&marks, ends_known);
-        Steps { origin, kind: kind_of(context, &how), how, all, track, on_host }
+        let kind = kind_of(context, &how);
+        let all = match kind {
+            // A request lasts from its arrival to its answer, whenever the next one comes.
+            StepKind::Inference if ends_known => marks.iter().map(own_length).collect(),
+            _ => {
+                let devices = Devices { context, lines: OnceCell::new() };
+                laid_end_to_end(&marks, ends_known, |gap| devices.work(gap))
+            }
+        };
+        Steps { origin, kind, how, all, track, on_host }
     }
 
     /// The steps that count.
@@ -145,7 +157,8 @@ impl Steps {
 }
 
 fn inferred(context: &Context) -> Option<Candidate> {
-    repetition::find(context)
+    repetition::requests(context)
+        .or_else(|| repetition::find(context))
         .or_else(|| period::find(context))
         .or_else(|| repetition::ranges(context))
         .or_else(|| repetition::single(context))
@@ -157,8 +170,31 @@ const NEGLIGIBLE_GAP: f64 = 0.02;
 /// A gap of this many steps is not part of the loop.
 const INTERRUPTION: i64 = 5;
 
-/// Turns marks into steps that reach from start to start.
-fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool) -> Vec<Step> {
+fn own_length(&(number, span): &(i64, Span)) -> Step {
+    Step { number, span, set_apart: None }
+}
+
+/// What the devices do, looked at only where a gap is long.
+struct Devices<'c, 't> {
+    context: &'c Context<'t>,
+    lines: OnceCell<Vec<Timeline<'c>>>,
+}
+
+impl Devices<'_, '_> {
+    /// Does a device work for most of this time? Then it is no pause: a host that runs ahead of its device is held up
+    /// when all queues are full, and its own pace says nothing.
+    fn work(&self, gap: Span) -> bool {
+        let lines = self.lines.get_or_init(|| {
+            let devices = working_devices(self.context).into_iter();
+            devices.map(|device| merged(self.context, Some(device))).collect()
+        });
+        lines.iter().any(|line| line.time_in(DEVICE_BUSY, gap).fraction_of(gap.dur()) > 0.5)
+    }
+}
+
+/// Turns marks into steps that reach from start to start. A long gap in which `works` says nothing is done is no part
+/// of them.
+fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span) -> bool) -> Vec<Step> {
     let gaps: Vec<Dur> = marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.end).collect();
     let length = median(marks.iter().map(|(_, span)| span.dur()));
     let gap = median(gaps.iter().copied());
@@ -169,7 +205,7 @@ fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool) -> Vec<Step> {
         .enumerate()
         .map(|(index, &(number, span))| {
             let next = marks.get(index + 1).map(|(_, next)| next.start);
-            let (end, set_apart) = step_end(span, next, tight, ends_known, period);
+            let (end, set_apart) = step_end(span, next, tight, ends_known, period, &works);
             Step { number, span: Span::new(span.start, end), set_apart }
         })
         .collect()
@@ -181,13 +217,17 @@ fn step_end(
     tight: bool,
     ends_known: bool,
     period: Dur,
+    works: impl Fn(Span) -> bool,
 ) -> (Time, Option<SetApart>) {
     let Some(next) = next else {
         // The last one has no successor: its marker says where it ended, or nobody does.
         return (span.end, (!ends_known).then_some(SetApart::Incomplete));
     };
-    let paused = next - span.end > Dur::from_ps(period.ps().saturating_mul(INTERRUPTION));
-    match (tight, paused) {
+    let paused = || {
+        next - span.end > Dur::from_ps(period.ps().saturating_mul(INTERRUPTION))
+            && !works(Span::new(span.end, next))
+    };
+    match (tight, !tight && paused()) {
         (true, _) => (span.end.min(next), None),
         (false, true) => (span.end.min(next), Some(SetApart::Interrupted)),
         (false, false) => (next, None),
@@ -208,17 +248,21 @@ pub(crate) fn median(all: impl Iterator<Item = Dur>) -> Dur {
 const INFERENCE: &[&str] =
     &["predict", "inference", "infer", "serving", "serve", "decode", "generate", "request", "ProcessBatch"];
 
+/// Is it a name by which frameworks and people call a prediction?
+fn is_prediction(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    INFERENCE.iter().any(|word| words(&name).any(|part| part == *word)) || name.contains("predict_function")
+}
+
+/// The words of a name.
+fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+}
+
 fn kind_of(context: &Context, how: &How) -> StepKind {
-    let named = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        INFERENCE
-            .iter()
-            .any(|word| name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == *word))
-            || name.contains("predict_function")
-    };
     let inference = match how {
         How::Marker(name) | How::FunctionCalls(name) | How::Annotations(name) | How::ModuleRuns(name) => {
-            named(name)
+            is_prediction(name)
         }
         _ => false,
     };
@@ -244,26 +288,36 @@ mod tests {
 
     #[test]
     fn markers_that_nearly_touch_keep_their_own_length() {
-        let steps = laid_end_to_end(&marks(&[(0, 1000), (1005, 2005), (2010, 3010)]), true);
+        let steps = laid_end_to_end(&marks(&[(0, 1000), (1005, 2005), (2010, 3010)]), true, |_| false);
         assert_eq!(lengths(&steps), [(1000, None), (1000, None), (1000, None)]);
     }
 
     #[test]
     fn time_between_markers_belongs_to_the_step_before() {
-        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (2000, 2600)]), true);
+        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (2000, 2600)]), true, |_| false);
         assert_eq!(lengths(&steps), [(1000, None), (1000, None), (600, None)]);
     }
 
     #[test]
     fn a_pause_is_not_part_of_the_loop() {
-        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true);
+        let steps =
+            laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true, |_| {
+                false
+            });
         assert_eq!(steps[1].set_apart, Some(SetApart::Interrupted));
         assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
     }
 
     #[test]
+    fn a_gap_in_which_a_device_works_is_no_pause() {
+        let spans = [(0, 100), (200, 300), (400, 500), (3_000, 3_100), (5_600, 5_700)];
+        let steps = laid_end_to_end(&marks(&spans), false, |_| true);
+        assert!(steps[..4].iter().all(|step| step.set_apart.is_none()), "{steps:?}");
+    }
+
+    #[test]
     fn a_step_whose_end_nobody_knows_is_incomplete() {
-        let steps = laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false);
+        let steps = laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false, |_| false);
         assert_eq!(lengths(&steps), [(1000, None), (1000, None), (10, Some(SetApart::Incomplete))]);
     }
 }

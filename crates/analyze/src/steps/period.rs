@@ -11,8 +11,15 @@ use crate::vocabulary::Role;
 const LONGEST: usize = 400_000;
 /// The share of events that must equal the one a period later. An insertion costs a whole period of them.
 const ALIKE: f64 = 0.6;
-/// Of periods that fit nearly as well as the best, the shortest is meant: twice the period fits as well.
+/// Of periods that fit nearly as well as the best, the shortest is meant: twice the period fits as well, and many times
+/// better where something comes every so many steps.
 const NEARLY: f64 = 0.05;
+/// The same with every name weighing as much as any other. Layers fill a step with few names, and repeat within it;
+/// what a step has once (an embedding, a loss, an optimizer) are many names of few events, which a period of layers
+/// leaves unexplained. What comes only every so many steps (logging, a scheduler) are few names.
+const NEARLY_BY_NAME: f64 = 0.2;
+/// A name with fewer events than this does not repeat.
+const OFTEN: u32 = 3;
 /// Periods tried.
 const TRIED: usize = 48;
 
@@ -88,13 +95,54 @@ pub fn find_period(names: &[u32]) -> Option<usize> {
     candidates.retain(|&period| names.len() >= 3 * period);
     candidates.truncate(TRIED);
     candidates.sort_unstable();
-    let alike = |&period: &usize| {
-        let same = names.iter().zip(&names[period..]).filter(|(a, b)| a == b).count();
-        same as f64 / (names.len() - period) as f64
-    };
-    let scores: Vec<f64> = candidates.iter().map(alike).collect();
-    let best = scores.iter().copied().fold(ALIKE, f64::max);
-    scores.iter().position(|&score| score >= best - NEARLY && score >= ALIKE).map(|at| candidates[at])
+    let (dense, often) = numbered(names);
+    let scores: Vec<Score> = candidates.iter().map(|&period| Score::of(&dense, &often, period)).collect();
+    let best = scores.iter().map(|score| score.by_event).fold(ALIKE, f64::max);
+    let fits = |score: &Score| score.by_event >= best - NEARLY && score.by_event >= ALIKE;
+    let best = scores.iter().filter(|score| fits(score)).map(|score| score.by_name).fold(0.0, f64::max);
+    let found = scores.iter().position(|score| fits(score) && score.by_name >= best - NEARLY_BY_NAME);
+    found.map(|at| candidates[at])
+}
+
+/// How well a sequence repeats after a period.
+struct Score {
+    /// The share of events that equal the one a period later.
+    by_event: f64,
+    /// The mean of that share over the names that occur often.
+    by_name: f64,
+}
+
+impl Score {
+    fn of(names: &[u32], often: &[bool], period: usize) -> Self {
+        let mut tally = vec![(0u32, 0u32); often.len()];
+        for (&name, &later) in names.iter().zip(&names[period..]) {
+            if let Some((same, all)) = tally.get_mut(name as usize) {
+                *same += u32::from(name == later);
+                *all += 1;
+            }
+        }
+        let share = |same: f64, all: f64| if all > 0.0 { same / all } else { 0.0 };
+        let sum = |part: fn(&(u32, u32)) -> u32| tally.iter().map(|one| f64::from(part(one))).sum::<f64>();
+        let counted = tally.iter().zip(often).filter(|((_, all), often)| **often && *all > 0);
+        let shares: Vec<f64> =
+            counted.map(|((same, all), _)| share(f64::from(*same), f64::from(*all))).collect();
+        Score {
+            by_event: share(sum(|one| one.0), sum(|one| one.1)),
+            by_name: share(shares.iter().sum(), shares.len() as f64),
+        }
+    }
+}
+
+/// The names counted from 0, and which of them occur often.
+fn numbered(names: &[u32]) -> (Vec<u32>, Vec<bool>) {
+    let mut known = names.to_vec();
+    known.sort_unstable();
+    known.dedup();
+    let dense: Vec<u32> =
+        names.iter().map(|name| known.partition_point(|other| other < name) as u32).collect();
+    let mut counts = vec![0u32; known.len()];
+    dense.iter().for_each(|&name| counts[name as usize] += 1);
+    (dense, counts.iter().map(|&count| count >= OFTEN).collect())
 }
 
 /// For each name the median distance between its occurrences; the most frequent distances first.
@@ -167,6 +215,18 @@ mod tests {
         assert!(!is_loop(&once, 20));
         let cut_anywhere: Vec<u32> = (7..20).chain(layers).chain(0..5).collect();
         assert!(is_loop(&cut_anywhere, 20));
+    }
+
+    #[test]
+    fn a_step_of_many_layers_is_longer_than_a_layer() {
+        let layers = || (0..4).cycle().take(4 * 30);
+        let step: Vec<u32> = [100, 101].into_iter().chain(layers()).chain([200, 201, 202]).collect();
+        let mut all: Vec<u32> = step.iter().copied().cycle().take(step.len() * 100).collect();
+        assert_eq!(find_period(&all), Some(step.len()));
+        for turn in (0..100).rev().step_by(25) {
+            all.insert(turn * step.len(), 300);
+        }
+        assert_eq!(find_period(&all), Some(step.len()), "something comes now and then");
     }
 
     #[test]

@@ -159,11 +159,46 @@ type ByThread = (u32, Vec<Span>);
 /// Ranges around other things than steps, by parts of their names: what holds many steps, and what only warms up.
 const NO_STEPS: &[&str] = &["epoch", "warm", "init"];
 
-/// Ranges of one name, wherever they are nested, inside which most of the device's work is launched: NVTX around the
-/// body of a loop, or a library's own around each of its runs. Of several, the outermost are the loop's.
+/// Words by which people call a turn of their loop …
+const STEPS: &[&str] = &["step", "iter", "iteration", "batch"];
+/// … and parts of names of what they do in it: `load_batch`, `optimizer step`.
+const PARTS: &[&str] = &["optim", "load", "data", "fetch", "next", "read", "copy"];
+
+/// Ranges that somebody put around the turns of a loop and called so: `step 12`, `train_step`, `Iteration: 3`.
+pub(super) fn named_steps(context: &Context) -> Option<Candidate> {
+    let is_step = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        super::words(&name).next_back().is_some_and(|last| STEPS.contains(&last))
+            && !PARTS.iter().any(|part| name.contains(part))
+    };
+    let (name, track, spans) = working_ranges(context, is_step, true)?;
+    Some(Candidate { ends_known: true, ..candidate(How::Marker(name), track, spans, true) })
+}
+
+/// Ranges around requests to a server.
+pub(super) fn requests(context: &Context) -> Option<Candidate> {
+    let (name, track, spans) = working_ranges(context, super::is_prediction, true)?;
+    Some(Candidate { ends_known: true, ..candidate(How::Annotations(name), track, spans, true) })
+}
+
+/// Ranges of any name.
 ///
 /// A library's layer may hold most of the work too, so a period of the kernels themselves comes before.
 pub(super) fn ranges(context: &Context) -> Option<Candidate> {
+    let (name, track, spans) = working_ranges(context, |_| true, false)?;
+    Some(candidate(How::Annotations(name), track, spans, true))
+}
+
+/// Ranges of one name, wherever they are nested, inside which most of the device's work is launched: NVTX around the
+/// body of a loop, or a library's own around each of its runs. Of several, the outermost are the loop's.
+///
+/// With `any_name` also events of a Python thread that no table knows: formats without categories do not say what is an
+/// annotation.
+fn working_ranges(
+    context: &Context,
+    wanted: impl Fn(&str) -> bool,
+    any_name: bool,
+) -> Option<(String, u32, Vec<Span>)> {
     let launched = launched_work(context);
     let before: Vec<Dur> = std::iter::once(Dur::ZERO)
         .chain(launched.iter().scan(Dur::ZERO, |sum, &(_, work)| {
@@ -174,7 +209,7 @@ pub(super) fn ranges(context: &Context) -> Option<Candidate> {
     let all = *before.last().filter(|all| !all.is_zero())?;
     let until = |at: Time| before[launched.partition_point(|&(called, _)| called < at)];
     let mut families: BTreeMap<String, (Dur, Vec<ByThread>)> = BTreeMap::new();
-    for ((name, track), spans) in outermost_of_their_name(context) {
+    for ((name, track), spans) in outermost_of_their_name(context, wanted, any_name) {
         let (work, threads) = families.entry(name).or_default();
         *work += spans.iter().map(|span| until(span.end) - until(span.start)).sum();
         threads.push((track, spans));
@@ -186,11 +221,11 @@ pub(super) fn ranges(context: &Context) -> Option<Candidate> {
         .filter(|(_, threads)| threads.iter().any(|(_, spans)| spans.len() >= REPEATS))
         .min_by_key(|(_, threads)| threads.iter().map(|(_, spans)| spans.len()).sum::<usize>())?;
     let (track, spans) = threads.into_iter().max_by_key(|(_, spans)| spans.len())?;
-    Some(candidate(How::Annotations(name), track, spans, true))
+    Some((name, track, spans))
 }
 
 /// Annotations by name and thread, without those inside one of the same name. `step 7` is a `step`.
-fn outermost_of_their_name(context: &Context) -> Repeats {
+fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any_name: bool) -> Repeats {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let family = |kind: KindId| {
         let name = trace.kind_name(kind);
@@ -201,9 +236,11 @@ fn outermost_of_their_name(context: &Context) -> Repeats {
             name
         };
         let lower = stem.to_ascii_lowercase();
-        let fits = vocabulary.role(kind) == Role::Annotation
+        let role = vocabulary.role(kind);
+        let fits = (role == Role::Annotation || any_name && role == Role::Unknown)
             && trace.kind(kind).form == Form::Slice
             && !stem.is_empty()
+            && wanted(stem)
             && !NO_STEPS.iter().any(|part| lower.contains(part));
         fits.then(|| stem.to_owned())
     };
@@ -212,8 +249,12 @@ fn outermost_of_their_name(context: &Context) -> Repeats {
     let mut all = Repeats::new();
     for track in trace.tracks().iter().filter(|track| host_thread(track)) {
         let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
+        let by_user = is_python_thread(trace.str(track.name));
         for (index, &kind) in track.kinds().iter().enumerate() {
             let Some(name) = &names[kind.index()] else { continue };
+            if !by_user && vocabulary.role(kind) == Role::Unknown {
+                continue;
+            }
             let (spans, span) = (own.entry(name).or_default(), track.span_of(index));
             if !span.is_empty() && spans.last().is_none_or(|last| last.end <= span.start) {
                 spans.push(span);
@@ -228,7 +269,7 @@ fn outermost_of_their_name(context: &Context) -> Repeats {
 mod tests {
     use super::*;
     use crate::sketch::{Arg, Sketch};
-    use crate::steps::{Origin, Steps};
+    use crate::steps::{Origin, StepKind, Steps};
 
     /// Kernels that no period shows, launched inside ranges of `name` (with their number, if it ends in a blank)
     /// on a thread of no known name, all inside one range `benchmark`.
@@ -275,6 +316,25 @@ mod tests {
             assert_eq!(steps.all.len(), 8);
             assert_eq!(steps.all[0].span.dur(), Dur::from_us(1_000), "from start to start");
         }
+    }
+
+    #[test]
+    fn ranges_that_are_called_steps_are_marks() {
+        for (name, family) in [("step ", "step"), ("train_step", "train_step"), ("Iteration: ", "Iteration")]
+        {
+            let steps = ranged(name, 10);
+            assert_eq!((steps.origin, steps.how), (Origin::Marker, How::Marker(family.to_owned())));
+            assert_eq!(steps.all.len(), 8);
+        }
+        assert_eq!(ranged("step ", 3).origin, Origin::None, "most of the work is elsewhere");
+        assert_eq!(ranged("load_batch", 10).origin, Origin::Inferred, "that is a part of a step");
+    }
+
+    #[test]
+    fn ranges_around_requests_keep_their_own_length() {
+        let steps = ranged("request ", 10);
+        assert_eq!((steps.kind, steps.all.len()), (StepKind::Inference, 8));
+        assert!(steps.all.iter().all(|step| step.span.dur() == Dur::from_us(100)), "{:?}", steps.all);
     }
 
     #[test]

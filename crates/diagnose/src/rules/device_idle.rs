@@ -32,8 +32,13 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     (share >= thresholds::SEVERE).then(|| {
         let cause =
             Cause::Idle { busy, meanwhile, causes: causes(facts), after_waits_ms: after_waits_ms(facts) };
-        Finding::new(FindingId::DeviceIdle, Severity::Warning, cause, facts.framework())
-            .owning(facts.claims(&[Category::Idle]), Some(1.0))
+        // Idle time that nothing explains is worth looking into before anything else.
+        let unexplained = facts.own_ms(Category::Idle);
+        let severe = unexplained / facts.summary.length_ms().max(f64::MIN_POSITIVE) >= thresholds::SEVERE;
+        let severity = if severe { Severity::Critical } else { Severity::Warning };
+        let claims = if unexplained > 0.0 { vec![(Category::Idle, unexplained)] } else { Vec::new() };
+        Finding::new(FindingId::DeviceIdle, severity, cause, facts.framework())
+            .owning(claims, Some(1.0))
             .sure(0.8)
     })
 }

@@ -10,7 +10,7 @@ use crate::finding::{Cause, Finding, FindingId, Severity};
 use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
-    let ms = facts.ms_without_setup(Category::Dispatch);
+    let ms = facts.own_ms(Category::Dispatch);
     let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     let eager = facts.eager.ops as f64 / facts.eager.steps.max(1) as f64 >= thresholds::EAGER_OPS;
     if share < thresholds::INPUT || (eager && share + facts.share(Category::Python) >= thresholds::SEVERE) {

@@ -13,7 +13,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let steps = facts.eager.steps.max(1) as f64;
     let ops_per_step = facts.eager.ops as f64 / steps;
     let between = (facts.eager.between.ms() / steps).min(facts.ms(Category::Python));
-    let dispatch = facts.ms_without_setup(Category::Dispatch);
+    let dispatch = facts.own_ms(Category::Dispatch);
     let overhead = dispatch + between;
     let step = facts.summary.length_ms();
     if ops_per_step < thresholds::EAGER_OPS || step <= 0.0 || overhead / step < thresholds::SEVERE {

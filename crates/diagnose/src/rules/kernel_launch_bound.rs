@@ -1,8 +1,8 @@
 //! `kernel-launch-bound`: the device waits for the host to launch its kernels.
 //!
 //! Its kernels are shorter than the calls that start them, so one thread cannot keep it busy. Claims the idle time
-//! that launching and dispatching own, without what setting up the device's runtime or allocating its memory takes:
-//! other launches would not make those shorter.
+//! that launching and dispatching own, without what setting up the device's runtime, allocating its memory or waiting
+//! for it takes: other launches would not make those shorter.
 
 use stepscope_analyze::Category;
 
@@ -14,7 +14,7 @@ const FEEDING: [Category; 2] = [Category::Launch, Category::Dispatch];
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let (work, busy) = (facts.device.as_ref()?, facts.busy()?);
-    let claims = FEEDING.map(|category| (category, facts.ms_without_setup(category))).to_vec();
+    let claims = FEEDING.map(|category| (category, facts.own_ms(category))).to_vec();
     let share =
         claims.iter().map(|(_, ms)| ms).sum::<f64>() / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     let short = work.launch_us.is_some_and(|launch| work.kernel_us < launch * thresholds::LAUNCH_RATIO)

@@ -142,7 +142,7 @@ fn first_step(category: Category) -> &'static str {
     }
 }
 
-pub(super) fn sync(finding: &Finding, ms: f64) -> Words {
+pub(super) fn sync(finding: &Finding, ms: f64, after_ms: f64) -> Words {
     let mut advice = vec![super::host::few_reads(finding.framework).to_owned()];
     let explicit = match finding.framework {
         Framework::PyTorch => Some(
@@ -157,14 +157,25 @@ pub(super) fn sync(finding: &Finding, ms: f64) -> Words {
         Framework::TensorFlow | Framework::Unknown => None,
     };
     advice.extend(explicit.map(str::to_owned));
-    Words {
-        summary: format!(
-            "Sync stall: the host is blocked on a device that has nothing to do, {}.",
-            owned(finding, ms)
-        ),
-        evidence: lines(["The host waits inside a blocking call while no kernel and no copy runs."]),
-        advice,
+    let mut evidence = Vec::new();
+    if ms > 0.0 {
+        evidence.push(format!(
+            "The host waits inside a blocking call while no kernel and no copy runs: {} a step.",
+            duration_ms(ms)
+        ));
     }
+    if after_ms > 0.0 {
+        evidence.push(format!(
+            "After a wait the device has nothing to do for {} a step: the host could not prepare its work meanwhile.",
+            duration_ms(after_ms)
+        ));
+    }
+    let what = if ms >= after_ms {
+        "the host is blocked on a device that has nothing to do"
+    } else {
+        "the host waits for the device, which then has nothing to do until the host has caught up"
+    };
+    Words { summary: format!("Sync stall: {what}, {}.", owned(finding, ms + after_ms)), evidence, advice }
 }
 
 pub(super) fn allocation(finding: &Finding, per_step: f64, ms: f64) -> Words {

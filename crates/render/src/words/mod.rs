@@ -98,7 +98,7 @@ fn worded(finding: &Finding) -> Words {
         Cause::Serial { streams, overlap_ms, winnable_ms, waits } => {
             device::serial(streams, *overlap_ms, *winnable_ms, *waits)
         }
-        Cause::Sync { ms } => device::sync(finding, *ms),
+        Cause::Sync { ms, after_ms } => device::sync(finding, *ms, *after_ms),
         Cause::Transfer { directions, hidden_ms, copies } => {
             copies::transfer(finding, directions, *hidden_ms, copies.as_ref())
         }

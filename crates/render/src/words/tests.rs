@@ -188,7 +188,8 @@ fn causes() -> Vec<(FindingId, Cause)> {
             Cause::Latecomer { name: "a GPU 1".into(), last: 0.9, waiting_ms: 5.0, of: 2 },
         ),
         (FindingId::TransferBound, transfer(Some(0.0))),
-        (FindingId::SyncStall, Cause::Sync { ms: 4.0 }),
+        (FindingId::SyncStall, Cause::Sync { ms: 4.0, after_ms: 0.0 }),
+        (FindingId::SyncStall, Cause::Sync { ms: 1.0, after_ms: 3.0 }),
         (FindingId::TransferBound, Cause::Transfer { directions: copies, hidden_ms: 2.0, copies: None }),
         (FindingId::CommunicationBound, Cause::Communication { ms: 4.0, hidden_ms: 1.0, waiting: None }),
         (
