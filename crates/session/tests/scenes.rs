@@ -61,7 +61,7 @@ fn inputs(scene: &Scene, recorder: Recorder) -> Vec<(String, Input)> {
 fn told(scene: &Scene, recorder: Recorder) -> Report {
     let inputs = inputs(scene, recorder).into_iter().map(|(host, input)| (host, Ok(input))).collect();
     let profile = Profile::read("run".to_owned(), Vec::new(), inputs, &Progress::new()).unwrap();
-    report(&profile, "run".to_owned()).unwrap()
+    report(&profile, vec!["run".to_owned()]).unwrap()
 }
 
 /// Whose share is compared with which truth.
@@ -70,7 +70,7 @@ enum Share {
     Cause(&'static [Category]),
     /// All categories in which the device does nothing own what it is idle.
     Idle,
-    /// The first finding owns what the cause does.
+    /// The finding about the cause owns what the cause does: what must be said as well, or the verdict.
     Finding,
     /// Nothing is known in advance.
     Open,
@@ -202,7 +202,10 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
             let working: f64 = WORKING.iter().map(|&category| summary.fraction(category)).sum();
             Some((1.0 - working, scene.idle))
         }
-        Share::Finding => findings.first().and_then(|first| Some((first.fraction?, scene.share))),
+        Share::Finding => {
+            let about = findings.iter().find(|finding| expected.also.is_none_or(|also| finding.id == also));
+            about.and_then(|finding| Some((finding.fraction?, scene.share)))
+        }
         Share::Open => None,
     };
     if let Some((share, truth)) = share.filter(|(_, truth)| truth.is_finite()) {
