@@ -139,8 +139,9 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
         Cause::Communication => critical(&[FindingId::CommunicationBound], Share::Cause(&[Communication])),
         Cause::SinglePrecision => critical(&[FindingId::LowPrecisionUnused], Share::Finding),
         Cause::Straggler => critical(&[FindingId::Straggler], Share::Open),
-        // Between steps that nobody marked, a pause of many steps counts as no part of the loop.
-        Cause::Variance if !scene.marked => Expected { share: Share::Open, ..fine(None) },
+        // Between steps that nobody marked, a pause of many steps counts as no part of the loop, unless it comes again
+        // and again.
+        Cause::Variance if !scene.marked && scene.steps < 20 => Expected { share: Share::Open, ..fine(None) },
         Cause::Variance => Expected {
             also: Some(FindingId::StepVariance),
             ..critical(

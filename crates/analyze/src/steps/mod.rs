@@ -14,7 +14,7 @@ mod repetition;
 
 use std::cell::OnceCell;
 
-use stepscope_trace::{Dur, Span, Time, TrackId};
+use stepscope_trace::{Dur, Span, TrackId};
 
 use crate::breakdown::{DEVICE_BUSY, merged, working_devices};
 use crate::context::Context;
@@ -167,8 +167,11 @@ fn inferred(context: &Context) -> Option<Candidate> {
 /// Gaps between markers smaller than this share of a step are left outside of it: they are the cost of the
 /// marker itself, and a stopwatch inside the loop does not see them either.
 const NEGLIGIBLE_GAP: f64 = 0.02;
-/// A gap of this many steps is not part of the loop.
+/// A gap of this many steps is not part of the loop, unless such gaps are regular.
 const INTERRUPTION: i64 = 5;
+
+/// So many pauses at equal distances are no accident.
+const REGULAR: usize = 3;
 
 fn own_length(&(number, span): &(i64, Span)) -> Step {
     Step { number, span, set_apart: None }
@@ -199,39 +202,35 @@ fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span)
     let length = median(marks.iter().map(|(_, span)| span.dur()));
     let gap = median(gaps.iter().copied());
     let tight = ends_known && gap.fraction_of(length) < NEGLIGIBLE_GAP;
-    let period = length + gap.at_least_zero();
-    marks
-        .iter()
-        .enumerate()
-        .map(|(index, &(number, span))| {
-            let next = marks.get(index + 1).map(|(_, next)| next.start);
-            let (end, set_apart) = step_end(span, next, tight, ends_known, period, &works);
-            Step { number, span: Span::new(span.start, end), set_apart }
-        })
-        .collect()
+    let longest = Dur::from_ps((length + gap.at_least_zero()).ps().saturating_mul(INTERRUPTION));
+    let paused = |index: usize| {
+        !tight && gaps[index] > longest && !works(Span::new(marks[index].1.end, marks[index + 1].1.start))
+    };
+    let mut pauses: Vec<usize> = (0..gaps.len()).filter(|&index| paused(index)).collect();
+    if is_regular(&pauses) {
+        pauses.clear();
+    }
+    let step = |(index, &(number, span)): (usize, &(i64, Span))| {
+        let (end, set_apart) = match marks.get(index + 1).map(|(_, next)| next.start) {
+            // The last one has no successor: its marker says where it ended, or nobody does.
+            None => (span.end, (!ends_known).then_some(SetApart::Incomplete)),
+            Some(next) if pauses.binary_search(&index).is_ok() => {
+                (span.end.min(next), Some(SetApart::Interrupted))
+            }
+            Some(next) if tight => (span.end.min(next), None),
+            Some(next) => (next, None),
+        };
+        Step { number, span: Span::new(span.start, end), set_apart }
+    };
+    marks.iter().enumerate().map(step).collect()
 }
 
-fn step_end(
-    span: Span,
-    next: Option<Time>,
-    tight: bool,
-    ends_known: bool,
-    period: Dur,
-    works: impl Fn(Span) -> bool,
-) -> (Time, Option<SetApart>) {
-    let Some(next) = next else {
-        // The last one has no successor: its marker says where it ended, or nobody does.
-        return (span.end, (!ends_known).then_some(SetApart::Incomplete));
-    };
-    let paused = || {
-        next - span.end > Dur::from_ps(period.ps().saturating_mul(INTERRUPTION))
-            && !works(Span::new(span.end, next))
-    };
-    match (tight, !tight && paused()) {
-        (true, _) => (span.end.min(next), None),
-        (false, true) => (span.end.min(next), Some(SetApart::Interrupted)),
-        (false, false) => (next, None),
-    }
+/// Do pauses come again after so and so many steps, several times? Then they are the loop's own: checkpoints, say, whose
+/// time all steps share.
+fn is_regular(pauses: &[usize]) -> bool {
+    let apart = || pauses.windows(2).map(|pair| pair[1] - pair[0]);
+    let (least, most) = (apart().min().unwrap_or(0), apart().max().unwrap_or(0));
+    pauses.len() >= REGULAR && most - least <= 1
 }
 
 /// The middle one; zero of none.
@@ -275,6 +274,8 @@ fn kind_of(context: &Context, how: &How) -> StepKind {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_trace::Time;
+
     use super::*;
 
     fn marks(spans: &[(i64, i64)]) -> Vec<(i64, Span)> {
@@ -306,6 +307,21 @@ mod tests {
             });
         assert_eq!(steps[1].set_apart, Some(SetApart::Interrupted));
         assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
+    }
+
+    #[test]
+    fn pauses_after_every_so_many_steps_are_part_of_the_loop() {
+        let starts = |pause_after: &[i64]| -> Vec<(i64, i64)> {
+            let paused = |number: i64| pause_after.iter().filter(|&&last| last < number).count() as i64;
+            (0..20).map(|number| number * 1_000 + paused(number) * 20_000).map(|at| (at, at + 600)).collect()
+        };
+        let set_apart = |pause_after: &[i64]| {
+            let steps = laid_end_to_end(&marks(&starts(pause_after)), true, |_| false);
+            steps.iter().filter(|step| step.set_apart == Some(SetApart::Interrupted)).count()
+        };
+        assert_eq!(set_apart(&[4, 9, 14]), 0);
+        assert_eq!(set_apart(&[2, 9, 11]), 3, "now and then");
+        assert_eq!(set_apart(&[4, 9]), 2, "twice may be an accident");
     }
 
     #[test]
