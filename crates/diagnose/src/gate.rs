@@ -7,7 +7,7 @@
 use stepscope_analyze::Category;
 
 use crate::compare::noise::{self, Estimate, Measured, Statistic};
-use crate::compare::{Comparison, Run, Verdict, category, steps};
+use crate::compare::{Comparison, Run, Unit, Verdict, category, steps};
 use crate::rules::RULES;
 
 /// Changes of a part of the step below this share of the step never fail: a category of a few microseconds
@@ -224,9 +224,10 @@ impl Judge<'_> {
         judged(&ratio, 1.0 + limit, proven && self.ranks_agree(metric))
     }
 
-    /// The median's proof asks for the rank test, as the verdict does.
+    /// The median's proof asks for the rank test, as the verdict does. Launches have no ranks.
     fn ranks_agree(&self, metric: &Metric) -> bool {
         *metric != Metric::Step(Statistic::Median)
+            || self.comparison.unit == Unit::Launch
             || self
                 .comparison
                 .ranks

@@ -10,6 +10,7 @@ use stepscope_analyze::ops::{Ops, Where};
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
 use stepscope_diagnose::diagnose;
+use stepscope_diagnose::facts::ProfiledKernel;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_read::{Reader as _, SamplesReader};
 use stepscope_trace::{DeviceKind, Trace, Value};
@@ -57,7 +58,8 @@ fn of_traces(profile: &Profile, label: &str) -> Run {
     let Some((hosts, input)) = merged else { return Run::default() };
     let Some(gathered) = Gathered::finish(hosts) else { return Run::default() };
     let mut run = Run::of(label, &gathered.facts.summary);
-    run.ops = op_times(&gathered.ops);
+    run.profiled = !gathered.facts.timeline && !gathered.facts.counters.is_empty();
+    run.ops = if run.profiled { launch_times(&gathered.facts.counters) } else { op_times(&gathered.ops) };
     let findings = diagnose(&gathered.facts);
     run.findings = findings
         .into_iter()
@@ -81,6 +83,24 @@ fn op_times(ops: &Ops) -> Vec<OpTime> {
     }
     let one = |((on_device, name, op_type), (ms_per_step, count_per_step)): ((bool, String, &str), _)| {
         OpTime { name, op_type: op_type.to_owned(), on_device, ms_per_step, count_per_step }
+    };
+    times.into_iter().map(one).collect()
+}
+
+/// Kernels that were profiled one by one, a launch of each. A kernel is its own type: another name is another kernel.
+fn launch_times(kernels: &[ProfiledKernel]) -> Vec<OpTime> {
+    let mut times: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
+    for ProfiledKernel { counters, .. } in kernels {
+        let (time, launches) = times.entry(&counters.name).or_default();
+        *time += counters.total_ms;
+        *launches += counters.launches;
+    }
+    let one = |(name, (ms, launches)): (&str, (f64, u64))| OpTime {
+        name: name.to_owned(),
+        op_type: name.to_owned(),
+        on_device: true,
+        ms_per_step: ms / launches.max(1) as f64,
+        count_per_step: launches as f64,
     };
     times.into_iter().map(one).collect()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use stepscope_testkit::ncu::Report;
 use stepscope_testkit::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 
 /// Forty marked steps of about `step_us`, each with one MatMul that fills most of it.
@@ -171,4 +172,34 @@ fn the_journal_keeps_what_was_tried() {
     assert!(compared.contains(&&Value::Null), "{shown}");
     assert!(compared.iter().any(|it| **it == "slower" || **it == "faster"), "{shown}");
     assert_eq!(code(&run(&["journal", "show", "--file", "no/such.journal"])), 3);
+}
+
+/// A report of Nsight Compute with one launch of each kernel, in microseconds.
+fn counters(folder: &Path, name: &str, kernels: &[(&str, f64)]) -> String {
+    let mut report = Report::new();
+    report.session(1_757_321_390, "GTX 1660 SUPER", &[]);
+    for (kernel, us) in kernels {
+        report.launch(kernel, [32, 32, 1], [32, 32, 1], &[("gpu__time_duration.sum", us * 1e3)]);
+    }
+    let path = folder.join(format!("{name}.ncu-rep"));
+    std::fs::write(&path, report.bytes()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn kernels_that_were_profiled_one_by_one_are_compared_a_launch() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = counters(folder.path(), "base", &[("gemm", 4_000.0), ("relu", 1_000.0)]);
+    let new = counters(folder.path(), "new", &[("gemm", 2_000.0), ("relu", 1_000.0)]);
+    let told = json(&run(&["compare", &base, &new, "--json"]));
+    assert_eq!((told["verdict"].as_str(), told["unit"].as_str()), (Some("faster"), Some("launch")));
+    assert!((told["ratio"]["median"].as_f64().unwrap() - 0.6).abs() < 1e-9, "{}", told["ratio"]);
+    assert_eq!(told["ops"][0]["name"], "gemm");
+    let text = String::from_utf8(run(&["compare", &base, &new]).stdout).unwrap();
+    assert!(text.starts_with("faster: a launch of the profiled kernels takes 40.0 % less time"), "{text}");
+    assert_eq!(code(&run(&["gate", &new, &base])), 1, "a regression stops");
+    assert_eq!(code(&run(&["gate", &new, &base, "--metric", "op:gemm"])), 1);
+    assert_eq!(code(&run(&["gate", &new, &base, "--metric", "op:relu"])), 0);
+    let other = counters(folder.path(), "other", &[("conv", 1_000.0)]);
+    assert_eq!(json(&run(&["compare", &base, &other, "--json"]))["verdict"], "not-comparable");
 }

@@ -225,6 +225,8 @@ export interface Delta {
 
 export interface Comparison {
   verdict: "faster" | "slower" | "same" | "unclear" | "not-comparable";
+  /** What was measured: the step, or a launch of each kernel that both sides profiled. */
+  unit: "step" | "launch";
   summary: string;
   ratio: { median: number | null; low: number | null; high: number | null };
   base: { runs: string[]; steps: number; median_ms: number | null };

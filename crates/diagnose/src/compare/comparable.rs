@@ -7,6 +7,7 @@ use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
+use super::Unit;
 use super::side::{Run, Setting};
 
 /// Below this, the ops have so little in common that it must be another model.
@@ -42,6 +43,8 @@ pub enum Difference {
     },
     /// How the steps were found: perhaps other things are called a step.
     StepOrigin(Origin, Origin),
+    /// Kernels were profiled one by one, and none on both sides.
+    NoKernelInCommon,
     /// A side has no steps.
     NoSteps {
         /// BASE has none.
@@ -66,14 +69,14 @@ impl Difference {
     pub fn blocks(&self) -> bool {
         match self {
             Difference::Model(similarity) => *similarity < ANOTHER_MODEL,
-            Difference::Hardware(..) | Difference::NoSteps { .. } => true,
+            Difference::Hardware(..) | Difference::NoSteps { .. } | Difference::NoKernelInCommon => true,
             _ => false,
         }
     }
 
     fn theme(&self) -> Theme {
         match self {
-            Difference::Model(_) => Theme::Model,
+            Difference::Model(_) | Difference::NoKernelInCommon => Theme::Model,
             Difference::BatchSize(..) => Theme::Batch,
             Difference::Hardware(..)
             | Difference::DeviceModel(..)
@@ -108,10 +111,10 @@ impl Comparability {
 }
 
 /// Holds both sides' settings against each other. Of a side with several runs, the first one speaks.
-pub fn comparability(base: &[Run], new: &[Run], similarity: Option<f64>) -> Comparability {
+pub fn comparability(base: &[Run], new: &[Run], unit: Unit, similarity: Option<f64>) -> Comparability {
     let mut differences = Vec::new();
     let none = |side: &[Run]| side.iter().all(|run| run.steps_ms.is_empty());
-    if none(base) || none(new) {
+    if unit == Unit::Step && (none(base) || none(new)) {
         differences.push(Difference::NoSteps { base: none(base), new: none(new) });
     }
     if let Some(similarity) = similarity.filter(|it| *it < CHANGED_MODEL) {
@@ -190,28 +193,28 @@ mod tests {
 
     #[test]
     fn equal_settings_do_not_differ() {
-        assert_eq!(comparability(&run(|_| ()), &run(|_| ()), Some(0.9)).differences, []);
+        assert_eq!(comparability(&run(|_| ()), &run(|_| ()), Unit::Step, Some(0.9)).differences, []);
     }
 
     #[test]
     fn another_sort_of_device_or_model_blocks() {
         let cpu = run(|setting| setting.devices = vec![(DeviceKind::Cpu, "CPU".to_owned())]);
-        assert!(!comparability(&run(|_| ()), &cpu, None).is_comparable());
-        assert!(!comparability(&run(|_| ()), &run(|_| ()), Some(0.01)).is_comparable());
+        assert!(!comparability(&run(|_| ()), &cpu, Unit::Step, None).is_comparable());
+        assert!(!comparability(&run(|_| ()), &run(|_| ()), Unit::Step, Some(0.01)).is_comparable());
         let newer = run(|setting| setting.devices = vec![(DeviceKind::Gpu, "H100".to_owned())]);
-        let found = comparability(&run(|_| ()), &newer, Some(0.3));
+        let found = comparability(&run(|_| ()), &newer, Unit::Step, Some(0.3));
         assert!(found.is_comparable() && found.several_changes(), "{found:?}");
     }
 
     #[test]
     fn two_changes_at_once_are_noticed() {
         let version = |setting: &mut Setting| setting.versions[0].1 = "2.21".to_owned();
-        let one = comparability(&run(|_| ()), &run(version), Some(1.0));
+        let one = comparability(&run(|_| ()), &run(version), Unit::Step, Some(1.0));
         assert!(!one.several_changes() && one.differences.len() == 1);
         let both = run(|setting| {
             version(setting);
             setting.batch_size = Some(64);
         });
-        assert!(comparability(&run(|_| ()), &both, Some(1.0)).several_changes());
+        assert!(comparability(&run(|_| ()), &both, Unit::Step, Some(1.0)).several_changes());
     }
 }

@@ -5,6 +5,7 @@
 //! id and subject; [`comparable`] tells whether both sides measure the same thing at all.
 
 pub mod comparable;
+mod launches;
 pub mod matching;
 pub mod noise;
 mod side;
@@ -18,6 +19,15 @@ pub use matching::{Match, OpDelta, ScopeDelta};
 pub use noise::{Estimate, Measured, Statistic};
 pub use side::{FindingKey, OpTime, Run, Setting};
 pub use verdict::{Margins, Needed, Verdict};
+
+/// What was measured on both sides.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A step.
+    Step,
+    /// A launch of each kernel that both sides profiled.
+    Launch,
+}
 
 /// One side, boiled down.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +75,9 @@ pub struct Comparison {
     pub by_steps: Verdict,
     /// The margins that it was judged by.
     pub margins: Margins,
-    /// The median step; `None` where a side has none.
+    /// What `median` and `ops` are about.
+    pub unit: Unit,
+    /// The median step, or one launch of each kernel in common; `None` where a side has neither.
     pub median: Option<Measured>,
     /// The ranks of all steps.
     pub ranks: Option<RankTest>,
@@ -93,14 +105,24 @@ pub struct Comparison {
 pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
     let (old, now) = (steps(base), steps(new));
     let run_to_run = noise::run_to_run(&old, &now);
-    let median = noise::measure(&old, &now, Statistic::Median, run_to_run);
-    let ranks = verdict::ranks(&old, &now);
-    let by_steps =
-        median.as_ref().map_or(Verdict::Unclear, |median| verdict::verdict(median, ranks.as_ref(), &margins));
     let ops = matching::match_ops(base, new);
-    let comparability = comparable::comparability(base, new, matching::similarity(&ops));
+    let unit = if launches::all_there_is(base, new) { Unit::Launch } else { Unit::Step };
+    let median = match unit {
+        Unit::Step => noise::measure(&old, &now, Statistic::Median, run_to_run),
+        Unit::Launch => launches::measure(base, new, &ops, run_to_run),
+    };
+    let ranks = verdict::ranks(&old, &now);
+    let by_steps = median.as_ref().map_or(Verdict::Unclear, |median| match unit {
+        Unit::Step => verdict::verdict(median, ranks.as_ref(), &margins),
+        Unit::Launch => launches::judge(median, &margins),
+    });
+    let mut comparability = comparable::comparability(base, new, unit, matching::similarity(&ops));
+    if unit == Unit::Launch && median.is_none() {
+        comparability.differences = vec![Difference::NoKernelInCommon];
+    }
     let fewest = |side: &[Vec<f64>]| side.iter().map(Vec::len).filter(|n| *n > 0).min().unwrap_or(0);
-    let needed = median.filter(|_| by_steps == Verdict::Unclear).map(|median| {
+    let unclear = by_steps == Verdict::Unclear && unit == Unit::Step;
+    let needed = median.filter(|_| unclear).map(|median| {
         let (n, runs) = (fewest(&old).min(fewest(&now)), old.len().min(now.len()));
         verdict::needed(&median, n, runs, run_to_run, &margins)
     });
@@ -108,6 +130,7 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
         verdict: if comparability.is_comparable() { by_steps } else { Verdict::NotComparable },
         by_steps,
         margins,
+        unit,
         median,
         ranks,
         needed,

@@ -17,6 +17,8 @@ pub struct Run {
     pub shares: Vec<Shares>,
     /// Ops and kernels by stable name.
     pub ops: Vec<OpTime>,
+    /// Were its kernels profiled one by one? Then there are no steps, and `ops` says what a launch of each takes.
+    pub profiled: bool,
     /// What was found in it, the verdict first.
     pub findings: Vec<FindingKey>,
     /// What was run, and on what.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stepscope_analyze::statistics::quantile;
-use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run};
+use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run, Unit};
 
 use super::distribution::{Side, drawing};
 use super::words;
@@ -26,7 +26,7 @@ pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut 
         Section::new("Where the mean step's time goes", breakdown(&comparison.breakdown)),
         Section::new("Findings", findings(comparison)),
         Section::new("How far they can be compared", notes(comparison)),
-        Section::new("Ops, self time a step", ops(comparison)),
+        Section::new(format!("Ops, self time {}", words::a_unit(comparison.unit)), ops(comparison)),
         Section::new("Recordings", recordings(base, new)),
     ];
     let name = |runs: &[String]| printable(&runs.join(", "));
@@ -44,10 +44,15 @@ fn capital(sentence: &str) -> String {
 
 fn overview(comparison: &Comparison) -> Html {
     let Some(median) = &comparison.median else { return Html::new() };
+    let what = match comparison.unit {
+        Unit::Step => "the median step",
+        Unit::Launch => "a launch of each kernel in common",
+    };
+    let side = |name: &str, side| format!("{what} of {name}, {}", words::amount(side, comparison.unit));
     let mut all = vec![
-        (duration_ms(median.base_ms), format!("median step of BASE, {}", words::amount(&comparison.base))),
-        (duration_ms(median.new_ms), format!("median step of NEW, {}", words::amount(&comparison.new))),
-        (words::change_ms(median.delta_ms.value), "change of the median step".to_owned()),
+        (duration_ms(median.base_ms), side("BASE", &comparison.base)),
+        (duration_ms(median.new_ms), side("NEW", &comparison.new)),
+        (words::change_ms(median.delta_ms.value), format!("change of {what}")),
     ];
     if let Some(ratio) = median.ratio {
         let interval = match ratio.low.zip(ratio.high) {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use stepscope_diagnose::compare::{Comparison, Estimate, FindingKey, Measured, SideFigures};
+use stepscope_diagnose::compare::{Comparison, Estimate, FindingKey, Measured, SideFigures, Unit};
 
 use super::words;
 
@@ -21,6 +21,10 @@ pub fn compare_json(comparison: &Comparison) -> Value {
         "schema": "stepscope.compare.v1",
         "verdict": comparison.verdict.key(),
         "verdict_by_steps": comparison.by_steps.key(),
+        "unit": match comparison.unit {
+            Unit::Step => "step",
+            Unit::Launch => "launch",
+        },
         "summary": words::headline(comparison),
         "ratio": {
             "median": ratio.map(|ratio| ratio.value),

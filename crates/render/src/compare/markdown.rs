@@ -15,11 +15,11 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
     writeln!(out, "### {}\n", escaped(&words::headline(comparison)))?;
     let sides = [("BASE", &comparison.base), ("NEW", &comparison.new)];
     for (name, side) in sides {
-        writeln!(out, "- {name}: {}", words::amount(side))?;
+        writeln!(out, "- {name}: {}", words::amount(side, comparison.unit))?;
     }
     if let Some(median) = &comparison.median {
         let (base, new) = (duration_ms(median.base_ms), duration_ms(median.new_ms));
-        writeln!(out, "- median step: {base} → {new}")?;
+        writeln!(out, "- {}: {base} → {new}", words::figure(comparison.unit))?;
     }
     let categories = comparison.breakdown.iter().take(TOP).map(|delta| {
         let measured = &delta.measured;
@@ -28,8 +28,8 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
     });
     rows(("a step", "proven"), categories.collect(), out)?;
     let ops = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0).take(TOP);
-    let ops = ops.map(|op| (op.name.clone(), op.base_ms, op.new_ms, op.op_type.clone()));
-    rows(("op, self time a step", "type"), ops.collect(), out)?;
+    let ops = ops.map(|op| (op.name.clone(), op.base_ms, op.new_ms, words::op_type(op).to_owned()));
+    rows((&format!("op, self time {}", words::a_unit(comparison.unit)), "type"), ops.collect(), out)?;
     let changes = &comparison.findings;
     for (word, findings) in [("Solved", &changes.solved), ("New", &changes.new), ("Left", &changes.left)] {
         let names: Vec<String> = findings.iter().map(|finding| escaped(&words::finding(finding))).collect();

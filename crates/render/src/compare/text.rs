@@ -19,12 +19,17 @@ pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) ->
     writeln!(out, "{}", style.bold(&words::headline(comparison)))?;
     writeln!(out)?;
     for (name, side) in [("BASE", &comparison.base), ("NEW ", &comparison.new)] {
-        writeln!(out, "{name}  {}  {}", words::amount(side), style.dim(&side.runs.join(", ")))?;
+        writeln!(
+            out,
+            "{name}  {}  {}",
+            words::amount(side, comparison.unit),
+            style.dim(&side.runs.join(", "))
+        )?;
     }
     if let Some(median) = &comparison.median {
         let (base, new) = (duration_ms(median.base_ms), duration_ms(median.new_ms));
         let delta = words::change_ms(median.delta_ms.value);
-        writeln!(out, "median step {base} → {new} ({delta})")?;
+        writeln!(out, "{} {base} → {new} ({delta})", words::figure(comparison.unit))?;
     }
     if let Some(ranks) = &comparison.ranks {
         writeln!(out, "{}", style.dim(&format!("rank test {}", words::rank_test(ranks))))?;
@@ -84,12 +89,12 @@ pub(super) fn ops(comparison: &Comparison) -> Table {
         Column::new("count", "count", Format::Text).optional(),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some("Ops whose self time changed most, a step".to_owned());
+    table.headline = Some(format!("Ops whose self time changed most, {}", words::a_unit(comparison.unit)));
     table.top = Some(TOP_OPS);
     for op in comparison.ops.iter().filter(|op| op.delta_ms() != 0.0) {
         table.push([
             op.name.as_str().into(),
-            op.op_type.as_str().into(),
+            words::op_type(op).into(),
             op.base_ms.into(),
             op.new_ms.into(),
             op.delta_ms().into(),

@@ -2,7 +2,7 @@
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    Comparison, Difference, Estimate, FindingKey, Match, Needed, SideFigures, Verdict,
+    Comparison, Difference, Estimate, FindingKey, Match, Needed, OpDelta, SideFigures, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
@@ -12,22 +12,49 @@ use crate::format::{duration_ms, name_cut, percent, plural, short};
 /// The answer in one line.
 pub(crate) fn headline(comparison: &Comparison) -> String {
     let Some(ratio) = comparison.median.and_then(|median| median.ratio) else {
-        return "not comparable: a side has no steps".to_owned();
+        return match comparison.unit {
+            Unit::Step => "not comparable: a side has no steps".to_owned(),
+            Unit::Launch => format!("not comparable: {}", difference(&Difference::NoKernelInCommon)),
+        };
     };
-    let range = range(&ratio);
+    let (what, range) = (measured(comparison.unit), range(&ratio));
     match comparison.verdict {
-        Verdict::Slower => format!("slower: the step takes {} longer{range}", percent(ratio.value - 1.0)),
-        Verdict::Faster => format!("faster: the step takes {} less time{range}", percent(1.0 - ratio.value)),
+        Verdict::Slower => format!("slower: {what} takes {} longer{range}", percent(ratio.value - 1.0)),
+        Verdict::Faster => format!("faster: {what} takes {} less time{range}", percent(1.0 - ratio.value)),
         Verdict::Same => {
-            format!("no difference: the step takes {} of the time before{range}", percent(ratio.value))
+            format!("no difference: {what} takes {} of the time before{range}", percent(ratio.value))
         }
         Verdict::Unclear => {
-            format!("too noisy to say: the step takes {} of the time before{range}", percent(ratio.value))
+            format!("too noisy to say: {what} takes {} of the time before{range}", percent(ratio.value))
         }
         Verdict::NotComparable => {
             let why = comparison.comparability.differences.iter().find(|difference| difference.blocks());
             format!("not comparable: {}", why.map_or_else(String::new, difference))
         }
+    }
+}
+
+/// What a comparison is about.
+fn measured(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Step => "the step",
+        Unit::Launch => "a launch of the profiled kernels",
+    }
+}
+
+/// The figure that both sides have, as a label.
+pub(crate) fn figure(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Step => "median step",
+        Unit::Launch => "a launch of each kernel that both sides profiled",
+    }
+}
+
+/// What ops' times are of.
+pub(crate) fn a_unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Step => "a step",
+        Unit::Launch => "a launch",
     }
 }
 
@@ -61,9 +88,12 @@ pub(crate) fn rank_test(ranks: &RankTest) -> String {
 }
 
 /// `60 steps of 1 run`.
-pub(crate) fn amount(side: &SideFigures) -> String {
-    let steps = plural(side.steps as u64, "step", "steps");
-    format!("{steps} of {}", plural(side.runs.len() as u64, "run", "runs"))
+pub(crate) fn amount(side: &SideFigures, unit: Unit) -> String {
+    let runs = plural(side.runs.len() as u64, "run", "runs");
+    match unit {
+        Unit::Step => format!("{} of {runs}", plural(side.steps as u64, "step", "steps")),
+        Unit::Launch => runs,
+    }
 }
 
 /// What would give an answer.
@@ -103,6 +133,7 @@ pub(crate) fn difference(difference: &Difference) -> String {
                 origin(new)
             )
         }
+        Difference::NoKernelInCommon => "no kernel of the same name was profiled on both sides".to_owned(),
         Difference::NoSteps { base: true, new: true } => "neither side has steps".to_owned(),
         Difference::NoSteps { base: true, .. } => "BASE has no steps".to_owned(),
         Difference::NoSteps { .. } => "NEW has no steps".to_owned(),
@@ -132,6 +163,7 @@ pub(crate) fn difference_id(difference: &Difference) -> &'static str {
         Difference::Framework(..) => "framework",
         Difference::Version { .. } => "version",
         Difference::StepOrigin(..) => "step-origin",
+        Difference::NoKernelInCommon => "no-kernel-in-common",
         Difference::NoSteps { .. } => "no-steps",
     }
 }
@@ -168,6 +200,11 @@ pub(crate) fn finding(finding: &FindingKey) -> String {
         Some(subject) => format!("{} ({})", finding.id, name_cut(subject, 60)),
         None => finding.id.clone(),
     }
+}
+
+/// The type of an op where it says more than the name.
+pub(crate) fn op_type(op: &OpDelta) -> &str {
+    if op.op_type == op.name { "" } else { &op.op_type }
 }
 
 /// The public name of how ops were matched.

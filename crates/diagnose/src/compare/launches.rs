@@ -1,0 +1,91 @@
+//! Sides without steps whose kernels were profiled one by one: what a launch of each takes.
+//!
+//! A profiler of kernels holds the clocks and lets nothing run beside, so a launch or two say what many steps must say
+//! elsewhere. What is left is what differs from run to run. Only kernels of the same name are held against each other.
+
+use super::matching::{Match, OpDelta};
+use super::noise::{Estimate, Measured};
+use super::side::Run;
+use super::verdict::{Margins, Verdict, verdict};
+use crate::statistics::student_95;
+
+/// Is there nothing but profiled kernels on both sides?
+pub(super) fn all_there_is(base: &[Run], new: &[Run]) -> bool {
+    let profiled =
+        |side: &[Run]| !side.is_empty() && side.iter().all(|run| run.profiled && run.steps_ms.is_empty());
+    profiled(base) && profiled(new)
+}
+
+/// A launch of each kernel that both sides profiled; `None` where they have no kernel in common.
+pub(super) fn measure(base: &[Run], new: &[Run], ops: &[OpDelta], run_to_run: f64) -> Option<Measured> {
+    let in_common =
+        || ops.iter().filter(|op| op.matched == Match::Name && op.base_ms > 0.0 && op.new_ms > 0.0);
+    let (base_ms, new_ms): (f64, f64) =
+        (in_common().map(|op| op.base_ms).sum(), in_common().map(|op| op.new_ms).sum());
+    if base_ms <= 0.0 {
+        return None;
+    }
+    let runs = (1.0 / base.len() as f64 + 1.0 / new.len() as f64).sqrt();
+    let from_runs = student_95(f64::INFINITY) * run_to_run * runs;
+    let (log, delta) = ((new_ms / base_ms).ln(), new_ms - base_ms);
+    let off = from_runs * base_ms.max(new_ms);
+    Some(Measured {
+        base_ms,
+        new_ms,
+        delta_ms: Estimate { value: delta, low: Some(delta - off), high: Some(delta + off) },
+        ratio: Some(Estimate {
+            value: new_ms / base_ms,
+            low: Some((log - from_runs).exp()),
+            high: Some((log + from_runs).exp()),
+        }),
+        from_steps: Some(0.0),
+        from_runs,
+    })
+}
+
+/// The verdict on them. There are no ranks to agree.
+pub(super) fn judge(measured: &Measured, margins: &Margins) -> Verdict {
+    verdict(measured, None, &Margins { plain: margins.practical, ..*margins })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Unit, compare};
+    use super::*;
+    use crate::compare::OpTime;
+
+    fn profiled(kernels: &[(&str, f64)]) -> Vec<Run> {
+        let op = |&(name, ms): &(&str, f64)| OpTime {
+            name: name.to_owned(),
+            op_type: name.to_owned(),
+            on_device: true,
+            ms_per_step: ms,
+            count_per_step: 1.0,
+        };
+        vec![Run { ops: kernels.iter().map(op).collect(), profiled: true, ..Run::default() }]
+    }
+
+    fn told(base: &[(&str, f64)], new: &[(&str, f64)]) -> (Unit, Verdict) {
+        let comparison = compare(&profiled(base), &profiled(new), Margins::default());
+        (comparison.unit, comparison.verdict)
+    }
+
+    #[test]
+    fn kernels_are_compared_a_launch() {
+        assert_eq!(
+            told(&[("gemm", 4.0), ("relu", 1.0)], &[("gemm", 2.0), ("relu", 1.0)]),
+            (Unit::Launch, Verdict::Faster)
+        );
+        assert_eq!(told(&[("gemm", 2.0)], &[("gemm", 2.4)]), (Unit::Launch, Verdict::Slower));
+        assert_eq!(told(&[("gemm", 2.0)], &[("gemm", 2.02)]), (Unit::Launch, Verdict::Same));
+    }
+
+    #[test]
+    fn what_only_one_side_has_is_no_change() {
+        assert_eq!(
+            told(&[("gemm", 2.0), ("old", 1.0)], &[("gemm", 2.0), ("new", 9.0)]),
+            (Unit::Launch, Verdict::Same)
+        );
+        assert_eq!(told(&[("gemm", 2.0)], &[("conv", 2.0)]), (Unit::Launch, Verdict::NotComparable));
+    }
+}
