@@ -56,6 +56,8 @@ pub enum Trouble {
     ShortCapture,
     /// Kernels were profiled without counters that say what limits them.
     FewCounters,
+    /// A log does not say what its numbers are.
+    UnnamedColumns,
     /// Samples that were taken at another time than the timeline beside them; `detail` names them.
     OtherTime,
     /// Some devices have events and others have none; `count` says how many have none.
@@ -108,6 +110,7 @@ impl Trouble {
             Trouble::DanglingReference => "dangling-reference",
             Trouble::ShortCapture => "short-capture",
             Trouble::FewCounters => "few-counters",
+            Trouble::UnnamedColumns => "unnamed-columns",
             Trouble::OtherTime => "other-time",
             Trouble::IdleDevices => "idle-devices",
             Trouble::Repaired => "repaired",
@@ -136,6 +139,7 @@ impl Trouble {
             | Trouble::DanglingReference
             | Trouble::ShortCapture
             | Trouble::FewCounters
+            | Trouble::UnnamedColumns
             | Trouble::OtherTime => Severity::Warning,
             Trouble::IdleDevices
             | Trouble::Repaired
@@ -196,6 +200,7 @@ fn noted(note: &Note, host: &str) -> Issue {
         NoteKind::DanglingReference => Trouble::DanglingReference,
         NoteKind::Unpaired => Trouble::Unpaired,
         NoteKind::Unknown => Trouble::UnknownContent,
+        NoteKind::Unnamed => Trouble::UnnamedColumns,
     };
     Issue {
         host: host.to_owned(),

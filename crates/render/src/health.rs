@@ -154,6 +154,13 @@ pub fn words(issue: &Issue) -> Worded {
             format!("{detail} was sampled more than a day apart from the timeline, and is left out"),
             "open it by itself, or put the log of the same run beside the timeline",
         ),
+        Trouble::UnnamedColumns => (
+            format!(
+                "{} neither a name nor a unit, so nobody can say what the numbers are",
+                plural(issue.count.unwrap_or(1), "column has", "columns have")
+            ),
+            "record with a header: leave `noheader` out of `--format`",
+        ),
         Trouble::FewCounters => (
             "kernels were profiled without the counters that say what limits them".to_owned(),
             "record with `ncu --set full`, or at least with the sections SpeedOfLight, Occupancy and \

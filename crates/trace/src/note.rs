@@ -24,6 +24,8 @@ pub enum NoteKind {
     Unpaired,
     /// A part of the file that this version does not understand; `detail` names it.
     Unknown,
+    /// Numbers of which the file does not say what they are; `count` says how many columns of them.
+    Unnamed,
 }
 
 /// One kind of oddity in one file.

@@ -105,7 +105,7 @@ impl Gauges {
 
     pub fn finish(mut self) -> Trace {
         self.builder.note(NoteKind::Damaged, "rows that are no samples", self.broken, None);
-        self.builder.note(NoteKind::Unknown, "columns without a name", self.unnamed, None);
+        self.builder.note(NoteKind::Unnamed, "", self.unnamed, None);
         self.builder.clock.resolution = Dur::from_us(1_000);
         self.builder.clock.wall_ns_at_origin = self.origin;
         let mut gpus: Vec<Gpu> = self.gpus.into_values().collect();

@@ -85,7 +85,7 @@ fn without_names_and_units_columns_are_called_by_their_places() {
     assert_eq!(values(&trace, 0, "column 2"), [9.0, 10.0]);
     assert_eq!(values(&trace, 0, "column 3"), [2048.0, 2049.0]);
     let notes: Vec<_> = trace.notes().iter().map(|note| (note.kind, note.count)).collect();
-    assert_eq!(notes, [(NoteKind::Unknown, 2)], "what they are is not known");
+    assert_eq!(notes, [(NoteKind::Unnamed, 2)], "what they are is not known");
 }
 
 #[test]

@@ -28,7 +28,9 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
     });
     rows(("a step", "proven"), categories.collect(), out)?;
     let ops = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0).take(TOP);
-    let ops = ops.map(|op| (op.name.clone(), op.base_ms, op.new_ms, words::op_type(op).to_owned()));
+    let ops = ops.map(|op| {
+        (op.name.clone(), op.base_ms, op.new_ms, words::op_type(op).unwrap_or_default().to_owned())
+    });
     rows((&format!("op, self time {}", words::a_unit(comparison.unit)), "type"), ops.collect(), out)?;
     let changes = &comparison.findings;
     for (word, findings) in [("Solved", &changes.solved), ("New", &changes.new), ("Left", &changes.left)] {

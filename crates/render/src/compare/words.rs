@@ -203,8 +203,8 @@ pub(crate) fn finding(finding: &FindingKey) -> String {
 }
 
 /// The type of an op where it says more than the name.
-pub(crate) fn op_type(op: &OpDelta) -> &str {
-    if op.op_type == op.name { "" } else { &op.op_type }
+pub(crate) fn op_type(op: &OpDelta) -> Option<&str> {
+    (op.op_type != op.name).then_some(&op.op_type)
 }
 
 /// The public name of how ops were matched.

@@ -203,8 +203,8 @@ impl Report {
             return self.near_peak();
         }
         if self.only("nvidia-smi") {
-            let seen =
-                gauges::headline(&self.gauges).unwrap_or_else(|| "A monitor sampled the GPUs".to_owned());
+            let seen = gauges::headline(&self.gauges)
+                .unwrap_or_else(|| "A monitor sampled the GPUs, and the log does not say what".to_owned());
             return format!("{seen}; why a step is slow, samples cannot say.");
         }
         if self.only(RUN_SAMPLES) {
