@@ -179,24 +179,7 @@ impl Judge<'_> {
         found.peek()?;
         let (base_ms, new_ms) = found.fold((0.0, 0.0), |sum, op| (sum.0 + op.base_ms, sum.1 + op.new_ms));
         let step = self.comparison.median.as_ref()?;
-        let width = step.from_steps.map(|from_steps| from_steps.hypot(step.from_runs));
-        let (delta, log) = (new_ms - base_ms, (new_ms / base_ms).ln());
-        let off = width.map(|width| width * base_ms.max(new_ms));
-        Some(Measured {
-            base_ms,
-            new_ms,
-            delta_ms: Estimate {
-                value: delta,
-                low: off.map(|off| delta - off),
-                high: off.map(|off| delta + off),
-            },
-            ratio: (base_ms > 0.0).then(|| Estimate {
-                value: new_ms / base_ms,
-                low: width.map(|width| (log - width).exp()),
-                high: width.map(|width| (log + width).exp()),
-            }),
-            ..*step
-        })
+        Some(Measured::of_means(base_ms, new_ms, step.from_steps, step.from_runs))
     }
 
     fn outcome(&self, metric: &Metric, measured: &Measured) -> Outcome {

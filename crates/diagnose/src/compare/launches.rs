@@ -4,7 +4,7 @@
 //! elsewhere. What is left is what differs from run to run. Only kernels of the same name are held against each other.
 
 use super::matching::{Match, OpDelta};
-use super::noise::{Estimate, Measured};
+use super::noise::Measured;
 use super::side::Run;
 use super::verdict::{Margins, Verdict, verdict};
 use crate::statistics::student_95;
@@ -27,20 +27,8 @@ pub(super) fn measure(base: &[Run], new: &[Run], ops: &[OpDelta], run_to_run: f6
     }
     let runs = (1.0 / base.len() as f64 + 1.0 / new.len() as f64).sqrt();
     let from_runs = student_95(f64::INFINITY) * run_to_run * runs;
-    let (log, delta) = ((new_ms / base_ms).ln(), new_ms - base_ms);
-    let off = from_runs * base_ms.max(new_ms);
-    Some(Measured {
-        base_ms,
-        new_ms,
-        delta_ms: Estimate { value: delta, low: Some(delta - off), high: Some(delta + off) },
-        ratio: Some(Estimate {
-            value: new_ms / base_ms,
-            low: Some((log - from_runs).exp()),
-            high: Some((log + from_runs).exp()),
-        }),
-        from_steps: Some(0.0),
-        from_runs,
-    })
+    // One launch is like another: what scatters is the run.
+    Some(Measured::of_means(base_ms, new_ms, Some(0.0), from_runs))
 }
 
 /// The verdict on them. There are no ranks to agree.

@@ -76,6 +76,31 @@ pub struct Measured {
     pub from_runs: f64,
 }
 
+impl Measured {
+    /// A figure of which only the means are known. They are taken to scatter as much as is told, relative.
+    pub fn of_means(base_ms: f64, new_ms: f64, from_steps: Option<f64>, from_runs: f64) -> Self {
+        let width = from_steps.map(|from_steps| from_steps.hypot(from_runs));
+        let (delta, log) = (new_ms - base_ms, (new_ms / base_ms).ln());
+        let off = width.map(|width| width * base_ms.max(new_ms));
+        Measured {
+            base_ms,
+            new_ms,
+            delta_ms: Estimate {
+                value: delta,
+                low: off.map(|off| delta - off),
+                high: off.map(|off| delta + off),
+            },
+            ratio: (base_ms > 0.0).then(|| Estimate {
+                value: new_ms / base_ms,
+                low: width.map(|width| (log - width).exp()),
+                high: width.map(|width| (log + width).exp()),
+            }),
+            from_steps,
+            from_runs,
+        }
+    }
+}
+
 /// The relative standard deviation from run to run, from what the sides say and the least.
 pub fn run_to_run(base: &[Vec<f64>], new: &[Vec<f64>]) -> f64 {
     let levels = |side: &[Vec<f64>]| -> Vec<f64> {
