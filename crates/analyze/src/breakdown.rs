@@ -52,8 +52,6 @@ pub struct DeviceBreakdown {
     pub steps: Vec<StepShares>,
     /// Does the device run behind the host, so that its windows are its own?
     pub asynchronous: bool,
-    /// The share of the counted steps' time in which the device was busy.
-    pub busy_fraction: f64,
     /// In how many steps it did anything.
     pub steps_seen: usize,
 }
@@ -80,7 +78,7 @@ impl Breakdown {
         let whole_capture = found.all.is_empty();
         let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
         let ground = Ground::of(context);
-        let mut devices: Vec<DeviceBreakdown> = if states.has_device {
+        let devices: Vec<DeviceBreakdown> = if states.has_device {
             working_devices(context)
                 .into_par_iter()
                 .map(|process| device_breakdown(context, &host, process, &steps, ground))
@@ -92,13 +90,22 @@ impl Breakdown {
         if let Some(device) = devices.get(bounding) {
             set_startup_apart(&mut steps, device);
         }
-        devices.iter_mut().for_each(|device| device.busy_fraction = busy_share(&steps, &device.steps));
         Breakdown { steps, devices, bounding, whole_capture }
     }
 
     /// The device that bounds the step.
     pub fn bound(&self) -> Option<&DeviceBreakdown> {
         self.devices.get(self.bounding)
+    }
+
+    /// The share of the steps' own time in which a device did anything, without the pauses between them and the steps that
+    /// do not count; of all windows where none counts.
+    pub fn busy_fraction(&self, device: &DeviceBreakdown) -> f64 {
+        let any = self.steps.iter().any(|step| step.set_apart.is_none());
+        let all = || self.steps.iter().zip(&device.steps);
+        let counted = || all().filter(|(step, _)| step.set_apart.is_none() || !any).map(|(_, shares)| shares);
+        let time: Dur = counted().map(|shares| shares.window.dur()).sum();
+        counted().map(|shares| shares.own_busy).sum::<Dur>().fraction_of(time)
     }
 
     /// The steps that count, on the device that bounds them.
@@ -225,13 +232,7 @@ fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBrea
     let nothing = Timeline::default();
     let shares: Vec<StepShares> =
         steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground, &[])).collect();
-    DeviceBreakdown {
-        process: None,
-        asynchronous: false,
-        busy_fraction: 0.0,
-        steps_seen: seen(&shares),
-        steps: shares,
-    }
+    DeviceBreakdown { process: None, asynchronous: false, steps_seen: seen(&shares), steps: shares }
 }
 
 pub(crate) const DEVICE_BUSY: Mask = Mask(
@@ -256,27 +257,12 @@ fn device_breakdown(
     let starving = starving_waits(host, &device);
     let shares: Vec<StepShares> =
         windows.par_iter().map(|&window| shares_of(host, &device, window, ground, &starving)).collect();
-    DeviceBreakdown {
-        process: Some(process),
-        asynchronous,
-        busy_fraction: 0.0,
-        steps_seen: seen(&shares),
-        steps: shares,
-    }
+    DeviceBreakdown { process: Some(process), asynchronous, steps_seen: seen(&shares), steps: shares }
 }
 
 /// In how many windows the device did anything.
 fn seen(shares: &[StepShares]) -> usize {
     shares.iter().filter(|step| !step.own_busy.is_zero()).count()
-}
-
-/// The share of the steps' own time, without the pauses between them and the steps that do not count; of all windows
-/// where none counts.
-fn busy_share(steps: &[Step], shares: &[StepShares]) -> f64 {
-    let any = steps.iter().any(|step| step.set_apart.is_none());
-    let counted = || steps.iter().zip(shares).filter(|(step, _)| step.set_apart.is_none() || !any);
-    let all: Dur = counted().map(|(_, step)| step.window.dur()).sum();
-    counted().map(|(_, step)| step.own_busy).sum::<Dur>().fraction_of(all)
 }
 
 /// The waits for input at whose end the device has nothing left to do, in time order.
@@ -503,7 +489,6 @@ mod tests {
             process: None,
             steps: steps.iter().map(shares).collect(),
             asynchronous: false,
-            busy_fraction: 0.0,
             steps_seen: 0,
         }
     }
@@ -542,7 +527,7 @@ mod tests {
         let context = Context::new(&trace, "host");
         let breakdown = context.breakdown();
         assert_eq!(breakdown.steps.first().map(|step| step.set_apart), Some(Some(SetApart::Startup)));
-        let busy = breakdown.bound().map_or(0.0, |device| device.busy_fraction);
+        let busy = breakdown.bound().map_or(0.0, |device| breakdown.busy_fraction(device));
         assert!((busy - 0.5).abs() < 1e-9, "{busy}");
     }
 

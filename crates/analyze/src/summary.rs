@@ -140,7 +140,7 @@ fn device_rows(context: &Context) -> Vec<DeviceRow> {
                 id: "host".to_owned(),
                 name: "CPU".to_owned(),
                 kind: DeviceKind::Cpu,
-                busy_fraction: (!context.states().device_unseen).then_some(device.busy_fraction),
+                busy_fraction: (!context.states().device_unseen).then_some(breakdown.busy_fraction(device)),
                 steps_seen: device.steps_seen,
             };
         };
@@ -154,7 +154,7 @@ fn device_rows(context: &Context) -> Vec<DeviceRow> {
             name: name.unwrap_or(&id).to_owned(),
             kind: known.map_or(DeviceKind::Other, |known| known.kind),
             id,
-            busy_fraction: Some(device.busy_fraction),
+            busy_fraction: Some(breakdown.busy_fraction(device)),
             steps_seen: device.steps_seen,
         }
     });

@@ -7,7 +7,6 @@ use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
-use super::Unit;
 use super::side::{Run, Setting};
 
 /// Below this, the ops have so little in common that it must be another model.
@@ -110,13 +109,21 @@ impl Comparability {
     }
 }
 
-/// Holds both sides' settings against each other. Of a side with several runs, the first one speaks.
-pub fn comparability(base: &[Run], new: &[Run], unit: Unit, similarity: Option<f64>) -> Comparability {
-    let mut differences = Vec::new();
-    let none = |side: &[Run]| side.iter().all(|run| run.steps_ms.is_empty());
-    if unit == Unit::Step && (none(base) || none(new)) {
-        differences.push(Difference::NoSteps { base: none(base), new: none(new) });
-    }
+/// Which side has no steps; `None` where both have some.
+pub(super) fn no_steps(base: &[Run], new: &[Run]) -> Option<Difference> {
+    let [base, new] = [base, new].map(|side| side.iter().all(|run| run.steps_ms.is_empty()));
+    (base || new).then_some(Difference::NoSteps { base, new })
+}
+
+/// Holds both sides' settings against each other. Of a side with several runs, the first one speaks. `nothing` says why
+/// there is nothing to measure, where that is so.
+pub fn comparability(
+    base: &[Run],
+    new: &[Run],
+    nothing: Option<Difference>,
+    similarity: Option<f64>,
+) -> Comparability {
+    let mut differences = Vec::from_iter(nothing);
     if let Some(similarity) = similarity.filter(|it| *it < CHANGED_MODEL) {
         differences.push(Difference::Model(similarity));
     }
@@ -193,28 +200,28 @@ mod tests {
 
     #[test]
     fn equal_settings_do_not_differ() {
-        assert_eq!(comparability(&run(|_| ()), &run(|_| ()), Unit::Step, Some(0.9)).differences, []);
+        assert_eq!(comparability(&run(|_| ()), &run(|_| ()), None, Some(0.9)).differences, []);
     }
 
     #[test]
     fn another_sort_of_device_or_model_blocks() {
         let cpu = run(|setting| setting.devices = vec![(DeviceKind::Cpu, "CPU".to_owned())]);
-        assert!(!comparability(&run(|_| ()), &cpu, Unit::Step, None).is_comparable());
-        assert!(!comparability(&run(|_| ()), &run(|_| ()), Unit::Step, Some(0.01)).is_comparable());
+        assert!(!comparability(&run(|_| ()), &cpu, None, None).is_comparable());
+        assert!(!comparability(&run(|_| ()), &run(|_| ()), None, Some(0.01)).is_comparable());
         let newer = run(|setting| setting.devices = vec![(DeviceKind::Gpu, "H100".to_owned())]);
-        let found = comparability(&run(|_| ()), &newer, Unit::Step, Some(0.3));
+        let found = comparability(&run(|_| ()), &newer, None, Some(0.3));
         assert!(found.is_comparable() && found.several_changes(), "{found:?}");
     }
 
     #[test]
     fn two_changes_at_once_are_noticed() {
         let version = |setting: &mut Setting| setting.versions[0].1 = "2.21".to_owned();
-        let one = comparability(&run(|_| ()), &run(version), Unit::Step, Some(1.0));
+        let one = comparability(&run(|_| ()), &run(version), None, Some(1.0));
         assert!(!one.several_changes() && one.differences.len() == 1);
         let both = run(|setting| {
             version(setting);
             setting.batch_size = Some(64);
         });
-        assert!(comparability(&run(|_| ()), &both, Unit::Step, Some(1.0)).several_changes());
+        assert!(comparability(&run(|_| ()), &both, None, Some(1.0)).several_changes());
     }
 }

@@ -116,10 +116,16 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
         Unit::Step => verdict::verdict(median, ranks.as_ref(), &margins),
         Unit::Launch => launches::judge(median, &margins),
     });
-    let mut comparability = comparable::comparability(base, new, unit, matching::similarity(&ops));
-    if unit == Unit::Launch && median.is_none() {
-        comparability.differences = vec![Difference::NoKernelInCommon];
-    }
+    let comparability = match unit {
+        Unit::Step => {
+            comparable::comparability(base, new, comparable::no_steps(base, new), matching::similarity(&ops))
+        }
+        // Only kernels in common are looked at: how many others there are says nothing about those.
+        Unit::Launch => {
+            let nothing = median.is_none().then_some(Difference::NoKernelInCommon);
+            comparable::comparability(base, new, nothing, None)
+        }
+    };
     let fewest = |side: &[Vec<f64>]| side.iter().map(Vec::len).filter(|n| *n > 0).min().unwrap_or(0);
     let unclear = by_steps == Verdict::Unclear && unit == Unit::Step;
     let needed = median.filter(|_| unclear).map(|median| {
