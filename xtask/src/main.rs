@@ -7,6 +7,7 @@ mod browser;
 mod live;
 mod page;
 mod run;
+mod truth;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,9 +15,11 @@ use std::process::ExitCode;
 use run::{Outcome, cargo};
 
 const USAGE: &str = "\
-cargo xtask check              every check that CI makes: format, lints, tests, arrows, live captures, page, fuzzing
+cargo xtask check              every check that CI makes: format, lints, tests, arrows, truth, live captures, page, fuzzing
 cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do the crates depend on each other in the right direction?
+cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
+                               (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (default 10)";
 
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["page"] => page::check(),
         ["arrows"] => arrows::check(),
+        ["truth", ref rest @ ..] => truth::truth(rest),
         ["live"] => live::check(),
         ["fuzz"] => fuzz("10"),
         ["fuzz", "--seconds", seconds] => fuzz(seconds),
@@ -53,6 +57,7 @@ fn check() -> Outcome {
     arrows::check()?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo("tests", &["test", "--workspace", "--quiet"])?;
+    truth::check()?;
     live::check()?;
     page::check()?;
     fuzz("10")?;

@@ -4,10 +4,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
+use std::fs::OpenOptions;
+use std::io::Write;
+
 use rayon::prelude::*;
 use rusqlite::Connection;
+use serde_json::{Value, json};
 use stepscope_analyze::Category;
-use stepscope_diagnose::{FindingId, Severity};
+use stepscope_diagnose::{Finding, FindingId, Severity};
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_render::report::Report;
 use stepscope_session::Profile;
@@ -215,6 +219,33 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
     faults
 }
 
+/// One line per report for `cargo xtask truth`, in the file that `STEPSCOPE_SCENE_ROWS` names.
+fn record(scene: &Scene, recorder: Recorder, told: &Report, faults: usize) {
+    let Some(file) = std::env::var_os("STEPSCOPE_SCENE_ROWS") else { return };
+    let expected = expected(scene, recorder);
+    let ids: Vec<FindingId> = told.findings.iter().map(|finding| finding.id).collect();
+    // Either the first finding of all or the first about the program is the verdict.
+    let verdict = ids.iter().position(|id| !id.is_about_trust());
+    let row = |(index, finding): (usize, &Finding)| {
+        let leads = index == 0 || Some(index) == verdict;
+        let named = leads && expected.first.contains(&finding.id) || expected.also == Some(finding.id);
+        let misleads = index == 0 && !named;
+        let critical = !expected.critical && finding.severity == Severity::Critical;
+        let right = match (named, misleads || critical) {
+            (_, true) => Some(false),
+            (true, false) => Some(true),
+            (false, false) => None,
+        };
+        let (id, warns) = (finding.id.key(), finding.severity != Severity::Info);
+        json!({"id": id, "warns": warns, "leads": Some(index) == verdict, "right": right})
+    };
+    let findings: Vec<Value> = told.findings.iter().enumerate().map(row).collect();
+    let line = json!({"faults": faults, "findings": findings}).to_string() + "\n";
+    let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
+    // In one piece: tests write side by side.
+    file.write_all(line.as_bytes()).unwrap();
+}
+
 /// Nobody else records graphs as a whole.
 fn records(scene: &Scene, recorder: Recorder) -> bool {
     !scene.name.contains("whole graph") || matches!(recorder, Recorder::Nsys | Recorder::NsysOps)
@@ -238,8 +269,12 @@ fn play(scenes: &[Scene]) {
             let recorders = ALL.into_iter().filter(|&recorder| records(scene, recorder));
             let told: Vec<(Recorder, Report)> =
                 recorders.map(|recorder| (recorder, told(scene, recorder))).collect();
-            let mut all: Vec<String> =
-                told.iter().flat_map(|(recorder, told)| faults(scene, *recorder, told)).collect();
+            let judged = told.iter().flat_map(|(recorder, told)| {
+                let faults = faults(scene, *recorder, told);
+                record(scene, *recorder, told, faults.len());
+                faults
+            });
+            let mut all: Vec<String> = judged.collect();
             let busy: Vec<f64> = told.iter().map(|(_, told)| busy(told)).collect();
             let apart = busy.iter().copied().fold(0.0, f64::max) - busy.iter().copied().fold(1.0, f64::min);
             if apart > 0.02 + edge(scene) {

@@ -1,0 +1,146 @@
+//! Counts: of each source how many reports are right, and of each finding how often it fires, leads, and is right.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::judge::{Judgement, Verdict};
+use super::report::Report;
+
+/// The source whose runs were made up.
+pub(crate) const SCENES: &str = "scenes";
+
+/// What a source of truth says: so many cases, so many right.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Source {
+    /// Which.
+    pub(crate) name: String,
+    /// How many were judged.
+    pub(crate) cases: usize,
+    /// In how many all of the truth holds.
+    pub(crate) right: usize,
+    /// By finding.
+    pub(crate) findings: BTreeMap<String, Tally>,
+}
+
+/// How often a finding fires, and how often rightly.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Tally {
+    /// Reports in which it is there.
+    pub(crate) fires: usize,
+    /// Those in which it is a warning or worse.
+    pub(crate) warns: usize,
+    /// Those of which it is the verdict.
+    pub(crate) leads: usize,
+    /// The truth names it.
+    pub(crate) right: usize,
+    /// The truth rules it out.
+    pub(crate) wrong: usize,
+}
+
+impl Source {
+    pub(crate) fn new(name: &str) -> Source {
+        Source { name: name.to_owned(), ..Source::default() }
+    }
+
+    /// Counts a case of which there is no report.
+    pub(crate) fn unreadable(&mut self) {
+        self.cases += 1;
+    }
+
+    /// Counts a report.
+    pub(crate) fn add(&mut self, report: &Report, judgement: &Judgement) {
+        self.cases += 1;
+        self.right += usize::from(judgement.faults.is_empty());
+        let first = report.first();
+        for (finding, &verdict) in report.findings.iter().zip(&judgement.verdicts) {
+            let leads = first.is_some_and(|first| std::ptr::eq(first, finding));
+            self.findings.entry(finding.id.clone()).or_default().count(finding.warns(), leads, verdict);
+        }
+    }
+}
+
+impl Tally {
+    /// Counts one of its kind.
+    pub(crate) fn count(&mut self, warns: bool, leads: bool, verdict: Verdict) {
+        self.fires += 1;
+        self.warns += usize::from(warns);
+        self.leads += usize::from(leads);
+        self.right += usize::from(verdict == Verdict::Right);
+        self.wrong += usize::from(verdict == Verdict::Wrong);
+    }
+
+    fn add(&mut self, other: &Tally) {
+        self.fires += other.fires;
+        self.warns += other.warns;
+        self.leads += other.leads;
+        self.right += other.right;
+        self.wrong += other.wrong;
+    }
+
+    /// The share of judged ones that are right; `None` where none was judged.
+    pub(crate) fn precision(&self) -> Option<f64> {
+        let judged = self.right + self.wrong;
+        (judged > 0).then(|| self.right as f64 / judged as f64)
+    }
+}
+
+/// The findings of all sources together.
+pub(crate) fn together<'a>(sources: impl IntoIterator<Item = &'a Source>) -> BTreeMap<String, Tally> {
+    let mut all: BTreeMap<String, Tally> = BTreeMap::new();
+    for (id, tally) in sources.into_iter().flat_map(|source| &source.findings) {
+        all.entry(id.clone()).or_default().add(tally);
+    }
+    all
+}
+
+fn percent(tally: &Tally) -> String {
+    tally.precision().map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
+}
+
+/// The tables, in Markdown: by source and by finding.
+pub(crate) fn tables(sources: &[Source]) -> String {
+    let mut lines = vec!["| source | right | of |".to_owned(), "|---|---:|---:|".to_owned()];
+    lines.extend(
+        sources.iter().map(|source| format!("| {} | {} | {} |", source.name, source.right, source.cases)),
+    );
+    let sum = |of: fn(&Source) -> usize| sources.iter().map(of).sum::<usize>();
+    lines.push(format!("| all | {} | {} |", sum(|source| source.right), sum(|source| source.cases)));
+    lines.push(String::new());
+    let recorded = together(sources.iter().filter(|source| source.name != SCENES));
+    lines.push(
+        "| finding | fires | warns | leads | right | wrong | unjudged | precision | of recordings |"
+            .to_owned(),
+    );
+    lines.push("|---|---:|---:|---:|---:|---:|---:|---:|---:|".to_owned());
+    for (id, tally) in together(sources) {
+        let Tally { fires, warns, leads, right, wrong } = tally;
+        let (all, real) = (percent(&tally), recorded.get(&id).map_or("–".to_owned(), percent));
+        let unjudged = fires - right - wrong;
+        lines.push(format!(
+            "| `{id}` | {fires} | {warns} | {leads} | {right} | {wrong} | {unjudged} | {all} | {real} |"
+        ));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precision_is_of_what_was_judged() {
+        let mut source = Source::new("runs");
+        let tally = source.findings.entry("input-bound".to_owned()).or_default();
+        assert_eq!(tally.precision(), None);
+        tally.count(true, true, Verdict::Right);
+        tally.count(false, false, Verdict::Unjudged);
+        tally.count(true, false, Verdict::Wrong);
+        assert_eq!(tally.precision(), Some(0.5));
+        source.cases = 2;
+        source.right = 1;
+        let text = tables(&[source]);
+        assert!(text.contains("| all | 1 | 2 |"), "{text}");
+        assert!(text.contains("| `input-bound` | 3 | 2 | 1 | 1 | 1 | 1 | 50 % | 50 % |"), "{text}");
+    }
+}
