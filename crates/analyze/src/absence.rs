@@ -4,7 +4,7 @@
 
 use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
 
-use crate::vocabulary::{Vocabulary, is_device_call, starts_kernels};
+use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, starts_kernels};
 
 /// What is known of a device whose kernels were not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,11 @@ pub enum Absence {
     NotAsked {
         /// What it was told to record.
         asked: Vec<String>,
+    },
+    /// A profiler ran kernels again and again to count in them: how long they take was not recorded.
+    Replayed {
+        /// How many ranges it counted in.
+        ranges: u64,
     },
     /// Work was started on the device, or its memory was used, but its side is missing.
     Unseen,
@@ -35,6 +40,10 @@ const DEVICE: &str = "Cuda";
 impl Absence {
     /// Looks at one host.
     pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
+        let ranges = replayed(trace, vocabulary);
+        if ranges > 0 {
+            return Absence::Replayed { ranges };
+        }
         let asked = asked(trace);
         let (calls, starts) = calls(trace, vocabulary);
         if starts > 0 || uses_device_memory(trace) {
@@ -58,6 +67,13 @@ fn asked(trace: &Trace) -> Vec<String> {
         _ => None,
     });
     named.collect()
+}
+
+/// How many ranges a profiler replayed to count in.
+fn replayed(trace: &Trace, vocabulary: &Vocabulary) -> u64 {
+    let kinds = (0..trace.kinds().len()).map(KindId::from_index);
+    let ranges = kinds.filter(|&kind| is_replayed(trace.str(trace.kind(kind).category)));
+    ranges.map(|kind| vocabulary.signatures.events(kind)).sum()
 }
 
 /// How many calls of the device's library there are, and how many of them start kernels.

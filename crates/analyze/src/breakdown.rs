@@ -13,10 +13,11 @@
 //! the step in which it was launched, and a step's window on such a device reaches from the end of the step
 //! before's work to the end of its own.
 
+mod gaps;
 mod shares;
 
 use rayon::prelude::*;
-use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time};
+use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time, TrackKind};
 
 use crate::context::Context;
 use crate::states::{State, StateLine, is_python_thread};
@@ -77,7 +78,7 @@ impl Breakdown {
         let host = merged(context, None);
         let whole_capture = found.all.is_empty();
         let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
-        let ground = Ground::of(context);
+        let ground = &Ground::of(context, &host);
         let devices: Vec<DeviceBreakdown> = if states.has_device {
             working_devices(context)
                 .into_par_iter()
@@ -116,7 +117,7 @@ impl Breakdown {
 }
 
 /// What owns an instant.
-pub(crate) fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
+pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Category {
     const ORDER: [(State, Category); 14] = [
         (State::DeviceCompute, Category::Compute),
         (State::Communication, Category::Communication),
@@ -133,18 +134,23 @@ pub(crate) fn owner(host: Mask, device: Mask, ground: Ground) -> Category {
         (State::Sync, Category::Sync),
         (State::Present, Category::Python),
     ];
+    const HIDES: [Category; 5] =
+        [Category::Launch, Category::Dispatch, Category::Python, Category::Sync, Category::Idle];
     let all = host.or(device);
+    let unrecorded = || is_inside(&ground.gaps, at);
     let category = match ORDER.iter().find(|(state, _)| all.has(*state)) {
+        Some((State::Present, _)) if ground.present != Category::Python && unrecorded() => Category::Unknown,
         Some((State::Present, _)) => ground.present,
         Some(&(_, category)) => category,
+        None if unrecorded() => Category::Unknown,
         None => ground.fallback,
     };
-    // Around an unrecorded device the framework may be busy or waiting: nobody can tell.
-    if ground.device_unseen && category == Category::Dispatch { Category::Idle } else { category }
+    // What the host does around an unrecorded device may hide under the device's work: nobody can tell.
+    if ground.device_unseen && HIDES.contains(&category) { Category::Unknown } else { category }
 }
 
 /// What is known about the whole trace when a single instant is judged.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ground {
     /// Who owns an instant in which nothing is recorded.
     pub(crate) fallback: Category,
@@ -152,19 +158,23 @@ pub(crate) struct Ground {
     pub(crate) present: Category,
     /// There was a device whose side was not recorded.
     pub(crate) device_unseen: bool,
+    /// Long pauses in which the host recorded nothing, and which do not recur: what they hold is unknown.
+    pub(crate) gaps: Vec<Span>,
 }
 
 impl Ground {
     /// An annotation alone does not show that Python runs inside it: where no frame of Python was recorded, its
     /// inside is as unknown as everything else that nobody recorded.
-    pub(crate) fn of(context: &Context) -> Self {
+    pub(crate) fn of(context: &Context, host: &Timeline) -> Self {
         let fallback = fallback_category(context);
         let frames = (0..context.trace.kinds().len()).map(KindId::from_index);
         let has_frames = frames.into_iter().any(|kind| context.vocabulary().role(kind) == Role::PythonFrame);
+        let present = if has_frames { Category::Python } else { fallback };
         Ground {
             fallback,
-            present: if has_frames { Category::Python } else { fallback },
+            present,
             device_unseen: context.states().device_unseen,
+            gaps: gaps::unrecorded(context, host, present == Category::Python),
         }
     }
 }
@@ -228,7 +238,7 @@ fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
     span.map(|span| Step { number: 0, span, set_apart: None }).into_iter().collect()
 }
 
-fn host_breakdown(host: &Timeline, steps: &[Step], ground: Ground) -> DeviceBreakdown {
+fn host_breakdown(host: &Timeline, steps: &[Step], ground: &Ground) -> DeviceBreakdown {
     let nothing = Timeline::default();
     let shares: Vec<StepShares> =
         steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground, &[])).collect();
@@ -248,7 +258,7 @@ fn device_breakdown(
     host: &Timeline,
     process: ProcessId,
     steps: &[Step],
-    ground: Ground,
+    ground: &Ground,
 ) -> DeviceBreakdown {
     let device = merged(context, Some(process));
     let own = if context.steps().on_host { launched_windows(context, process, steps) } else { None };
@@ -279,7 +289,7 @@ fn shares_of(
     host: &Timeline,
     device: &Timeline,
     window: Span,
-    ground: Ground,
+    ground: &Ground,
     starving: &[Span],
 ) -> StepShares {
     let mut shares = Shares::default();
@@ -289,7 +299,7 @@ fn shares_of(
     host.sweep(device, window, |span, host, device| {
         let time = span.dur();
         let starves = host.has(State::InputWait) && is_inside(starving, span.start);
-        let owner = if starves { Category::Input } else { owner(host, device, ground) };
+        let owner = if starves { Category::Input } else { owner(host, device, ground, span.start) };
         shares.add(owner, time);
         if device.0 & DEVICE_BUSY.0 != 0 || host.has(State::HostCompute) {
             busy += time;
@@ -319,17 +329,21 @@ const BEHIND: f64 = 0.02;
 fn launched_windows(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
     let trace = context.trace;
     let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
+    let mut backlog = Time::MIN;
     for launch in &context.launches().all {
         let track = trace.track(launch.work.track);
         if track.process != process {
             continue;
         }
+        let work = track.span_of(launch.work.index as usize);
         let after = steps.partition_point(|step| step.span.start <= launch.called);
+        if after == 0 {
+            backlog = backlog.max(work.end);
+        }
         let Some(index) = after.checked_sub(1).filter(|&index| steps[index].span.contains(launch.called))
         else {
             continue;
         };
-        let work = track.span_of(launch.work.index as usize);
         let slot = &mut spans[index];
         *slot = Some(slot.map_or(work, |span| span.hull(work)));
     }
@@ -339,11 +353,24 @@ fn launched_windows(context: &Context, process: ProcessId, steps: &[Step]) -> Op
     if seen().count() < 2 || late.fraction_of(length) < BEHIND {
         return None;
     }
-    Some(from_end_to_end(&spans, steps))
+    let backlog = backlog.max(work_before(context, process, spans.first().copied().flatten()));
+    Some(from_end_to_end(&spans, steps, backlog))
 }
 
-fn from_end_to_end(spans: &[Option<Span>], steps: &[Step]) -> Vec<Span> {
-    let mut before: Option<Time> = None;
+/// When the work of a device ends that began before the first step's own: it was handed over before the recording began.
+fn work_before(context: &Context, process: ProcessId, first: Option<Span>) -> Time {
+    let Some(first) = first else { return Time::MIN };
+    let trace = context.trace;
+    let own =
+        trace.tracks().iter().filter(|track| track.process == process && track.kind == TrackKind::Stream);
+    let ends = own.flat_map(|track| (0..track.first_from(first.start)).map(|index| track.end(index)));
+    ends.filter(|&end| end < first.end).max().unwrap_or(Time::MIN)
+}
+
+/// From the end of one step's work to the end of the next one's. What the device still has to do from before the first
+/// step (`backlog`) is no part of that.
+fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], backlog: Time) -> Vec<Span> {
+    let mut before: Option<Time> = steps.first().map(|step| step.span.start.max(backlog));
     let mut interrupted = false;
     let windows = spans.iter().zip(steps).map(|(span, step)| {
         // A pause belongs to no step, not to the one after it either.
@@ -410,27 +437,33 @@ mod tests {
 
     #[test]
     fn the_device_owns_an_instant_before_the_host_does() {
-        let ground = |fallback| Ground { fallback, present: Category::Python, device_unseen: false };
+        let owner = |host, device, fallback| {
+            let ground =
+                Ground { fallback, present: Category::Python, device_unseen: false, gaps: Vec::new() };
+            owner(host, device, &ground, Time::ZERO)
+        };
         let host = Mask(State::InputWait as u16 | State::Dispatch as u16);
         let both = Mask(State::DeviceCompute as u16 | State::Communication as u16);
-        assert_eq!(owner(host, both, ground(Category::Idle)), Category::Compute);
-        assert_eq!(
-            owner(host, Mask::of(State::Communication), ground(Category::Idle)),
-            Category::Communication
-        );
-        assert_eq!(owner(host, Mask::default(), ground(Category::Idle)), Category::Input);
-        assert_eq!(owner(Mask::default(), Mask::default(), ground(Category::Idle)), Category::Idle);
-        assert_eq!(
-            owner(Mask::of(State::InputWork), Mask::default(), ground(Category::Python)),
-            Category::Python
-        );
+        assert_eq!(owner(host, both, Category::Idle), Category::Compute);
+        assert_eq!(owner(host, Mask::of(State::Communication), Category::Idle), Category::Communication);
+        assert_eq!(owner(host, Mask::default(), Category::Idle), Category::Input);
+        assert_eq!(owner(Mask::default(), Mask::default(), Category::Idle), Category::Idle);
+        assert_eq!(owner(Mask::of(State::InputWork), Mask::default(), Category::Python), Category::Python);
     }
 
     #[test]
-    fn around_an_unrecorded_device_dispatch_is_not_claimed() {
-        let ground = Ground { fallback: Category::Python, present: Category::Python, device_unseen: true };
-        assert_eq!(owner(Mask::of(State::Dispatch), Mask::default(), ground), Category::Idle);
-        assert_eq!(owner(Mask::of(State::InputWait), Mask::default(), ground), Category::Input);
+    fn what_may_hide_under_an_unrecorded_device_is_unknown() {
+        let ground = Ground {
+            fallback: Category::Python,
+            present: Category::Python,
+            device_unseen: true,
+            gaps: Vec::new(),
+        };
+        let owner = |state| owner(Mask::of(state), Mask::default(), &ground, Time::ZERO);
+        for state in [State::Dispatch, State::Launch, State::Sync, State::Present, State::Nothing] {
+            assert_eq!(owner(state), Category::Unknown, "{state:?}");
+        }
+        assert_eq!(owner(State::InputWait), Category::Input);
     }
 
     #[test]
@@ -439,8 +472,14 @@ mod tests {
         let step = |a, b| Step { number: 0, span: Span::new(at(a), at(b)), set_apart: None };
         let steps = [step(0, 10), step(10, 20), step(20, 30)];
         let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
-        let windows = from_end_to_end(&spans, &steps);
+        let windows = from_end_to_end(&spans, &steps, Time::MIN);
         assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
+        let behind = from_end_to_end(&spans, &steps, at(4));
+        assert_eq!(
+            behind.first(),
+            Some(&Span::new(at(4), at(14))),
+            "what the step before left is not its own"
+        );
     }
 
     #[test]
@@ -464,8 +503,13 @@ mod tests {
         ]);
         let (host, device) = (Timeline::merge(&[&host]), Timeline::merge(&[&device]));
         let starving = starving_waits(&host, &device);
-        let ground = Ground { fallback: Category::Python, present: Category::Python, device_unseen: false };
-        let step = shares_of(&host, &device, Span::new(at(0), at(100)), ground, &starving);
+        let ground = Ground {
+            fallback: Category::Python,
+            present: Category::Python,
+            device_unseen: false,
+            gaps: Vec::new(),
+        };
+        let step = shares_of(&host, &device, Span::new(at(0), at(100)), &ground, &starving);
         assert_eq!(step.shares.get(Category::Input), Dur::from_ps(30));
         assert_eq!(step.shares.get(Category::Compute), Dur::from_ps(50));
         assert_eq!(step.shares.total(), Dur::from_ps(100));

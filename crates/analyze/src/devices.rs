@@ -296,7 +296,7 @@ fn gaps(context: &Context, host: &Timeline<'_>, device: &Timeline<'_>, window: S
         }
     });
     note(since, window.end);
-    let ground = Ground::of(context);
+    let ground = Ground::of(context, host);
     longest
         .into_sorted_vec()
         .into_iter()
@@ -304,7 +304,7 @@ fn gaps(context: &Context, host: &Timeline<'_>, device: &Timeline<'_>, window: S
             let span = Span::new(start, start + length);
             let mut causes = Shares::default();
             host.sweep(&Timeline::default(), span, |piece, mask, _| {
-                causes.add(owner(mask, Mask::default(), ground), piece.dur());
+                causes.add(owner(mask, Mask::default(), &ground, piece.start), piece.dur());
             });
             let cause =
                 causes.owners().max_by_key(|(_, time)| *time).map_or(Category::Idle, |(cause, _)| cause);

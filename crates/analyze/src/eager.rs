@@ -88,7 +88,7 @@ impl Walked {
             if start >= window.end {
                 break;
             }
-            let role = context.vocabulary().role(track.kind_of(index));
+            let role = context.vocabulary().host_role(track.kind_of(index));
             if start < inside_until {
                 if role == Role::EagerKernel && last_end.is_some() {
                     walked.kernels += track.dur(index);

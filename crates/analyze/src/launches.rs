@@ -3,7 +3,17 @@
 
 use stepscope_trace::{Args, Dur, EventId, ProcessKind, StrId, Time, Trace, TrackKind};
 
-use crate::vocabulary::{Keys, Vocabulary};
+use crate::steps::median;
+use crate::vocabulary::{Keys, Role, Vocabulary, is_synchronous_copy, starts_graph};
+
+/// The call of an asynchronous copy returns within this time. One that takes longer waits: for the device, or for the
+/// driver, which stages the copy of memory that is not pinned.
+const RETURNS_WITHIN: Dur = Dur::from_us(50);
+
+/// Does a call for a copy, of this name and length, wait until the copy is done?
+pub(crate) fn waits_for_copy(call: &str, length: Dur) -> bool {
+    is_synchronous_copy(call) || length > RETURNS_WITHIN
+}
 
 /// A host call and a piece of device work that it started. A graph launch starts many.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,6 +46,42 @@ impl Correlations {
         });
         // 0 is what recorders write when they do not know.
         id.filter(|&id| id != 0)
+    }
+}
+
+/// Host calls that started kernels.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchCalls {
+    /// Kernels whose call is known.
+    pub kernels: u64,
+    /// How many of them were started by a graph as a whole.
+    pub in_graphs: u64,
+    /// Calls that started a single kernel.
+    pub single: u64,
+    /// The median length of those: a first launch that loads code, or one that waits for room in a queue, is no
+    /// launch like the others.
+    pub usual: Dur,
+}
+
+impl LaunchCalls {
+    /// Adds another host's.
+    pub fn merge(&mut self, other: &LaunchCalls) {
+        let both = self.single + other.single;
+        let weighed = |calls: &LaunchCalls| calls.usual.ps() as f64 * calls.single as f64;
+        self.usual = Dur::from_ps(((weighed(self) + weighed(other)) / both.max(1) as f64) as i64);
+        self.single = both;
+        self.kernels += other.kernels;
+        self.in_graphs += other.in_graphs;
+    }
+
+    /// The median length of a call that starts one kernel; `None` where there is none.
+    pub fn usual(&self) -> Option<Dur> {
+        (self.single > 0).then_some(self.usual)
+    }
+
+    /// The share of kernels that graphs start.
+    pub fn graph_share(&self) -> f64 {
+        self.in_graphs as f64 / self.kernels.max(1) as f64
     }
 }
 
@@ -72,13 +118,26 @@ impl Launches {
         Launches { all: join(trace, calls, works) }
     }
 
-    /// How many calls there are, and how long they took together. A graph launch that starts many kernels is one.
-    pub fn calls(&self, trace: &Trace) -> (u64, Dur) {
-        let mut calls: Vec<EventId> = self.all.iter().map(|launch| launch.call).collect();
+    /// The calls that started kernels. Copies are none: their calls may wait for the device.
+    pub fn calls(&self, trace: &Trace, vocabulary: &Vocabulary) -> LaunchCalls {
+        let kind_of = |event: EventId| trace.track(event.track).kind_of(event.index as usize);
+        let graphs: Vec<bool> = trace.kinds().iter().map(|kind| starts_graph(trace.str(kind.name))).collect();
+        let of_graph = |call: EventId| graphs.get(kind_of(call).index()).copied().unwrap_or(false);
+        let kernels = self.all.iter().filter(|launch| {
+            matches!(vocabulary.role(kind_of(launch.work)), Role::Kernel | Role::Collective)
+        });
+        let mut calls: Vec<EventId> = kernels.map(|launch| launch.call).collect();
+        let (kernels, in_graphs) = (calls.len(), calls.iter().filter(|&&call| of_graph(call)).count());
         calls.sort_unstable();
         calls.dedup();
-        let length = |call: &EventId| trace.track(call.track).dur(call.index as usize);
-        (calls.len() as u64, calls.iter().map(length).sum())
+        calls.retain(|&call| !of_graph(call));
+        let lengths = calls.iter().map(|call| trace.track(call.track).dur(call.index as usize));
+        LaunchCalls {
+            kernels: kernels as u64,
+            in_graphs: in_graphs as u64,
+            single: calls.len() as u64,
+            usual: median(lengths),
+        }
     }
 
     /// The call that started `work`.
@@ -106,4 +165,78 @@ fn join(trace: &Trace, mut calls: Vec<(u64, EventId)>, mut works: Vec<(u64, Even
     }
     launches.sort_unstable_by_key(|launch| launch.work);
     launches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::breakdown::Category;
+    use crate::context::Context;
+    use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn copies_and_graphs_are_no_launches_of_single_kernels() {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        let id = |number| [("correlation", Arg::Int(number))];
+        let mut call = |name: &str, work: &str, number: i64, us: i64| {
+            let at = number * 1_000;
+            sketch.event_of(thread, "cuda_runtime", name, at, us, &id(number));
+            sketch.event_of(stream, "kernel", work, at + us, 50, &id(number));
+        };
+        call("cudaLaunchKernel", "gemm", 1, 900);
+        call("cudaLaunchKernel", "gemm", 2, 5);
+        call("cudaLaunchKernel", "gemm", 3, 7);
+        call("hipMemcpyWithStream", "Memcpy DtoH (Device -> Pageable)", 4, 800);
+        call("cudaGraphLaunch", "gemm", 5, 70);
+        let trace = sketch.finish();
+        let vocabulary = Vocabulary::of(&trace);
+        let calls = Launches::of(&trace, &vocabulary).calls(&trace, &vocabulary);
+        assert_eq!((calls.kernels, calls.in_graphs, calls.single), (4, 1, 3));
+        assert_eq!(calls.usual(), Some(Dur::from_us(7)), "a slow first launch does not count for the others");
+        assert!((calls.graph_share() - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_call_that_waits_for_its_copy_is_no_launch() {
+        for (name, state) in [
+            ("hipMemcpyWithStream", Category::Sync),
+            ("cudaMemcpyAsync", Category::Sync),
+            ("x", Category::Dispatch),
+        ] {
+            let mut sketch = Sketch::new();
+            let (thread, stream) = (sketch.thread("python"), sketch.stream());
+            sketch.steps(thread, 4, 1_000);
+            for turn in 0..4 {
+                let id = || [("correlation", Arg::Int(turn + 1))];
+                sketch.event_of(thread, "cuda_runtime", name, turn * 1_000, 600, &id());
+                sketch.event_of(stream, "kernel", "gemm", turn * 1_000 + 700, 200, &id());
+            }
+            let trace = sketch.finish();
+            let context = Context::new(&trace, "host");
+            let owned: Dur = context.breakdown().counted().map(|(_, shares)| shares.shares.get(state)).sum();
+            assert_eq!(owned, Dur::from_us(2_400), "{name}");
+        }
+    }
+
+    #[test]
+    fn calls_under_the_name_of_what_they_launch_are_launches() {
+        let mut sketch = Sketch::new();
+        let (python, executor, stream) =
+            (sketch.thread("python"), sketch.thread("tf_Compute/9"), sketch.stream());
+        sketch.steps(python, 4, 1_000);
+        for turn in 0..4 {
+            let stats = || [("correlation_id", Arg::Int(turn + 1)), ("context_id", Arg::Int(1))];
+            sketch.event(executor, "volta_sgemm_128x64_nn", turn * 1_000 + 100, 200, &stats());
+            sketch.event(executor, "never_ran_kernel", turn * 1_000 + 320, 30, &stats());
+            sketch.event(stream, "volta_sgemm_128x64_nn", turn * 1_000 + 400, 300, &stats());
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let owned = |category| -> Dur {
+            context.breakdown().counted().map(|(_, shares)| shares.shares.get(category)).sum()
+        };
+        assert_eq!(owned(Category::Compute), Dur::from_us(4 * 300), "the device's work alone");
+        assert_eq!(owned(Category::Launch), Dur::from_us(4 * 230));
+    }
 }

@@ -16,10 +16,10 @@ pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares
     if pieces == 0 || window.is_empty() {
         return all;
     }
-    let inside = Ground::of(context);
-    let outside = Ground { fallback: Category::Idle, ..inside };
-    let loops = looping(context).unwrap_or(window);
     let host = merged(context, None);
+    let inside = Ground::of(context, &host);
+    let outside = Ground { fallback: Category::Idle, ..inside.clone() };
+    let loops = looping(context).unwrap_or(window);
     let device = context.breakdown().bound().and_then(|device| device.process);
     let device = device.map_or_else(Timeline::default, |device| merged(context, Some(device)));
     let starving = starving_waits(&host, &device);
@@ -34,10 +34,10 @@ pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares
                 piece += 1;
             }
             let to = if piece + 1 < pieces { edge(piece + 1).min(span.end) } else { span.end };
-            let ground = if from >= loops.start && from < loops.end { inside } else { outside };
+            let ground = if from >= loops.start && from < loops.end { &inside } else { &outside };
             let turn = [loops.start, loops.end].into_iter().find(|&turn| turn > from).unwrap_or(to);
             let to = to.min(turn);
-            let owner = if waits { Category::Input } else { owner(host, device, ground) };
+            let owner = if waits { Category::Input } else { owner(host, device, ground, from) };
             all[piece].add(owner, to - from);
             from = to;
         }

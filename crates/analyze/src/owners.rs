@@ -10,7 +10,8 @@ use stepscope_trace::{Args, EventId, KindId, StrId, Trace, Value};
 use crate::context::Context;
 use crate::launches::Launch;
 use crate::names::{framework_op, hlo_name, hlo_opcode};
-use crate::ops::{Meaning, OpTable};
+use crate::ops::OpTable;
+use crate::vocabulary::starts_graph;
 
 /// The keys under which device events name their op.
 #[derive(Debug)]
@@ -126,7 +127,7 @@ fn owners_on(trace: &Trace, table: &OpTable, calls: &[&Launch]) -> Vec<(EventId,
     for launch in calls {
         let at = launch.call.index as usize;
         for index in next..at {
-            if let Meaning::Op(op) | Meaning::EagerOp(op) = table.meaning(track.kind_of(index)) {
+            if let Some(op) = table.launcher(track.kind_of(index)) {
                 let start = track.start(index);
                 while open.pop_if(|(end, _)| *end <= start).is_some() {}
                 open.push((track.end(index), op));
@@ -134,7 +135,10 @@ fn owners_on(trace: &Trace, table: &OpTable, calls: &[&Launch]) -> Vec<(EventId,
         }
         next = next.max(at);
         while open.pop_if(|(end, _)| *end <= launch.called).is_some() {}
-        owners.extend(open.last().map(|&(_, op)| (launch.work, op)));
+        // Which op a kernel of a graph belongs to was decided when the graph was captured.
+        if !starts_graph(trace.kind_name(track.kind_of(at))) {
+            owners.extend(open.last().map(|&(_, op)| (launch.work, op)));
+        }
     }
     owners
 }

@@ -18,10 +18,11 @@ use stepscope_trace::{
 };
 
 use crate::absence::{starts_any_kernel, uses_device_memory};
+use crate::launches::waits_for_copy;
 use crate::pieces::pieces;
 use crate::steps::median;
 use crate::timeline::Mask;
-use crate::vocabulary::{CopyDirection, Framework, Role, Vocabulary};
+use crate::vocabulary::{CopyDirection, Framework, Role, Vocabulary, names_torch_op};
 
 /// What a track is doing. Each is one bit, so that what all tracks do together fits a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -317,7 +318,8 @@ impl<'f, 't> Walk<'f, 't> {
 
     fn event(&mut self, index: usize) {
         let kind = self.track.kind_of(index);
-        let role = self.facts.vocabulary.role(kind);
+        let vocabulary = self.facts.vocabulary;
+        let role = if self.on_device { vocabulary.role(kind) } else { vocabulary.host_role(kind) };
         let dur = self.track.dur(index);
         if role == Role::Bookkeeping || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
             return;
@@ -392,6 +394,7 @@ impl<'f, 't> Walk<'f, 't> {
             Role::InputWait => State::InputWait,
             Role::InputStage | Role::InputFunction => State::InputWork,
             Role::Output => State::Output,
+            Role::LaunchCopy if self.blocks(index) => State::Sync,
             Role::Launch | Role::LaunchCopy | Role::DeviceMemory => State::Launch,
             Role::Sync => State::Sync,
             Role::Kernel | Role::Memset => State::DeviceCompute,
@@ -401,6 +404,11 @@ impl<'f, 't> Walk<'f, 't> {
             Role::Copy(CopyDirection::Device) => State::CopyDevice,
             Role::DeviceWait => State::DeviceWait,
         }
+    }
+
+    /// A call for a copy that waits until it is done.
+    fn blocks(&self, index: usize) -> bool {
+        waits_for_copy(self.facts.trace.kind_name(self.track.kind_of(index)), self.track.dur(index))
     }
 
     fn pipeline_or(&self, state: State) -> State {
@@ -462,6 +470,17 @@ impl<'f, 't> Walk<'f, 't> {
 
     fn runs_function(&self, index: usize) -> bool {
         self.first_inside(index).is_some_and(|role| role != Role::Op)
+    }
+}
+
+/// Is it a range that people put around a part of their program? Ops of the framework and steps are none.
+pub(crate) fn is_range(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> bool {
+    let name = trace.kind_name(kind);
+    match vocabulary.host_role(kind) {
+        Role::Annotation => !name.contains("::") && !name.starts_with('#'),
+        Role::Unknown => !name.contains("::") && !looks_like_a_type(name),
+        Role::Op => trace.str(trace.kind(kind).category) == "cpu_op" && !names_torch_op(name),
+        _ => false,
     }
 }
 

@@ -114,7 +114,8 @@ impl HostSummary {
 
     /// What the host itself does in a mean step, in milliseconds: without waiting for other hosts.
     pub fn own_work_ms(&self) -> f64 {
-        const WAITING: [Category; 3] = [Category::Communication, Category::Sync, Category::Idle];
+        const WAITING: [Category; 4] =
+            [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
         let own = |step: &StepRow| {
             let waiting: f64 = WAITING.iter().map(|&category| step.shares.get(category).ms()).sum();
             step.span.dur().ms() - waiting

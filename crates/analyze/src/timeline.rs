@@ -111,6 +111,24 @@ impl<'s> Timeline<'s> {
         })
     }
 
+    /// The longest pieces between the first change and the last in which no track is in any of `states`, in time order.
+    pub fn spans_without(&self, states: Mask) -> impl Iterator<Item = Span> {
+        let mut open: Option<Time> = None;
+        self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
+            match (open, mask.0 & states.0 != 0) {
+                (None, false) => {
+                    open = Some(at);
+                    None
+                }
+                (Some(start), true) => {
+                    open = None;
+                    Some(Span::new(start, at))
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// What is going on just before `at`.
     pub fn before(&self, at: Time) -> Mask {
         let index = self.times.partition_point(|&time| time < at);

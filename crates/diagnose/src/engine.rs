@@ -31,16 +31,27 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     findings.retain(|finding| {
         step <= 0.0 || finding.claims.is_empty() || finding.claimed_ms() / step >= thresholds::NOTABLE
     });
+    if is_tiny(facts) {
+        findings.retain(|finding| finding.id.is_about_trust());
+    }
     findings
 }
 
-/// Trust first; then by severity, and within one by what they own.
+/// Is so little recorded that any share of it is chance?
+fn is_tiny(facts: &Facts) -> bool {
+    let Some(host) = facts.summary.bound().filter(|_| facts.timeline) else { return false };
+    let step = facts.summary.length_ms();
+    step < thresholds::TINY_MS || (host.whole_capture && host.events < thresholds::FEW_EVENTS)
+}
+
+/// Trust first; then by severity, what can be won before what cannot, and within one by what they own.
 fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     let trust = |finding: &Finding| !finding.id.is_about_trust();
+    // What can be won comes before a healthy verdict, which stands where its share puts it among mere remarks.
     let rank = |finding: &Finding| match finding.severity {
-        // A healthy verdict stands where its share puts it among mere remarks.
-        Severity::Info => Severity::Warning,
-        severity => severity,
+        Severity::Critical => 0,
+        Severity::Warning if finding.promises() => 1,
+        Severity::Warning | Severity::Info => 2,
     };
     trust(a)
         .cmp(&trust(b))
@@ -72,7 +83,54 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         // Without a timeline there is no step whose milliseconds could be won.
         let winnable = finding.winnable.filter(|_| facts.timeline);
         finding.place = worst_step(finding, facts);
-        finding.gain_ms = winnable.map(|share| (served * share).min(step));
+        let rhythm = Rhythm::of(finding, facts);
+        finding.gain_ms = winnable.map(|share| (served * share).min(step).min(rhythm.most(facts)));
+        if rhythm == Rhythm::Once {
+            // What happened once promises nothing for the steps to come.
+            finding.gain_ms = None;
+            finding.severity = finding.severity.max(Severity::Warning);
+        }
+    }
+}
+
+/// In which of the steps a finding's time lies.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Rhythm {
+    /// In most of them.
+    Every,
+    /// In some, again and again, or in steps too few to tell.
+    Some,
+    /// In one alone.
+    Once,
+}
+
+impl Rhythm {
+    fn of(finding: &Finding, facts: &Facts) -> Self {
+        let Some(host) = facts.summary.bound().filter(|host| !host.whole_capture) else {
+            return Rhythm::Some;
+        };
+        let owned = |step: &StepRow| -> f64 {
+            finding.claims.iter().map(|&(category, _)| step.shares.get(category).ms()).sum()
+        };
+        let mut all: Vec<f64> = host.counted().map(owned).collect();
+        all.sort_by(f64::total_cmp);
+        let (sum, most) = (all.iter().sum::<f64>(), all.last().copied().unwrap_or_default());
+        let median = all.get(all.len() / 2).copied().unwrap_or_default();
+        if all.len() < thresholds::FEW_STEPS || sum <= 0.0 {
+            Rhythm::Some
+        } else if most >= thresholds::ONCE * sum {
+            Rhythm::Once
+        } else if median * all.len() as f64 >= 0.5 * sum {
+            Rhythm::Every
+        } else {
+            Rhythm::Some
+        }
+    }
+
+    /// The most that can be won per step: no more than the usual step takes, for what every step does.
+    fn most(self, facts: &Facts) -> f64 {
+        let median = facts.summary.step_ms.map(|moments| moments.median);
+        median.filter(|_| self == Rhythm::Every).unwrap_or(f64::INFINITY)
     }
 }
 
@@ -92,6 +150,11 @@ fn worst_step(finding: &Finding, facts: &Facts) -> Option<Place> {
 }
 
 impl Finding {
+    /// Does it promise something that can be relied on?
+    fn promises(&self) -> bool {
+        self.winnable.is_some() && self.claimed_ms() > 0.0 && self.confidence >= thresholds::RELIABLE
+    }
+
     /// Does it answer the question that this kind of program asks, whatever else is found?
     fn leads(&self) -> bool {
         self.id == crate::finding::FindingId::InferenceLatency
@@ -190,12 +253,43 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_won_comes_before_a_healthy_verdict() {
+        let findings = diagnose(&facts(&[(Category::Compute, 75), (Category::Input, 25)]));
+        assert_eq!(ids(&findings), [FindingId::InputBound, FindingId::ComputeBound]);
+        assert_eq!(findings[0].severity, Severity::Warning);
+    }
+
+    #[test]
+    fn what_happened_once_promises_nothing_per_step() {
+        let mut facts = facts(&[(Category::Compute, 100)]);
+        let host = &mut facts.summary.hosts[0];
+        host.steps[4].shares.add(Category::Input, Dur::from_us(900_000));
+        host.steps[4].span.end = host.steps[4].span.end + Dur::from_us(900_000);
+        facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
+        let findings = diagnose(&facts);
+        let input = findings.iter().find(|finding| finding.id == FindingId::InputBound);
+        assert!(input.is_some_and(|input| input.gain_ms.is_none() && input.severity == Severity::Warning));
+    }
+
+    #[test]
+    fn of_next_to_nothing_nothing_is_said() {
+        let mut facts = facts(&[(Category::Python, 100)]);
+        assert!(!diagnose(&facts).is_empty());
+        let host = &mut facts.summary.hosts[0];
+        host.whole_capture = true;
+        host.events = 4;
+        facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
+        assert!(diagnose(&facts).iter().all(|finding| finding.id.is_about_trust()));
+    }
+
+    #[test]
     fn what_others_own_is_still_what_a_finding_is_about() {
         let mut facts = facts(&[(Category::Compute, 90), (Category::Launch, 10)]);
         facts.device = Some(DeviceWork {
             kernels_per_step: 10.0,
             kernel_us: 9_000.0,
             launch_us: None,
+            graph_share: 0.0,
             without_matrix_units: Some(without_matrix_units(0.5)),
             low_occupancy: None,
         });
@@ -256,6 +350,7 @@ mod tests {
                 kernels_per_step: 1_000.0,
                 kernel_us: 3.0,
                 launch_us: Some(6.0),
+                graph_share: 0.0,
                 without_matrix_units: Some(without_matrix_units(product)),
                 low_occupancy: None,
             });

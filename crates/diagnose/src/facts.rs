@@ -36,8 +36,10 @@ pub struct DeviceWork {
     pub kernels_per_step: f64,
     /// Their mean length in microseconds.
     pub kernel_us: f64,
-    /// The mean length of launching calls in microseconds.
+    /// The median length of calls that launch a kernel, in microseconds.
     pub launch_us: Option<f64>,
+    /// The share of kernels that are started by graphs of kernels.
+    pub graph_share: f64,
     /// Matrix kernels that use no matrix units although the device has them.
     pub without_matrix_units: Option<WithoutMatrixUnits>,
     /// The share of kernel time in kernels of low occupancy, with the costliest: name, occupancy, limiter.
@@ -156,7 +158,8 @@ impl Facts {
     pub fn own_ms(&self, category: Category) -> f64 {
         let others = self.detail.as_ref().map_or(0.0, |detail| {
             let idle = &detail.idle;
-            let all = [&idle.startup, &idle.allocation, &idle.after_copies, &idle.after_waits];
+            let all =
+                [&idle.startup, &idle.allocation, &idle.in_copies, &idle.after_copies, &idle.after_waits];
             detail.per_step(all.iter().map(|shares| shares.get(category)).sum())
         });
         (self.ms(category) - others).max(0.0)

@@ -241,8 +241,10 @@ pub enum Cause {
         per_step: f64,
         /// Their mean length in microseconds.
         mean_us: f64,
-        /// The mean length of the calls that launch them.
+        /// The median length of the calls that launch them.
         launch_us: Option<f64>,
+        /// The program replays graphs of kernels already.
+        replays: bool,
         /// The share of the step in which the device is busy.
         busy: f64,
     },
@@ -256,6 +258,8 @@ pub enum Cause {
         causes: Vec<(IdleCause, f64)>,
         /// Milliseconds a step of gaps that follow a wait for the device or a copy which held up the host.
         after_waits_ms: f64,
+        /// The user's ranges that hold what nothing else explains, in milliseconds per step, the longest first.
+        ranges: Vec<(String, f64)>,
     },
     /// Device memory that is allocated in the steps.
     Allocation {
@@ -264,18 +268,22 @@ pub enum Cause {
         /// Milliseconds a step that the device waits for them.
         ms: f64,
     },
-    /// The device's runtime is set up in the capture.
-    RuntimeStartup {
-        /// Milliseconds that the device waits for it.
+    /// Something is set up while the device waits: its runtime, a library, code at its first use.
+    SettingUp {
+        /// Milliseconds per step that the device waits for it.
         ms: f64,
-        /// The share of the capture.
+        /// The share of the step, or of the capture where there are no steps.
         share: f64,
+        /// The calls in which that happens, with their milliseconds per step, the longest first.
+        calls: Vec<(String, f64)>,
     },
     /// Copies that are slower, or hold up more, than they need.
     Copies {
         /// What is known of them.
         copies: CopyFacts,
-        /// Milliseconds a step for which the device has nothing to do after copies that held up the host.
+        /// Milliseconds per step in which the device has nothing to do while a copy holds up the host.
+        in_ms: f64,
+        /// Milliseconds per step for which the device has nothing to do after copies that held up the host.
         after_ms: f64,
     },
     /// Elementwise kernels in a row.

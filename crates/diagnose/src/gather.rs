@@ -12,14 +12,15 @@ use stepscope_analyze::gauges::{GaugesPartial, GpuGauges, Wall, may_be_of};
 use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
+use stepscope_analyze::launches::LaunchCalls;
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
 use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial, Where};
 use stepscope_analyze::summary::{DeviceRow, HostSummary, Summary};
-use stepscope_analyze::vocabulary::{Role, is_output_op, is_python_frame};
+use stepscope_analyze::vocabulary::{Framework, Role, is_output_op, is_python_frame, names_torch_op};
 use stepscope_analyze::writing::Writing;
 use stepscope_analyze::{Category, Context};
 
-use stepscope_trace::{DeviceKind, Dur, KindId, Trace};
+use stepscope_trace::{DeviceKind, KindId, Trace};
 
 use crate::facts::{DeviceWork, Facts, Memory, ProfiledKernel, Recording, WithoutMatrixUnits};
 use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
@@ -50,18 +51,17 @@ struct Sums {
     counters: CountersPartial,
     gauges: GaugesPartial,
     collectives: CollectivesPartial,
-    launches: LaunchCalls,
+    feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.
     absence: Option<Absence>,
     frames: u64,
     events: u64,
 }
 
-/// Host calls that started device work.
+/// What is known of devices and of the calls that feed them.
 #[derive(Copy, Clone, Debug, Default)]
-struct LaunchCalls {
-    calls: u64,
-    time: Dur,
+struct Feeding {
+    calls: LaunchCalls,
     /// How many times faster than the ordinary units the matrix units of a device are at the most.
     matrix_speedup: Option<f64>,
     /// Is a GPU or TPU listed?
@@ -96,7 +96,7 @@ impl HostPartial {
             counters: CountersPartial::of(trace),
             gauges: GaugesPartial::of(trace, &context.host),
             collectives: device.collectives,
-            launches: launch_calls(context),
+            feeding: feeding(context),
             absence: absence(context),
             frames: python_frames(context),
             events: trace.events(),
@@ -119,11 +119,10 @@ impl Sums {
         self.counters.merge(other.counters);
         self.gauges.merge(other.gauges);
         self.collectives.merge(other.collectives);
-        self.launches.calls += other.launches.calls;
-        self.launches.time += other.launches.time;
-        self.launches.matrix_speedup = fastest([self.launches.matrix_speedup, other.launches.matrix_speedup]);
-        self.launches.accelerator |= other.launches.accelerator;
-        self.launches.computed |= other.launches.computed;
+        self.feeding.calls.merge(&other.feeding.calls);
+        self.feeding.matrix_speedup = fastest([self.feeding.matrix_speedup, other.feeding.matrix_speedup]);
+        self.feeding.accelerator |= other.feeding.accelerator;
+        self.feeding.computed |= other.feeding.computed;
         self.absence = self.absence.or(other.absence);
         self.frames += other.frames;
         self.events += other.events;
@@ -133,7 +132,7 @@ impl Sums {
     /// What is known of the recording itself. The issues are in their final order.
     fn recording(&self) -> Recording {
         let mut recording = recording(&self.issues, self.frames as f64 / self.events.max(1) as f64);
-        recording.device_missing |= self.launches.accelerator && !self.launches.computed;
+        recording.device_missing |= self.feeding.accelerator && !self.feeding.computed;
         recording.absence = self.absence.clone();
         recording
     }
@@ -175,8 +174,8 @@ impl DeviceSide {
     }
 }
 
-fn launch_calls(context: &Context) -> LaunchCalls {
-    let (calls, time) = context.launches().calls(context.trace);
+fn feeding(context: &Context) -> Feeding {
+    let calls = context.launches().calls(context.trace, context.vocabulary());
     let accelerator = has_timeline(context.trace)
         && context
             .trace
@@ -184,7 +183,7 @@ fn launch_calls(context: &Context) -> LaunchCalls {
             .iter()
             .any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
     let matrix_speedup = matrix_speedup(context.trace);
-    LaunchCalls { calls, time, matrix_speedup, accelerator, computed: computed_on_device(context) }
+    Feeding { calls, matrix_speedup, accelerator, computed: computed_on_device(context) }
 }
 
 /// Not by the kernels' table: what runs on a TPU is no kernel.
@@ -276,7 +275,7 @@ impl Gathered {
             rebuilt: sums.functions.finish().rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&input),
             python: python_lines(&input),
-            device: device_work(&kernels, sums.launches),
+            device: device_work(&kernels, sums.feeding),
             memory: sums.memory.finish().allocators.iter().map(allocator).collect(),
         };
         Some(Gathered { facts, issues: sums.issues, ops, gauges: sums.gauges.finish() })
@@ -376,6 +375,9 @@ fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Ve
         typed.chain(kernels).filter(|row| row.key.side == side && wanted(row)).collect();
     rows.sort_by(|a, b| b.self_ms.total_cmp(&a.self_ms));
     let all: f64 = rows.iter().map(|row| row.self_ms).sum();
+    // A range around ops is nothing that a model is made of.
+    let torch = summary.bound().is_some_and(|host| host.framework == Framework::PyTorch);
+    rows.retain(|row| !(torch && side == Where::Host) || names_torch_op(&row.key.kind));
     let work = DeviceSteps::of(summary);
     let devices = if side == Where::Device { work.devices.max(1) } else { 1 };
     let per_step = |total: f64| match side {
@@ -429,7 +431,7 @@ fn computing(kernels: &Kernels) -> impl Iterator<Item = &KernelRow> {
     kernels.rows.iter().filter(|row| !row.collective)
 }
 
-fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
+fn device_work(kernels: &Kernels, feeding: Feeding) -> Option<DeviceWork> {
     let all: f64 = computing(kernels).map(|row| row.total_ms).sum();
     let count: u64 = computing(kernels).map(|row| row.count).sum();
     if count == 0 || all <= 0.0 {
@@ -440,7 +442,7 @@ fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
         let worst = rows.iter().max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).copied().cloned()?;
         Some((rows.iter().map(|row| row.total_ms).sum::<f64>() / all, worst))
     };
-    let without = launches.matrix_speedup.and_then(|speedup| {
+    let without = feeding.matrix_speedup.and_then(|speedup| {
         let (share, kernel) = share(&|row| is_product_without(&row.name))?;
         Some(WithoutMatrixUnits { share, kernel: kernel.name, speedup })
     });
@@ -448,7 +450,8 @@ fn device_work(kernels: &Kernels, launches: LaunchCalls) -> Option<DeviceWork> {
     Some(DeviceWork {
         kernels_per_step: kernels.on_each(count as f64),
         kernel_us: all * 1e3 / count as f64,
-        launch_us: (launches.calls > 0).then(|| launches.time.ms() * 1e3 / launches.calls as f64),
+        launch_us: feeding.calls.usual().map(|usual| usual.ms() * 1e3),
+        graph_share: feeding.calls.graph_share(),
         without_matrix_units: without,
         low_occupancy: empty.and_then(|(share, row)| {
             Some((share, row.name, row.occupancy?, row.limiter.map(|limiter| limiter.key().to_owned())))

@@ -3,6 +3,18 @@
 /// Below this share nothing is worth a finding: it is within the noise of most runs.
 pub const NOTABLE: f64 = 0.10;
 
+/// A step shorter than this in milliseconds is no step of a model: starting one op takes as long.
+pub const TINY_MS: f64 = 0.01;
+
+/// A capture without steps that holds fewer events than this shows nothing of a program.
+pub const FEW_EVENTS: u64 = 30;
+
+/// From this share in one step on, a cost happened once.
+pub const ONCE: f64 = 0.90;
+
+/// A promise of at least this confidence comes before a healthy verdict.
+pub const RELIABLE: f64 = 0.70;
+
 /// A share that is worth mending before anything else: mending it makes the step a third shorter or more.
 pub const SEVERE: f64 = 0.30;
 
@@ -37,6 +49,9 @@ pub const TRANSFER: f64 = 0.15;
 
 /// Kernels shorter than the calls that launch them cannot keep a device busy from one thread.
 pub const LAUNCH_RATIO: f64 = 1.0;
+
+/// From this share of kernels on that graphs start, launching them one by one is not what a program does.
+pub const REPLAYED: f64 = 0.50;
 
 /// A device that is busy for a larger share than this does not wait for launches.
 pub const BUSY: f64 = 0.80;

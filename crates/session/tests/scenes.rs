@@ -18,6 +18,7 @@ use stepscope_session::Profile;
 use stepscope_session::report::report;
 use stepscope_testkit::stage::scenes::{self, Shape};
 use stepscope_testkit::stage::to_nsys::Ranges;
+use stepscope_testkit::stage::to_xplane::Calls;
 use stepscope_testkit::stage::{Cause, Scene, scenes_many, to_kineto, to_nsys, to_xplane};
 
 /// Who recorded the run.
@@ -31,9 +32,32 @@ enum Recorder {
     NsysOps,
     /// JAX.
     Xplane,
+    /// JAX, with calls that carry the name of what they launch, as TensorFlow's recorder writes them.
+    XplaneByWork,
+    /// `torch.profiler` on a device of AMD's.
+    Rocm,
 }
 
-const ALL: [Recorder; 4] = [Recorder::Kineto, Recorder::Nsys, Recorder::NsysOps, Recorder::Xplane];
+const ALL: [Recorder; 6] = [
+    Recorder::Kineto,
+    Recorder::Nsys,
+    Recorder::NsysOps,
+    Recorder::Xplane,
+    Recorder::XplaneByWork,
+    Recorder::Rocm,
+];
+
+/// AMD's runtime has CUDA's calls under its own prefix. Its call for copies that wait says so.
+fn as_rocm(kineto: &str) -> String {
+    let mut text = kineto.to_owned();
+    if text.contains("Pageable") {
+        text = text.replace("cudaMemcpyAsync", "hipMemcpyWithStream");
+    }
+    for call in ["Launch", "Graph", "Memcpy", "Stream", "Device", "Malloc", "Free", "Event"] {
+        text = text.replace(&format!("\"cuda{call}"), &format!("\"hip{call}"));
+    }
+    text
+}
 
 fn inputs(scene: &Scene, recorder: Recorder) -> Vec<(String, Input)> {
     let world = scene.runs.len();
@@ -55,10 +79,14 @@ fn inputs(scene: &Scene, recorder: Recorder) -> Vec<(String, Input)> {
     match recorder {
         Recorder::Nsys => nsys(Ranges::Marks),
         Recorder::NsysOps => nsys(Ranges::Ops),
-        Recorder::Kineto => each("pt.trace.json", &|rank| {
-            to_kineto::write(&scene.runs[rank], (world > 1).then_some((rank, world))).into_bytes()
+        Recorder::Kineto | Recorder::Rocm => each("pt.trace.json", &|rank| {
+            let text = to_kineto::write(&scene.runs[rank], (world > 1).then_some((rank, world)));
+            (if recorder == Recorder::Rocm { as_rocm(&text) } else { text }).into_bytes()
         }),
-        Recorder::Xplane => each("xplane.pb", &|rank| to_xplane::write(&scene.runs[rank])),
+        Recorder::Xplane => each("xplane.pb", &|rank| to_xplane::write(&scene.runs[rank], Calls::ByName)),
+        Recorder::XplaneByWork => {
+            each("xplane.pb", &|rank| to_xplane::write(&scene.runs[rank], Calls::ByWork))
+        }
     }
 }
 
@@ -151,7 +179,7 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
             ..critical(
                 match recorder {
                     // JAX's tracer sees the function that writes; the others see time in which nothing is recorded.
-                    Recorder::Xplane => &[FindingId::OutputBound],
+                    Recorder::Xplane | Recorder::XplaneByWork => &[FindingId::OutputBound],
                     Recorder::Nsys => &[FindingId::DeviceIdle],
                     _ => &[FindingId::HostPython],
                 },

@@ -9,7 +9,7 @@ import { bucketNs, tileNs } from "./view";
 /** More devices than this are shown as one, by their average. */
 export const MOST_LANES = 4;
 /** Time on a device in which nothing is done. */
-const QUIET = new Set(["idle", "sync"]);
+const QUIET = new Set(["idle", "sync", "unknown"]);
 
 /** Slots of what runs on each device, the devices in the order in which they stand. */
 export function deviceSlots(timeline: Timeline): number[][] {

@@ -6,12 +6,10 @@ use stepscope_trace::{Dur, EventId, Span};
 
 use super::Device;
 use crate::devices::{Moved, add_copy, place};
-use crate::vocabulary::{Role, is_synchronous_copy};
+use crate::launches::waits_for_copy;
+use crate::vocabulary::Role;
 use crate::window::Windows;
 
-/// The call of an asynchronous copy returns within this time; one that takes longer and ends after the copy did
-/// waited for it.
-const RETURNS_WITHIN: Dur = Dur::from_us(50);
 /// A stream with a smaller share of the kernels' time than this does not compute.
 const COMPUTES: f64 = 0.1;
 
@@ -84,7 +82,7 @@ impl Copied {
                     let caller = trace.track(launch.call.track);
                     let call = caller.span_of(launch.call.index as usize);
                     let name = trace.kind_name(caller.kind_of(launch.call.index as usize));
-                    let waits = is_synchronous_copy(name) || pageable || call.dur() > RETURNS_WITHIN;
+                    let waits = pageable || waits_for_copy(name, call.dur());
                     if waits && call.end >= track.end(index) {
                         found.copies.blocking += 1;
                         found.copies.blocked += call.dur();

@@ -5,19 +5,16 @@
 //! A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the device has to wait
 //! until new work is launched. The second part is told apart too.
 
-use rustc_hash::FxHashMap;
-use stepscope_trace::{Dur, EventId, KindId, Span, Time, Track, TrackId};
+use stepscope_trace::{Dur, EventId, Span, Time, Track};
 
 use super::Device;
 use super::copies::Copied;
+use super::ranges;
+use super::setup::Setup;
 use crate::breakdown::{Category, DEVICE_BUSY, Ground, Shares, merged, owner};
-use crate::vocabulary::{Role, is_device_call};
+use crate::launches::waits_for_copy;
+use crate::vocabulary::Role;
 
-/// Calls into the device's runtime that take longer than this, and do not wait for the device, set something up: a
-/// context, a library, code that is loaded when first used. In a running loop none is a tenth as long.
-pub const LONG_CALL: Dur = Dur::from_us(100_000);
-/// Fewer steps than this do not show whether a call recurs.
-const LEAST_STEPS: usize = 3;
 /// A gap that begins this soon after a wait was over follows from it.
 const SOON: Dur = Dur::from_us(20);
 
@@ -71,17 +68,24 @@ impl IdleCause {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Idle {
     causes: [Dur; IdleCause::COUNT],
-    /// What categories own of the time that the device's runtime needs to be set up.
+    /// What categories own of the time in which something is set up: the device's runtime, a library, code that is
+    /// compiled or loaded at its first use.
     pub startup: Shares,
+    /// The calls in which that happens, with their time, the longest first.
+    pub startup_calls: Vec<(String, Dur)>,
     /// What categories own of the time that allocating device memory takes.
     pub allocation: Shares,
     /// Calls that allocated or freed device memory.
     pub allocations: u64,
+    /// What categories own of the time in which the host is blocked in a copy.
+    pub in_copies: Shares,
     /// What categories own of gaps that follow a copy which held up the host, after it: at most as long as the host
     /// was held up, because it would have come that much further without.
     pub after_copies: Shares,
     /// The same for gaps that follow another wait.
     pub after_waits: Shares,
+    /// The user's ranges that hold what nothing else explains, with its time in each, the longest first.
+    pub ranges: Vec<(String, Dur)>,
 }
 
 impl Idle {
@@ -108,8 +112,11 @@ enum Call {
 pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let context = device.context;
     let (host, own) = (merged(context, None), merged(context, Some(device.process)));
-    let ground = Ground::of(context);
-    let (calls, mut found) = (calls(device, copied), Idle::default());
+    let ground = Ground::of(context, &host);
+    let setup = Setup::of(device);
+    let calls = calls(device, copied, &setup);
+    let mut found = Idle { startup_calls: setup.named(context.trace), ..Idle::default() };
+    let mut unexplained: Vec<Span> = Vec::new();
     let (mut busy_until, mut looked_until) = (Time::MIN, Time::MIN);
     let mut follows: Option<(Call, Dur)> = None;
     for &window in device.windows {
@@ -128,13 +135,17 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
             if span.start == busy_until {
                 follows = wait_before(&calls, span.start);
             }
-            let category = owner(host, device, ground);
+            let category = owner(host, device, &ground, span.start);
+            if matches!(category, Category::Idle | Category::Unknown | Category::Python) {
+                unexplained.push(span);
+            }
             each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, &mut follows));
         });
         let until = |at: Time| calls.partition_point(|(span, _)| span.start < at);
         let inside = calls.get(until(window.start)..until(window.end)).unwrap_or_default();
         found.allocations += inside.iter().filter(|(_, call)| *call == Call::Allocation).count() as u64;
     }
+    found.ranges = ranges::holding(device, &unexplained);
     found
 }
 
@@ -145,6 +156,7 @@ impl Idle {
         match cause {
             IdleCause::Startup => self.startup.add(category, time),
             IdleCause::Allocation => self.allocation.add(category, time),
+            IdleCause::Copy => self.in_copies.add(category, time),
             // Only what waiting itself does not explain.
             IdleCause::Launch | IdleCause::Framework | IdleCause::Python | IdleCause::Unknown => {
                 let Some((wait, left)) = follows else { return };
@@ -177,46 +189,26 @@ fn cause_of(category: Category, call: Option<Call>) -> IdleCause {
 }
 
 /// The calls that last, on the threads that feed the device: in time order, none overlapping another.
-fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
+fn calls(device: &Device, copied: &Copied, setup: &Setup) -> Vec<(Span, Call)> {
     let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
-    let mut threads: Vec<_> = device
-        .context
-        .launches()
-        .all
-        .iter()
-        .filter(|launch| trace.track(launch.work.track).process == device.process)
-        .map(|launch| launch.call.track)
-        .collect();
-    threads.sort_unstable();
-    threads.dedup();
     let mut copies: Vec<EventId> = copied.waits.iter().map(|(call, _)| *call).collect();
     copies.sort_unstable();
-    let long = long_calls(device, &threads);
-    // What is set up is set up once: a call that is long in every other step is something else.
-    let recurs = |kind: KindId| {
-        let steps = device.windows.len();
-        steps >= LEAST_STEPS && long.get(&kind).is_some_and(|&calls| calls * 2 >= steps)
-    };
     let call_of = |track: &Track, index: usize| {
         let kind = track.kind_of(index);
-        let role = vocabulary.role(kind);
+        let role = vocabulary.host_role(kind);
         match role {
             Role::Sync => return Some(Call::Sync),
-            Role::LaunchCopy if copies.binary_search(&track.event_id(index)).is_ok() => {
-                return Some(Call::Copy);
+            Role::LaunchCopy => {
+                let known = copies.binary_search(&track.event_id(index)).is_ok();
+                let waits = known || waits_for_copy(trace.kind_name(kind), track.dur(index));
+                return waits.then_some(Call::Copy);
             }
-            Role::LaunchCopy => return None,
             _ => {}
         }
-        let runtime = matches!(role, Role::Launch | Role::DeviceMemory)
-            || (role == Role::Framework && is_device_call(trace.kind_name(kind)));
-        match runtime && track.dur(index) >= LONG_CALL && !recurs(kind) {
-            true => Some(Call::Startup),
-            false => (role == Role::DeviceMemory).then_some(Call::Allocation),
-        }
+        (role == Role::DeviceMemory).then_some(Call::Allocation)
     };
-    let mut found: Vec<(Span, Call)> = Vec::new();
-    for track in threads.into_iter().map(|id| trace.track(id)) {
+    let mut found: Vec<(Span, Call)> = setup.spans().map(|span| (span, Call::Startup)).collect();
+    for track in device.feeding_threads().into_iter().map(|id| trace.track(id)) {
         let lasting =
             (0..track.len()).filter_map(|index| Some((track.span_of(index), call_of(track, index)?)));
         found.extend(lasting.filter(|(span, _)| !span.is_empty()));
@@ -230,17 +222,6 @@ fn calls(device: &Device, copied: &Copied) -> Vec<(Span, Call)> {
     }
     found.retain(|(span, _)| !span.is_empty());
     found
-}
-
-/// How many calls of each kind are long.
-fn long_calls(device: &Device, threads: &[TrackId]) -> FxHashMap<KindId, usize> {
-    let mut long = FxHashMap::default();
-    for track in threads.iter().map(|&id| device.context.trace.track(id)) {
-        for index in (0..track.len()).filter(|&index| track.dur(index) >= LONG_CALL) {
-            *long.entry(track.kind_of(index)).or_default() += 1;
-        }
-    }
-    long
 }
 
 /// The wait that lasts at `at`, or was over just before it, and how long it held up the host.

@@ -7,17 +7,20 @@
 mod chains;
 mod copies;
 mod idle;
+mod ranges;
+mod setup;
 mod streams;
 mod waits;
 
-use stepscope_trace::{Dur, ProcessId, Span, Track, TrackKind};
+use stepscope_trace::{Dur, ProcessId, Span, Track, TrackId, TrackKind};
 
 use crate::context::Context;
+use crate::launches::Launch;
 use crate::window::Windows;
 
 pub use chains::Chains;
 pub use copies::Copies;
-pub use idle::{Idle, IdleCause, LONG_CALL};
+pub use idle::{Idle, IdleCause};
 pub use streams::{StreamUse, Streams};
 pub use waits::Waits;
 
@@ -72,6 +75,17 @@ impl<'t> Device<'_, 't> {
         let process = self.process;
         let own = move |track: &&Track| track.process == process && track.kind == TrackKind::Stream;
         self.context.trace.tracks().iter().filter(own).filter(|track| !track.is_empty())
+    }
+
+    /// The threads that start its work, each once.
+    fn feeding_threads(&self) -> Vec<TrackId> {
+        let trace = self.context.trace;
+        let own = |launch: &&Launch| trace.track(launch.work.track).process == self.process;
+        let all = self.context.launches().all.iter().filter(own);
+        let mut threads: Vec<TrackId> = all.map(|launch| launch.call.track).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
     }
 
     /// The numbers of a stream's events that begin inside the windows.

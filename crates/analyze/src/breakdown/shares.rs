@@ -32,13 +32,15 @@ pub enum Category {
     Output,
     /// The host is blocked on an idle device.
     Sync,
-    /// Nothing runs anywhere; the cause is unknown.
+    /// Nothing that was recorded runs anywhere.
     Idle,
+    /// What ran was not recorded.
+    Unknown,
 }
 
 impl Category {
     /// How many there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 15;
 
     /// All, in the order in which they are shown.
     pub const ALL: [Category; Self::COUNT] = [
@@ -56,6 +58,7 @@ impl Category {
         Category::Output,
         Category::Sync,
         Category::Idle,
+        Category::Unknown,
     ];
 
     /// The contract's word.
@@ -75,6 +78,7 @@ impl Category {
             Category::Output => "output",
             Category::Sync => "sync",
             Category::Idle => "idle",
+            Category::Unknown => "unknown",
         }
     }
 }

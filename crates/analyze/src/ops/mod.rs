@@ -18,7 +18,7 @@ use stepscope_trace::Dur;
 use crate::context::Context;
 use crate::window::{Window, Windows};
 
-pub(crate) use table::{Meaning, OpTable};
+pub(crate) use table::OpTable;
 
 /// The type of collectives that no op of the model stands for.
 pub const COLLECTIVE: &str = "collective";

@@ -3,10 +3,10 @@
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Form, KindId, Trace};
+use stepscope_trace::{Form, Kind, KindId, Trace};
 
 use crate::names::{concrete_function, framework_op, hlo_opcode};
-use crate::vocabulary::{Keys, Role, Vocabulary, op_type};
+use crate::vocabulary::{Keys, Role, Vocabulary, names_torch_op, op_type};
 
 /// What a kind of event is to this analysis.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,18 @@ pub(crate) struct OpTable {
     meanings: Vec<Meaning>,
     /// Name and type of each op.
     pub(crate) ops: Vec<(String, String)>,
+    /// The kinds that are ranges around ops rather than ops.
+    ranges: Vec<bool>,
 }
 
 impl OpTable {
     /// Looks at every kind once.
     pub(crate) fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
-        let mut table = OpTable { meanings: Vec::with_capacity(trace.kinds().len()), ops: Vec::new() };
+        let mut table = OpTable {
+            meanings: Vec::with_capacity(trace.kinds().len()),
+            ops: Vec::new(),
+            ranges: trace.kinds().iter().map(|kind| is_range(trace, kind)).collect(),
+        };
         let mut known = HashMap::default();
         for index in 0..trace.kinds().len() {
             let meaning = table.meaning_of(trace, vocabulary, KindId::from_index(index), &mut known);
@@ -44,6 +50,15 @@ impl OpTable {
     #[inline]
     pub(crate) fn meaning(&self, kind: KindId) -> Meaning {
         self.meanings[kind.index()]
+    }
+
+    /// The op of a kind that may have launched something itself. Of a range around ops nobody can say so.
+    #[inline]
+    pub(crate) fn launcher(&self, kind: KindId) -> Option<u32> {
+        match self.meaning(kind) {
+            Meaning::Op(op) | Meaning::EagerOp(op) if !self.ranges[kind.index()] => Some(op),
+            _ => None,
+        }
     }
 
     fn meaning_of<'t>(
@@ -84,4 +99,11 @@ impl OpTable {
             _ => Meaning::Other,
         }
     }
+}
+
+/// Kineto writes ranges under the category of ops: compiled regions, nodes of the backward graph, the user's own.
+fn is_range(trace: &Trace, kind: &Kind) -> bool {
+    let (name, category) = (trace.str(kind.name), trace.str(kind.category));
+    let records = name == "record_param_comms" || name.starts_with("nccl:");
+    matches!(category, "cpu_op" | "Operator") && !names_torch_op(name) && !records
 }

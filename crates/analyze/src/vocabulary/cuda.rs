@@ -44,6 +44,41 @@ pub(super) fn api_role(name: &str) -> Role {
     CALLS.iter().find(|(start, _)| call.starts_with(start)).map_or(Role::Framework, |(_, role)| *role)
 }
 
+/// A call of the runtime of any accelerator: the category says that it is one, and those of neither vendor go by words.
+pub(super) fn runtime_role(name: &str) -> Role {
+    const WORDS: &[(&str, Role)] = &[
+        ("synchronize", Role::Sync),
+        ("memcpy", Role::LaunchCopy),
+        ("memorycopy", Role::LaunchCopy),
+        ("launch", Role::Launch),
+        ("submit_for_execution", Role::Launch),
+        ("executecommandlists", Role::Launch),
+    ];
+    if is_device_call(name) {
+        return api_role(name);
+    }
+    let word = WORDS.iter().find(|(word, _)| contains_ignoring_case(name.as_bytes(), word.as_bytes()));
+    word.map_or(Role::Framework, |(_, role)| *role)
+}
+
+/// Ranges that a profiler replays to count in: how long they last is the profiler's doing.
+pub fn is_replayed(category: &str) -> bool {
+    category == "cuda_profiler_range"
+}
+
+/// Does a queue only wait for another one, or for the host? Accelerators with queues of commands record their waits
+/// among the work (`event_wait`, `wait_for_semaphore`).
+fn is_wait(name: &str) -> bool {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b' ');
+    let lower = name.to_ascii_lowercase();
+    plain
+        && (lower == "wait"
+            || lower.ends_with("_wait")
+            || lower.starts_with("wait_for_")
+            || lower.starts_with("wait_event")
+            || lower.starts_with("event_wait"))
+}
+
 fn without_vendor(name: &str) -> Option<&str> {
     ["cuda", "cu", "hip"]
         .iter()
@@ -94,6 +129,12 @@ pub(super) fn host_role(name: &str, _category: &str) -> Option<Role> {
 pub(super) fn device_role(name: &str, category: &str) -> Role {
     if category == "gpu_user_annotation" || category == "user_annotation" {
         return Role::Annotation;
+    }
+    if is_replayed(category) || category == "cpu_instant_event" || name.starts_with("[memory]") {
+        return Role::Bookkeeping;
+    }
+    if is_wait(name) {
+        return Role::DeviceWait;
     }
     if let Some(direction) = copy_direction(name) {
         return Role::Copy(direction);
@@ -226,7 +267,7 @@ fn tpu_role(name: &str) -> Option<Role> {
 /// `Memcpy HtoD (Pinned -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
 pub fn copy_direction(name: &str) -> Option<CopyDirection> {
     let bytes = name.as_bytes();
-    let is_copy = [&b"memcpy"[..], b"copyhosttodevice", b"copydevicetohost", b"copybuffer"]
+    let is_copy = [&b"memcpy"[..], b"copyhosttodevice", b"copydevicetohost", b"copybuffer", b"dma_request"]
         .iter()
         .any(|part| contains_ignoring_case(bytes, part));
     // A kernel whose template arguments mention a copy is a kernel.
@@ -308,6 +349,19 @@ mod tests {
         assert!(is_synchronous_copy("cudaMemcpy") && is_synchronous_copy("cuMemcpyHtoD_v2"));
         assert!(!is_synchronous_copy("cudaMemcpyAsync") && !is_synchronous_copy("hipMemcpyHtoDAsync"));
         assert!(!is_synchronous_copy("cudaLaunchKernel"));
+    }
+
+    #[test]
+    fn waits_and_replays_are_no_compute() {
+        for name in ["event_wait", "wait_for_semaphore", "WAIT"] {
+            assert_eq!(device_role(name, "mtia_ccp_events"), Role::DeviceWait, "{name}");
+        }
+        assert_eq!(device_role("awaited_gemm", "kernel"), Role::Kernel);
+        assert_eq!(device_role("volta_sgemm_128x64_nn", "cuda_profiler_range"), Role::Bookkeeping);
+        assert_eq!(device_role("dma_request", "mtia_ccp_events"), Role::Copy(CopyDirection::Device));
+        assert_eq!(runtime_role("synchronizeStream"), Role::Sync);
+        assert_eq!(runtime_role("runFunction - job_prep_and_submit_for_execution"), Role::Launch);
+        assert_eq!(runtime_role("cudaMemcpyAsync"), Role::LaunchCopy);
     }
 
     #[test]

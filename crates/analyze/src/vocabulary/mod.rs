@@ -17,9 +17,10 @@ use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{
     CopyDirection, copy_direction, is_collective, is_device_call, is_elementwise, is_event_record,
-    is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
+    is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
 };
 pub use python::is_python_frame;
+pub use pytorch::names_torch_op;
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, iterator_path, op_type};
 
@@ -117,10 +118,21 @@ impl Vocabulary {
         Vocabulary { roles, framework, signatures }
     }
 
-    /// The role of a kind.
+    /// The role of a kind. Of a kind that lies on devices, the role that it has there.
     #[inline]
     pub fn role(&self, kind: KindId) -> Role {
         self.roles[kind.index()]
+    }
+
+    /// The role that a kind has on a thread of the host. TensorFlow gives the call that launches a kernel or a copy the
+    /// name of what it launches, so one kind may lie on both sides.
+    #[inline]
+    pub fn host_role(&self, kind: KindId) -> Role {
+        match self.role(kind) {
+            Role::Kernel | Role::Collective | Role::Memset => Role::Launch,
+            Role::Copy(_) => Role::LaunchCopy,
+            role => role,
+        }
     }
 }
 
@@ -148,7 +160,12 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         .or_else(|| tensorflow::role(name, keys))
         .or_else(|| cuda::host_role(name, category))
         .or_else(|| jax::role(name, keys))
-        .unwrap_or(Role::Unknown)
+        .unwrap_or(if keys.has(Keys::Correlation) && keys.has(Keys::Context) {
+            // A call into the device's driver under the name of what it launches, which never ran.
+            Role::Launch
+        } else {
+            Role::Unknown
+        })
 }
 
 fn framework_of(trace: &Trace, roles: &[Role]) -> Framework {

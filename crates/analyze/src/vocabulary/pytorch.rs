@@ -7,7 +7,7 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
     match category {
         "cpu_op" | "Operator" | "user_annotation" => Some(host_op(name, category)),
         "cuda_runtime" | "cuda_driver" | "Runtime" | "mtia_runtime" | "xpu_runtime" | "hpu_runtime" => {
-            Some(super::cuda::api_role(name))
+            Some(super::cuda::runtime_role(name))
         }
         "cpu_instant_event" | "Trace" => Some(Role::Bookkeeping),
         "overhead" => Some(overhead(name)),
@@ -55,6 +55,12 @@ fn is_annotation(name: &str) -> bool {
         || name.starts_with("##")
         || name == "[memory]"
         || name.starts_with("autograd::engine::evaluate_function")
+}
+
+/// Is it the name of an op? All ops have a namespace (`aten::mm`, `flash_attn::_fwd`); what has none is a range around
+/// ops: a compiled region, a node of the backward graph, a function of TorchScript, what the user recorded.
+pub fn names_torch_op(name: &str) -> bool {
+    name.contains("::") && !name.starts_with("torch::autograd::") && !name.starts_with("autograd::")
 }
 
 pub(super) fn is_sign(name: &str, category: &str) -> bool {

@@ -31,9 +31,11 @@ pub enum Keys {
     EagerOp,
     /// `_ipl_stage_name`: a stage of an input pipeline that says so itself.
     InputStage,
+    /// `context_id`: a call or work of a device's driver, by CUPTI's number of the context.
+    Context,
 }
 
-const NAMES: [(Keys, &[&str]); 9] = [
+const NAMES: [(Keys, &[&str]); 10] = [
     (Keys::StepNumber, &["step_num"]),
     (Keys::Root, &["_r"]),
     (Keys::FunctionCall, &["tf_function_call"]),
@@ -43,6 +45,7 @@ const NAMES: [(Keys, &[&str]); 9] = [
     (Keys::HloModule, &["hlo_module"]),
     (Keys::EagerOp, &["eager_op"]),
     (Keys::InputStage, &["_ipl_stage_name"]),
+    (Keys::Context, &["context_id"]),
 ];
 
 /// A set of [`Keys`].

@@ -30,8 +30,13 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let idle: f64 = meanwhile.iter().map(|(_, ms)| ms).sum();
     let share = idle / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     (share >= thresholds::SEVERE).then(|| {
-        let cause =
-            Cause::Idle { busy, meanwhile, causes: causes(facts), after_waits_ms: after_waits_ms(facts) };
+        let cause = Cause::Idle {
+            busy,
+            meanwhile,
+            causes: causes(facts),
+            after_waits_ms: after_waits_ms(facts),
+            ranges: ranges(facts),
+        };
         // Idle time that nothing explains is worth looking into before anything else.
         let unexplained = facts.own_ms(Category::Idle);
         let severe = unexplained / facts.summary.length_ms().max(f64::MIN_POSITIVE) >= thresholds::SEVERE;
@@ -50,6 +55,14 @@ fn causes(facts: &Facts) -> Vec<(IdleCause, f64)> {
     let mut causes: Vec<_> = each.filter(|(_, ms)| *ms > 0.0).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     causes
+}
+
+/// The user's ranges that hold a notable part of it.
+fn ranges(facts: &Facts) -> Vec<(String, f64)> {
+    let Some(detail) = &facts.detail else { return Vec::new() };
+    let least = thresholds::NOTABLE * facts.summary.length_ms();
+    let each = detail.idle.ranges.iter().map(|(name, time)| (name.clone(), detail.per_step(*time)));
+    each.filter(|(_, ms)| *ms >= least).collect()
 }
 
 fn after_waits_ms(facts: &Facts) -> f64 {

@@ -19,13 +19,16 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         claims.iter().map(|(_, ms)| ms).sum::<f64>() / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     let short = work.launch_us.is_some_and(|launch| work.kernel_us < launch * thresholds::LAUNCH_RATIO)
         || work.kernel_us <= thresholds::SMALL_KERNEL_US;
-    if busy >= thresholds::BUSY || share < thresholds::INPUT || !short {
+    // A program that replays graphs already starts most of its kernels at once.
+    let replays = work.graph_share >= thresholds::REPLAYED;
+    if busy >= thresholds::BUSY || share < thresholds::INPUT || !short || replays {
         return None;
     }
     let cause = Cause::Kernels {
         per_step: work.kernels_per_step,
         mean_us: work.kernel_us,
         launch_us: work.launch_us,
+        replays,
         busy,
     };
     let finding =

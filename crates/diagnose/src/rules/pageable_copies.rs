@@ -23,7 +23,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let ms: f64 = claims.iter().map(|(_, ms)| ms).sum();
     let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     (share >= thresholds::NOTABLE).then(|| {
-        let cause = Cause::Copies { copies, after_ms: 0.0 };
+        let cause = Cause::Copies { copies, in_ms: 0.0, after_ms: 0.0 };
         Finding::new(FindingId::PageableCopies, super::severity(share * WON), cause, facts.framework())
             .owning(claims, Some(WON))
             .sure(0.85)

@@ -16,6 +16,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
             per_step: work.kernels_per_step,
             mean_us: work.kernel_us,
             launch_us: work.launch_us,
+            replays: work.graph_share >= thresholds::REPLAYED,
             busy,
         };
         Finding::new(FindingId::SmallKernels, Severity::Info, cause, facts.framework()).sure(0.7)

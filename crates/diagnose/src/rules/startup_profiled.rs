@@ -16,25 +16,27 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         let wanted = host.steps.iter().filter(|step| (step.set_apart == Some(SetApart::Startup)) == startup);
         wanted.map(|step| step.span.dur().ms()).sum()
     };
-    if host.whole_capture && !facts.recording.device_missing {
-        return runtime_startup(facts);
-    }
+    let few = host.whole_capture || facts.summary.count < thresholds::FEW_STEPS;
     let (warm_up, rest) = (length(true), length(false));
-    let share = if warm_up > 0.0 { warm_up / (warm_up + rest) } else { 0.0 };
-    (share > thresholds::STARTUP).then(|| {
+    let share = if warm_up > 0.0 && !host.whole_capture { warm_up / (warm_up + rest) } else { 0.0 };
+    if share > thresholds::STARTUP {
         let steps = host.steps.iter().filter(|step| step.set_apart == Some(SetApart::Startup)).count();
         let cause = Cause::Startup { steps, steady: facts.summary.count, share };
-        Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework())
-    })
+        let finding = Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework());
+        return Some(finding);
+    }
+    setting_up(facts).filter(|_| few && !facts.recording.device_missing)
 }
 
-/// Without steps it shows in the device's runtime, which is set up once.
-fn runtime_startup(facts: &Facts) -> Option<Finding> {
+/// Without steps that could be compared, it shows in single calls that take most of the time.
+fn setting_up(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
-    let ms = detail.idle.get(IdleCause::Startup).ms();
+    let ms = detail.per_step(detail.idle.get(IdleCause::Startup));
     let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     (share > thresholds::STARTUP).then(|| {
-        let cause = Cause::RuntimeStartup { ms, share };
+        let calls = detail.idle.startup_calls.iter();
+        let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();
+        let cause = Cause::SettingUp { ms, share, calls };
         Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework())
     })
 }

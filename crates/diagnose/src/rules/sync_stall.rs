@@ -15,10 +15,15 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let launching = super::kernel_launch_bound::check(facts).is_some();
     let after = after.filter(|_| !launching).unwrap_or_default();
     let after_ms: f64 = after.iter().map(|(_, ms)| ms).sum();
-    let ms = facts.ms(Category::Sync);
+    // What copies hold up is theirs.
+    let in_copies = facts
+        .detail
+        .as_ref()
+        .map_or(0.0, |detail| detail.per_step(detail.idle.in_copies.get(Category::Sync)));
+    let ms = (facts.ms(Category::Sync) - in_copies).max(0.0);
     let share = (ms + after_ms) / facts.summary.length_ms().max(f64::MIN_POSITIVE);
     (share >= thresholds::NOTABLE).then(|| {
-        let claims = facts.claims(&[Category::Sync]).into_iter().chain(after).collect();
+        let claims = std::iter::once((Category::Sync, ms)).chain(after).collect();
         let cause = Cause::Sync { ms, after_ms };
         Finding::new(FindingId::SyncStall, super::severity(share), cause, facts.framework())
             .owning(claims, Some(1.0))

@@ -23,6 +23,7 @@ pub fn color(category: Category) -> &'static str {
         Category::Output => "#9a6bc4",
         Category::Sync => "#6a63c4",
         Category::Idle => "#9aa0a6",
+        Category::Unknown => "#c3c7cb",
     }
 }
 
@@ -43,5 +44,6 @@ pub(super) fn terminal(category: Category) -> u8 {
         Category::Output => 134,
         Category::Sync => 62,
         Category::Idle => 247,
+        Category::Unknown => 251,
     }
 }

@@ -81,7 +81,7 @@ fn headline(devices: &Devices) -> Option<String> {
         return Some("No device's side was recorded; how busy it was is unknown".to_owned());
     };
     let why = idle(device).first().map_or(String::new(), |&(cause, share)| match cause {
-        Category::Idle => {
+        Category::Idle | Category::Unknown => {
             format!("; what it waits for otherwise was not recorded ({} of the step)", percent(share))
         }
         cause => format!("; when idle, mostly {} ({} of the step)", cause.key(), percent(share)),
@@ -128,7 +128,7 @@ fn idle(device: &DeviceUse) -> Vec<(Category, f64)> {
 
 /// What a device idles for; time that nobody owns has no recorded cause.
 fn because(cause: Category) -> &'static str {
-    if cause == Category::Idle { "unknown" } else { cause.key() }
+    if matches!(cause, Category::Idle | Category::Unknown) { "unknown" } else { cause.key() }
 }
 
 fn kind(kind: DeviceKind) -> &'static str {

@@ -10,7 +10,7 @@ use super::{Words, lines, listed, number, owned, share};
 use crate::format::{duration_ms, short};
 
 /// Words for copies that are slower, or hold up more, than they need.
-pub(super) fn words(finding: &Finding, copies: &CopyFacts, after_ms: f64) -> Words {
+pub(super) fn words(finding: &Finding, copies: &CopyFacts, in_ms: f64, after_ms: f64) -> Words {
     let pin = match finding.framework {
         Framework::PyTorch => {
             "Copy from pinned memory without waiting: `DataLoader(..., pin_memory=True)` and `x.to(device, \
@@ -37,13 +37,26 @@ pub(super) fn words(finding: &Finding, copies: &CopyFacts, after_ms: f64) -> Wor
             "Launch the next work before you wait for a copy, so that the device has something to do."
                 .to_owned(),
         );
+        let when = if in_ms >= after_ms { "while it waits" } else { "after them" };
         format!(
-            "Blocking copies: {} copies a step hold up the host, and the device has nothing to do after them for {}.",
-            number(copies.blocking),
-            owned(finding, after_ms)
+            "Blocking copies: copies hold up the host, and the device has nothing to do {when} for {}.",
+            owned(finding, in_ms + after_ms)
         )
     };
-    Words { summary, evidence: known(copies), advice }
+    let mut evidence = known(copies);
+    if in_ms > 0.0 {
+        evidence.push(format!(
+            "The host is blocked inside calls for copies while the device has nothing to do: {} per step.",
+            duration_ms(in_ms)
+        ));
+    }
+    if after_ms > 0.0 {
+        evidence.push(format!(
+            "After such calls the device has nothing to do for {} per step, until the host has launched again.",
+            duration_ms(after_ms)
+        ));
+    }
+    Words { summary, evidence, advice }
 }
 
 pub(super) fn transfer(

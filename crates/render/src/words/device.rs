@@ -14,6 +14,7 @@ pub(super) fn kernels(
     per_step: f64,
     mean_us: f64,
     launch_us: Option<f64>,
+    replays: bool,
     busy: f64,
 ) -> Words {
     let many = decimal(per_step, 0);
@@ -29,10 +30,18 @@ pub(super) fn kernels(
         )
     };
     let mut evidence = vec![format!("A kernel runs {} µs on average; {many} run a step.", short(mean_us))];
-    evidence
-        .extend(launch_us.map(|launch| format!("The call that launches one takes {} µs.", short(launch))));
+    evidence.extend(
+        launch_us
+            .map(|launch| format!("The call that launches one takes {} µs at the median.", short(launch))),
+    );
     evidence.push(format!("The device is busy for {} of the time.", share(busy)));
-    Words { summary, evidence, advice: fewer_launches(finding.framework) }
+    let advice = if replays {
+        evidence.push("Graphs of kernels start most of them already.".to_owned());
+        lines(["Fuse kernels or use larger batches: fewer and longer kernels do the same work."])
+    } else {
+        fewer_launches(finding.framework)
+    };
+    Words { summary, evidence, advice }
 }
 
 fn fewer_launches(framework: Framework) -> Vec<String> {
@@ -63,6 +72,7 @@ pub(super) fn idle(
     meanwhile: &[(Category, f64)],
     causes: &[(IdleCause, f64)],
     after_waits_ms: f64,
+    ranges: &[(String, f64)],
 ) -> Words {
     let reasons: Vec<String> = meanwhile
         .iter()
@@ -74,9 +84,13 @@ pub(super) fn idle(
     } else {
         format!("; meanwhile the host spends {}", listed(&reasons))
     };
+    let mut evidence = reasons_in_words(meanwhile, causes, after_waits_ms);
+    evidence.extend(ranges.iter().take(3).map(|(range, ms)| {
+        format!("{} of it lies inside the range {}.", duration_ms(*ms), super::quoted(range))
+    }));
     Words {
         summary: format!("Device idle: the device works {} of the time{host}.", share(busy)),
-        evidence: reasons_in_words(meanwhile, causes, after_waits_ms),
+        evidence,
         advice: vec![match meanwhile.first() {
             Some((category, _)) => format!("Begin with `{}`: {}.", category.key(), first_step(*category)),
             None => "See the gaps one by one: `stepscope devices PATH`.".to_owned(),

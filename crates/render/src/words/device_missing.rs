@@ -22,7 +22,7 @@ pub(super) fn words(absence: &Absence, complaints: &[String], framework: Framewo
     if advice.is_empty() {
         advice = cures(absence);
     }
-    if framework == Framework::PyTorch {
+    if framework == Framework::PyTorch && !matches!(absence, Absence::Replayed { .. }) {
         advice.push(
             "Ask for the device: `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
                 .to_owned(),
@@ -39,6 +39,10 @@ fn summary(absence: &Absence) -> &'static str {
         Absence::Unseen => {
             "No device trace: a device was at work, but its side was not recorded; why the host waits cannot be told."
         }
+        Absence::Replayed { .. } => {
+            "No device trace: the profiler counted in kernels, which runs them many times; how long they take was not \
+             recorded."
+        }
         Absence::NothingStarted { .. } => {
             "No device trace: the program prepared the device, but started no kernel while it was recorded."
         }
@@ -53,6 +57,10 @@ fn seen(absence: &Absence) -> String {
     match absence {
         Absence::NotAsked { asked } => format!("Asked for: {}.", asked.join(", ")),
         Absence::Unseen => "The host talks to a device, but no kernel of it is in the recording.".to_owned(),
+        Absence::Replayed { ranges } => format!(
+            "{} of hardware counters were recorded in place of kernels.",
+            plural(*ranges, "range", "ranges")
+        ),
         Absence::NothingStarted { calls } => format!(
             "There are {} of the device's library, and none of them starts a kernel.",
             plural(*calls, "call", "calls")
@@ -75,6 +83,9 @@ fn cures(absence: &Absence) -> Vec<String> {
             "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD) and allow \
              it to profile, then record again.",
         ]),
+        Absence::Replayed { .. } => {
+            lines(["Record again without hardware counters to see how long kernels take."])
+        }
         Absence::NothingStarted { .. } => lines([
             "See what the program itself printed: it may have failed early, or have gone on without the device.",
             "Record while it trains, after ten steps or more.",

@@ -83,15 +83,15 @@ fn worded(finding: &Finding) -> Words {
         Cause::Dispatch { ms, ops_per_step } => host::dispatch(finding, *ms, *ops_per_step),
         Cause::Python { lines } => host::python(finding, lines),
         Cause::Output { ops } => host::output(finding, ops),
-        Cause::Kernels { per_step, mean_us, launch_us, busy } => {
-            device::kernels(finding, *per_step, *mean_us, *launch_us, *busy)
+        Cause::Kernels { per_step, mean_us, launch_us, replays, busy } => {
+            device::kernels(finding, *per_step, *mean_us, *launch_us, *replays, *busy)
         }
-        Cause::Idle { busy, meanwhile, causes, after_waits_ms } => {
-            device::idle(*busy, meanwhile, causes, *after_waits_ms)
+        Cause::Idle { busy, meanwhile, causes, after_waits_ms, ranges } => {
+            device::idle(*busy, meanwhile, causes, *after_waits_ms, ranges)
         }
         Cause::Allocation { per_step, ms } => device::allocation(finding, *per_step, *ms),
-        Cause::RuntimeStartup { ms, share } => trust::runtime_startup(*ms, *share, finding.framework),
-        Cause::Copies { copies, after_ms } => copies::words(finding, copies, *after_ms),
+        Cause::SettingUp { ms, share, calls } => trust::setting_up(*ms, *share, calls, finding.framework),
+        Cause::Copies { copies, in_ms, after_ms } => copies::words(finding, copies, *in_ms, *after_ms),
         Cause::Unfused { kernels_per_step, length, share, winnable, example } => {
             compute::unfused(finding, [*kernels_per_step, *length, *share, *winnable], example.as_deref())
         }

@@ -28,6 +28,7 @@ pub fn category_title(category: Category) -> &'static str {
         Category::Output => "Output",
         Category::Sync => "Sync",
         Category::Idle => "Idle",
+        Category::Unknown => "Unknown",
     }
 }
 
@@ -48,6 +49,7 @@ pub fn category(category: Category) -> &'static str {
         Category::Output => "checkpoints, summaries, results",
         Category::Sync => "host blocked, device idle",
         Category::Idle => "nothing runs, cause unknown",
+        Category::Unknown => "not recorded",
     }
 }
 

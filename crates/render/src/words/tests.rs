@@ -88,7 +88,13 @@ fn transfer(pageable: Option<f64>) -> Cause {
 }
 
 fn idle(causes: Vec<(IdleCause, f64)>) -> Cause {
-    Cause::Idle { busy: 0.2, meanwhile: vec![(Category::Python, 8.0)], causes, after_waits_ms: 4.0 }
+    Cause::Idle {
+        busy: 0.2,
+        meanwhile: vec![(Category::Python, 8.0)],
+        causes,
+        after_waits_ms: 4.0,
+        ranges: vec![("load_layer_*".into(), 5.0)],
+    }
 }
 
 fn unfused() -> Cause {
@@ -139,7 +145,8 @@ fn ranks_that_mostly_wait_are_told_to_balance_first() {
 
 /// One of every cause, with the id that it comes with.
 fn causes() -> Vec<(FindingId, Cause)> {
-    let kernels = || Cause::Kernels { per_step: 900.0, mean_us: 6.5, launch_us: Some(11.0), busy: 0.3 };
+    let kernels =
+        || Cause::Kernels { per_step: 900.0, mean_us: 6.5, launch_us: Some(11.0), replays: false, busy: 0.3 };
     let line = || PythonLine { place: "train.py:12 log".into(), ms_per_step: 12.0 };
     let rebuilt = |why| Cause::Rebuilt { functions: vec![function(why)], steps: 11 };
     let input = |loader| Cause::Input { loader, wait_ms: 30.0 };
@@ -177,10 +184,16 @@ fn causes() -> Vec<(FindingId, Cause)> {
         (FindingId::SmallKernels, kernels()),
         (FindingId::DeviceIdle, idle(Vec::new())),
         (FindingId::DeviceIdle, idle(IdleCause::ALL.map(|cause| (cause, 2.0)).to_vec())),
-        (FindingId::StartupProfiled, Cause::RuntimeStartup { ms: 9_000.0, share: 0.8 }),
+        (
+            FindingId::StartupProfiled,
+            Cause::SettingUp { ms: 9_000.0, share: 0.8, calls: vec![("cudaFree".into(), 8_000.0)] },
+        ),
         (FindingId::AllocationStall, Cause::Allocation { per_step: 6.0, ms: 4.0 }),
-        (FindingId::PageableCopies, Cause::Copies { copies: copy_facts(Some(1.0)), after_ms: 0.0 }),
-        (FindingId::BlockingCopies, Cause::Copies { copies: copy_facts(None), after_ms: 3.0 }),
+        (
+            FindingId::PageableCopies,
+            Cause::Copies { copies: copy_facts(Some(1.0)), in_ms: 0.0, after_ms: 0.0 },
+        ),
+        (FindingId::BlockingCopies, Cause::Copies { copies: copy_facts(None), in_ms: 2.0, after_ms: 3.0 }),
         (FindingId::UnfusedElementwise, unfused()),
         (FindingId::SerialStreams, serial()),
         (

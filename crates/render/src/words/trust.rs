@@ -59,17 +59,22 @@ pub(super) fn startup(steps: usize, steady: usize, part: f64, framework: Framewo
     }
 }
 
-pub(super) fn runtime_startup(ms: f64, part: f64, framework: Framework) -> Words {
+pub(super) fn setting_up(ms: f64, part: f64, calls: &[(String, f64)], framework: Framework) -> Words {
+    let named = calls.iter().map(|(call, ms)| format!("{}: {}.", quoted(call), duration_ms(*ms)));
+    let mut evidence: Vec<String> = named.collect();
+    evidence.push(
+        "The device has nothing to do meanwhile. At its first use a context is made, a library is loaded, code is \
+         compiled; too few steps were recorded to show whether these calls are as long again."
+            .to_owned(),
+    );
+    let most = calls.first().map_or(String::new(), |(call, _)| format!(", mostly in {}", quoted(call)));
     Words {
         summary: format!(
-            "Start-up profiled: setting up the device's runtime takes {} of the capture ({}).",
+            "Start-up profiled: setting up takes {} of the recorded time ({}){most}.",
             share(part),
             duration_ms(ms)
         ),
-        evidence: lines([
-            "Single calls into the device's runtime take longer than 100 ms while the device idles: a context is made, \
-             libraries are loaded. That happens once.",
-        ]),
+        evidence,
         advice: vec![format!("Record later, after ten steps or more: {}.", capture(framework))],
     }
 }

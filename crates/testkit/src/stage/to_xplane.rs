@@ -6,15 +6,28 @@ use std::collections::BTreeMap;
 use super::{Call, Direction, Event, Kernel, Place, Run, What};
 use crate::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 
+/// What a call that launches something is called.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// By the driver's own name.
+    ByName,
+    /// By the name of what it launches, as TensorFlow's recorder does.
+    ByWork,
+}
+
 /// The file's bytes.
-pub fn write(run: &Run) -> Vec<u8> {
+pub fn write(run: &Run, calls: Calls) -> Vec<u8> {
+    let works: BTreeMap<i64, &'static str> = match calls {
+        Calls::ByName => BTreeMap::new(),
+        Calls::ByWork => run.events.iter().filter_map(|event| Some((event.id, launched(event)?))).collect(),
+    };
     let mut host = Plane::new("/host:CPU");
     let mut devices: BTreeMap<i64, Plane> = BTreeMap::new();
     let mut events: Vec<&Event> = run.events.iter().collect();
     events.sort_by_key(|event| (event.start, std::cmp::Reverse(event.end)));
     for event in events {
         match event.place {
-            Place::Thread(number) => on_thread(&mut host, run.pid + number, event),
+            Place::Thread(number) => on_thread(&mut host, run.pid + number, event, &works),
             Place::Stream { device, stream } => {
                 let plane = devices.entry(device).or_insert_with(|| device_plane(device));
                 on_stream(plane, stream, event);
@@ -81,7 +94,17 @@ fn device_plane(device: i64) -> Plane {
     plane
 }
 
-fn on_thread(host: &mut Plane, tid: i64, event: &Event) {
+/// The name of what a single call launches.
+fn launched(event: &Event) -> Option<&'static str> {
+    match &event.what {
+        What::Kernel(kernel) => Some(kernel.xla),
+        What::Copy { direction: Direction::In, .. } => Some("MemcpyH2D"),
+        What::Copy { direction: Direction::Out, .. } => Some("MemcpyD2H"),
+        _ => None,
+    }
+}
+
+fn on_thread(host: &mut Plane, tid: i64, event: &Event, works: &BTreeMap<i64, &'static str>) {
     let python = (tid, "python");
     match &event.what {
         What::Step(number) => {
@@ -95,9 +118,14 @@ fn on_thread(host: &mut Plane, tid: i64, event: &Event) {
         What::Python(function) => host.add(python, &format!("$train.py:31 {function}"), event, Vec::new()),
         What::Compile => host.add(python, "backend_compile", event, Vec::new()),
         What::Call(call) => {
-            let stats = vec![host.stat("correlation_id", XValue::Int64(event.id))];
+            let mut stats = vec![host.stat("correlation_id", XValue::Int64(event.id))];
             let line = format!("Host Threads/{tid}");
-            host.add((tid + 100_000, &line), call_name(*call), event, stats);
+            let starts = matches!(call, Call::Launch | Call::CopyAsync(_));
+            let work = works.get(&event.id).filter(|_| starts);
+            if work.is_some() {
+                stats.push(host.stat("context_id", XValue::Int64(1)));
+            }
+            host.add((tid + 100_000, &line), work.unwrap_or(&call_name(*call)), event, stats);
         }
         // XLA fused the ops into its programs.
         _ => {}

@@ -1,0 +1,108 @@
+//! Ranges that people put around parts of their program, and how much of the device's unexplained idle time lies in each:
+//! where nothing else was recorded, they are all that says what the host does.
+
+use std::collections::BTreeMap;
+
+use stepscope_trace::{Dur, Form, KindId, Span, Time, Trace, Track};
+
+use super::Device;
+use crate::states::is_range;
+
+/// Ranges named.
+const NAMED: usize = 5;
+
+/// The ranges in which the device has nothing to do, with the time of `gaps` that lies in each and in none inside it; the
+/// longest first. `gaps` are in time order.
+pub(super) fn holding(device: &Device, gaps: &[Span]) -> Vec<(String, Dur)> {
+    let trace = device.context.trace;
+    if gaps.is_empty() {
+        return Vec::new();
+    }
+    let ranges: Vec<bool> = (0..trace.kinds().len())
+        .map(|index| is_range(trace, device.context.vocabulary(), KindId::from_index(index)))
+        .collect();
+    if !ranges.contains(&true) {
+        return Vec::new();
+    }
+    let mut by_kind: BTreeMap<KindId, Dur> = BTreeMap::new();
+    for track in device.feeding_threads().into_iter().map(|id| trace.track(id)) {
+        let mut at = 0;
+        innermost(trace, track, &ranges, |span, kind| {
+            while gaps.get(at).is_some_and(|gap| gap.end <= span.start) {
+                at += 1;
+            }
+            let inside = gaps.iter().skip(at).take_while(|gap| gap.start < span.end);
+            let time: Dur = inside.map(|gap| gap.intersect(span).dur()).sum();
+            if !time.is_zero() {
+                *by_kind.entry(kind).or_default() += time;
+            }
+        });
+    }
+    let mut by_family: BTreeMap<String, (String, usize, Dur)> = BTreeMap::new();
+    for (kind, time) in by_kind {
+        let name = trace.kind_name(kind);
+        let entry = by_family.entry(family(name)).or_insert_with(|| (name.to_owned(), 0, Dur::ZERO));
+        entry.1 += 1;
+        entry.2 += time;
+    }
+    let one = |(family, (name, kinds, time)): (String, (String, usize, Dur))| {
+        (if kinds > 1 { family } else { name }, time)
+    };
+    let mut named: Vec<(String, Dur)> = by_family.into_iter().map(one).collect();
+    named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    named.truncate(NAMED);
+    named
+}
+
+/// Numbers count turns and layers: `layer_3` and `layer_4` are one family, `layer_*`.
+fn family(name: &str) -> String {
+    let mut family = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '0'..='9' if family.ends_with('*') => {}
+            '0'..='9' => family.push('*'),
+            other => family.push(other),
+        }
+    }
+    family
+}
+
+/// Calls `visit` with each piece of a thread and the innermost range that is open in it, in time order.
+fn innermost(trace: &Trace, track: &Track, ranges: &[bool], mut visit: impl FnMut(Span, KindId)) {
+    let mut open: Vec<(Time, KindId)> = Vec::new();
+    let mut since = Time::MIN;
+    let mut until = |now: Time, open: &mut Vec<(Time, KindId)>| {
+        while let Some(&(end, kind)) = open.last() {
+            let to = end.min(now);
+            if to > since {
+                visit(Span::new(since, to), kind);
+                since = to;
+            }
+            if end > now {
+                break;
+            }
+            open.pop();
+        }
+        since = since.max(now);
+    };
+    for (index, kind) in track.kinds().iter().enumerate() {
+        let is_range = ranges.get(kind.index()).copied().unwrap_or(false);
+        if !is_range || trace.kind(*kind).form != Form::Slice {
+            continue;
+        }
+        until(track.start(index), &mut open);
+        open.push((track.end(index), *kind));
+    }
+    until(Time::MAX, &mut open);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_make_no_other_range() {
+        assert_eq!(family("ensure_layer_12_weights"), "ensure_layer_*_weights");
+        assert_eq!(family("forward"), "forward");
+    }
+}
