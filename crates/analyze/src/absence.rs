@@ -4,7 +4,7 @@
 
 use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
 
-use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, starts_kernels};
+use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, runs_on_device, starts_kernels};
 
 /// What is known of a device whose kernels were not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Absence {
         }
         let asked = asked(trace);
         let (calls, starts) = calls(trace, vocabulary);
-        if starts > 0 || uses_device_memory(trace) {
+        if starts > 0 || uses_device_memory(trace) || has_device_ops(trace) {
             Absence::Unseen
         } else if calls > 0 {
             Absence::NothingStarted { calls }
@@ -90,6 +90,11 @@ fn calls(trace: &Trace, vocabulary: &Vocabulary) -> (u64, u64) {
 /// Was the allocator of a device's memory at work?
 pub(crate) fn uses_device_memory(trace: &Trace) -> bool {
     trace.strings().find("GPU_0_bfc").is_some()
+}
+
+/// Are there ops that only devices have?
+pub(crate) fn has_device_ops(trace: &Trace) -> bool {
+    trace.kinds().iter().any(|kind| runs_on_device(trace.str(kind.name)))
 }
 
 /// Does a thread of the host start kernels?

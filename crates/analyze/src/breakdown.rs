@@ -139,7 +139,7 @@ pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Cate
     let all = host.or(device);
     let unrecorded = || is_inside(&ground.gaps, at);
     let category = match ORDER.iter().find(|(state, _)| all.has(*state)) {
-        Some((State::Present, _)) if ground.present != Category::Python && unrecorded() => Category::Unknown,
+        Some((State::Present, _)) if !ground.frames && unrecorded() => Category::Unknown,
         Some((State::Present, _)) => ground.present,
         Some(&(_, category)) => category,
         None if unrecorded() => Category::Unknown,
@@ -156,6 +156,8 @@ pub(crate) struct Ground {
     pub(crate) fallback: Category,
     /// Who owns an instant inside recorded Python or an annotation, and nothing below it.
     pub(crate) present: Category,
+    /// Were frames of Python recorded?
+    pub(crate) frames: bool,
     /// There was a device whose side was not recorded.
     pub(crate) device_unseen: bool,
     /// Long pauses in which the host recorded nothing, and which do not recur: what they hold is unknown.
@@ -167,14 +169,14 @@ impl Ground {
     /// inside is as unknown as everything else that nobody recorded.
     pub(crate) fn of(context: &Context, host: &Timeline) -> Self {
         let fallback = fallback_category(context);
-        let frames = (0..context.trace.kinds().len()).map(KindId::from_index);
-        let has_frames = frames.into_iter().any(|kind| context.vocabulary().role(kind) == Role::PythonFrame);
-        let present = if has_frames { Category::Python } else { fallback };
+        let mut kinds = (0..context.trace.kinds().len()).map(KindId::from_index);
+        let frames = kinds.any(|kind| context.vocabulary().role(kind) == Role::PythonFrame);
         Ground {
             fallback,
-            present,
+            present: if frames { Category::Python } else { fallback },
+            frames,
             device_unseen: context.states().device_unseen,
-            gaps: gaps::unrecorded(context, host, present == Category::Python),
+            gaps: gaps::unrecorded(context, host, frames),
         }
     }
 }
@@ -438,8 +440,13 @@ mod tests {
     #[test]
     fn the_device_owns_an_instant_before_the_host_does() {
         let owner = |host, device, fallback| {
-            let ground =
-                Ground { fallback, present: Category::Python, device_unseen: false, gaps: Vec::new() };
+            let ground = Ground {
+                fallback,
+                present: Category::Python,
+                frames: true,
+                device_unseen: false,
+                gaps: Vec::new(),
+            };
             owner(host, device, &ground, Time::ZERO)
         };
         let host = Mask(State::InputWait as u16 | State::Dispatch as u16);
@@ -456,6 +463,7 @@ mod tests {
         let ground = Ground {
             fallback: Category::Python,
             present: Category::Python,
+            frames: true,
             device_unseen: true,
             gaps: Vec::new(),
         };
@@ -506,6 +514,7 @@ mod tests {
         let ground = Ground {
             fallback: Category::Python,
             present: Category::Python,
+            frames: true,
             device_unseen: false,
             gaps: Vec::new(),
         };

@@ -17,7 +17,7 @@ use stepscope_trace::{
     DeviceKind, Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind,
 };
 
-use crate::absence::{starts_any_kernel, uses_device_memory};
+use crate::absence::{has_device_ops, starts_any_kernel, uses_device_memory};
 use crate::launches::waits_for_copy;
 use crate::pieces::pieces;
 use crate::steps::median;
@@ -203,7 +203,7 @@ fn uses_unseen_device(trace: &Trace) -> bool {
     let listed =
         trace.devices().iter().any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu))
             || trace.processes().iter().any(|process| process.kind == ProcessKind::Device);
-    (listed && uses_device_memory(trace)) || starts_any_kernel(trace)
+    (listed && uses_device_memory(trace)) || starts_any_kernel(trace) || has_device_ops(trace)
 }
 
 /// What has to be known about the whole trace before its tracks are walked.
@@ -321,7 +321,9 @@ impl<'f, 't> Walk<'f, 't> {
         let vocabulary = self.facts.vocabulary;
         let role = if self.on_device { vocabulary.role(kind) } else { vocabulary.host_role(kind) };
         let dur = self.track.dur(index);
-        if role == Role::Bookkeeping || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
+        // What people call a part of a device's work says nothing of whether it works.
+        let ignored = role == Role::Bookkeeping || (self.on_device && role == Role::Annotation);
+        if ignored || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
             return;
         }
         let start = self.track.start(index);
@@ -334,6 +336,8 @@ impl<'f, 't> Walk<'f, 't> {
     /// Ends what has ended by `now`; what encloses it goes on.
     fn close_until(&mut self, now: Time) {
         while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
+            // What overlaps only in part has ended before: kernels of one stream may by a little.
+            while self.open.pop_if(|open| open.end <= ended.end).is_some() {}
             let outer = self.open.last().map_or(State::Nothing, |open| open.state);
             self.line.change(ended.end, outer);
         }
@@ -556,6 +560,29 @@ mod tests {
         let before = line.states.clone();
         line.bridge_launches();
         assert_eq!(line.states, before);
+    }
+
+    #[test]
+    fn kernels_that_overlap_count_to_the_end_of_the_last() {
+        let mut sketch = crate::sketch::Sketch::new();
+        let stream = sketch.stream();
+        sketch.event_of(stream, "kernel", "first", 0, 100, &[]);
+        sketch.event_of(stream, "gpu_user_annotation", "part", 98, 400, &[]);
+        sketch.event_of(stream, "kernel", "second", 99, 300, &[]);
+        sketch.event_of(stream, "kernel", "third", 450, 50, &[]);
+        let trace = sketch.finish();
+        let states = States::of(&trace, &Vocabulary::of(&trace));
+        let busy: Vec<(i64, bool)> = states
+            .lines
+            .iter()
+            .flat_map(|(_, line)| {
+                line.times
+                    .iter()
+                    .zip(&line.states)
+                    .map(|(at, state)| (at.ps() / 1_000_000, state.has(State::DeviceCompute)))
+            })
+            .collect();
+        assert_eq!(busy, [(0, true), (399, false), (450, true), (500, false)]);
     }
 
     #[test]

@@ -113,9 +113,9 @@ impl<'s> Timeline<'s> {
 
     /// The longest pieces between the first change and the last in which no track is in any of `states`, in time order.
     pub fn spans_without(&self, states: Mask) -> impl Iterator<Item = Span> {
-        let mut open: Option<Time> = None;
+        let (mut open, last): (Option<Time>, _) = (None, self.times.last().copied());
         self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
-            match (open, mask.0 & states.0 != 0) {
+            match (open, mask.0 & states.0 != 0 || Some(at) == last) {
                 (None, false) => {
                     open = Some(at);
                     None

@@ -11,7 +11,7 @@ use stepscope_analyze::summary::StepRow;
 use stepscope_trace::Dur;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Place, Severity};
+use crate::finding::{Cause, Finding, Place, Severity};
 use crate::rules::RULES;
 use crate::thresholds;
 
@@ -33,6 +33,10 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     });
     if is_tiny(facts) {
         findings.retain(|finding| finding.id.is_about_trust());
+    }
+    // Where mostly something is set up, the rest shows nothing of a loop.
+    if findings.iter().any(|finding| matches!(finding.cause, Cause::SettingUp { .. })) {
+        findings.retain(|finding| !finding.id.is_about_habits());
     }
     findings
 }

@@ -73,6 +73,8 @@ pub struct Idle {
     pub startup: Shares,
     /// The calls in which that happens, with their time, the longest first.
     pub startup_calls: Vec<(String, Dur)>,
+    /// How long graphs of kernels are captured.
+    pub captured: Dur,
     /// What categories own of the time that allocating device memory takes.
     pub allocation: Shares,
     /// Calls that allocated or freed device memory.
@@ -115,7 +117,8 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let ground = Ground::of(context, &host);
     let setup = Setup::of(device);
     let calls = calls(device, copied, &setup);
-    let mut found = Idle { startup_calls: setup.named(context.trace), ..Idle::default() };
+    let mut found =
+        Idle { startup_calls: setup.named(context.trace), captured: setup.captured, ..Idle::default() };
     let mut unexplained: Vec<Span> = Vec::new();
     let (mut busy_until, mut looked_until) = (Time::MIN, Time::MIN);
     let mut follows: Option<(Call, Dur)> = None;

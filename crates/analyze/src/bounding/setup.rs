@@ -2,10 +2,12 @@
 //! as single calls that take much of the recorded time and do not come again.
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::{Dur, KindId, Span, Time, Trace, Track};
+use stepscope_trace::{Dur, KindId, Span, Time, Trace, Track, TrackKind};
 
 use super::Device;
-use crate::vocabulary::{Framework, Role, is_device_call};
+use crate::launches::Launch;
+use crate::steps::median;
+use crate::vocabulary::{Capture, Framework, Role, capture, is_compiled_region, is_device_call};
 
 /// Calls into the device's runtime that take longer than this, and do not wait for the device, set something up. In a
 /// running loop none is a tenth as long.
@@ -14,6 +16,10 @@ const LONG_CALL: Dur = Dur::from_us(100_000);
 const LEAST_STEPS: usize = 3;
 /// Where that cannot be seen, a single call that takes this share of the step is not one of many.
 const SINGLE: f64 = 0.05;
+/// The first launch of a kernel that takes this many times the usual launch loads its code.
+const LOADING: i64 = 20;
+/// Launches looked at to know the usual one.
+const SAMPLES: usize = 4_096;
 /// Calls named.
 const NAMED: usize = 5;
 
@@ -22,6 +28,8 @@ pub(super) struct Setup {
     calls: Vec<(Span, KindId)>,
     /// Before the first work of the device and after the last, where a whole program was recorded.
     around: Vec<Span>,
+    /// How long graphs of kernels are captured, to be replayed later.
+    pub(super) captured: Dur,
 }
 
 impl Setup {
@@ -56,7 +64,12 @@ impl Setup {
             let recurs = !few && times.get(kind).is_some_and(|&calls| calls * 2 >= steps);
             !recurs && counts(span)
         });
-        Setup { calls, around: around(device) }
+        calls.extend(first_launches(device).into_iter().filter(|(span, _)| counts(span)));
+        let captures: Vec<(Span, KindId)> =
+            captures(trace).into_iter().filter(|(span, _)| counts(span)).collect();
+        let captured = captures.iter().map(|(span, _)| span.dur()).sum();
+        calls.extend(captures);
+        Setup { calls, around: around(device), captured }
     }
 
     pub(super) fn spans(&self) -> impl Iterator<Item = Span> {
@@ -68,11 +81,61 @@ impl Setup {
         let mut by_kind: FxHashMap<KindId, Dur> = FxHashMap::default();
         self.calls.iter().for_each(|(span, kind)| *by_kind.entry(*kind).or_default() += span.dur());
         let named = by_kind.into_iter().map(|(kind, time)| (trace.kind_name(kind).to_owned(), time));
+        let named = named.filter(|(name, _)| !is_compiled_region(name));
         let mut named: Vec<(String, Dur)> = named.collect();
         named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         named.truncate(NAMED);
         named
     }
+}
+
+/// Launches that load the code of their kernel: the first of a kernel, and much longer than launches are.
+fn first_launches(device: &Device) -> Vec<(Span, KindId)> {
+    let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
+    let call_of = |launch: &Launch| {
+        let track = trace.track(launch.call.track);
+        (track.span_of(launch.call.index as usize), track.kind_of(launch.call.index as usize))
+    };
+    let kind_of = |launch: &Launch| trace.track(launch.work.track).kind_of(launch.work.index as usize);
+    let own = |launch: &&Launch| {
+        trace.track(launch.work.track).process == device.process
+            && vocabulary.role(kind_of(launch)) == Role::Kernel
+    };
+    let all: Vec<&Launch> = device.context.launches().all.iter().filter(own).collect();
+    let some = all.iter().step_by(all.len() / SAMPLES + 1);
+    let usual = median(some.map(|launch| call_of(launch).0.dur()));
+    let mut first: FxHashMap<KindId, &Launch> = FxHashMap::default();
+    for launch in all {
+        let known = first.entry(kind_of(launch)).or_insert(launch);
+        if launch.called < known.called {
+            *known = launch;
+        }
+    }
+    let calls = first.into_values().map(call_of);
+    calls.filter(|(span, _)| span.dur().ps() >= usual.ps().saturating_mul(LOADING)).collect()
+}
+
+/// From the beginning to the end of each capture of a graph: what is launched in between runs nothing, and happens once.
+fn captures(trace: &Trace) -> Vec<(Span, KindId)> {
+    let marks: Vec<Option<Capture>> =
+        trace.kinds().iter().map(|kind| capture(trace.str(kind.name))).collect();
+    if marks.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+        let mut begun = None;
+        for (index, &kind) in track.kinds().iter().enumerate() {
+            match marks.get(kind.index()).copied().flatten() {
+                Some(Capture::Begins) => begun = Some((track.start(index), kind)),
+                Some(Capture::Ends) => {
+                    found.extend(begun.take().map(|(start, kind)| (Span::new(start, track.end(index)), kind)))
+                }
+                None => {}
+            }
+        }
+    }
+    found
 }
 
 /// A program that calls the device's library itself is recorded from its start to its end: before the device has

@@ -1,10 +1,10 @@
 //! Pauses in which the host recorded nothing. In a loop they recur, and are the loop's own Python; a long one that occurs
 //! once may be anything: a library that is loaded, a program that is compiled, a thread that was never recorded.
 
-use stepscope_trace::{Dur, Span};
+use stepscope_trace::{Dur, KindId, Span, TrackKind};
 
 use crate::context::Context;
-use crate::states::State;
+use crate::states::{State, is_range};
 use crate::steps::median;
 use crate::timeline::{Mask, Timeline};
 
@@ -12,30 +12,63 @@ use crate::timeline::{Mask, Timeline};
 const STEPS: usize = 3;
 /// A pause is long that takes this share of the step …
 const LONG: f64 = 0.05;
-/// … and is this many times the usual pause.
+/// … and is this many times the usual pause, where there are enough to know what is usual.
 const LONG_PAUSE: i64 = 10;
-/// More long pauses than this are a habit, whatever they hold.
-const FEW: usize = 3;
+const ENOUGH: usize = 20;
+/// A range that takes a larger share of the step is the step, and says nothing about a part of it.
+const WHOLE: f64 = 0.9;
 
-/// The long pauses of a recording with too few steps to show whether they recur. Inside recorded Python there is none.
+/// The long pauses of a recording with too few steps to show whether they recur. Inside recorded Python there is none, nor
+/// inside a range that somebody named.
 pub(super) fn unrecorded(context: &Context, host: &Timeline, frames: bool) -> Vec<Span> {
     let steps = &context.steps().all;
     let counted = || steps.iter().filter(|step| step.set_apart.is_none());
+    let (Some(whole), Some(own)) = (context.trace.span(), host.span()) else { return Vec::new() };
     if counted().count() >= STEPS {
         return Vec::new();
     }
     let window = match counted().count() {
-        0 => host.span().map_or(Dur::ZERO, |span| span.dur()),
+        0 => whole.dur(),
         _ => median(counted().map(|step| step.span.dur())),
     };
     let quiet = State::InputWork as u16 | if frames { 0 } else { State::Present as u16 };
-    let pauses: Vec<Span> = host.spans_without(Mask(!quiet)).collect();
+    let mut pauses: Vec<Span> = host.spans_without(Mask(!quiet)).collect();
     let usual = median(pauses.iter().map(|pause| pause.dur()));
-    let least = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
+    let enough = pauses.len() >= ENOUGH;
+    let least = if enough { Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)) } else { Dur::ZERO };
+    // Before the first record of the host and after the last.
+    pauses.insert(0, Span::new(whole.start.min(own.start), own.start));
+    let end = pauses.last().map_or(own.end, |pause| pause.end.max(own.end));
+    pauses.push(Span::new(end, whole.end.max(end)));
     let long = |pause: &Span| pause.dur().fraction_of(window) >= LONG && pause.dur() >= least;
-    let mut found: Vec<Span> = pauses.into_iter().filter(long).collect();
-    if found.len() > FEW {
-        found.clear();
+    pauses.retain(long);
+    if !pauses.is_empty() {
+        let named = ranges(context, window);
+        pauses.retain(|pause| !named.iter().any(|range| covers(*range, *pause)));
+    }
+    pauses
+}
+
+/// Does a range hold most of a pause?
+fn covers(range: Span, pause: Span) -> bool {
+    range.start < pause.end && pause.start < range.end && {
+        range.intersect(pause).dur().fraction_of(pause.dur()) > 0.5
+    }
+}
+
+/// The ranges that people put around parts of a step.
+fn ranges(context: &Context, window: Dur) -> Vec<Span> {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let kinds: Vec<bool> = (0..trace.kinds().len())
+        .map(|index| is_range(trace, vocabulary, KindId::from_index(index)))
+        .collect();
+    let mut found = Vec::new();
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+        let spans = (0..track.len()).filter(|&index| {
+            let share = track.dur(index).fraction_of(window);
+            (LONG..WHOLE).contains(&share) && kinds.get(track.kind_of(index).index()) == Some(&true)
+        });
+        found.extend(spans.map(|index| track.span_of(index)));
     }
     found
 }

@@ -96,6 +96,25 @@ pub fn starts_graph(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("GraphLaunch"))
 }
 
+/// A call that begins or ends the capture of a graph.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// From here on launches run nothing.
+    Begins,
+    /// The graph is complete.
+    Ends,
+}
+
+/// Does the call begin or end the capture of a graph?
+pub fn capture(call: &str) -> Option<Capture> {
+    let call = without_vendor(call)?;
+    if call.starts_with("StreamBeginCapture") {
+        Some(Capture::Begins)
+    } else {
+        call.starts_with("StreamEndCapture").then_some(Capture::Ends)
+    }
+}
+
 /// Is it a call that makes a stream wait for an event?
 pub fn is_stream_wait(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("StreamWaitEvent"))

@@ -16,11 +16,11 @@ mod tensorflow;
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{
-    CopyDirection, copy_direction, is_collective, is_device_call, is_elementwise, is_event_record,
-    is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
+    Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_elementwise,
+    is_event_record, is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
 };
 pub use python::is_python_frame;
-pub use pytorch::names_torch_op;
+pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, iterator_path, op_type};
 

@@ -63,6 +63,22 @@ pub fn names_torch_op(name: &str) -> bool {
     name.contains("::") && !name.starts_with("torch::autograd::") && !name.starts_with("autograd::")
 }
 
+/// Is it what the compiler calls a whole part of a model?
+pub fn is_compiled_region(name: &str) -> bool {
+    ["Torch-Compiled Region", "CompiledFunction", "CompiledFxGraph"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// Is it an op that only devices have?
+pub fn runs_on_device(name: &str) -> bool {
+    name.strip_prefix("aten::").is_some_and(|op| {
+        let op = op.trim_start_matches('_');
+        // Whether cuDNN could be used is asked on every machine.
+        (op.starts_with("cudnn_") || op.starts_with("miopen_")) && !op.ends_with("_is_acceptable")
+    })
+}
+
 pub(super) fn is_sign(name: &str, category: &str) -> bool {
     matches!(category, "cpu_op" | "Operator") || name.starts_with("aten::")
 }

@@ -123,6 +123,18 @@ impl FindingId {
         }
     }
 
+    /// Is it about many small things that a loop does again and again?
+    pub fn is_about_habits(self) -> bool {
+        matches!(
+            self,
+            FindingId::EagerDispatch
+                | FindingId::DispatchBound
+                | FindingId::KernelLaunchBound
+                | FindingId::SmallKernels
+                | FindingId::HostPython
+        )
+    }
+
     /// Does it say that the recording cannot be trusted? Such findings come first.
     pub fn is_about_trust(self) -> bool {
         self <= FindingId::OverheadDistorts

@@ -18,6 +18,8 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         Category::TransferIn,
         Category::TransferOut,
         Category::TransferDevice,
+        // The device may have worked, unrecorded.
+        Category::Unknown,
     ];
     let mut meanwhile: Vec<(Category, f64)> = facts
         .summary

@@ -6,14 +6,17 @@
 use stepscope_analyze::Category;
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
+use crate::finding::{Cause, Finding, FindingId, Severity};
 use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.share(Category::Python);
     (share >= thresholds::PYTHON).then(|| {
         let cause = Cause::Python { lines: facts.python.iter().take(5).cloned().collect() };
-        let finding = Finding::new(FindingId::HostPython, super::severity(share), cause, facts.framework())
+        // Without steps nobody can tell whether it happens once or again and again.
+        let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
+        let severity = if whole { Severity::Info } else { super::severity(share) };
+        let finding = Finding::new(FindingId::HostPython, severity, cause, facts.framework())
             .owning(facts.claims(&[Category::Python]), Some(1.0))
             .sure(0.85);
         finding.about(facts.python.first().map(|line| line.place.clone()))

@@ -25,7 +25,8 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         let finding = Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework());
         return Some(finding);
     }
-    setting_up(facts).filter(|_| few && !facts.recording.device_missing)
+    let captures = facts.detail.as_ref().is_some_and(|detail| !detail.idle.captured.is_zero());
+    setting_up(facts).filter(|_| (few || captures) && !facts.recording.device_missing)
 }
 
 /// Without steps that could be compared, it shows in single calls that take most of the time.
@@ -33,7 +34,9 @@ fn setting_up(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
     let ms = detail.per_step(detail.idle.get(IdleCause::Startup));
     let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
-    (share > thresholds::STARTUP).then(|| {
+    // What is captured is replayed later: a recording that holds the capture is not of the loop.
+    let captured = detail.per_step(detail.idle.captured) / facts.summary.length_ms().max(f64::MIN_POSITIVE);
+    (share > thresholds::STARTUP || captured > thresholds::SEVERE).then(|| {
         let calls = detail.idle.startup_calls.iter();
         let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();
         let cause = Cause::SettingUp { ms, share, calls };
