@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn without_matrix_units(share: f64) -> WithoutMatrixUnits {
-        WithoutMatrixUnits { share, kernel: "sgemm".to_owned(), speedup: 2.0 }
+        WithoutMatrixUnits { share, kernel: "sgemm".to_owned(), speedup: 2.0, only_half: false }
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct WithoutMatrixUnits {
     pub kernel: String,
     /// How many times faster the matrix units are at the most.
     pub speedup: f64,
+    /// The units take 16 bits of one sort alone: those of NVIDIA's before compute capability 8.0 know float16.
+    pub only_half: bool,
 }
 
 /// A kernel whose hardware counters were collected.

@@ -365,6 +365,8 @@ pub enum Cause {
         kernel: String,
         /// How many times faster the matrix units are at the most.
         speedup: f64,
+        /// The units know float16 alone.
+        only_half: bool,
     },
     /// Kernels that leave the device empty.
     Occupancy {

@@ -20,7 +20,7 @@ use stepscope_analyze::vocabulary::{Framework, Role, is_output_op, is_python_fra
 use stepscope_analyze::writing::Writing;
 use stepscope_analyze::{Category, Context};
 
-use stepscope_trace::{DeviceKind, KindId, Trace};
+use stepscope_trace::{Device, DeviceKind, KindId, Trace};
 
 use crate::facts::{DeviceWork, Facts, Memory, ProfiledKernel, Recording, WithoutMatrixUnits};
 use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
@@ -64,6 +64,8 @@ struct Feeding {
     calls: LaunchCalls,
     /// How many times faster than the ordinary units the matrix units of a device are at the most.
     matrix_speedup: Option<f64>,
+    /// Do the matrix units of a device know float16 alone?
+    only_half: bool,
     /// Is a GPU or TPU listed?
     accelerator: bool,
     /// Did anything compute on a device?
@@ -121,6 +123,7 @@ impl Sums {
         self.collectives.merge(other.collectives);
         self.feeding.calls.merge(&other.feeding.calls);
         self.feeding.matrix_speedup = fastest([self.feeding.matrix_speedup, other.feeding.matrix_speedup]);
+        self.feeding.only_half |= other.feeding.only_half;
         self.feeding.accelerator |= other.feeding.accelerator;
         self.feeding.computed |= other.feeding.computed;
         self.absence = self.absence.or(other.absence);
@@ -183,7 +186,9 @@ fn feeding(context: &Context) -> Feeding {
             .iter()
             .any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu));
     let matrix_speedup = matrix_speedup(context.trace);
-    Feeding { calls, matrix_speedup, accelerator, computed: computed_on_device(context) }
+    let old = |device: &Device| device.compute_capability.is_some_and(|(major, _)| major < 8);
+    let only_half = context.trace.devices().iter().any(old);
+    Feeding { calls, matrix_speedup, only_half, accelerator, computed: computed_on_device(context) }
 }
 
 /// Not by the kernels' table: what runs on a TPU is no kernel.
@@ -444,7 +449,7 @@ fn device_work(kernels: &Kernels, feeding: Feeding) -> Option<DeviceWork> {
     };
     let without = feeding.matrix_speedup.and_then(|speedup| {
         let (share, kernel) = share(&|row| is_product_without(&row.name))?;
-        Some(WithoutMatrixUnits { share, kernel: kernel.name, speedup })
+        Some(WithoutMatrixUnits { share, kernel: kernel.name, speedup, only_half: feeding.only_half })
     });
     let empty = share(&|row| row.occupancy.is_some_and(|occupancy| occupancy < thresholds::OCCUPANCY));
     Some(DeviceWork {

@@ -129,7 +129,8 @@ fn captures(trace: &Trace) -> Vec<(Span, KindId)> {
             match marks.get(kind.index()).copied().flatten() {
                 Some(Capture::Begins) => begun = Some((track.start(index), kind)),
                 Some(Capture::Ends) => {
-                    found.extend(begun.take().map(|(start, kind)| (Span::new(start, track.end(index)), kind)))
+                    found
+                        .extend(begun.take().map(|(start, kind)| (Span::new(start, track.end(index)), kind)));
                 }
                 None => {}
             }
@@ -211,16 +212,16 @@ mod tests {
     use crate::context::Context;
     use crate::sketch::{Arg, Sketch};
 
-    /// 200 ops of 50 µs that launch a kernel each, and one call of `us` before them.
+    /// 200 different ops of 50 µs that launch a kernel each, and one call of `us` before them.
     fn detail(category: &str, name: &str, us: i64) -> DeviceDetail {
         let mut sketch = Sketch::new();
         let (thread, stream) = (sketch.thread("python"), sketch.stream());
         sketch.event_of(thread, category, name, 0, us, &[]);
         for turn in 0..200 {
             let (at, id) = (us + turn * 60, || [("correlation", Arg::Int(turn + 1))]);
-            sketch.event_of(thread, "cpu_op", "aten::mm", at, 50, &[]);
+            sketch.event_of(thread, "cpu_op", &format!("aten::op_{turn}"), at, 50, &[]);
             sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at + 30, 10, &id());
-            sketch.event_of(stream, "kernel", "gemm", at + 45, 5, &id());
+            sketch.event_of(stream, "kernel", &format!("kernel_{turn}"), at + 45, 5, &id());
         }
         let trace = sketch.finish();
         DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default()

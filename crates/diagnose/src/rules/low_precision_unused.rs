@@ -10,13 +10,13 @@ use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
-    let WithoutMatrixUnits { share, kernel, speedup } =
+    let WithoutMatrixUnits { share, kernel, speedup, only_half } =
         facts.device.as_ref()?.without_matrix_units.clone()?;
     (share >= thresholds::KERNEL_SHARE).then(|| {
         let owned = facts.ms(Category::Compute) * share;
         let won = 1.0 - 1.0 / speedup.max(1.0);
         let step = facts.summary.length_ms().max(f64::MIN_POSITIVE);
-        let cause = Cause::MatrixUnits { share, kernel: kernel.clone(), speedup };
+        let cause = Cause::MatrixUnits { share, kernel: kernel.clone(), speedup, only_half };
         Finding::new(
             FindingId::LowPrecisionUnused,
             super::severity(owned * won / step),

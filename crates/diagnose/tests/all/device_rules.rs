@@ -183,7 +183,11 @@ fn what_bounds_the_step_says_from_what_memory_it_is_copied() {
 #[test]
 fn gaps_after_copies_that_hold_up_the_host_are_told() {
     let finding = find(&[copying(PAGEABLE, 250, true, 400)], FindingId::BlockingCopies).unwrap();
-    assert!((0.25..0.3).contains(&finding.gain_ms.unwrap()), "as long as the host was held up: {finding:?}");
+    let gain = finding.gain_ms.unwrap();
+    assert!(
+        (0.25..0.32).contains(&gain),
+        "in the call, and as long after it as it held up the host: {finding:?}"
+    );
     assert_eq!(find(&[copying(PINNED, 250, false, 400)], FindingId::BlockingCopies), None, "nobody waited");
     assert_eq!(
         find(&[copying(PAGEABLE, 100, true, 20)], FindingId::BlockingCopies),

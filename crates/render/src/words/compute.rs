@@ -131,8 +131,24 @@ fn rewrite(op_type: &str, name: &str) -> String {
     }
 }
 
-pub(super) fn matrix_units(finding: &Finding, part: f64, kernel: &str, speedup: f64) -> Words {
+pub(super) fn matrix_units(
+    finding: &Finding,
+    part: f64,
+    kernel: &str,
+    speedup: f64,
+    only_half: bool,
+) -> Words {
     let advice = match finding.framework {
+        // Units before compute capability 8.0 know neither TF32 nor bfloat16.
+        Framework::PyTorch if only_half => vec![
+            "Train in 16 bits: `with torch.autocast(\"cuda\", dtype=torch.float16):` around forward and loss, with a \
+             `torch.amp.GradScaler`.",
+        ],
+        Framework::TensorFlow | Framework::Keras if only_half => {
+            vec!["Train in 16 bits: `tf.keras.mixed_precision.set_global_policy(\"mixed_float16\")`."]
+        }
+        Framework::Jax if only_half => vec!["Keep activations in `jnp.float16`, with a scaled loss."],
+        Framework::Unknown if only_half => vec!["Use float16 for matrix products."],
         Framework::PyTorch => vec![
             "Allow TF32: `torch.set_float32_matmul_precision(\"high\")`.",
             "Or train in 16 bits: `with torch.autocast(\"cuda\", dtype=torch.bfloat16):` around forward and loss.",

@@ -107,8 +107,8 @@ fn worded(finding: &Finding) -> Words {
         }
         Cause::Latecomer { name, last, waiting_ms, of } => many::latecomer(name, *last, *waiting_ms, *of),
         Cause::Slowest { name, ms, usual_ms, of } => many::slowest(name, *ms, *usual_ms, *of),
-        Cause::MatrixUnits { share, kernel, speedup } => {
-            compute::matrix_units(finding, *share, kernel, *speedup)
+        Cause::MatrixUnits { share, kernel, speedup, only_half } => {
+            compute::matrix_units(finding, *share, kernel, *speedup, *only_half)
         }
         Cause::Occupancy { kernel, occupancy, limiter, share } => {
             compute::occupancy(kernel, *occupancy, limiter.as_deref(), *share)

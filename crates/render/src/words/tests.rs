@@ -212,7 +212,7 @@ fn causes() -> Vec<(FindingId, Cause)> {
         (FindingId::Straggler, Cause::Slowest { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 }),
         (
             FindingId::LowPrecisionUnused,
-            Cause::MatrixUnits { share: 0.7, kernel: "sgemm_128x64".into(), speedup: 8.0 },
+            Cause::MatrixUnits { share: 0.7, kernel: "sgemm_128x64".into(), speedup: 8.0, only_half: false },
         ),
         (
             FindingId::LowOccupancy,
