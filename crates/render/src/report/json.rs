@@ -20,6 +20,8 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     rows(out, " ", "sources", report.sources.iter())?;
     rows(out, " ", "health", report.health.iter())?;
     steps(report, out)?;
+    out.write_all(b",\n \"covers\": ")?;
+    serde_json::to_writer(&mut *out, &report.bound().map(|host| crate::covers::json(&host.covers)))?;
     rows(out, " ", "breakdown", breakdown(report))?;
     rows(out, " ", "devices", devices(report))?;
     rows(out, " ", "ops", report.ops.iter().map(Op::of))?;

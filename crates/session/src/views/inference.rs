@@ -11,5 +11,6 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope inference logs/          p50 to p99 of a predicting program or a server\n  \
         stepscope inference logs/ --json   for programs",
+    recording: false,
     table: |profile, _| table(&all_hosts(profile, InferencePartial::of, InferencePartial::merge).finish()),
 };
