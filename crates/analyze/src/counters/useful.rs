@@ -69,8 +69,9 @@ impl KernelCounters {
             (Waste::Sectors(share), Unit::Dram) => figure * self.dram_useful.unwrap_or(1.0 - share),
             (Waste::Sectors(share), _) => figure * (1.0 - share),
             (Waste::Conflicts(_), Unit::Dram | Unit::L2) => figure,
+            // Without the path of shared memory itself, nobody knows that it is the busy part.
             (Waste::Conflicts(share), _) => {
-                (figure - share * self.shared_busy_where_used().unwrap_or(figure)).max(0.0)
+                self.shared_busy_where_used().map_or(figure, |busy| (figure - share * busy).max(0.0))
             }
         }
     }

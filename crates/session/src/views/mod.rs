@@ -13,7 +13,8 @@ mod scopes;
 mod steps;
 
 use rayon::prelude::*;
-use stepscope_analyze::{Context, Coverage};
+use stepscope_analyze::selection::Range;
+use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_render::{Style, Table};
 
 use crate::problem::missed;
@@ -95,6 +96,15 @@ fn one_host<P>(loaded: &Loaded, of: impl Fn(&Context) -> P) -> P {
     let partial = of(&context);
     loaded.covered.get_or_init(|| Coverage::of(&context));
     partial
+}
+
+/// One analysis that tells steps apart: of a whole recording all steps are looked at, and all count.
+fn step_by_step<P>(context: &Context, of: impl Fn(&Context) -> P) -> P {
+    if context.selection.range != Range::Whole {
+        return of(context);
+    }
+    let all = Selection { range: Range::Counted, warm_up: true };
+    of(&Context::new(context.trace, context.host.as_str()).selecting(all))
 }
 
 /// One analysis of all hosts: each is looked at by itself, on all cores; then they are merged.
