@@ -66,7 +66,7 @@ pub struct Breakdown {
     pub devices: Vec<DeviceBreakdown>,
     /// Which of them bounds the step.
     pub bounding: usize,
-    /// There are no steps: the one window is the whole capture.
+    /// There are no steps, or none are asked for: the one window is the whole capture, or the time asked for.
     pub whole_capture: bool,
 }
 
@@ -76,8 +76,9 @@ impl Breakdown {
         let found = context.steps();
         let states = context.states();
         let host = merged(context, None);
-        let whole_capture = found.all.is_empty();
-        let mut steps = if whole_capture { whole(context, &host) } else { found.all.clone() };
+        let selection = context.selection;
+        let whole_capture = selection.is_one_piece(&found.all);
+        let mut steps = if whole_capture { selection.cut(whole(context, &host)) } else { found.all.clone() };
         let ground = &Ground::of(context, &host);
         let devices: Vec<DeviceBreakdown> = if states.has_device {
             working_devices(context)
@@ -91,7 +92,9 @@ impl Breakdown {
         if let Some(device) = devices.get(bounding) {
             set_startup_apart(&mut steps, device);
         }
-        Breakdown { steps, devices, bounding, whole_capture }
+        let mut breakdown = Breakdown { steps, devices, bounding, whole_capture };
+        selection.narrow(&mut breakdown);
+        breakdown
     }
 
     /// The device that bounds the step.

@@ -7,6 +7,7 @@ use stepscope_trace::Trace;
 
 use crate::breakdown::Breakdown;
 use crate::launches::Launches;
+use crate::selection::Selection;
 use crate::states::States;
 use crate::steps::Steps;
 use crate::vocabulary::Vocabulary;
@@ -18,6 +19,8 @@ pub struct Context<'t> {
     pub trace: &'t Trace,
     /// The host that it is of.
     pub host: String,
+    /// Which part of it is looked at.
+    pub selection: Selection,
     vocabulary: OnceLock<Vocabulary>,
     states: OnceLock<States>,
     launches: OnceLock<Launches>,
@@ -31,12 +34,18 @@ impl<'t> Context<'t> {
         Context {
             trace,
             host: host.into(),
+            selection: Selection::default(),
             vocabulary: OnceLock::new(),
             states: OnceLock::new(),
             launches: OnceLock::new(),
             steps: OnceLock::new(),
             breakdown: OnceLock::new(),
         }
+    }
+
+    /// The same, for another part than the steps that count. To be said before anything is computed.
+    pub fn selecting(self, selection: Selection) -> Self {
+        Context { selection, ..self }
     }
 
     /// What the trace's names mean.

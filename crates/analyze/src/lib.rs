@@ -33,6 +33,7 @@ mod owners;
 mod pieces;
 pub mod python;
 pub mod scopes;
+pub mod selection;
 #[cfg(test)]
 mod sketch;
 pub mod states;
@@ -46,3 +47,4 @@ pub mod writing;
 
 pub use breakdown::{Breakdown, Category, Shares};
 pub use context::Context;
+pub use selection::{Coverage, Selection};

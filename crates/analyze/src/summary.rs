@@ -8,6 +8,7 @@ use stepscope_trace::{DeviceKind, Span, Trace};
 use crate::breakdown::{Category, Shares};
 use crate::context::Context;
 use crate::counters::has_timeline;
+use crate::selection::Coverage;
 use crate::statistics::Moments;
 use crate::steps::{How, Origin, SetApart, StepKind};
 use crate::vocabulary::Framework;
@@ -55,6 +56,8 @@ pub struct HostSummary {
     pub kind: StepKind,
     /// There are no steps: the one row is the whole capture.
     pub whole_capture: bool,
+    /// What the figures are about.
+    pub covers: Coverage,
     /// All steps, also those set apart.
     pub steps: Vec<StepRow>,
     /// Its devices; the host's processor alone where there are no others.
@@ -89,6 +92,7 @@ impl HostSummary {
             how: found.how.clone(),
             kind: found.kind,
             whole_capture: breakdown.whole_capture,
+            covers: Coverage::of(context),
             steps: steps
                 .map(|(step, shares)| StepRow {
                     number: step.number,

@@ -47,7 +47,7 @@ impl Windows {
     pub fn of(context: &Context) -> Self {
         let breakdown = context.breakdown();
         if breakdown.whole_capture {
-            let all = vec![Span::new(Time::MIN, Time::MAX)];
+            let all = vec![context.selection.time().unwrap_or(Span::new(Time::MIN, Time::MAX))];
             return Windows { host: all, devices: Vec::new(), window: Window::WholeCapture };
         }
         let counted = |index: usize| breakdown.steps.get(index).is_some_and(|step| step.set_apart.is_none());

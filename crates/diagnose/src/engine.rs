@@ -197,6 +197,7 @@ mod tests {
             how: How::Marker("train".to_owned()),
             kind: StepKind::Training,
             whole_capture: false,
+            covers: stepscope_analyze::Coverage::default(),
             steps: (0..10).map(step).collect(),
             devices: Vec::new(),
             bounding_device: None,

@@ -7,7 +7,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::Waiting;
-use stepscope_analyze::counters::KernelCounters;
+use stepscope_analyze::counters::{KernelCounters, Waste};
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::Span;
@@ -117,9 +117,11 @@ pub struct TroubledKernel {
     /// Milliseconds a step that it takes, or of the profiled time without a timeline; `None` where a timeline does
     /// not show it.
     pub ms: Option<f64>,
-    /// The share of its time that mending it could win at the most; never more than its headroom. `None` where
-    /// how near it is to the device's peak was not collected.
+    /// The share of its time that a fix could win at the most; never more than its headroom. `None` where how near
+    /// it is to the device's peak was not collected.
     pub winnable: Option<f64>,
+    /// What keeps its units busy and goes away with the fix.
+    pub waste: Waste,
 }
 
 /// What is known of copies.
@@ -509,6 +511,13 @@ impl Finding {
     pub fn sure(mut self, confidence: f64) -> Self {
         self.confidence = confidence;
         self
+    }
+
+    /// The most by which the time of what it is about can fall, 0 to 1; `None` where nobody can say. The only promise where
+    /// there are no steps.
+    pub fn gain_fraction(&self) -> Option<f64> {
+        let of_step = self.gain_ms.zip(self.about_ms.filter(|about| *about > 0.0));
+        of_step.map(|(gain, about)| gain / about).or(self.winnable).map(|share| share.clamp(0.0, 1.0))
     }
 
     /// Milliseconds of the step that it claims.

@@ -16,6 +16,7 @@
 pub mod bench;
 pub mod capture;
 pub mod compare;
+pub mod covers;
 pub mod export;
 pub mod format;
 pub mod gate;

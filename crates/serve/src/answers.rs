@@ -102,7 +102,7 @@ pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> 
     };
     let key = format!("{}/{name}/{way}", if csv { "csv" } else { "view" });
     opened.answer(&key, |opened| {
-        let table: Table = make(&opened.model.profile, Style::PLAIN);
+        let table: Table = view.of(&opened.model.profile, make, Style::PLAIN).map_err(|_| Refusal::Broken)?;
         if csv {
             let picked = table.pick(&Select::default(), None).map_err(|_| Refusal::Broken)?;
             let mut text = Vec::new();

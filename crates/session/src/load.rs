@@ -1,12 +1,14 @@
 //! From the session that is meant to its traces: all its hosts at the same time, or each looked at and let go.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
-use stepscope_analyze::Context;
 use stepscope_analyze::info::Source;
+use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::plural;
 use stepscope_render::report::SourceRow;
-use stepscope_trace::{NoteKind, Trace};
+use stepscope_trace::{NoteKind, Span, Trace};
 
 use crate::find::Chosen;
 use crate::problem::{Exit, Problem};
@@ -24,6 +26,10 @@ pub struct Loaded {
     pub bytes: u64,
     /// What was in it.
     pub trace: Trace,
+    /// Which part of it is looked at.
+    pub selection: Selection,
+    /// What figures about it cover: known from the first analysis.
+    pub(crate) covered: OnceLock<Coverage>,
 }
 
 /// One profile: all hosts of one session.
@@ -69,6 +75,24 @@ impl Profile {
             return Err(problem);
         }
         Ok(Profile { session, sessions, hosts, unreadable })
+    }
+
+    /// The same, of which another part than the steps that count is looked at.
+    pub fn selecting(mut self, selection: Selection) -> Profile {
+        self.hosts.iter_mut().for_each(|loaded| loaded.selection = selection);
+        self
+    }
+
+    /// What the figures of a view that was just computed cover.
+    pub(crate) fn covers(&self) -> Coverage {
+        let known = self.hosts.iter().filter_map(|loaded| loaded.covered.get().cloned());
+        known.reduce(Coverage::merge).unwrap_or_default()
+    }
+
+    /// The whole recording, as far as figures cover it.
+    pub(crate) fn recording(&self) -> Coverage {
+        let spans = self.hosts.iter().filter_map(|loaded| loaded.trace.span());
+        Coverage::of_recording(spans.reduce(Span::hull))
     }
 
     /// The sources as the analyses take them.
@@ -152,12 +176,14 @@ impl<T: Send> Looked<T> {
 impl Loaded {
     fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
         let Opened { format, bytes, trace } = open_input(input, progress)?;
-        Ok(Loaded { path: input.path().display().to_string(), host, format, bytes, trace })
+        let path = input.path().display().to_string();
+        let (selection, covered) = (Selection::default(), OnceLock::new());
+        Ok(Loaded { path, host, format, bytes, trace, selection, covered })
     }
 
     /// The trace as the analyses take it.
     pub fn context(&self) -> Context<'_> {
-        Context::new(&self.trace, self.host.as_str())
+        Context::new(&self.trace, self.host.as_str()).selecting(self.selection)
     }
 
     /// The source as the report lists it.

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use stepscope_analyze::Coverage;
+use stepscope_analyze::selection::Range;
+use stepscope_render::covers as words;
+
 /// The exit codes of the contract.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -70,6 +74,27 @@ impl Problem {
         self.hints.push(hint.into());
         self
     }
+}
+
+/// The problem with a range that holds nothing: what was asked for, what there is, what to do.
+pub(crate) fn missed(covers: &Coverage) -> Result<(), Problem> {
+    if !covers.is_missed() {
+        return Ok(());
+    }
+    let asked = match covers.selection.range {
+        Range::Steps(first, last) if first == last => format!("step {first} is not there, or was cut off"),
+        Range::Steps(first, i64::MAX) => format!("no whole step from {first} on is there"),
+        Range::Steps(i64::MIN, last) => format!("no whole step up to {last} is there"),
+        Range::Steps(first, last) => format!("none of the steps {first} to {last} is there as a whole"),
+        Range::Time(_) | Range::Piece(_) | Range::Counted | Range::Whole => {
+            "nothing that counts was recorded in that time".to_owned()
+        }
+    };
+    let steps = covers.found.map_or("no steps".to_owned(), words::numbers);
+    let time = covers.recorded.map_or(String::new(), |span| format!(", {}", words::time(span)));
+    Err(Problem::new(Exit::Usage, asked)
+        .then(format!("found {steps}{time}"))
+        .then("choose --steps or --time within it, or leave them out"))
 }
 
 impl fmt::Display for Problem {

@@ -1,6 +1,7 @@
 //! The main job: each host is read, looked at and let go; what is left is merged and judged.
 
 use rayon::prelude::*;
+use stepscope_analyze::Selection;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::names::kernel_short_name;
 use stepscope_analyze::ops::{OpRow as OpResult, Where};
@@ -9,7 +10,7 @@ use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 
 use crate::load::{Loaded, Looked, Profile};
-use crate::problem::{Exit, Problem};
+use crate::problem::{Exit, Problem, missed};
 
 /// Ops that the report carries; the view has them all.
 const OPS: usize = 100;
@@ -19,7 +20,12 @@ pub type HostLook = (SourceRow, HostPartial);
 
 /// Looks at one host of a process that ends soon.
 pub fn look(loaded: &Loaded) -> HostLook {
-    let context = loaded.context();
+    look_at(loaded, Selection::default())
+}
+
+/// The same for a part of its recording.
+pub fn look_at(loaded: &Loaded, selection: Selection) -> HostLook {
+    let context = loaded.context().selecting(selection);
     let partial = HostPartial::of(&context);
     // Tearing down millions of states costs time that nobody waits for gladly.
     std::mem::forget(context);
@@ -56,6 +62,9 @@ fn merge(
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
     let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
+    if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
+        missed(covers)?;
+    }
     let findings = diagnose(&facts);
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
     let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {

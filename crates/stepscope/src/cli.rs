@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use stepscope_analyze::Selection;
+use stepscope_analyze::selection::Range;
 use stepscope_render::Select;
 use stepscope_session::{Exit, Wanted};
+use stepscope_trace::Span;
 
 use crate::commands::{
     BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
@@ -12,6 +15,7 @@ use crate::commands::{
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
+use crate::quantity;
 
 /// Tells why a machine-learning step is slow, and proves it.
 ///
@@ -59,7 +63,10 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         match self {
-            Command::Report(args) => report::run(&args.source.wanted(), &args.form.form(), terminal),
+            Command::Report(args) => {
+                let ReportArgs { source, range, form } = args;
+                report::run(&source.wanted(), range.selection(), &form.form(), terminal)
+            }
             Command::Demo(args) if args.serve => demo::serve(&args.place, terminal),
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
@@ -100,6 +107,43 @@ impl SourceArgs {
     }
 }
 
+/// Which part of the recording.
+#[derive(Copy, Clone, Debug, Args)]
+pub(crate) struct RangeArgs {
+    /// Cover the whole recording in one piece instead of the counted steps.
+    #[arg(long, conflicts_with = "steps")]
+    whole: bool,
+    /// Cover only the steps from A to B, both included, such as 10..20, 10.. or 7.
+    #[arg(long, value_name = "A..B", value_parser = quantity::steps, conflicts_with = "time", allow_hyphen_values = true)]
+    steps: Option<(i64, i64)>,
+    /// Cover only the steps within this time, such as 1.2s..1.5s; with --whole, the time itself.
+    #[arg(long, value_name = "FROM..TO", value_parser = quantity::time)]
+    time: Option<Span>,
+    /// Exclude steps that only warm up.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "yes", hide_possible_values = true)]
+    exclude_warmup: YesNo,
+}
+
+impl RangeArgs {
+    pub(crate) fn selection(self) -> Selection {
+        let range = match (self.steps, self.time) {
+            (Some((first, last)), _) => Range::Steps(first, last),
+            (None, Some(time)) if self.whole => Range::Piece(time),
+            (None, Some(time)) => Range::Time(time),
+            (None, None) if self.whole => Range::Whole,
+            (None, None) => Range::Counted,
+        };
+        Selection { range, warm_up: self.exclude_warmup == YesNo::No }
+    }
+}
+
+/// An answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum YesNo {
+    Yes,
+    No,
+}
+
 /// In which form a report is wanted.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FormArgs {
@@ -130,6 +174,8 @@ impl FormArgs {
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     source: SourceArgs,
+    #[command(flatten)]
+    range: RangeArgs,
     #[command(flatten)]
     form: FormArgs,
 }
@@ -187,6 +233,8 @@ pub(crate) struct ExportArgs {
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
     /// Write JSON.
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use stepscope_trace::{Span, Time};
+
 /// Nobody waits for longer than half a year; what is longer is a slip, and would overflow clocks.
 const LONGEST: Duration = Duration::from_secs(1 << 24);
 
@@ -26,6 +28,33 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     duration(text)
         .and_then(|time| if time.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(time) })
+}
+
+/// Reads numbers of steps, both included: `3..7`, `3..`, `..7` or `3`.
+pub(crate) fn steps(text: &str) -> Result<(i64, i64), String> {
+    let wrong = || "give numbers of steps, such as 3..7, 3.. or 3".to_owned();
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let end = |text: &str, open: i64| match text.trim() {
+        "" => Ok(open),
+        number => number.parse().map_err(|_| wrong()),
+    };
+    let (from, to) = (end(from, i64::MIN)?, end(to.strip_prefix('=').unwrap_or(to), i64::MAX)?);
+    if text.trim() == ".." || text.trim().is_empty() {
+        return Err(wrong());
+    }
+    if from <= to { Ok((from, to)) } else { Err("the first step comes after the last".to_owned()) }
+}
+
+/// Reads a time of the recording: `1.2s..1.5s`, `800ms..` or `..2s`.
+pub(crate) fn time(text: &str) -> Result<Span, String> {
+    let wrong = || "give two times, such as 1.2s..1.5s, 800ms.. or ..2s".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let end = |text: &str, open: Time| match text.trim() {
+        "" => Ok(open),
+        text => duration(text).map(|time| Time::from_ps((time.as_secs_f64() * 1e12) as i64)),
+    };
+    let span = Span::new(end(from, Time::MIN)?, end(to, Time::MAX)?);
+    if span.is_empty() { Err("the end comes before the start".to_owned()) } else { Ok(span) }
 }
 
 /// Reads a size in bytes.
@@ -69,6 +98,24 @@ mod tests {
         assert_eq!(duration("0"), Ok(Duration::ZERO));
         assert!(some_time("0s").is_err());
         assert_eq!((size("2GB"), size("1GiB"), size("5")), (Ok(2_000_000_000), Ok(1 << 30), Ok(5)));
+    }
+
+    #[test]
+    fn ranges_may_be_open() {
+        assert_eq!(steps("3..7"), Ok((3, 7)));
+        assert_eq!(
+            (steps("3.."), steps("..7"), steps("3")),
+            (Ok((3, i64::MAX)), Ok((i64::MIN, 7)), Ok((3, 3)))
+        );
+        let ms = |ms: i64| Time::from_ps(ms * 1_000_000_000);
+        assert_eq!(time("1.2s..1500ms"), Ok(Span::new(ms(1200), ms(1500))));
+        assert_eq!(time("..2s"), Ok(Span::new(Time::MIN, ms(2000))));
+        for text in ["", "..", "7..3", "a..b"] {
+            assert!(steps(text).is_err(), "{text}");
+        }
+        for text in ["", "1s", "2s..1s", "1..2"] {
+            assert!(time(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -31,6 +31,28 @@ fn ranges_around_runs_are_steps_and_python_is_not_claimed_unseen() {
     }
 }
 
+/// NVIDIA's own sums are over the whole recording.
+#[test]
+fn sums_over_the_whole_recording_are_those_of_nsys() {
+    for name in ["cs336-lankehan_result", "nsys-ai_h100_2gpu_1s", "nsys-ai_mfu_2gpu_before"] {
+        let oracle = corpus(&format!("nsys/oracle/{name}_cuda_gpu_kern_sum.csv"));
+        let Some((oracle, recording)) = oracle.zip(corpus(&format!("nsys/{name}.sqlite"))) else { continue };
+        let text = std::fs::read_to_string(oracle).unwrap();
+        // Time (%), Total Time (ns), Instances, …; names hold commas.
+        let rows = text.lines().skip(1).filter_map(|line| {
+            let mut cells = line.split(',').skip(1);
+            Some((cells.next()?.parse::<f64>().ok()?, cells.next()?.parse::<u64>().ok()?))
+        });
+        let (total, count) = rows.fold((0.0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+        let told = json_of("kernels", &[recording, "--whole".into()]);
+        let kernels = told["rows"].as_array().unwrap();
+        let ours: f64 = kernels.iter().filter_map(|row| row["total_ms"].as_f64()).sum();
+        assert_eq!(kernels.iter().filter_map(|row| row["count"].as_u64()).sum::<u64>(), count, "{name}");
+        assert!((ours * 1e6 - total).abs() < 1.0, "{name}: {ours} ms, not {total} ns");
+        assert_eq!(told["covers"]["range"], "whole");
+    }
+}
+
 #[test]
 fn pinned_copies_are_not_told_to_pin() {
     let Some(report) = report(&["nsys/nsys-ai_h100_2gpu_1s.sqlite"]) else { return };

@@ -8,6 +8,7 @@ mod join;
 mod metrics;
 #[cfg(test)]
 mod tests;
+mod useful;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -17,6 +18,7 @@ use crate::catalogue::peaks_of;
 use crate::kernels::{LaunchConfig, LaunchKeys, Limiter};
 pub use join::Join;
 use metrics::{Figures, Means, Metric, Names, flops};
+pub use useful::{Unit, Waste};
 
 /// The category of events that are profiled launches.
 const LAUNCH: &str = "ncu_kernel";
@@ -268,6 +270,8 @@ pub struct KernelCounters {
     pub memory: Option<f64>,
     /// Device memory's.
     pub dram: Option<f64>,
+    /// The share of the bytes from and to device memory that an ideal pattern of access would move as well.
+    pub dram_useful: Option<f64>,
     /// What device memory's peak is known from, where its share is known.
     pub dram_peak: Option<PeakSource>,
     /// The rate of 32-bit floating-point arithmetic over what the device's data sheet promises.
@@ -337,6 +341,11 @@ impl KernelCounters {
             Metric::StoreBytesPerSector,
         );
         let (dram, dram_peak) = dram(&figures).unzip();
+        let excess_sectors = excess_sectors(&figures, [loads, stores]);
+        let seconds = entry.total.secs() / entry.launches.max(1) as f64;
+        let needed = sectors(&figures, [loads, stores]).zip(excess_sectors);
+        let needed = needed.map(|(sectors, excess)| sectors * (1.0 - excess) * SECTOR);
+        let moved = figures.get(Metric::DramRate).map(|rate| rate * seconds);
         KernelCounters {
             launches: entry.launches,
             total_ms: entry.total.ms(),
@@ -346,6 +355,7 @@ impl KernelCounters {
             compute: figures.share(Metric::Compute),
             memory: figures.share(Metric::Memory),
             dram,
+            dram_useful: over(needed, moved),
             dram_peak,
             sheet_fp32: over(flops_per_s(&figures), figures.get(Metric::SheetFlopPeak)),
             l1: figures.share(Metric::L1),
@@ -356,7 +366,7 @@ impl KernelCounters {
             waves: figures.get(Metric::Waves),
             blocks: figures.get(Metric::Blocks).or(key.launch.blocks().map(|blocks| blocks as f64)),
             multiprocessors: figures.get(Metric::Multiprocessors),
-            excess_sectors: excess_sectors(&figures, [loads, stores]),
+            excess_sectors,
             loads,
             stores,
             bank_conflicts: bank_conflicts(&figures),
@@ -387,18 +397,24 @@ impl KernelCounters {
         [self.compute, self.memory, self.dram, self.l1, self.l2].into_iter().flatten().reduce(f64::max)
     }
 
-    /// The share of its time that the kernel could win at the most without another algorithm: a unit that is busy
-    /// for 89 % of the time cannot do the same work in less than that.
-    pub fn headroom(&self) -> Option<f64> {
-        self.speed_of_light().map(|figure| (1.0 - figure).clamp(0.0, 1.0))
-    }
-
     /// The share of the whole device's places for warps that are taken: a small grid leaves multiprocessors empty
     /// that the achieved occupancy does not count.
     pub fn device_occupancy(&self) -> Option<f64> {
+        self.achieved.map(|achieved| achieved * self.reached())
+    }
+
+    /// The share of the multiprocessors that have a block to work on; all of them where that is not known.
+    fn reached(&self) -> f64 {
         let places = self.blocks.zip(self.multiprocessors.filter(|count| *count > 0.0));
-        let reached = places.map_or(1.0, |(blocks, count)| (blocks / count).min(1.0));
-        self.achieved.map(|achieved| achieved * reached)
+        places.map_or(1.0, |(blocks, count)| (blocks / count).min(1.0))
+    }
+
+    /// How busy shared memory's path is on the multiprocessors that have work. Counted over the whole device, a small
+    /// grid would hide it.
+    pub fn shared_busy_where_used(&self) -> Option<f64> {
+        let reached = self.reached();
+        let busy = self.shared_busy.filter(|_| reached > 0.0).map(|busy| (busy / reached).min(1.0));
+        busy.or(self.l1)
     }
 
     /// The share of places that stay empty because the last wave is not full.
@@ -477,14 +493,35 @@ fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
 
 /// Counted by the hardware, or, where that was not collected, what an ideal pattern would not need.
 fn bank_conflicts(figures: &Figures) -> Option<f64> {
-    let counted = figures
+    let by_direction = figures
         .sum(Metric::LoadConflicts, Metric::StoreConflicts)
         .zip(figures.sum(Metric::LoadWavefronts, Metric::StoreWavefronts));
-    let (conflicts, all) = counted.or_else(|| {
+    let both = || figures.get(Metric::SharedConflicts).zip(figures.get(Metric::SharedWavefronts));
+    let by_excess = || figures.get(Metric::ExcessSharedAccesses).zip(figures.get(Metric::SharedAccesses));
+    let by_ideal = || {
         let all = figures.get(Metric::SharedAccesses)?;
         Some((all - figures.get(Metric::IdealSharedAccesses)?, all))
-    })?;
+    };
+    let found = by_direction.or_else(both).or_else(by_excess).or_else(by_ideal);
+    let (conflicts, all) = found.or_else(|| repeated(figures))?;
     Some(if all > 0.0 { (conflicts / all).clamp(0.0, 1.0) } else { 0.0 })
+}
+
+/// Lanes of 16 bytes need four turns, which is the most that an instruction needs without conflicts.
+const TURNS: f64 = 4.0;
+/// Bytes that all banks deliver in a turn.
+const TURN_BYTES: f64 = 128.0;
+
+/// Turns that shared memory took beyond those that the instructions need, and all turns, where conflicts themselves were
+/// not collected.
+fn repeated(figures: &Figures) -> Option<(f64, f64)> {
+    let all = figures
+        .sum(Metric::LoadWavefronts, Metric::StoreWavefronts)
+        .or(figures.get(Metric::SharedWavefronts))?;
+    let instructions = figures.sum(Metric::SharedLoads, Metric::SharedStores)?;
+    let bytes = figures.sum(Metric::SharedLoadBytes, Metric::SharedStoreBytes);
+    let needed = bytes.map_or(TURNS * instructions, |bytes| (bytes / TURN_BYTES).max(instructions));
+    Some(((all - needed).max(0.0), all))
 }
 
 fn stall(figures: &Figures) -> Option<(&'static str, f64)> {

@@ -53,8 +53,8 @@ fn launches_alike_are_one_row_and_weighed_by_their_time() {
     assert_eq!((main.launches, main.total_ms, main.fraction), (2, 0.04, 0.4));
     assert!((main.memory.unwrap() - 0.7).abs() < 1e-9, "{main:?}");
     assert_eq!(main.compute, Some(0.1), "where it was not collected it does not count");
-    assert!((main.headroom().unwrap() - 0.3).abs() < 1e-9);
-    assert_eq!((other.memory, other.headroom(), other.excess_sectors), (None, None, None));
+    assert!((main.headroom(Waste::None).unwrap() - 0.3).abs() < 1e-9);
+    assert_eq!((other.memory, other.headroom(Waste::None), other.excess_sectors), (None, None, None));
 }
 
 #[test]
@@ -150,7 +150,7 @@ proptest! {
             (LOAD_BYTES, 16.0),
         ]);
         let share = |figure: Option<f64>| figure.is_none_or(|figure| (0.0..=1.0).contains(&figure));
-        prop_assert!(share(kernel.memory) && share(kernel.headroom()) && share(kernel.excess_sectors));
+        prop_assert!(share(kernel.memory) && share(kernel.headroom(Waste::None)) && share(kernel.excess_sectors));
     }
 }
 

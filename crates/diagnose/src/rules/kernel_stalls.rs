@@ -2,6 +2,7 @@
 //!
 //! Needs Nsight Compute. Where few warps are resident, that is the cause and `low-occupancy` says so.
 
+use super::counters::Estimate;
 use crate::facts::Facts;
 use crate::finding::{Finding, FindingId};
 use crate::thresholds;
@@ -11,8 +12,8 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         let (_, share) = kernel.stall.filter(|(_, share)| *share >= thresholds::STALL)?;
         let issuing = kernel.issue.filter(|issuing| *issuing < thresholds::ISSUING)?;
         let empty = super::low_occupancy::is_empty(kernel);
-        let estimate = share.min(1.0 - issuing);
-        (!empty && super::counters::worthwhile(kernel, estimate)).then_some(estimate)
+        let estimate = Estimate::of(share.min(1.0 - issuing));
+        (!empty && estimate.is_worthwhile(kernel)).then_some(estimate)
     })
     .map(|finding| finding.sure(0.7))
 }

@@ -6,6 +6,7 @@
 
 use stepscope_analyze::counters::KernelCounters;
 
+use super::counters::Estimate;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId, Severity};
 use crate::thresholds;
@@ -23,7 +24,7 @@ pub(super) fn is_empty(kernel: &KernelCounters) -> bool {
 fn measured(facts: &Facts) -> Option<Finding> {
     super::counters::finding(facts, FindingId::LowOccupancy, |kernel| {
         let occupancy = kernel.device_occupancy().filter(|_| is_empty(kernel))?;
-        Some(1.0 - occupancy)
+        Some(Estimate::of(1.0 - occupancy))
     })
     .map(|finding| finding.sure(0.6))
 }

@@ -20,6 +20,8 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     rows(out, " ", "sources", report.sources.iter())?;
     rows(out, " ", "health", report.health.iter())?;
     steps(report, out)?;
+    out.write_all(b",\n \"covers\": ")?;
+    serde_json::to_writer(&mut *out, &report.bound().map(|host| crate::covers::json(&host.covers)))?;
     rows(out, " ", "breakdown", breakdown(report))?;
     rows(out, " ", "devices", devices(report))?;
     rows(out, " ", "ops", report.ops.iter().map(Op::of))?;
@@ -167,6 +169,7 @@ struct Found<'a> {
     subject: Option<&'a str>,
     fraction: Option<f64>,
     gain_ms_per_step: Option<f64>,
+    gain_fraction: Option<f64>,
     confidence: f64,
     summary: String,
     evidence: Vec<String>,
@@ -182,6 +185,7 @@ impl<'a> Found<'a> {
             subject: finding.subject.as_deref(),
             fraction: finding.fraction,
             gain_ms_per_step: finding.gain_ms,
+            gain_fraction: finding.gain_fraction(),
             confidence: finding.confidence,
             summary,
             evidence,

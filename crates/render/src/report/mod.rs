@@ -14,6 +14,7 @@ mod text;
 use stepscope_analyze::Category;
 use stepscope_analyze::gauges::GpuGauges;
 use stepscope_analyze::health::{Issue, Trouble};
+use stepscope_analyze::steps::Origin;
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_diagnose::{Finding, FindingId};
 
@@ -258,7 +259,12 @@ impl Report {
             if self.only("nvidia-smi") || self.only(RUN_SAMPLES) {
                 return vec!["samples of a monitor, without a timeline".to_owned()];
             }
-            let why = if host.whole_capture { terms::how(&host.how) } else { "no step counts".to_owned() };
+            let asked = host.origin != Origin::None;
+            let why = match host.whole_capture {
+                true if asked => "in one piece".to_owned(),
+                true => terms::how(&host.how),
+                false => "no step counts".to_owned(),
+            };
             let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
             return [Some(format!("whole capture, {length}")), Some(why), apart]
                 .into_iter()
@@ -277,6 +283,12 @@ impl Report {
         parts.push(format!("{steps} {}", terms::how(&host.how)));
         parts.extend(terms::all_set_apart(host));
         parts
+    }
+
+    /// Which steps and what time it is about, where there is a timeline.
+    fn covers(&self) -> Option<String> {
+        let host = self.bound().filter(|_| !WITHOUT_TIMELINE.iter().any(|format| self.only(format)))?;
+        host.covers.span.map(|_| crate::covers::words(&host.covers))
     }
 
     /// What a monitor sampled, a line a GPU, and what is often taken for more than it is.

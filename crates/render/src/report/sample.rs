@@ -32,6 +32,7 @@ pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> Hos
         how: How::Marker("train".to_owned()),
         kind: StepKind::Training,
         whole_capture: false,
+        covers: stepscope_analyze::Coverage::default(),
         steps,
         devices: vec![DeviceRow {
             id: "host".to_owned(),

@@ -74,6 +74,7 @@ fn json_has_the_contract_s_keys_and_no_others() {
         "subject",
         "fraction",
         "gain_ms_per_step",
+        "gain_fraction",
         "confidence",
         "summary",
         "evidence",

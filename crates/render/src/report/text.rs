@@ -60,6 +60,9 @@ impl Page<'_> {
         writeln!(self.out)?;
         let label = if report.summary.step_ms.is_some() { "step" } else { "time" };
         self.items(label, &report.step_line())?;
+        if let Some(covers) = report.covers() {
+            self.labelled("covers", &covers)?;
+        }
         if let Some(by) = report.bounded_by() {
             self.labelled("bound by", &by)?;
         }

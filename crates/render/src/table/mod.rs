@@ -47,6 +47,8 @@ mod text;
 
 use std::borrow::Cow;
 
+use stepscope_analyze::Coverage;
+
 pub use columns::columns_json;
 pub(crate) use csv::quoted;
 pub use csv::write_csv;
@@ -245,6 +247,12 @@ impl Table {
     /// Adds a member to the JSON object beside `"rows"`.
     pub fn member(&mut self, key: &'static str, value: impl Into<serde_json::Value>) {
         self.members.push((key, value.into()));
+    }
+
+    /// Says which steps and what time it is about, as the first note and in JSON.
+    pub fn cover(&mut self, covers: &Coverage) {
+        self.notes.insert(0, format!("Covers {}.", crate::covers::words(covers)));
+        self.member("covers", crate::covers::json(covers));
     }
 
     /// The columns.

@@ -1,6 +1,6 @@
 //! The view `kernels`: what runs on GPUs and how it was launched.
 
-use stepscope_analyze::counters::{Counters, KernelCounters, PeakSource};
+use stepscope_analyze::counters::{Counters, KernelCounters, PeakSource, Waste};
 use stepscope_analyze::kernels::{KernelRow, Kernels, OccupancySource, uses_tensor_cores};
 
 use super::{counted, covers, describe_window};
@@ -189,7 +189,7 @@ fn counter_cells(kernel: &KernelCounters) -> Vec<Cell> {
         kernel.excess_sectors.into(),
         kernel.stall.map(|(reason, _)| reason).into(),
         kernel.stall.map(|(_, part)| part).into(),
-        kernel.headroom().into(),
+        kernel.headroom(Waste::None).into(),
         kernel.dram.into(),
         kernel.dram_peak.map(peak_source).into(),
         kernel.sheet_fp32.into(),

@@ -14,7 +14,6 @@ pub mod steps;
 
 use stepscope_analyze::window::Window;
 
-use crate::format::plural;
 use crate::table::Table;
 
 /// What a figure is of, in a few words.
@@ -25,18 +24,12 @@ fn covers(window: Window) -> &'static str {
     }
 }
 
-/// Says below a table, and in its JSON, what totals are over.
+/// Says in a table's JSON what totals are over; below it, [`Table::cover`] does.
 fn describe_window(table: &mut Table, window: Window) {
-    match window {
-        Window::Steps(steps) => {
-            table.member("window", "steps");
-            table.member("steps", steps);
-            table.note(format!("Totals are over {}.", plural(steps as u64, "counted step", "counted steps")));
-        }
-        Window::WholeCapture => {
-            table.member("window", "capture");
-            table.member("steps", serde_json::Value::Null);
-            table.note("No steps were found: totals are over the whole capture.");
-        }
-    }
+    let steps = match window {
+        Window::Steps(steps) => serde_json::Value::from(steps),
+        Window::WholeCapture => serde_json::Value::Null,
+    };
+    table.member("window", if steps.is_null() { "capture" } else { "steps" });
+    table.member("steps", steps);
 }

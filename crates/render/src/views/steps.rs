@@ -1,6 +1,7 @@
 //! The steps, one a row: how long each took, who owned it, which stand out.
 
 use stepscope_analyze::statistics::{Moments, quantile};
+use stepscope_analyze::steps::Origin;
 use stepscope_analyze::summary::{HostSummary, StepRow, Summary};
 
 use crate::format::duration_ms;
@@ -100,6 +101,9 @@ fn headline(summary: &Summary) -> String {
             )
         }
         (None, Some(host)) if !host.whole_capture => "No step counts: all were cut off".to_owned(),
+        (None, Some(host)) if host.origin != Origin::None => {
+            format!("No step lies within {}", host.covers.span.map_or("it".to_owned(), crate::covers::time))
+        }
         _ => "No steps: nothing was marked and nothing repeats".to_owned(),
     }
 }

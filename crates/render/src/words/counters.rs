@@ -2,7 +2,7 @@
 //! `kernel-stalls`, and `low-occupancy` where it was measured. Advice is for those who write kernels, in CUDA or
 //! Triton.
 
-use stepscope_analyze::counters::{Access, KernelCounters, PeakSource};
+use stepscope_analyze::counters::{Access, KernelCounters, PeakSource, Unit, Waste};
 use stepscope_analyze::kernels::Limiter;
 use stepscope_diagnose::finding::TroubledKernel;
 use stepscope_diagnose::{Finding, FindingId};
@@ -50,23 +50,26 @@ fn also(kernel: &KernelCounters) -> String {
 /// Why no more than this can be won.
 fn cap(kernel: &TroubledKernel) -> Option<String> {
     let (winnable, counters) = (kernel.winnable?, &kernel.counters);
-    let units = [
-        ("compute", counters.compute),
-        ("memory", counters.memory),
-        ("device memory", counters.dram),
-        ("the L1 cache", counters.l1),
-        ("the L2 cache", counters.l2),
-    ];
-    let known = units.into_iter().filter_map(|(unit, figure)| Some((unit, figure?)));
-    // The first of equals: the wider word.
-    let (unit, figure) = known.reduce(|a, b| if b.1 > a.1 { b } else { a })?;
-    let from_sheet = unit == "device memory" && counters.dram_peak == Some(PeakSource::DataSheet);
+    let most = format!("At most {} of the kernel's time can be won", share(winnable));
+    let limit = counters.limit(kernel.waste).filter(|(_, figure)| (1.0 - figure - winnable).abs() < 0.005);
+    let Some((unit, figure)) = limit else { return Some(format!("{most}.")) };
+    let from_sheet = unit == Unit::Dram && counters.dram_peak == Some(PeakSource::DataSheet);
     let peak = if from_sheet { "the peak on its data sheet" } else { "its peak" };
-    Some(format!(
-        "At most {} of the kernel's time can be won: {unit} works at {} of {peak} already.",
-        share(winnable),
-        share(figure)
-    ))
+    let name = match unit {
+        Unit::Compute => "compute",
+        Unit::Memory => "memory",
+        Unit::Dram => "device memory",
+        Unit::L1 => "the L1 cache",
+        Unit::L2 => "the L2 cache",
+    };
+    let figure = share(figure);
+    Some(match kernel.waste {
+        Waste::None => format!("{most}: {name} already works at {figure} of {peak}."),
+        Waste::Sectors(_) => {
+            format!("{most}: for the needed sectors alone, {name} works at {figure} of {peak}.")
+        }
+        Waste::Conflicts(_) => format!("{most}: without the conflicts, {name} works at {figure} of {peak}."),
+    })
 }
 
 type Told = (&'static str, Vec<String>, Vec<String>);

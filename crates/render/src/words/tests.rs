@@ -4,7 +4,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::{RankWaiting, Waiting};
-use stepscope_analyze::counters::KernelCounters;
+use stepscope_analyze::counters::{KernelCounters, Waste};
 use stepscope_analyze::kernels::Limiter;
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
@@ -66,7 +66,7 @@ fn troubled() -> Cause {
     };
     counters.loads.sectors_per_request = Some(32.0);
     counters.loads.bytes_per_sector = Some(4.0);
-    let kernel = TroubledKernel { counters, ms: Some(2.0), winnable: Some(0.25) };
+    let kernel = TroubledKernel { counters, ms: Some(2.0), winnable: Some(0.25), waste: Waste::None };
     Cause::Counters { kernels: vec![kernel.clone(), kernel], count: 2 }
 }
 

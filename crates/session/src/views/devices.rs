@@ -14,6 +14,7 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope devices logs/          every device of the newest session\n  \
         stepscope devices logs/ --json   with all gaps and the breakdown of each",
+    recording: false,
     table,
 };
 

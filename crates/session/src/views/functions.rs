@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope functions logs/          which function is traced or compiled again, and why\n  \
         stepscope functions logs/ --json   with the XLA modules that were compiled",
+    recording: false,
     table: |profile, _: Style| views::functions::table(&functions(profile)),
 };
 

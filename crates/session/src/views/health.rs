@@ -14,6 +14,7 @@ pub(super) const VIEW: View = View {
         stepscope health logs/                  what may be missing from this profile, and the cure\n  \
         stepscope health logs/ --filter error   only what makes conclusions doubtful\n  \
         stepscope health logs/ --json           for programs",
+    recording: true,
     table,
 };
 

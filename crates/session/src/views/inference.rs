@@ -1,9 +1,10 @@
 //! `stepscope inference`: how long requests take, and where.
 
+use stepscope_analyze::Context;
 use stepscope_analyze::inference::InferencePartial;
 use stepscope_render::views::inference::table;
 
-use super::{View, all_hosts};
+use super::{View, all_hosts, step_by_step};
 
 pub(super) const VIEW: View = View {
     name: "inference",
@@ -11,5 +12,9 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope inference logs/          p50 to p99 of a predicting program or a server\n  \
         stepscope inference logs/ --json   for programs",
-    table: |profile, _| table(&all_hosts(profile, InferencePartial::of, InferencePartial::merge).finish()),
+    recording: false,
+    table: |profile, _| {
+        let of = |context: &Context| step_by_step(context, InferencePartial::of);
+        table(&all_hosts(profile, of, InferencePartial::merge).finish())
+    },
 };

@@ -12,5 +12,6 @@ pub(super) const VIEW: View = View {
         stepscope input logs/                        tf.data, DataLoader or plain Python, whichever there is\n  \
         stepscope input logs/ --sort ms_per_batch    the costliest stage first\n  \
         stepscope input logs/ --json                 for programs",
+    recording: false,
     table: |profile, _| table(&all_hosts(profile, InputPartial::of, InputPartial::merge).finish()),
 };

@@ -15,6 +15,7 @@ pub(super) const VIEW: View = View {
         stepscope kernels logs/ --sort occupancy:asc those that leave most of the GPU empty\n  \
         stepscope kernels logs/ --csv               with launch delay, waves, tail and limiter\n  \
         stepscope kernels run.sqlite gemm.ncu-rep   with the hardware counters of Nsight Compute",
+    recording: false,
     table: |profile, _: Style| views::kernels::table(&kernels(profile), &counters(profile)),
 };
 

@@ -12,5 +12,6 @@ pub(super) const VIEW: View = View {
         stepscope memory logs/                 what fills the memory at the peak\n  \
         stepscope memory logs/ --filter GPU_0  one allocator\n  \
         stepscope memory logs/ --json          with the timeline and memory by step",
+    recording: true,
     table: |profile, _| table(&all_hosts(profile, MemoryPartial::of, MemoryPartial::merge).finish()),
 };

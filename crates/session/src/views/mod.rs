@@ -13,10 +13,12 @@ mod scopes;
 mod steps;
 
 use rayon::prelude::*;
-use stepscope_analyze::Context;
+use stepscope_analyze::selection::Range;
+use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_render::{Style, Table};
 
-use crate::Profile;
+use crate::problem::missed;
+use crate::{Loaded, Problem, Profile};
 
 /// One table of a profile.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub struct View {
     pub about: &'static str,
     /// Examples and remarks for the command's help.
     pub after_help: &'static str,
+    /// Is it about the whole recording, whichever part is asked for?
+    pub recording: bool,
     /// Computes and words the table. The style is for prose only; columns are dressed by whoever shows them.
     pub table: fn(&Profile, Style) -> Table,
 }
@@ -65,11 +69,42 @@ impl View {
         VIEWS.iter().find(|view| view.name == name)
     }
 
+    /// The table that `make`, the view's own way or another grouping, makes of a profile, with what it covers.
+    pub fn of(
+        &self,
+        profile: &Profile,
+        make: fn(&Profile, Style) -> Table,
+        style: Style,
+    ) -> Result<Table, Problem> {
+        let mut table = make(profile, style);
+        let covers = if self.recording { profile.recording() } else { profile.covers() };
+        missed(&covers)?;
+        table.cover(&covers);
+        Ok(table)
+    }
+
     /// The other ways to group its rows.
     pub fn groupings(&self) -> impl Iterator<Item = &'static Grouping> {
         let name = self.name;
         GROUPINGS.iter().filter(move |grouping| grouping.view == name)
     }
+}
+
+/// One analysis of one host, which also tells what all figures about it cover.
+fn one_host<P>(loaded: &Loaded, of: impl Fn(&Context) -> P) -> P {
+    let context = loaded.context();
+    let partial = of(&context);
+    loaded.covered.get_or_init(|| Coverage::of(&context));
+    partial
+}
+
+/// One analysis that tells steps apart: of a whole recording all steps are looked at, and all count.
+fn step_by_step<P>(context: &Context, of: impl Fn(&Context) -> P) -> P {
+    if context.selection.range != Range::Whole {
+        return of(context);
+    }
+    let all = Selection { range: Range::Counted, warm_up: true };
+    of(&Context::new(context.trace, context.host.as_str()).selecting(all))
 }
 
 /// One analysis of all hosts: each is looked at by itself, on all cores; then they are merged.
@@ -78,7 +113,7 @@ fn all_hosts<P: Default + Send>(
     of: impl Fn(&Context) -> P + Sync,
     merge: impl Fn(&mut P, P) + Sync,
 ) -> P {
-    let partials = profile.hosts.par_iter().map(|loaded| of(&loaded.context()));
+    let partials = profile.hosts.par_iter().map(|loaded| one_host(loaded, &of));
     let merged = partials.reduce_with(|mut all, one| {
         merge(&mut all, one);
         all

@@ -14,6 +14,7 @@ pub(super) const VIEW: View = View {
         stepscope ops logs/ --by type          MatMul, Conv2D, … instead of every single op\n  \
         stepscope ops logs/ --filter conv      only ops with `conv` in their name or type\n  \
         stepscope ops logs/ --sort count --csv for a spreadsheet",
+    recording: false,
     table: |profile, _: Style| views::ops::table(&ops(profile)),
 };
 

@@ -12,6 +12,7 @@ pub(super) const VIEW: View = View {
     after_help: "Examples:\n  \
         stepscope scopes logs/ --top 20    the tree, down to its smaller twigs\n  \
         stepscope scopes logs/ --json      every scope with its parent, for a flame graph",
+    recording: false,
     table: |profile, style: Style| views::scopes::table(&scopes(profile), style),
 };
 

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_render::{Style, Table};
 
-use super::View;
+use super::{View, one_host, step_by_step};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
@@ -14,10 +14,14 @@ pub(super) const VIEW: View = View {
         stepscope steps logs/                        all steps of the newest session\n  \
         stepscope steps logs/ --sort duration_ms     the longest first\n  \
         stepscope steps logs/ --csv > steps.csv      for a spreadsheet",
+    recording: false,
     table,
 };
 
 fn table(profile: &Profile, _style: Style) -> Table {
-    let hosts = profile.hosts.par_iter().map(|loaded| HostSummary::of(&loaded.context()));
+    let hosts = profile
+        .hosts
+        .par_iter()
+        .map(|loaded| one_host(loaded, |context| step_by_step(context, HostSummary::of)));
     stepscope_render::views::steps::table(&Summary::finish(hosts.collect()))
 }

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use stepscope_analyze::Selection;
 use stepscope_render::report::{self, Report};
-use stepscope_session::report::{judge, look};
+use stepscope_session::report::{judge, look_at};
 use stepscope_session::{Exit, Problem, Wanted};
 
 use crate::failure::Failure;
@@ -24,9 +25,14 @@ pub(crate) struct Form {
     pub(crate) html: Option<PathBuf>,
 }
 
-pub(crate) fn run(wanted: &Wanted, form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    wanted: &Wanted,
+    selection: Selection,
+    form: &Form,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
     let targets: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
-    let looked = load::looked(wanted, terminal, look)?;
+    let looked = load::looked(wanted, terminal, |loaded| look_at(loaded, selection))?;
     let (report, problems) = judge(looked, targets)?;
     show(&report, form, terminal)?;
     Ok(load::named(&problems, terminal))

@@ -16,18 +16,20 @@ use crate::output::Terminal;
 /// A view with its options.
 #[derive(Debug)]
 pub(crate) struct ViewCommand {
+    view: &'static View,
     table: fn(&Profile, Style) -> Table,
     args: ViewArgs,
 }
 
 impl ViewCommand {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let ViewCommand { table, args } = self;
+        let ViewCommand { view, table, args } = self;
         let (select, json, csv) = (args.select(), args.json, args.csv);
-        let profile = load::profile(&args.source.wanted(), terminal)?;
+        let selection = args.range.selection();
+        let profile = load::profile(&args.source.wanted(), terminal)?.selecting(selection);
         let for_people = !json && !csv;
         let style = if for_people { terminal.out } else { Style::PLAIN };
-        let table = table(&profile, style);
+        let table = view.of(&profile, table, style)?;
         let picked = table.pick(&select, table.top.filter(|_| for_people))?;
         let mut out = terminal.stdout();
         if json {
@@ -48,7 +50,7 @@ impl FromArgMatches for ViewCommand {
         let view = View::named(name);
         let view = view.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
         let table = grouping(view, matches).map_or(view.table, |grouping| grouping.table);
-        Ok(ViewCommand { table, args: ViewArgs::from_arg_matches(matches)? })
+        Ok(ViewCommand { view, table, args: ViewArgs::from_arg_matches(matches)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

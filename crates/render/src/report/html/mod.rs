@@ -67,6 +67,10 @@ fn overview(report: &Report) -> Html {
         );
     }
     let mut body = figures(&all);
+    if let Some(covers) = report.covers() {
+        let sentence = Html::sentence(&format!("The report covers {covers}."));
+        body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
+    }
     if let Some(by) = report.bounded_by() {
         let sentence = Html::sentence(&format!("The step is bound by {by}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));

@@ -1,0 +1,94 @@
+//! What figures are about, in words and for programs: which steps, and what time.
+
+use serde_json::{Value, json};
+use stepscope_analyze::selection::{Coverage, Numbers, Range};
+use stepscope_trace::Span;
+
+use crate::format::{duration_ms, plural, thousands};
+use crate::words::terms;
+
+/// One line: `steps 1 to 9 (9 steps), 12.3 ms to 98.1 ms; excluded: 1 start-up`.
+pub fn words(covers: &Coverage) -> String {
+    let mut text = match (covers.steps, covers.selection.range) {
+        (Some(steps), _) => numbers(steps),
+        (None, Range::Time(_)) => "no whole step, but the time".to_owned(),
+        (None, Range::Piece(_)) => "the time".to_owned(),
+        (None, Range::Whole) => "the whole recording".to_owned(),
+        (None, _) => "the whole recording (no steps)".to_owned(),
+    };
+    if let Some(span) = covers.span {
+        text += &format!(", {}", time(span));
+    }
+    if !covers.excluded.is_empty() {
+        let excluded = covers.excluded.iter();
+        let reasons = excluded
+            .map(|&(reason, count)| format!("{} {}", thousands(count as u64), terms::set_apart(reason)));
+        text += &format!("; excluded: {}", reasons.collect::<Vec<_>>().join(", "));
+    }
+    text
+}
+
+/// Steps by their numbers: `steps 1 to 9`, with how many where some lack.
+pub fn numbers(steps: Numbers) -> String {
+    let Numbers { count, first, last } = steps;
+    match count {
+        0 => "no steps".to_owned(),
+        1 => format!("step {first}"),
+        _ if last.checked_sub(first) == Some(count as i64 - 1) => format!("steps {first} to {last}"),
+        _ => format!("{} from {first} to {last}", plural(count as u64, "step", "steps")),
+    }
+}
+
+/// A time by its ends.
+pub fn time(span: Span) -> String {
+    format!("{} to {}", duration_ms(span.start.ms()), duration_ms(span.end.ms()))
+}
+
+/// The same for programs.
+pub fn json(covers: &Coverage) -> Value {
+    let range = match (covers.steps, covers.selection.range) {
+        (Some(_), _) => "steps",
+        (None, Range::Time(_) | Range::Piece(_)) => "time",
+        (None, _) => "whole",
+    };
+    let steps = covers.steps.filter(|steps| steps.count > 0);
+    let excluded: usize = covers.excluded.iter().map(|(_, count)| count).sum();
+    json!({
+        "range": range,
+        "steps": covers.steps.map(|steps| steps.count),
+        "first_step": steps.map(|steps| steps.first),
+        "last_step": steps.map(|steps| steps.last),
+        "from_ms": covers.span.map(|span| span.start.ms()),
+        "to_ms": covers.span.map(|span| span.end.ms()),
+        "excluded_steps": excluded,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_analyze::Selection;
+    use stepscope_analyze::steps::SetApart;
+    use stepscope_trace::Time;
+
+    use super::*;
+
+    #[test]
+    fn steps_and_time_are_told() {
+        let ms = |ms: i64| Time::from_ps(ms * 1_000_000_000);
+        let mut covers = Coverage {
+            steps: Some(Numbers { count: 9, first: 1, last: 9 }),
+            span: Some(Span::new(ms(12), ms(98))),
+            excluded: vec![(SetApart::Startup, 1)],
+            ..Coverage::default()
+        };
+        assert_eq!(words(&covers), "steps 1 to 9, 12.0 ms to 98.0 ms; excluded: 1 start-up");
+        assert_eq!(json(&covers)["first_step"], 1);
+        covers.steps = Some(Numbers { count: 3, first: 1, last: 9 });
+        assert!(words(&covers).starts_with("3 steps from 1 to 9"), "{}", words(&covers));
+        covers =
+            Coverage { steps: None, selection: Selection { range: Range::Whole, warm_up: false }, ..covers };
+        assert!(words(&covers).starts_with("the whole recording, 12.0 ms"), "{}", words(&covers));
+        assert_eq!(json(&covers)["range"], "whole");
+        assert!(json(&covers)["steps"].is_null());
+    }
+}
