@@ -333,10 +333,10 @@ impl<'f, 't> Walk<'f, 't> {
         self.open.push(Open { end: start + dur, state, traced_call });
     }
 
-    /// Ends what has ended by `now`; what encloses it goes on.
+    /// Ends what has ended by `now`; what encloses it goes on. Kernels of one stream may overlap: what ended while a
+    /// later one ran encloses nothing, and its end changes nothing.
     fn close_until(&mut self, now: Time) {
         while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
-            // What overlaps only in part has ended before: kernels of one stream may by a little.
             while self.open.pop_if(|open| open.end <= ended.end).is_some() {}
             let outer = self.open.last().map_or(State::Nothing, |open| open.state);
             self.line.change(ended.end, outer);
@@ -510,6 +510,7 @@ fn looks_like_a_type(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepscope_trace::{Kind, TraceBuilder};
 
     fn line(changes: &[(i64, State)]) -> Vec<(i64, Mask)> {
         let mut line = StateLine::default();
@@ -533,6 +534,32 @@ mod tests {
         );
         let line = line(&[(1, Dispatch), (1, HostCompute), (2, Nothing)]);
         assert_eq!(line, [(1, Mask::of(HostCompute)), (2, Mask::of(Nothing))]);
+    }
+
+    #[test]
+    fn kernels_that_overlap_on_their_stream_keep_it_busy_until_the_last_one_ends() {
+        let mut builder = TraceBuilder::new();
+        let [kernel, block] = ["gemm", "block"].map(|name| builder.strings.intern(name));
+        let category = builder.strings.intern("gpu_user_annotation");
+        let kernel = builder.kind(Kind::slice(kernel));
+        let block = builder.kind(Kind { category, ..Kind::slice(block) });
+        let name = builder.strings.intern("stream 7");
+        let process = builder.process(name, ProcessKind::Device, 0);
+        let track = builder.track(process, name, TrackKind::Stream, 7, TraceBuilder::ARENA);
+        let mut add = |start, end, kind| {
+            builder.event(track, Time::from_ps(start), Dur::from_ps(end - start), kind, None);
+        };
+        // The second begins before the first has ended, as programmatic dependent launches do.
+        add(0, 1_000, block);
+        add(100, 200, kernel);
+        add(195, 600, block);
+        add(195, 500, kernel);
+        add(700, 800, kernel);
+        let trace = builder.finish();
+        let states = States::of(&trace, &Vocabulary::of(&trace));
+        let [(_, line)] = &states.lines[..] else { panic!("one line") };
+        let times: Vec<i64> = line.times.iter().map(|time| time.ps()).collect();
+        assert_eq!(times, [100, 500, 700, 800]);
     }
 
     #[test]
