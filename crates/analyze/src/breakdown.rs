@@ -14,14 +14,16 @@
 //! before's work to the end of its own.
 
 mod gaps;
+mod launched;
 mod shares;
+mod unusual;
 
 use rayon::prelude::*;
 use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time, TrackKind};
 
 use crate::context::Context;
-use crate::states::{State, StateLine, is_python_thread};
-use crate::steps::{SetApart, Step, median};
+use crate::states::{State, StateLine, runs_python};
+use crate::steps::Step;
 use crate::timeline::{Mask, Timeline};
 use crate::vocabulary::{Framework, Role};
 
@@ -86,11 +88,12 @@ impl Breakdown {
                 .map(|process| device_breakdown(context, &host, process, &steps, ground))
                 .collect()
         } else {
-            vec![host_breakdown(&host, &steps, ground)]
+            vec![host_breakdown(context, &host, &steps, ground)]
         };
         let bounding = bounding(&devices, &steps);
         if let Some(device) = devices.get(bounding) {
-            set_startup_apart(&mut steps, device);
+            unusual::set_startup_apart(&mut steps, device);
+            unusual::set_odd_apart(&mut steps, device);
         }
         let mut breakdown = Breakdown { steps, devices, bounding, whole_capture };
         selection.narrow(&mut breakdown);
@@ -190,7 +193,7 @@ pub(crate) fn fallback_category(context: &Context) -> Category {
     let trace = context.trace;
     let known = context.states().lines.iter().any(|(track, line)| {
         let track = trace.track(*track);
-        is_python_thread(trace.str(track.name))
+        runs_python(trace, context.vocabulary(), track)
             && line.states.iter().any(|&state| state != Mask::default() && state != Mask::of(State::Present))
     });
     let marked = context.steps().on_host && context.steps().track.is_some();
@@ -243,11 +246,14 @@ fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
     span.map(|span| Step { number: 0, span, set_apart: None }).into_iter().collect()
 }
 
-fn host_breakdown(host: &Timeline, steps: &[Step], ground: &Ground) -> DeviceBreakdown {
+fn host_breakdown(context: &Context, host: &Timeline, steps: &[Step], ground: &Ground) -> DeviceBreakdown {
     let nothing = Timeline::default();
+    let own = if context.steps().on_host { launched::on_host(context, host, steps) } else { None };
+    let asynchronous = own.is_some();
+    let windows = own.unwrap_or_else(|| steps.iter().map(|step| step.span).collect());
     let shares: Vec<StepShares> =
-        steps.par_iter().map(|step| shares_of(host, &nothing, step.span, ground, &[])).collect();
-    DeviceBreakdown { process: None, asynchronous: false, steps_seen: seen(&shares), steps: shares }
+        windows.par_iter().map(|&window| shares_of(host, &nothing, window, ground, &[])).collect();
+    DeviceBreakdown { process: None, asynchronous, steps_seen: seen(&shares), steps: shares }
 }
 
 pub(crate) const DEVICE_BUSY: Mask = Mask(
@@ -266,7 +272,7 @@ fn device_breakdown(
     ground: &Ground,
 ) -> DeviceBreakdown {
     let device = merged(context, Some(process));
-    let own = if context.steps().on_host { launched_windows(context, process, steps) } else { None };
+    let own = if context.steps().on_host { launched::on_device(context, process, steps) } else { None };
     let asynchronous = own.is_some();
     let windows = own.unwrap_or_else(|| steps.iter().map(|step| step.span).collect());
     let starving = starving_waits(host, &device);
@@ -325,71 +331,6 @@ fn shares_of(
     StepShares { window, shares, busy, own_busy, hidden_communication, hidden_copies }
 }
 
-/// A device that ends its steps' work later than the host ends the steps, by more than this share of a step in
-/// the median, runs behind the host.
-const BEHIND: f64 = 0.02;
-
-/// The windows of the steps on a device that runs behind the host; `None` for one that keeps up with it, or
-/// whose launches were not recorded.
-fn launched_windows(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
-    let trace = context.trace;
-    let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
-    let mut backlog = Time::MIN;
-    for launch in &context.launches().all {
-        let track = trace.track(launch.work.track);
-        if track.process != process {
-            continue;
-        }
-        let work = track.span_of(launch.work.index as usize);
-        let after = steps.partition_point(|step| step.span.start <= launch.called);
-        if after == 0 {
-            backlog = backlog.max(work.end);
-        }
-        let Some(index) = after.checked_sub(1).filter(|&index| steps[index].span.contains(launch.called))
-        else {
-            continue;
-        };
-        let slot = &mut spans[index];
-        *slot = Some(slot.map_or(work, |span| span.hull(work)));
-    }
-    let seen = || spans.iter().zip(steps).filter_map(|(span, step)| Some(((*span)?, step)));
-    let late = median(seen().map(|(span, step)| span.end - step.span.end));
-    let length = median(steps.iter().map(|step| step.span.dur()));
-    if seen().count() < 2 || late.fraction_of(length) < BEHIND {
-        return None;
-    }
-    let backlog = backlog.max(work_before(context, process, spans.first().copied().flatten()));
-    Some(from_end_to_end(&spans, steps, backlog))
-}
-
-/// When the work of a device ends that began before the first step's own: it was handed over before the recording began.
-fn work_before(context: &Context, process: ProcessId, first: Option<Span>) -> Time {
-    let Some(first) = first else { return Time::MIN };
-    let trace = context.trace;
-    let own =
-        trace.tracks().iter().filter(|track| track.process == process && track.kind == TrackKind::Stream);
-    let ends = own.flat_map(|track| (0..track.first_from(first.start)).map(|index| track.end(index)));
-    ends.filter(|&end| end < first.end).max().unwrap_or(Time::MIN)
-}
-
-/// From the end of one step's work to the end of the next one's. What the device still has to do from before the first
-/// step (`backlog`) is no part of that.
-fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], backlog: Time) -> Vec<Span> {
-    let mut before: Option<Time> = steps.first().map(|step| step.span.start.max(backlog));
-    let mut interrupted = false;
-    let windows = spans.iter().zip(steps).map(|(span, step)| {
-        // A pause belongs to no step, not to the one after it either.
-        let resumed = interrupted.then_some(step.span.start);
-        interrupted = step.set_apart == Some(SetApart::Interrupted);
-        let start = before.map_or(step.span.start, |before| resumed.map_or(before, |at| at.max(before)));
-        // A step without any work on this device is empty there.
-        let end = span.map_or(start, |span| span.end.max(start));
-        before = Some(end);
-        Span::new(start, end)
-    });
-    windows.collect()
-}
-
 /// The device that all others wait for: it computes and copies the longest. One that waits in collectives is
 /// waiting for it.
 fn bounding(devices: &[DeviceBreakdown], steps: &[Step]) -> usize {
@@ -404,41 +345,10 @@ fn bounding(devices: &[DeviceBreakdown], steps: &[Step]) -> usize {
     best.map_or(0, |(index, _)| index)
 }
 
-/// A step this many times longer than the later ones only warms the program up …
-const STARTUP_LENGTH: f64 = 1.5;
-/// … if it also traces or compiles for this share of its time, and the later ones do much less.
-const STARTUP_SHARE: f64 = 0.1;
-/// … or if it is this many times longer, whatever it does.
-const STARTUP_LENGTH_ALONE: f64 = 4.0;
-
-fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
-    let building = |shares: &StepShares| {
-        let time = shares.shares.get(Category::Tracing) + shares.shares.get(Category::Compile);
-        (shares.window.dur(), time.fraction_of(shares.window.dur()))
-    };
-    let all: Vec<(Dur, f64)> = device.steps.iter().map(building).collect();
-    // At most the first half can be start-up: a program that warms up all the time never gets warm.
-    for index in 0..all.len() / 2 {
-        let (length, share) = all[index];
-        let later = &all[index + 1..];
-        let usual = median(later.iter().map(|&(length, _)| length));
-        let mut later_shares: Vec<f64> = later.iter().map(|&(_, share)| share).collect();
-        later_shares.sort_by(f64::total_cmp);
-        let usual_share = later_shares.get(later_shares.len() / 2).copied().unwrap_or(1.0);
-        let ratio = if usual.is_zero() { 1.0 } else { length.ps() as f64 / usual.ps() as f64 };
-        let builds = ratio >= STARTUP_LENGTH && share >= STARTUP_SHARE && usual_share < share / 3.0;
-        if !builds && ratio < STARTUP_LENGTH_ALONE {
-            break;
-        }
-        if steps[index].set_apart.is_none() {
-            steps[index].set_apart = Some(SetApart::Startup);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::SetApart;
 
     #[test]
     fn the_device_owns_an_instant_before_the_host_does() {
@@ -478,22 +388,6 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_a_late_device_follow_one_another() {
-        let at = Time::from_ps;
-        let step = |a, b| Step { number: 0, span: Span::new(at(a), at(b)), set_apart: None };
-        let steps = [step(0, 10), step(10, 20), step(20, 30)];
-        let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
-        let windows = from_end_to_end(&spans, &steps, Time::MIN);
-        assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
-        let behind = from_end_to_end(&spans, &steps, at(4));
-        assert_eq!(
-            behind.first(),
-            Some(&Span::new(at(4), at(14))),
-            "what the step before left is not its own"
-        );
-    }
-
-    #[test]
     fn a_wait_counts_as_a_whole_if_the_device_runs_dry_and_not_at_all_if_it_does_not() {
         let at = Time::from_ps;
         let line = |changes: &[(i64, State)]| StateLine {
@@ -527,34 +421,6 @@ mod tests {
         assert_eq!(step.shares.total(), Dur::from_ps(100));
     }
 
-    fn device(steps: &[(i64, i64)]) -> DeviceBreakdown {
-        let shares = |&(length, tracing): &(i64, i64)| {
-            let mut shares = Shares::default();
-            shares.add(Category::Tracing, Dur::from_ps(tracing));
-            let window = Span::new(Time::ZERO, Time::from_ps(length));
-            StepShares {
-                window,
-                shares,
-                busy: Dur::ZERO,
-                own_busy: Dur::ZERO,
-                hidden_communication: Dur::ZERO,
-                hidden_copies: Dur::ZERO,
-            }
-        };
-        DeviceBreakdown {
-            process: None,
-            steps: steps.iter().map(shares).collect(),
-            asynchronous: false,
-            steps_seen: 0,
-        }
-    }
-
-    fn startup(lengths: &[(i64, i64)]) -> Vec<bool> {
-        let mut steps = vec![Step { number: 0, span: Span::default(), set_apart: None }; lengths.len()];
-        set_startup_apart(&mut steps, &device(lengths));
-        steps.iter().map(|step| step.set_apart.is_some()).collect()
-    }
-
     #[test]
     fn a_device_is_as_busy_as_it_is_in_the_steps_that_count() {
         let mut sketch = crate::sketch::Sketch::new();
@@ -585,13 +451,5 @@ mod tests {
         assert_eq!(breakdown.steps.first().map(|step| step.set_apart), Some(Some(SetApart::Startup)));
         let busy = breakdown.bound().map_or(0.0, |device| breakdown.busy_fraction(device));
         assert!((busy - 0.5).abs() < 1e-9, "{busy}");
-    }
-
-    #[test]
-    fn a_first_step_that_traces_is_startup_and_a_loop_that_always_traces_is_not() {
-        assert_eq!(startup(&[(500, 400), (100, 0), (100, 0), (100, 0)]), [true, false, false, false]);
-        assert_eq!(startup(&[(500, 400), (480, 400), (510, 400), (490, 400)]), [false; 4]);
-        assert_eq!(startup(&[(140, 40), (100, 0), (100, 0), (100, 0)]), [false; 4], "not long enough");
-        assert_eq!(startup(&[]), [false; 0]);
     }
 }

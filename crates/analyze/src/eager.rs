@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
-use crate::states::is_python_thread;
+use crate::states::runs_python;
 use crate::steps::median;
 use crate::vocabulary::{Framework, Role};
 
@@ -38,7 +38,7 @@ impl Eager {
         let mut all = Eager { steps: windows.len() as u64, ..Eager::default() };
         let trace = context.trace;
         for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
-            if is_python_thread(trace.str(track.name)) {
+            if runs_python(trace, context.vocabulary(), track) {
                 all.add(context, track, &windows);
             }
         }

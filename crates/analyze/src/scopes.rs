@@ -17,7 +17,7 @@ use stepscope_trace::{Dur, KindId, ProcessKind, Time, Track, TrackKind};
 use crate::context::Context;
 use crate::ops::OpsPartial;
 use crate::owners::OpKeys;
-use crate::states::is_python_thread;
+use crate::states::runs_python;
 use crate::vocabulary::Role;
 use crate::window::{Window, Windows};
 
@@ -264,7 +264,7 @@ fn frames(context: &Context, windows: &Windows, modules: bool) -> Paths {
     let trees: Vec<Paths> = trace
         .tracks()
         .par_iter()
-        .filter(|track| track.kind == TrackKind::Thread && is_python_thread(trace.str(track.name)))
+        .filter(|track| track.kind == TrackKind::Thread && runs_python(trace, context.vocabulary(), track))
         .map(|track| stack_of(context, windows, track, &wanted))
         .collect();
     let mut paths = Paths::new();

@@ -309,7 +309,7 @@ impl<'f, 't> Walk<'f, 't> {
             track,
             on_device,
             in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
-            on_python: is_python_thread(name),
+            on_python: runs_python(trace, facts.vocabulary, track),
             compiles,
             open: Vec::new(),
             line: StateLine::default(),
@@ -425,8 +425,7 @@ impl<'f, 't> Walk<'f, 't> {
             return State::DeviceCompute;
         }
         let name = self.facts.trace.kind_name(self.track.kind_of(index));
-        let like_code = name.contains("::") || looks_like_a_type(name);
-        if self.on_python && !like_code { State::Present } else { self.pipeline_or(State::Dispatch) }
+        if self.on_python && !is_code(name) { State::Present } else { self.pipeline_or(State::Dispatch) }
     }
 
     /// Does this call build or compile its function first?
@@ -488,13 +487,33 @@ pub(crate) fn is_range(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> 
     }
 }
 
-/// Threads that run the user's Python.
-pub fn is_python_thread(name: &str) -> bool {
+/// Does this thread run the user's Python?
+///
+/// Not every system names its threads. Of those without a name, the one on which functions are called from Python is
+/// meant; frameworks name their own.
+pub fn runs_python(trace: &Trace, vocabulary: &Vocabulary, track: &Track) -> bool {
+    let name = trace.str(track.name);
+    let from_python = |&kind: &KindId| {
+        let role = vocabulary.role(kind);
+        matches!(role, Role::FunctionCall | Role::PythonFrame | Role::StepMarker)
+            || (role == Role::EagerCall && trace.kind_name(kind).starts_with("TFE_Py_"))
+    };
+    let nameless = name.bytes().all(|byte| byte.is_ascii_digit());
+    is_python_thread(name) || (nameless && track.kinds().iter().any(from_python))
+}
+
+/// Names of threads that run the user's Python.
+fn is_python_thread(name: &str) -> bool {
     let name = name.rsplit('/').next_back().unwrap_or(name);
     name.starts_with("python")
         || name.starts_with("main")
         || name.starts_with("MainThread")
         || name.starts_with("thread ")
+}
+
+/// Does a name look like C++, rather than like what somebody would write on a range?
+pub(crate) fn is_code(name: &str) -> bool {
+    name.contains("::") || looks_like_a_type(name)
 }
 
 /// `CommonPjRtLoadedExecutable`, `BufferSequencingEvent`: words run together with capitals inside.

@@ -4,6 +4,7 @@
 use stepscope_trace::{ProcessId, Span, Time, Trace, Track};
 
 use crate::context::Context;
+use crate::steps::Step;
 
 /// What totals are over.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -51,8 +52,13 @@ impl Windows {
             return Windows { host: all, devices: Vec::new(), window: Window::WholeCapture };
         }
         let counted = |index: usize| breakdown.steps.get(index).is_some_and(|step| step.set_apart.is_none());
-        let host: Vec<Span> =
-            breakdown.steps.iter().filter(|step| step.set_apart.is_none()).map(|step| step.span).collect();
+        let on_host = breakdown.devices.iter().find(|device| device.process.is_none());
+        let span = |index: usize, step: &Step| {
+            // What the host's own threads do for a step, they may do later than the loop asks for it.
+            on_host.and_then(|host| host.steps.get(index)).map_or(step.span, |shares| shares.window)
+        };
+        let steps = breakdown.steps.iter().enumerate().filter(|(_, step)| step.set_apart.is_none());
+        let host: Vec<Span> = steps.map(|(index, step)| span(index, step)).collect();
         let devices = breakdown.devices.iter().filter_map(|device| {
             let steps = device.steps.iter().enumerate().filter(|(index, _)| counted(*index));
             Some((device.process?, steps.map(|(_, shares)| shares.window).collect()))

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
-use crate::states::is_python_thread;
+use crate::states::runs_python;
 use crate::vocabulary::Role;
 
 /// The partial: stretches of the loop in which something was written, in the steps that count.
@@ -30,7 +30,7 @@ impl Writing {
         let mut all = Writing { steps: windows.len() as u64, ..Writing::default() };
         let writes = |track: &&Track| {
             track.kind == TrackKind::Thread
-                && is_python_thread(trace.str(track.name))
+                && runs_python(trace, context.vocabulary(), track)
                 && track.kinds().iter().any(|&kind| context.vocabulary().role(kind) == Role::Output)
         };
         for track in trace.tracks().iter().filter(writes) {

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use stepscope_trace::Time;
 
 use crate::context::Context;
+use crate::steps::How;
 
 pub use blocks::{Leak, Live};
 pub use growth::{Growth, StepMemory};
@@ -109,7 +110,9 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     let peak = records[peak_place];
     let details = records::details(context, peak.event);
     let steps: Vec<_> = context.breakdown().counted().map(|(step, _)| (step.number, step.span)).collect();
-    let steps = if context.breakdown().whole_capture { Vec::new() } else { steps };
+    // What a layer keeps, its step needs: only what is known to be a step can leak.
+    let layers = matches!(context.steps().how, How::Period(_));
+    let steps = if context.breakdown().whole_capture || layers { Vec::new() } else { steps };
     let freed = blocks::pair(&records);
     let at_peak = blocks::alive(context, &records, &freed, peak_place);
     let known = at_peak.iter().map(|live| live.bytes).fold(0, i64::saturating_add);

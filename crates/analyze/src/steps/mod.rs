@@ -1,26 +1,34 @@
 //! Steps: how long one turn of the training or inference loop takes, also where nobody marked it.
 //!
 //! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps), requests to a
-//! server, what the framework itself repeats ([`repetition`]: function calls, program runs, batches, optimizer steps),
-//! the period of the sequence of kernels or ops on the busiest track ([`period`]), and ranges that launch most of the
-//! device's work. Which one was used is part of the answer.
+//! server, runs of a program and of an optimizer ([`repetition`]), the outermost call that repeats ([`outer`]), calls of
+//! a compiled function, batches, one call that is a pass through the model, and only then the period of the sequence of
+//! kernels or ops on the busiest track ([`period`]): layers inside a step have one as well. Which one was used is part of
+//! the answer.
 //!
 //! A step lasts from its start to the next one's start, so that the time between two markers has an owner
 //! too; a request lasts until its answer. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
 
+mod larger;
+mod layers;
 mod markers;
+mod outer;
 mod period;
 mod repetition;
+mod work;
 
 use std::cell::OnceCell;
 
-use stepscope_trace::{Dur, Span, TrackId};
+use stepscope_trace::{Dur, ProcessKind, Span, TrackId};
 
 use crate::breakdown::{DEVICE_BUSY, merged, working_devices};
 use crate::context::Context;
-use crate::timeline::Timeline;
+use crate::states::State;
+use crate::timeline::{Mask, Timeline};
 
+use outer::Outer;
 pub use period::find_period;
+pub(crate) use repetition::called_function;
 
 /// How far steps can be trusted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -74,6 +82,8 @@ pub enum SetApart {
     Startup,
     /// What follows it is not the loop: an evaluation, a pause.
     Interrupted,
+    /// It alone is much longer than all others.
+    Odd,
 }
 
 /// One step.
@@ -147,7 +157,25 @@ impl Steps {
                 laid_end_to_end(&marks, ends_known, |gap| devices.work(gap))
             }
         };
-        Steps { origin, kind, how, all, track, on_host }
+        let mut steps = Steps { origin, kind, how, all, track, on_host };
+        if origin == Origin::Marker && on_host {
+            steps.set_empty_ends_apart(|span| host_works(context, span));
+        }
+        steps
+    }
+
+    /// Marks at either end around nothing at all are the recorder's, or what is left of a step.
+    fn set_empty_ends_apart(&mut self, works: impl Fn(Span) -> bool) {
+        let full = |step: &Step| works(step.span);
+        let (Some(first), Some(last)) = (self.all.iter().position(full), self.all.iter().rposition(full))
+        else {
+            return;
+        };
+        for (index, step) in self.all.iter_mut().enumerate() {
+            if index < first || index > last {
+                step.set_apart = Some(SetApart::Incomplete);
+            }
+        }
     }
 
     /// The steps that count.
@@ -156,12 +184,50 @@ impl Steps {
     }
 }
 
+/// What the host does for a step, other than waiting and being there.
+const HOST_WORK: Mask = Mask(
+    State::Dispatch as u16
+        | State::Launch as u16
+        | State::InputWait as u16
+        | State::Output as u16
+        | State::Tracing as u16
+        | State::Compile as u16
+        | State::HostCompute as u16,
+);
+
+/// Does any thread of the host work within `span`?
+fn host_works(context: &Context, span: Span) -> bool {
+    let trace = context.trace;
+    let on_host = |track: TrackId| trace.process(trace.track(track).process).kind != ProcessKind::Device;
+    context.states().lines.iter().filter(|(track, _)| on_host(*track)).any(|(_, line)| {
+        let first = line.times.partition_point(|&time| time <= span.start).saturating_sub(1);
+        let within =
+            line.times.iter().zip(&line.states).skip(first).take_while(|&(&time, _)| time < span.end);
+        within.into_iter().any(|(_, state)| state.0 & HOST_WORK.0 != 0)
+    })
+}
+
 fn inferred(context: &Context) -> Option<Candidate> {
-    repetition::requests(context)
-        .or_else(|| repetition::find(context))
+    let sure = repetition::requests(context)
+        .or_else(|| repetition::module_runs(context))
+        .or_else(|| repetition::optimizer_steps(context));
+    if sure.is_some() {
+        return sure;
+    }
+    let (mut pass, mut around) = (None, None);
+    match outer::find(context) {
+        Some(Outer::Repeated(turns)) => return Some(turns),
+        Some(Outer::Single(found)) => pass = Some(found),
+        Some(Outer::Around(found)) => around = Some(found),
+        None => {}
+    }
+    repetition::function_calls(context)
+        .or_else(|| repetition::batches(context))
+        .or(pass)
         .or_else(|| period::find(context))
         .or_else(|| repetition::ranges(context))
         .or_else(|| repetition::single(context))
+        .or(around)
 }
 
 /// Gaps between markers smaller than this share of a step are left outside of it: they are the cost of the
@@ -329,6 +395,26 @@ mod tests {
         let spans = [(0, 100), (200, 300), (400, 500), (3_000, 3_100), (5_600, 5_700)];
         let steps = laid_end_to_end(&marks(&spans), false, |_| true);
         assert!(steps[..4].iter().all(|step| step.set_apart.is_none()), "{steps:?}");
+    }
+
+    #[test]
+    fn marks_around_nothing_at_the_ends_are_no_steps_and_those_in_between_are() {
+        let all =
+            laid_end_to_end(&marks(&[(0, 10), (10, 20), (20, 30), (30, 40), (40, 50)]), true, |_| false);
+        let mut steps = Steps {
+            origin: Origin::Marker,
+            how: How::Marker("train".to_owned()),
+            kind: StepKind::Training,
+            all,
+            track: None,
+            on_host: true,
+        };
+        steps.set_empty_ends_apart(|span| [10, 30].contains(&span.start.ps()));
+        let apart: Vec<bool> = steps.all.iter().map(|step| step.set_apart.is_some()).collect();
+        assert_eq!(apart, [true, false, false, false, true]);
+        steps.all.iter_mut().for_each(|step| step.set_apart = None);
+        steps.set_empty_ends_apart(|_| false);
+        assert_eq!(steps.counted().count(), 5, "nothing was recorded inside of any");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 use stepscope_trace::{Dur, ProcessKind, Span, Track, TrackKind};
 
-use super::{Candidate, How};
+use super::larger::larger_period;
+use super::{Candidate, How, layers};
 use crate::context::Context;
-use crate::vocabulary::Role;
+use crate::vocabulary::{CopyDirection, Role};
 
 /// Events of the sequence that are looked at. Enough for hundreds of steps, and bounded.
 const LONGEST: usize = 400_000;
@@ -35,8 +36,18 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
         .take(LONGEST)
         .collect();
     let names: Vec<u32> = work.iter().map(|&index| track.kind_of(index).0).collect();
-    let period = find_period(&names).filter(|&period| is_loop(&names, period))?;
-    let first = starts(track, &work, &names, period)?;
+    let period = find_period(&names)?;
+    let (period, first) = match larger_period(&names, period) {
+        Some(larger) if !is_fed(context, track, &work, names.len() / period) => {
+            let first = larger.starts(|at| pause_before(track, &work, at));
+            (larger.length, first.into_iter().map(|at| work[at]).collect())
+        }
+        _ if is_loop(&names, period) => (period, starts(track, &work, &names, period)?),
+        _ => return None,
+    };
+    if !is_most(track, &work, &first) || layers::are_walked_through(context, names.len() / period) {
+        return None;
+    }
     let marks = first
         .iter()
         .enumerate()
@@ -59,7 +70,55 @@ fn is_loop(names: &[u32], period: usize) -> bool {
     let edge = period.min(names.len());
     let odd = |part: &[u32]| part.iter().filter(|&&name| occurrences(name) <= repeats / 4).count();
     let around = odd(&names[..edge]).max(odd(&names[names.len() - edge..]));
-    around < 3.max(period / 10)
+    around < 3.max(period / 10) && !is_framed(names, period)
+}
+
+/// Does the repetition break at both ends, and much less in between? What surrounds layers may consist of what layers
+/// consist of.
+fn is_framed(names: &[u32], period: usize) -> bool {
+    let pairs = names.len().saturating_sub(period);
+    let differ = |places: std::ops::Range<usize>| {
+        let differ = places.clone().filter(|&at| names[at] != names[at + period]).count();
+        differ as f64 / places.len().max(1) as f64
+    };
+    let edge = period.min(pairs / 3);
+    let within = differ(edge..pairs - edge);
+    let most = (5.0 * within).min((1.5 * within).max(0.5));
+    differ(0..edge) > most && differ(pairs - edge..pairs) > most
+}
+
+/// Does the host copy something to the device for each repetition? Then each is a step: layers get nothing from the host.
+fn is_fed(context: &Context, track: &Track, work: &[usize], repeats: usize) -> bool {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let (Some(&first), Some(&last)) = (work.first(), work.last()) else { return false };
+    let loops = Span::new(track.start(first), track.end(last));
+    // Parameters are copied before the first kernel.
+    let copied = |track: &Track| {
+        let places = track.first_from(loops.start)..track.first_from(loops.end);
+        let copy = |&index: &usize| vocabulary.role(track.kind_of(index)) == Role::Copy(CopyDirection::In);
+        places.filter(copy).count()
+    };
+    let own = |other: &&Track| other.process == track.process && other.kind == TrackKind::Stream;
+    let copies: usize = trace.tracks().iter().filter(own).map(copied).sum();
+    copies * 10 >= repeats * 9
+}
+
+/// Do the repetitions hold most of what the track does?
+fn is_most(track: &Track, work: &[usize], first: &[usize]) -> bool {
+    let (Some(&begin), Some(&last)) = (first.first(), first.last()) else { return false };
+    let length = super::median(first.windows(2).map(|pair| track.start(pair[1]) - track.start(pair[0])));
+    let held = Span::new(track.start(begin), track.start(last) + length);
+    let busy = |index: &&usize| held.contains(track.start(**index));
+    let all: Dur = work.iter().map(|&index| track.dur(index)).sum();
+    let inside: Dur = work.iter().filter(busy).map(|&index| track.dur(index)).sum();
+    inside.ps() >= all.ps() / 2
+}
+
+fn pause_before(track: &Track, work: &[usize], at: usize) -> Dur {
+    match at.checked_sub(1) {
+        Some(before) => (track.start(work[at]) - track.end(work[before])).at_least_zero(),
+        None => Dur::ZERO,
+    }
 }
 
 fn is_work(role: Role) -> bool {
@@ -105,15 +164,15 @@ pub fn find_period(names: &[u32]) -> Option<usize> {
 }
 
 /// How well a sequence repeats after a period.
-struct Score {
+pub(super) struct Score {
     /// The share of events that equal the one a period later.
-    by_event: f64,
+    pub(super) by_event: f64,
     /// The mean of that share over the names that occur often.
     by_name: f64,
 }
 
 impl Score {
-    fn of(names: &[u32], often: &[bool], period: usize) -> Self {
+    pub(super) fn of(names: &[u32], often: &[bool], period: usize) -> Self {
         let mut tally = vec![(0u32, 0u32); often.len()];
         for (&name, &later) in names.iter().zip(&names[period..]) {
             if let Some((same, all)) = tally.get_mut(name as usize) {
@@ -134,7 +193,7 @@ impl Score {
 }
 
 /// The names counted from 0, and which of them occur often.
-fn numbered(names: &[u32]) -> (Vec<u32>, Vec<bool>) {
+pub(super) fn numbered(names: &[u32]) -> (Vec<u32>, Vec<bool>) {
     let mut known = names.to_vec();
     known.sort_unstable();
     known.dedup();
@@ -175,14 +234,10 @@ fn starts(track: &Track, work: &[usize], names: &[u32], period: usize) -> Option
     let expected = names.len() / period;
     let mut places: Vec<(u32, usize)> = names.iter().copied().zip(0..).collect();
     places.sort_unstable();
-    let pause_before = |at: usize| match at.checked_sub(1) {
-        Some(before) => (track.start(work[at]) - track.end(work[before])).at_least_zero(),
-        None => Dur::ZERO,
-    };
     places
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|same| same.len() + 1 >= expected && same.len() <= expected + 1)
-        .max_by_key(|same| super::median(same.iter().map(|&(_, at)| pause_before(at))))
+        .max_by_key(|same| super::median(same.iter().map(|&(_, at)| pause_before(track, work, at))))
         .map(|same| same.iter().map(|&(_, at)| work[at]).collect())
         .or_else(|| (period == 1 && places.first()?.0 == places.last()?.0).then(|| work.to_vec()))
 }
@@ -215,6 +270,14 @@ mod tests {
         assert!(!is_loop(&once, 20));
         let cut_anywhere: Vec<u32> = (7..20).chain(layers).chain(0..5).collect();
         assert!(is_loop(&cut_anywhere, 20));
+    }
+
+    #[test]
+    fn layers_between_what_looks_like_parts_of_them_are_no_loop() {
+        let layers = (0..20).cycle().take(20 * 12);
+        let once: Vec<u32> = [3, 3, 7].into_iter().chain(layers).chain([9, 9]).collect();
+        assert_eq!(find_period(&once), Some(20));
+        assert!(!is_loop(&once, 20));
     }
 
     #[test]

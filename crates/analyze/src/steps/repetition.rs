@@ -5,26 +5,19 @@ use std::collections::BTreeMap;
 
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
 
+use super::work::Work;
 use super::{Candidate, How};
+use crate::breakdown::is_inside;
 use crate::context::Context;
-use crate::states::is_python_thread;
-use crate::vocabulary::Role;
+use crate::states::runs_python;
+use crate::vocabulary::{Role, is_library_function};
 
 /// Fewer repetitions than this are a coincidence.
 const REPEATS: usize = 3;
 
-pub(super) fn find(context: &Context) -> Option<Candidate> {
-    // A program that runs on a device shows its true pace there; calls on the host may only queue it.
-    module_runs(context)
-        .or_else(|| function_calls(context, REPEATS))
-        .or_else(|| optimizer_steps(context))
-        .or_else(|| batches(context))
-        .or_else(|| annotations(context))
-}
-
 /// The last resort: one or two calls of a function are steps too, of which each says where it ended.
 pub(super) fn single(context: &Context) -> Option<Candidate> {
-    function_calls(context, 1).map(|calls| Candidate { ends_known: true, ..calls })
+    calls(context, 1).map(|(calls, _)| Candidate { ends_known: true, ..calls })
 }
 
 /// All events of a name on one track, those inside an equal one left out.
@@ -75,46 +68,39 @@ fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate
     Candidate { how, marks, track: Some(stepscope_trace::TrackId(track)), on_host, ends_known: false }
 }
 
-fn host_thread(track: &Track) -> bool {
+pub(super) fn host_thread(track: &Track) -> bool {
     track.kind == TrackKind::Thread
 }
 
-fn function_calls(context: &Context, least: usize) -> Option<Candidate> {
-    let trace = context.trace;
-    let python = |track: &Track| host_thread(track) && is_python_thread(trace.str(track.name));
-    let name = |name: &str, role| (role == Role::FunctionCall).then(|| call_name(name));
-    let calls = repeats(context, python, name);
-    let launched = launched_work(context);
-    // Calls that only queue work are short on the host: what they start on a device is their weight.
-    let weight = |span: &Span| {
-        let first = launched.partition_point(|&(at, _)| at < span.start);
-        let work = launched[first..]
-            .iter()
-            .take_while(|&&(at, _)| at < span.end)
-            .map(|&(_, work)| work)
-            .sum::<Dur>();
-        if launched.is_empty() { span.dur() } else { work }
-    };
-    let ((name, track), spans) = heaviest(calls, least, weight)?;
-    Some(candidate(How::FunctionCalls(name), track, spans, true))
+/// Calls of the compiled function that does most of the work.
+pub(super) fn function_calls(context: &Context) -> Option<Candidate> {
+    calls(context, REPEATS).filter(|(_, most)| *most).map(|(calls, _)| calls)
 }
 
-/// When work was launched, and how long it took on its device; in the order of launching.
-fn launched_work(context: &Context) -> Vec<(Time, Dur)> {
-    let work = |launch: &crate::launches::Launch| {
-        (launch.called, context.trace.track(launch.work.track).dur(launch.work.index as usize))
+/// Calls of the function that does most, and whether that is most of all work as well, as far as anybody knows.
+fn calls(context: &Context, least: usize) -> Option<(Candidate, bool)> {
+    let trace = context.trace;
+    let python = |track: &Track| host_thread(track) && runs_python(trace, context.vocabulary(), track);
+    let name = |name: &str, role| {
+        (role == Role::FunctionCall && !is_library_function(name)).then(|| called_function(name))
     };
-    let mut all: Vec<(Time, Dur)> = context.launches().all.iter().map(work).collect();
-    all.sort_unstable();
-    all
+    let calls = repeats(context, python, name);
+    let work = Work::of(context, &[]);
+    let sum = |spans: &[Span]| spans.iter().map(|&span| work.within(span)).sum::<Dur>();
+    // Calls that only hand work to other threads hold none of it: then their own length is all there is.
+    let holds = work.is_most(calls.values().map(|spans| sum(spans)).sum());
+    let weight = |span: &Span| if holds { work.within(*span) } else { span.dur() };
+    let ((name, track), spans) = heaviest(calls, least, weight)?;
+    let most = !holds || work.is_most(sum(&spans));
+    Some((candidate(How::FunctionCalls(name), track, spans, true), most))
 }
 
 /// `PjitFunction(f)` is a call of `f`.
-fn call_name(name: &str) -> String {
+pub(crate) fn called_function(name: &str) -> String {
     name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(name).to_owned()
 }
 
-fn module_runs(context: &Context) -> Option<Candidate> {
+pub(super) fn module_runs(context: &Context) -> Option<Candidate> {
     let trace = context.trace;
     let modules = |track: &Track| {
         track.kind == TrackKind::Derived
@@ -122,11 +108,19 @@ fn module_runs(context: &Context) -> Option<Candidate> {
             && trace.process(track.process).kind == ProcessKind::Device
     };
     let name = |name: &str, _| Some(name.split('(').next().unwrap_or(name).to_owned());
-    let ((name, track), spans) = longest(repeats(context, modules, name))?;
-    Some(candidate(How::ModuleRuns(name), track, spans, false))
+    let runs = repeats(context, modules, name);
+    let mut on_track: BTreeMap<u32, Dur> = BTreeMap::new();
+    for ((_, track), spans) in &runs {
+        *on_track.entry(*track).or_default() += spans.iter().map(|span| span.dur()).sum::<Dur>();
+    }
+    let ((name, track), spans) = longest(runs)?;
+    // Where ops are programs of their own, the one that takes longest is no step.
+    let own: Dur = spans.iter().map(|span| span.dur()).sum();
+    let all = on_track.get(&track).copied().unwrap_or_default();
+    (own.ps() >= all.ps() / 2).then(|| candidate(How::ModuleRuns(name), track, spans, false))
 }
 
-fn optimizer_steps(context: &Context) -> Option<Candidate> {
+pub(super) fn optimizer_steps(context: &Context) -> Option<Candidate> {
     let name = |name: &str, _| name.strip_prefix("Optimizer.step#").map(str::to_owned);
     let ((name, track), mut spans) = longest(repeats(context, host_thread, name))?;
     // The optimizer ends a step, so a step reaches from the end of one to the end of the next.
@@ -136,21 +130,15 @@ fn optimizer_steps(context: &Context) -> Option<Candidate> {
     Some(candidate(How::OptimizerSteps(name), track, spans, true))
 }
 
-fn batches(context: &Context) -> Option<Candidate> {
+pub(super) fn batches(context: &Context) -> Option<Candidate> {
     let name = |name: &str, role| (role == Role::InputWait).then(|| name.to_owned());
     let ((name, track), spans) = longest(repeats(context, host_thread, name))?;
-    Some(candidate(How::Batches(name), track, spans, true))
-}
-
-fn annotations(context: &Context) -> Option<Candidate> {
-    let trace = context.trace;
-    let python = |track: &Track| host_thread(track) && is_python_thread(trace.str(track.name));
-    let name = |name: &str, role| (role == Role::Annotation).then(|| name.to_owned());
-    let ((name, track), spans) = longest(repeats(context, python, name))?;
-    let covered: Dur = spans.iter().map(|span| span.dur()).sum();
-    let whole = spans.last()?.end - spans.first()?.start;
-    // An annotation that holds little of the time is no loop.
-    (covered.ps() > whole.ps() / 4).then(|| candidate(How::Annotations(name), track, spans, true))
+    // Work follows each batch; other iterators may be asked for anything.
+    let work = Work::of(context, &[]);
+    let turns = || spans.windows(2).map(|pair| Span::new(pair[0].start, pair[1].start));
+    let working = turns().filter(|turn| !work.within(*turn).is_zero()).count();
+    let fed = work.all().is_zero() || working * 5 >= turns().count() * 4;
+    fed.then(|| candidate(How::Batches(name), track, spans, true))
 }
 
 /// A thread's ranges of one name.
@@ -185,7 +173,7 @@ pub(super) fn requests(context: &Context) -> Option<Candidate> {
 ///
 /// A library's layer may hold most of the work too, so a period of the kernels themselves comes before.
 pub(super) fn ranges(context: &Context) -> Option<Candidate> {
-    let (name, track, spans) = working_ranges(context, |_| true, false)?;
+    let (name, track, spans) = working_ranges(context, |name| !super::outer::is_part(name), false)?;
     Some(candidate(How::Annotations(name), track, spans, true))
 }
 
@@ -199,24 +187,21 @@ fn working_ranges(
     wanted: impl Fn(&str) -> bool,
     any_name: bool,
 ) -> Option<(String, u32, Vec<Span>)> {
-    let launched = launched_work(context);
-    let before: Vec<Dur> = std::iter::once(Dur::ZERO)
-        .chain(launched.iter().scan(Dur::ZERO, |sum, &(_, work)| {
-            *sum += work;
-            Some(*sum)
-        }))
-        .collect();
-    let all = *before.last().filter(|all| !all.is_zero())?;
-    let until = |at: Time| before[launched.partition_point(|&(called, _)| called < at)];
+    if context.launches().all.is_empty() {
+        return None;
+    }
+    let warm_ups = super::outer::warm_ups(context);
+    let work_of = Work::of(context, &warm_ups);
     let mut families: BTreeMap<String, (Dur, Vec<ByThread>)> = BTreeMap::new();
-    for ((name, track), spans) in outermost_of_their_name(context, wanted, any_name) {
+    for ((name, track), mut spans) in outermost_of_their_name(context, wanted, any_name) {
+        spans.retain(|span| !is_inside(&warm_ups, span.start));
         let (work, threads) = families.entry(name).or_default();
-        *work += spans.iter().map(|span| until(span.end) - until(span.start)).sum();
+        *work += spans.iter().map(|&span| work_of.within(span)).sum();
         threads.push((track, spans));
     }
     let (name, threads) = families
         .into_iter()
-        .filter(|(_, (work, _))| work.ps() > all.ps() / 2)
+        .filter(|(_, (work, _))| work_of.is_most(*work))
         .map(|(name, (_, threads))| (name, threads))
         .filter(|(_, threads)| threads.iter().any(|(_, spans)| spans.len() >= REPEATS))
         .min_by_key(|(_, threads)| threads.iter().map(|(_, spans)| spans.len()).sum::<usize>())?;
@@ -249,7 +234,7 @@ fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any
     let mut all = Repeats::new();
     for track in trace.tracks().iter().filter(|track| host_thread(track)) {
         let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
-        let by_user = is_python_thread(trace.str(track.name));
+        let by_user = runs_python(trace, context.vocabulary(), track);
         for (index, &kind) in track.kinds().iter().enumerate() {
             let Some(name) = &names[kind.index()] else { continue };
             if !by_user && vocabulary.role(kind) == Role::Unknown {

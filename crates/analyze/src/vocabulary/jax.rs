@@ -66,6 +66,27 @@ pub(super) fn role(name: &str, keys: KeySet) -> Option<Role> {
     keys.has(Keys::HloOp).then_some(Role::Op)
 }
 
+/// Functions of `jax.numpy`, `jax.lax`, `jax.nn` and `jax.random` that are compiled programs of their own when they are
+/// called outside of a compiled function.
+const LIBRARY: &str = "\
+    abs absolute add all any apply_activation arange argmax argmin argsort astype bitwise_and broadcast_in_dim \
+    broadcast_to ceil clip concatenate convert_element_type copy cos cumsum divide dot dot_general dynamic_slice \
+    dynamic_update_slice einsum equal erf exp expand_dims eye fill floor floor_divide full gather gelu greater \
+    greater_equal iota less less_equal linspace log log1p log_softmax logical_and logical_not logical_or logistic \
+    logsumexp matmul max maximum mean min minimum mod multiply negative norm not_equal one_hot ones outer pad \
+    power prod ravel reduce_max reduce_sum relu remainder repeat reshape roll round rsqrt scatter sigmoid sign \
+    silu sin slice softmax sort split sqrt square squeeze stack std subtract sum swapaxes swish take \
+    take_along_axis tanh tensordot tile transpose tril triu true_divide var where zeros";
+
+/// Is it a call of a single op of the library, rather than of a function that somebody compiled?
+pub fn is_library_function(name: &str) -> bool {
+    let Some(function) = name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')) else {
+        return false;
+    };
+    // Its own helpers begin with an underscore: `_where`, `_threefry_split`.
+    function.starts_with('_') || LIBRARY.split(' ').any(|known| known == function)
+}
+
 pub(super) fn is_sign(name: &str) -> bool {
     name.starts_with("PjitFunction(") || name.starts_with("$pjit.py")
 }
@@ -73,6 +94,12 @@ pub(super) fn is_sign(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ops_are_told_from_functions_that_somebody_compiled() {
+        assert!(is_library_function("PjitFunction(matmul)") && is_library_function("PjitFunction(_where)"));
+        assert!(!is_library_function("PjitFunction(train_step)") && !is_library_function("train_function"));
+    }
 
     #[test]
     fn compilers_of_every_client_are_known() {

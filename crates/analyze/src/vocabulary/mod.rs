@@ -19,7 +19,8 @@ pub use cuda::{
     Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_elementwise,
     is_event_record, is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
 };
-pub use python::is_python_frame;
+pub use jax::is_library_function;
+pub use python::{is_library_frame, is_python_frame};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, iterator_path, op_type};

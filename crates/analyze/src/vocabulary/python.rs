@@ -22,6 +22,48 @@ pub fn is_python_frame(name: &str, category: &str) -> bool {
     function_of(name, category).is_some()
 }
 
+/// Files in which JAX implements what looks like one op.
+const OP_FILES: &[&str] = &[
+    "array_methods.py",
+    "array_creation.py",
+    "ufunc_api.py",
+    "ufuncs.py",
+    "lax.py",
+    "lax_numpy.py",
+    "lax_internal.py",
+    "functions.py",
+    "reductions.py",
+    "einsum.py",
+    "tensor_contractions.py",
+    "indexing.py",
+    "dtypes.py",
+    "core.py",
+    "dispatch.py",
+    "pjit.py",
+    "api.py",
+    "profiler.py",
+    "traceback_util.py",
+    "random.py",
+    "prng.py",
+    "array.py",
+];
+/// Functions of PyTorch that are whole parts of a turn.
+const TURN: &[&str] =
+    &["forward", "backward", "step", "_call_impl", "_wrapped_call_impl", "__next__", "wrapper"];
+
+/// Is it a frame of a library below the calls that a loop makes: one op, a tracer, a built-in function?
+pub fn is_library_frame(name: &str) -> bool {
+    if name.starts_with("<built-in") || name.starts_with("<method") {
+        return true;
+    }
+    let function = name.rsplit([' ', ':']).next().unwrap_or(name);
+    if name.starts_with("torch/") || name.contains("/torch/") {
+        return !TURN.contains(&function);
+    }
+    let file = name.strip_prefix('$').and_then(|frame| frame.split(':').next());
+    file.is_some_and(|file| OP_FILES.contains(&file))
+}
+
 /// The function in a frame's name; `None` for a name that is no frame.
 fn function_of<'n>(name: &'n str, category: &str) -> Option<&'n str> {
     if let Some(frame) = name.strip_prefix('$') {
@@ -74,6 +116,15 @@ fn writes_output(name: &str, function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_of_libraries_are_told_from_the_users() {
+        assert!(is_library_frame("torch/nn/functional.py(1898): relu"));
+        assert!(is_library_frame("<built-in method conv2d of type object at 0x7f>"));
+        assert!(is_library_frame("$ufunc_api.py:176 __call__"));
+        assert!(!is_library_frame("torch/_tensor.py(570): backward"));
+        assert!(!is_library_frame("train.py(12): relu") && !is_library_frame("$train.py:12 step"));
+    }
 
     #[test]
     fn frames_of_both_tracers_are_known() {

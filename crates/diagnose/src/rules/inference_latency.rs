@@ -12,7 +12,8 @@ use stepscope_analyze::steps::StepKind;
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let (moments, host) = (facts.summary.step_ms?, facts.summary.bound()?);
-    if host.kind != StepKind::Inference {
+    // One call has no percentiles.
+    if host.kind != StepKind::Inference || facts.summary.count < 2 {
         return None;
     }
     let mostly = facts

@@ -1,0 +1,243 @@
+//! Windows of steps on what runs behind the loop: a device, or the threads to which a framework only hands its programs.
+//!
+//! Work belongs to the step that launched it, wherever and whenever it runs. Where it runs late, a step's own window
+//! reaches from the end of the work of the step before to the end of its own.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{ProcessId, ProcessKind, Span, Time, Track, TrackId, TrackKind};
+
+use crate::context::Context;
+use crate::states::State;
+use crate::steps::{SetApart, Step, called_function, median};
+use crate::timeline::{Mask, Timeline};
+use crate::vocabulary::{Keys, Role};
+
+/// Work that ends later than the host ends its step, by more than this share of a step in the median, runs behind the
+/// host.
+const BEHIND: f64 = 0.02;
+/// The first work of a step that begins later than this share of a step after it was launched had to wait for older work:
+/// an idle device begins within microseconds.
+const HELD_UP: f64 = 0.1;
+/// Steps whose own time holds less than this share of the work per step hold only the launching of it.
+const HOLDS: f64 = 0.5;
+
+/// The work that one step launched.
+#[derive(Copy, Clone)]
+struct Launched {
+    /// From the start of the first piece to the end of the last.
+    work: Span,
+    /// When the call returned that launched the first piece.
+    called: Time,
+}
+
+/// The windows of the steps on a device that runs behind the host; `None` for one that keeps up with it, or
+/// whose launches were not recorded.
+pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
+    let trace = context.trace;
+    let mut launched: Vec<Option<Launched>> = vec![None; steps.len()];
+    let mut before: Vec<Span> = Vec::new();
+    let mut first_own: BTreeMap<TrackId, Time> = BTreeMap::new();
+    for launch in &context.launches().all {
+        let track = trace.track(launch.work.track);
+        if track.process != process {
+            continue;
+        }
+        let work = track.span_of(launch.work.index as usize);
+        let Some(index) = step_at(steps, launch.called) else {
+            if steps.first().is_some_and(|first| launch.called < first.span.start) {
+                before.push(work);
+            }
+            continue;
+        };
+        if index == 0 {
+            let first = first_own.entry(track.id).or_insert(work.start);
+            *first = work.start.min(*first);
+        }
+        let called = trace.track(launch.call.track).end(launch.call.index as usize);
+        let slot = &mut launched[index];
+        *slot = Some(match *slot {
+            Some(known) if known.work.start <= work.start => {
+                Launched { work: known.work.hull(work), ..known }
+            }
+            Some(known) => Launched { work: known.work.hull(work), called },
+            None => Launched { work, called },
+        });
+    }
+    let spans: Vec<Option<Span>> = launched.iter().map(|slot| slot.map(|launched| launched.work)).collect();
+    if !is_behind(&spans, steps) {
+        return None;
+    }
+    let first = launched.first().copied().flatten();
+    let begins = first.and_then(|first| after_backlog(context, &before, &first_own, first, steps));
+    Some(from_end_to_end(&spans, steps, begins))
+}
+
+/// The step that lasts at `at`.
+fn step_at(steps: &[Step], at: Time) -> Option<usize> {
+    let after = steps.partition_point(|step| step.span.start <= at);
+    after.checked_sub(1).filter(|&index| steps[index].span.contains(at))
+}
+
+fn is_behind(spans: &[Option<Span>], steps: &[Step]) -> bool {
+    let seen = || spans.iter().zip(steps).filter_map(|(span, step)| Some(((*span)?, step)));
+    let late = median(seen().map(|(span, step)| span.end - step.span.end));
+    let length = median(steps.iter().map(|step| step.span.dur()));
+    seen().count() >= 2 && late.fraction_of(length) >= BEHIND
+}
+
+/// When the device has done what was launched before the first step; `None` if it had nothing left to do.
+///
+/// What was launched before anything was recorded comes first on each of the streams that the step uses.
+fn after_backlog(
+    context: &Context,
+    before: &[Span],
+    first_own: &BTreeMap<TrackId, Time>,
+    first: Launched,
+    steps: &[Step],
+) -> Option<Time> {
+    let launched = before.iter().map(|work| work.end);
+    let unknown = first_own.iter().filter_map(|(&track, &own)| {
+        let end = last_before(context, context.trace.track(track), own)?;
+        Some(end.min(own))
+    });
+    let length = median(steps.iter().map(|step| step.span.dur()));
+    let waited = (first.work.start - first.called).fraction_of(length) > HELD_UP;
+    let done = launched.chain(unknown).filter(|&end| end < first.work.end).max();
+    done.or(waited.then_some(first.work.start))
+}
+
+/// The end of the last work on a stream that began before `at`.
+fn last_before(context: &Context, track: &Track, at: Time) -> Option<Time> {
+    let is_work = |&index: &usize| {
+        matches!(
+            context.vocabulary().role(track.kind_of(index)),
+            Role::Kernel | Role::Collective | Role::Copy(_) | Role::Memset
+        )
+    };
+    (0..track.first_from(at)).rev().take(LOOK_BACK).find(is_work).map(|index| track.end(index))
+}
+
+/// Events that are looked at for the last piece of work on a stream.
+const LOOK_BACK: usize = 64;
+
+/// The windows of steps that only hand programs to the framework's own threads, by the programs' runs; `None` where the
+/// work is done inside the steps, or where nothing says which step started it.
+pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Option<Vec<Span>> {
+    let computes = Mask::of(State::HostCompute);
+    let all = host.time_in(computes, host.span()?);
+    let held = median(steps.iter().map(|step| host.time_in(computes, step.span)));
+    if held.ps() as f64 * steps.len() as f64 >= all.ps() as f64 * HOLDS {
+        return None;
+    }
+    let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
+    let mut calls = calls(context);
+    for (program, runs) in runs(context) {
+        let Some(calls) = calls.remove(&program) else { continue };
+        // What was called before the recording began runs first, and what is called last may never be seen to run.
+        let older = runs.len().saturating_sub(calls.len());
+        for (run, &called) in runs.iter().skip(older).zip(&calls) {
+            let index = step_at(steps, called)?;
+            if run.start < called {
+                return None;
+            }
+            let slot = &mut spans[index];
+            *slot = Some(slot.map_or(*run, |span| span.hull(*run)));
+        }
+    }
+    is_behind(&spans, steps).then(|| from_end_to_end(&spans, steps, None))
+}
+
+/// When each compiled function was called, those inside another call left out.
+fn calls(context: &Context) -> BTreeMap<String, Vec<Time>> {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let mut all: BTreeMap<String, Vec<Time>> = BTreeMap::new();
+    let on_host = |track: &&Track| trace.process(track.process).kind == ProcessKind::Host;
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread).filter(on_host) {
+        let mut inside_until = Time::MIN;
+        for (index, &kind) in track.kinds().iter().enumerate() {
+            if vocabulary.role(kind) != Role::FunctionCall || track.start(index) < inside_until {
+                continue;
+            }
+            inside_until = track.end(index);
+            all.entry(called_function(trace.kind_name(kind))).or_default().push(track.start(index));
+        }
+    }
+    all.values_mut().for_each(|calls| calls.sort_unstable());
+    all
+}
+
+/// When the runs of each program took place on the host, by the function that it was made from.
+fn runs(context: &Context) -> BTreeMap<String, Vec<Span>> {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let keys = (trace.strings().find("run_id"), trace.strings().find("hlo_module"));
+    let (Some(run_key), Some(program_key)) = keys else { return BTreeMap::new() };
+    let mut runs: HashMap<i64, (Span, String), FxBuildHasher> = HashMap::default();
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+        for (index, &kind) in track.kinds().iter().enumerate() {
+            if !vocabulary.signatures.keys(kind).has(Keys::HloOp) {
+                continue;
+            }
+            let args = trace.args_at(track, index);
+            let Some(run) = args.get(run_key).and_then(|run| run.as_i64()) else { continue };
+            let span = track.span_of(index);
+            runs.entry(run).and_modify(|(known, _)| *known = known.hull(span)).or_insert_with(|| {
+                let program = args.get(program_key);
+                let name = program.as_ref().and_then(|program| program.as_str()).unwrap_or_default();
+                (span, name.strip_prefix("jit_").unwrap_or(name).to_owned())
+            });
+        }
+    }
+    let mut all: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+    runs.into_values().for_each(|(span, program)| all.entry(program).or_default().push(span));
+    all.values_mut().for_each(|runs| runs.sort_unstable_by_key(|run| (run.start, run.end)));
+    all
+}
+
+/// Windows from the end of one step's work to the end of the next one's. The first begins with its step, or when what was
+/// launched before it is done.
+fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], begins: Option<Time>) -> Vec<Span> {
+    let mut before: Option<Time> = None;
+    let mut interrupted = false;
+    let windows = spans.iter().zip(steps).map(|(span, step)| {
+        // A pause belongs to no step, not to the one after it either.
+        let resumed = interrupted.then_some(step.span.start);
+        interrupted = step.set_apart == Some(SetApart::Interrupted);
+        let first = || begins.map_or(step.span.start, |begins| begins.max(step.span.start));
+        let start = before.map_or_else(first, |before| resumed.map_or(before, |at| at.max(before)));
+        // A step without any work on this device is empty there.
+        let end = span.map_or(start, |span| span.end.max(start));
+        before = Some(end);
+        Span::new(start, end)
+    });
+    windows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps() -> [Step; 3] {
+        let step =
+            |a, b| Step { number: 0, span: Span::new(Time::from_ps(a), Time::from_ps(b)), set_apart: None };
+        [step(0, 10), step(10, 20), step(20, 30)]
+    }
+
+    #[test]
+    fn windows_of_a_late_device_follow_one_another() {
+        let at = Time::from_ps;
+        let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
+        let windows = from_end_to_end(&spans, &steps(), None);
+        assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
+    }
+
+    #[test]
+    fn work_of_the_step_before_the_recording_is_not_the_first_steps() {
+        let at = Time::from_ps;
+        let spans = [Some(Span::new(at(95), at(105))), Some(Span::new(at(105), at(115)))];
+        let windows = from_end_to_end(&spans, &steps(), Some(at(95)));
+        assert_eq!(windows, [Span::new(at(95), at(105)), Span::new(at(105), at(115))]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Steps that would blur the mean: those that warm the program up, and the one that does something else.
+
+use stepscope_trace::Dur;
+
+use super::{Category, DeviceBreakdown, StepShares};
+use crate::steps::{SetApart, Step, median};
+
+/// A step this many times longer than the later ones only warms the program up …
+const STARTUP_LENGTH: f64 = 1.5;
+/// … if it also traces or compiles for this share of its time, and the later ones do much less.
+const STARTUP_SHARE: f64 = 0.1;
+/// … or if it is this many times longer, whatever it does.
+const STARTUP_LENGTH_ALONE: f64 = 4.0;
+
+/// Sets the first steps apart that only warm the program up. What is left holds the work of a step: a mark around
+/// nothing does not make the step before it a warm-up.
+pub(super) fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
+    let building = |shares: &StepShares| {
+        let time = shares.shares.get(Category::Tracing) + shares.shares.get(Category::Compile);
+        (shares.window.dur(), time.fraction_of(shares.window.dur()), shares.busy)
+    };
+    let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].set_apart.is_none()).collect();
+    let all: Vec<(Dur, f64, Dur)> =
+        places.iter().filter_map(|&index| device.steps.get(index)).map(building).collect();
+    // At most the first half can be start-up: a program that warms up all the time never gets warm.
+    for (index, &place) in places.iter().enumerate().take(all.len() / 2) {
+        let (length, share, busy) = all[index];
+        let later = &all[index + 1..];
+        let usual = median(later.iter().map(|&(length, ..)| length));
+        let mut later_shares: Vec<f64> = later.iter().map(|&(_, share, _)| share).collect();
+        later_shares.sort_by(f64::total_cmp);
+        let usual_share = later_shares.get(later_shares.len() / 2).copied().unwrap_or(1.0);
+        let ratio = if usual.is_zero() { 1.0 } else { length.ps() as f64 / usual.ps() as f64 };
+        let builds = ratio >= STARTUP_LENGTH && share >= STARTUP_SHARE && usual_share < share / 3.0;
+        let rest_works = busy.is_zero() || later.iter().any(|&(.., busy)| !busy.is_zero());
+        if !rest_works || (!builds && ratio < STARTUP_LENGTH_ALONE) {
+            break;
+        }
+        steps[place].set_apart = Some(SetApart::Startup);
+    }
+}
+
+/// A single step this many times as long as the median of the others does something else: an evaluation, a checkpoint.
+/// Twice may be a period, and what recurs belongs to the loop.
+const ODD_LENGTH: f64 = 3.0;
+/// With fewer others nobody knows which one is odd.
+const ODD_AMONG: usize = 8;
+
+/// Sets the only step apart that is much longer than all others, so that the mean step stays a typical one.
+pub(super) fn set_odd_apart(steps: &mut [Step], device: &DeviceBreakdown) {
+    let mut lengths: Vec<(Dur, usize)> = (0..steps.len().min(device.steps.len()))
+        .filter(|&index| steps[index].set_apart.is_none())
+        .map(|index| (device.steps[index].window.dur(), index))
+        .collect();
+    lengths.sort_unstable();
+    let Some(((longest, place), others)) = lengths.split_last() else { return };
+    if others.len() < ODD_AMONG {
+        return;
+    }
+    let usual = median(others.iter().map(|&(length, _)| length));
+    let times = |length: Dur| length.ps() as f64 / usual.ps().max(1) as f64;
+    let alone = others.last().is_some_and(|&(second, _)| times(second) < ODD_LENGTH / 2.0);
+    if times(*longest) >= ODD_LENGTH && alone {
+        steps[*place].set_apart = Some(SetApart::Odd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_trace::{Span, Time};
+
+    use super::*;
+    use crate::breakdown::Shares;
+
+    fn device(steps: &[(i64, i64, i64)]) -> DeviceBreakdown {
+        let shares = |&(length, tracing, busy): &(i64, i64, i64)| {
+            let mut shares = Shares::default();
+            shares.add(Category::Tracing, Dur::from_ps(tracing));
+            StepShares {
+                window: Span::new(Time::ZERO, Time::from_ps(length)),
+                shares,
+                busy: Dur::from_ps(busy),
+                own_busy: Dur::ZERO,
+                hidden_communication: Dur::ZERO,
+                hidden_copies: Dur::ZERO,
+            }
+        };
+        DeviceBreakdown {
+            process: None,
+            steps: steps.iter().map(shares).collect(),
+            asynchronous: false,
+            steps_seen: 0,
+        }
+    }
+
+    fn none_apart(count: usize) -> Vec<Step> {
+        vec![Step { number: 0, span: Span::default(), set_apart: None }; count]
+    }
+
+    fn startup(lengths: &[(i64, i64, i64)]) -> Vec<bool> {
+        let mut steps = none_apart(lengths.len());
+        set_startup_apart(&mut steps, &device(lengths));
+        steps.iter().map(|step| step.set_apart.is_some()).collect()
+    }
+
+    #[test]
+    fn a_first_step_that_traces_is_startup_and_a_loop_that_always_traces_is_not() {
+        assert_eq!(
+            startup(&[(500, 400, 1), (100, 0, 1), (100, 0, 1), (100, 0, 1)]),
+            [true, false, false, false]
+        );
+        assert_eq!(startup(&[(500, 400, 1), (480, 400, 1), (510, 400, 1), (490, 400, 1)]), [false; 4]);
+        assert_eq!(startup(&[(140, 40, 1), (100, 0, 1), (100, 0, 1), (100, 0, 1)]), [false; 4]);
+        assert_eq!(startup(&[]), [false; 0]);
+    }
+
+    #[test]
+    fn the_step_that_holds_all_the_work_is_no_startup() {
+        assert_eq!(startup(&[(9_000, 0, 6_000), (50, 0, 0)]), [false, false]);
+        let mut steps = none_apart(3);
+        steps[1].set_apart = Some(SetApart::Incomplete);
+        set_startup_apart(&mut steps, &device(&[(9_000, 0, 10), (50, 0, 0), (9_100, 0, 10)]));
+        assert_eq!(steps[0].set_apart, None, "what is cut off is compared with nothing");
+    }
+
+    #[test]
+    fn one_long_step_among_many_is_odd_and_two_are_part_of_the_loop() {
+        let odd = |lengths: &[i64]| {
+            let mut steps = none_apart(lengths.len());
+            let all: Vec<_> = lengths.iter().map(|&length| (length, 0, 1)).collect();
+            set_odd_apart(&mut steps, &device(&all));
+            steps.iter().position(|step| step.set_apart == Some(SetApart::Odd))
+        };
+        assert_eq!(odd(&[10, 11, 10, 12, 90, 10, 11, 10, 10]), Some(4));
+        assert_eq!(odd(&[10, 11, 90, 12, 10, 10, 90, 10, 10]), None, "it recurs");
+        assert_eq!(odd(&[10, 11, 10, 12, 25, 10, 11, 10, 10]), None, "not that long");
+        assert_eq!(odd(&[10, 90, 10]), None, "too few to tell");
+    }
+}

@@ -1,0 +1,503 @@
+//! Steps by the outermost call that repeats: users' annotations, frames of Python, calls of compiled functions, as they
+//! nest on a thread.
+//!
+//! Looked for from the outside in. A level at which something repeats and holds most of the work is the loop. Where one
+//! call holds it, the loop may be inside — unless that call is itself a pass through a model: that has layers inside, and
+//! no steps. What belongs to one turn (a batch fetched, a forward pass, a backward pass, an update) repeats equally
+//! often, and is one step together.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use stepscope_trace::{Dur, Form, KindId, Span, Track};
+
+use super::work::Work;
+use super::{Candidate, How, is_prediction, words};
+use crate::context::Context;
+use crate::states::{is_code, runs_python};
+use crate::vocabulary::{Role, is_library_frame, is_library_function};
+
+/// What the outermost calls say.
+pub(super) enum Outer {
+    /// A call that repeats, or several in turn.
+    Repeated(Candidate),
+    /// One call that is a step by itself.
+    Single(Candidate),
+    /// One range that holds the work, of which nobody knows whether it is a step or a loop.
+    Around(Candidate),
+}
+
+/// What a scope is to a loop.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Sort {
+    /// A loop may be inside of it.
+    Around,
+    /// It holds many turns by its name.
+    Loop,
+    /// A pass through a model or a program: at most one turn.
+    Pass,
+    /// A range that somebody named; it may be either.
+    Range,
+}
+
+/// What a kind of event is, if it opens a scope.
+struct Family {
+    /// What tells it from others.
+    key: String,
+    /// What it is called.
+    name: String,
+    sort: Sort,
+    /// Found by a name that somebody gave, rather than by a call.
+    annotated: bool,
+    /// A Python thread's alone.
+    unknown: bool,
+}
+
+/// One scope on a thread.
+#[derive(Copy, Clone)]
+struct Scope {
+    span: Span,
+    family: usize,
+}
+
+/// Ranges around what only warms up.
+pub(super) fn is_warm_up(name: &str) -> bool {
+    words(&name.to_ascii_lowercase()).any(|word| word.starts_with("warm") || word.starts_with("init"))
+}
+
+/// The outermost calls of the thread that does most of the work.
+pub(super) fn find(context: &Context) -> Option<Outer> {
+    let (families, warm) = (families(context), warm_ups(context));
+    let work = Work::of(context, &warm);
+    if work.all().is_zero() {
+        return None;
+    }
+    let threads = context.trace.tracks().iter().filter(|track| super::repetition::host_thread(track));
+    let found = threads.filter_map(|track| {
+        let scopes = scopes(context, track, &families, &warm);
+        let (held, turns, sure) = Search { work: &work, families: &families.1, scopes: &scopes }.run()?;
+        let python = runs_python(context.trace, context.vocabulary(), track);
+        Some(((turns.spans.len() > 1, sure, python, held), turns, sure, track.id))
+    });
+    let (_, turns, sure, track) = found.max_by_key(|&(rank, ..)| rank)?;
+    let single = turns.spans.len() == 1;
+    let family = families.1.get(turns.family)?;
+    let name = family.name.clone();
+    let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
+    let how = if family.annotated { How::Annotations(name) } else { How::FunctionCalls(name) };
+    let candidate = Candidate { how, marks, track: Some(track), on_host: true, ends_known: true };
+    Some(match (single, sure) {
+        (false, _) => Outer::Repeated(candidate),
+        (true, true) => Outer::Single(candidate),
+        (true, false) => Outer::Around(candidate),
+    })
+}
+
+/// The spans of ranges that only warm up, in time order, those inside another left out.
+pub(super) fn warm_ups(context: &Context) -> Vec<Span> {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let warm: Vec<bool> = (0..trace.kinds().len())
+        .map(|index| {
+            let kind = KindId::from_index(index);
+            vocabulary.role(kind) == Role::Annotation && is_warm_up(trace.kind_name(kind))
+        })
+        .collect();
+    if !warm.contains(&true) {
+        return Vec::new();
+    }
+    let mut spans: Vec<Span> = Vec::new();
+    for track in trace.tracks().iter().filter(|track| super::repetition::host_thread(track)) {
+        let own = track.kinds().iter().enumerate().filter(|(_, kind)| warm[kind.index()]);
+        spans.extend(own.map(|(index, _)| track.span_of(index)));
+    }
+    spans.sort_unstable_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+    let mut outermost: Vec<Span> = Vec::new();
+    for span in spans {
+        match outermost.last_mut() {
+            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+            _ => outermost.push(span),
+        }
+    }
+    outermost
+}
+
+/// The family of each kind, and the families.
+type Families = (Vec<Option<usize>>, Vec<Family>);
+
+fn families(context: &Context) -> Families {
+    let trace = context.trace;
+    let mut known: BTreeMap<(String, bool), usize> = BTreeMap::new();
+    let mut all: Vec<Family> = Vec::new();
+    let of_kind = (0..trace.kinds().len()).map(|index| {
+        let family = family(context, KindId::from_index(index))?;
+        let key = (family.key.clone(), family.annotated);
+        Some(*known.entry(key).or_insert_with(|| {
+            all.push(family);
+            all.len() - 1
+        }))
+    });
+    let of_kind = of_kind.collect();
+    (of_kind, all)
+}
+
+/// Beginnings of names that libraries give to ranges around their own parts.
+const LIBRARIES: &[&str] = &[
+    "aten::",
+    "autograd::",
+    "torch::",
+    "c10",
+    "FSDP::",
+    "nccl",
+    "Torch-Compiled",
+    "CompiledFunction",
+    "##",
+    "[",
+];
+/// Words for parts of a model, of which a pass has many.
+const PARTS_OF_MODELS: &[&str] = &[
+    "layer",
+    "layers",
+    "block",
+    "blocks",
+    "attention",
+    "attn",
+    "mlp",
+    "ffn",
+    "norm",
+    "softmax",
+    "matmul",
+    "embedding",
+];
+/// Words for what holds many turns.
+const LOOPS: &[&str] = &["epoch", "epochs", "loop", "benchmark", "bench"];
+/// Words for one pass.
+const PASSES: &[&str] = &["forward", "step", "iteration", "iter", "batch"];
+/// Functions that are a pass through a model, by the names that frameworks give them.
+const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_impl", "call", "apply"];
+
+fn family(context: &Context, kind: KindId) -> Option<Family> {
+    let (trace, name) = (context.trace, context.trace.kind_name(kind));
+    if trace.kind(kind).form != Form::Slice || name.is_empty() {
+        return None;
+    }
+    let call =
+        |name: String, sort| Family { key: name.clone(), name, sort, annotated: false, unknown: false };
+    match context.vocabulary().role(kind) {
+        Role::FunctionCall if is_library_function(name) => None,
+        Role::FunctionCall => Some(call(super::called_function(name), Sort::Pass)),
+        Role::InputWait => Some(call(name.to_owned(), Sort::Around)),
+        Role::PythonFrame if is_library_frame(name) => None,
+        Role::PythonFrame => Some(frame(name)),
+        Role::Annotation if trace.str(trace.kind(kind).category) == "cuda_sync" => None,
+        Role::Annotation => range(name),
+        Role::Unknown if !is_code(name) => range(name).map(|family| Family { unknown: true, ..family }),
+        _ => None,
+    }
+}
+
+fn frame(name: &str) -> Family {
+    let function = name.rsplit([' ', ':']).next().unwrap_or(name);
+    let module = name.starts_with("nn.Module: ");
+    let sort = if module || FORWARD.contains(&function) { Sort::Pass } else { Sort::Around };
+    let shown = if module { name } else { function };
+    // Functions of one name in two files are not the same.
+    Family { key: name.to_owned(), name: shown.to_owned(), sort, annotated: false, unknown: false }
+}
+
+/// Is one of `wanted` among the words of a name, with or without a number?
+fn has(name: &str, wanted: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    words(&name).any(|word| wanted.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit())))
+}
+
+/// Is it a library's range around its own part, or one around a part of a model?
+pub(super) fn is_part(name: &str) -> bool {
+    LIBRARIES.iter().any(|library| name.starts_with(library)) || has(name, PARTS_OF_MODELS)
+}
+
+fn range(name: &str) -> Option<Family> {
+    if is_part(name) || is_warm_up(name) {
+        return None;
+    }
+    let sort = if has(name, LOOPS) {
+        Sort::Loop
+    } else if is_prediction(name) || has(name, PASSES) {
+        Sort::Pass
+    } else {
+        Sort::Range
+    };
+    let name = without_numbers(name);
+    (!name.is_empty()).then(|| Family { key: name.clone(), name, sort, annotated: true, unknown: false })
+}
+
+/// `token_7_processing` and `token_8_processing` are turns of one loop.
+fn without_numbers(name: &str) -> String {
+    let parts = name.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let joined = parts.collect::<Vec<_>>().join("#");
+    joined.trim_end_matches([' ', '_', '#', ':', '-', '=']).to_owned()
+}
+
+fn scopes(context: &Context, track: &Track, families: &Families, left_out: &[Span]) -> Vec<Scope> {
+    let python = runs_python(context.trace, context.vocabulary(), track);
+    let scope = |(index, kind): (usize, &KindId)| {
+        let family = families.0[kind.index()]?;
+        let span = track.span_of(index);
+        let fits = !span.is_empty()
+            && (python || !families.1[family].unknown)
+            && !crate::breakdown::is_inside(left_out, span.start);
+        fits.then_some(Scope { span, family })
+    };
+    let mut scopes: Vec<Scope> = track.kinds().iter().enumerate().filter_map(scope).collect();
+    scopes.sort_by_key(|scope| (scope.span.start, std::cmp::Reverse(scope.span.end)));
+    scopes
+}
+
+/// Turns that were found.
+struct Turns {
+    family: usize,
+    spans: Vec<Span>,
+}
+
+struct Search<'s> {
+    work: &'s Work,
+    families: &'s [Family],
+    scopes: &'s [Scope],
+}
+
+/// A scope at the level that is looked at, and what lies inside of it.
+struct Child {
+    scope: Scope,
+    inside: Range<usize>,
+}
+
+/// How deep scopes are followed.
+const DEEPEST: usize = 200;
+/// What is done several times in a turn is done at most so often.
+const MOST_PER_TURN: usize = 4;
+/// A part of a turn with less than this share of the work does not tell how many turns there are.
+const LEAST_PART: i64 = 20;
+
+impl<'s> Search<'s> {
+    /// The work that was found to be held, the turns, and whether they are turns for sure.
+    fn run(&self) -> Option<(Dur, Turns, bool)> {
+        let mut level: Vec<Range<usize>> = vec![0..self.scopes.len()];
+        let mut fallback: Option<(Dur, Turns, bool)> = None;
+        for _ in 0..DEEPEST {
+            let children: Vec<Child> = level.iter().flat_map(|range| self.children(range.clone())).collect();
+            let by_family = self.by_family(&children);
+            if let Some((held, turns)) = self.cycle(&children, &by_family) {
+                // Two calls of a function may be a trial and the loop itself.
+                let sort = self.families[turns.family].sort;
+                if turns.spans.len() > 2 || matches!(sort, Sort::Pass | Sort::Range) {
+                    return Some((held, turns, true));
+                }
+                fallback = Some((held, turns, true));
+            }
+            let around = by_family
+                .iter()
+                .filter(|(family, (count, _))| *count <= 2 || self.families[**family].sort == Sort::Loop)
+                .max_by_key(|(_, (_, held))| *held)
+                .map(|(&family, &(_, held))| (family, held))
+                .filter(|(_, held)| self.work.is_most(*held));
+            let Some((family, held)) = around else { return fallback };
+            let sort = self.families[family].sort;
+            let inside: Vec<Child> =
+                children.into_iter().filter(|child| child.scope.family == family).collect();
+            let spans: Vec<Span> = inside.iter().map(|child| child.scope.span).collect();
+            let turns = Turns { family, spans };
+            match sort {
+                Sort::Pass => {
+                    return fallback
+                        .filter(|(_, turns, _)| turns.spans.len() > 1)
+                        .or(Some((held, turns, true)));
+                }
+                // The innermost that still holds nearly everything says best what is done.
+                Sort::Around | Sort::Range if turns.spans.len() == 1 && self.is_nearly_all(held) => {
+                    let known = fallback.as_ref().is_some_and(|(_, turns, _)| turns.spans.len() > 1);
+                    if !known {
+                        fallback = Some((held, turns, sort == Sort::Around));
+                    }
+                }
+                // What is around a loop is no step.
+                Sort::Loop => fallback = None,
+                _ => {}
+            }
+            level = inside.into_iter().map(|child| child.inside).collect();
+        }
+        fallback
+    }
+
+    fn is_nearly_all(&self, held: Dur) -> bool {
+        held.ps() >= self.work.all().ps() / 10 * 9
+    }
+
+    /// The outermost scopes of a range.
+    fn children(&self, range: Range<usize>) -> Vec<Child> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while let Some(&scope) = self.scopes.get(at).filter(|_| at < range.end) {
+            let rest = &self.scopes[at + 1..range.end];
+            let next = at + 1 + rest.partition_point(|other| other.span.start < scope.span.end);
+            found.push(Child { scope, inside: at + 1..next });
+            at = next;
+        }
+        found
+    }
+
+    /// How often each family comes, and the work that it holds.
+    fn by_family(&self, children: &[Child]) -> BTreeMap<usize, (usize, Dur)> {
+        let mut all: BTreeMap<usize, (usize, Dur)> = BTreeMap::new();
+        for child in children {
+            let (count, held) = all.entry(child.scope.family).or_default();
+            *count += 1;
+            *held += self.work.within(child.scope.span);
+        }
+        all
+    }
+
+    /// What repeats at this level and holds most of the work together.
+    fn cycle(&self, children: &[Child], by_family: &BTreeMap<usize, (usize, Dur)>) -> Option<(Dur, Turns)> {
+        let repeats = || {
+            let sort = |family: &usize| self.families[*family].sort;
+            by_family.iter().filter(move |(family, (count, _))| *count >= 2 && sort(family) != Sort::Loop)
+        };
+        let (_, &(most, _)) = repeats().max_by_key(|(_, (_, held))| *held)?;
+        let heavy = |held: Dur| held.ps() >= self.work.all().ps() / LEAST_PART;
+        let whole = |count: usize| most.is_multiple_of(count) && most / count <= MOST_PER_TURN;
+        let turns = repeats()
+            .filter(|(_, (count, held))| heavy(*held) && whole(*count))
+            .map(|(_, (count, _))| *count)
+            .min()
+            .unwrap_or(most);
+        // What is done once per turn, or several times; the recording may have cut one off.
+        let is_part = |count: usize| {
+            let off = if turns > 2 { 1 } else { 0 };
+            (1..=MOST_PER_TURN).any(|times| count.abs_diff(turns * times) <= off)
+        };
+        let parts: Vec<usize> =
+            repeats().filter(|(_, (count, _))| is_part(*count)).map(|(family, _)| *family).collect();
+        let held: Dur = parts.iter().filter_map(|part| by_family.get(part)).map(|(_, held)| *held).sum();
+        if !self.work.is_most(held) {
+            return None;
+        }
+        let in_turn: Vec<&Child> =
+            children.iter().filter(|child| parts.binary_search(&child.scope.family).is_ok()).collect();
+        // The first of them begins a turn, if work follows it each time.
+        let once =
+            |family: &usize| by_family.get(family).is_some_and(|(count, _)| count.abs_diff(turns) <= 1);
+        let mut leaders: Vec<usize> = Vec::new();
+        for family in in_turn.iter().map(|child| child.scope.family).filter(once) {
+            if !leaders.contains(&family) {
+                leaders.push(family);
+            }
+        }
+        let led = |leader: usize| {
+            let spans = turns_from(&in_turn, leader);
+            let working = spans.iter().filter(|span| !self.work.within(**span).is_zero()).count();
+            (spans.len() >= 2 && working * 5 >= spans.len() * 4).then_some(Turns { family: leader, spans })
+        };
+        leaders.into_iter().find_map(led).map(|turns| (held, turns))
+    }
+}
+
+/// Turns that begin with `leader` each, and end with the last that follows it.
+fn turns_from(in_turn: &[&Child], leader: usize) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for child in in_turn {
+        let span = child.scope.span;
+        match spans.last_mut() {
+            _ if child.scope.family == leader => spans.push(span),
+            Some(last) => last.end = last.end.max(span.end),
+            None => {}
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::context::Context;
+    use crate::sketch::{Arg, Sketch};
+    use crate::steps::{How, Origin, Steps};
+
+    /// A program on a device that launches one kernel of 10 µs in each of `launches`, inside ranges and frames
+    /// `(category, name, start, length)`.
+    fn program(scopes: &[(&str, &str, i64, i64)], launches: &[i64]) -> Steps {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        for &(category, name, start, length) in scopes {
+            sketch.event_of(thread, category, name, start, length, &[]);
+        }
+        for (id, &at) in launches.iter().enumerate() {
+            let args = || [("correlation", Arg::Int(1 + id as i64))];
+            sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at, 1, &args());
+            let kernel = format!("kernel{}", (id * id) % 37);
+            sketch.event_of(stream, "kernel", &kernel, at + 5, 10, &args());
+        }
+        let trace = sketch.finish();
+        Steps::of(&Context::new(&trace, "host"))
+    }
+
+    const FRAME: &str = "python_function";
+
+    #[test]
+    fn a_call_that_repeats_inside_of_one_that_does_not_is_the_step() {
+        let mut scopes = vec![(FRAME, "train.py(1): main", 0, 4_000)];
+        for turn in 0..4 {
+            scopes.push((FRAME, "train.py(9): one", 1_000 * turn, 900));
+            scopes.push((FRAME, "model.py(5): part", 1_000 * turn + 10, 300));
+            scopes.push((FRAME, "model.py(5): part", 1_000 * turn + 400, 300));
+        }
+        let launches: Vec<i64> =
+            (0..4).flat_map(|turn| [20, 100, 410, 500].map(|at| 1_000 * turn + at)).collect();
+        let steps = program(&scopes, &launches);
+        assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::FunctionCalls("one".to_owned())));
+        assert_eq!(steps.all.len(), 4);
+    }
+
+    #[test]
+    fn a_forward_and_its_backward_pass_are_one_step() {
+        let mut scopes = Vec::new();
+        for turn in 0..4 {
+            scopes.push(("user_annotation", "fw", 1_000 * turn, 300));
+            scopes.push(("user_annotation", "bw", 1_000 * turn + 320, 600));
+        }
+        let launches: Vec<i64> =
+            (0..4).flat_map(|turn| [20, 330, 410, 500].map(|at| 1_000 * turn + at)).collect();
+        let steps = program(&scopes, &launches);
+        assert_eq!(steps.how, How::Annotations("fw".to_owned()));
+        let starts: Vec<i64> = steps.all.iter().map(|step| step.span.start.ps() / 1_000_000).collect();
+        assert_eq!(starts, [0, 1_000, 2_000, 3_000]);
+        assert_eq!(steps.all.iter().filter(|step| step.set_apart.is_some()).count(), 0, "the last ends too");
+    }
+
+    #[test]
+    fn layers_inside_of_the_only_pass_are_no_steps() {
+        let mut scopes = vec![(FRAME, "nn.Module: Net_0", 0, 4_000)];
+        scopes.extend((0..8).map(|layer| (FRAME, "nn.Module: Layer_0", 500 * layer, 450)));
+        let launches: Vec<i64> = (0..8).flat_map(|layer| [20, 100].map(|at| 500 * layer + at)).collect();
+        let steps = program(&scopes, &launches);
+        assert_eq!(steps.how, How::FunctionCalls("nn.Module: Net_0".to_owned()));
+        assert_eq!(steps.all.len(), 1);
+        let named: Vec<_> = (0..8).map(|layer| ("user_annotation", "layer_norm", 500 * layer, 450)).collect();
+        assert_eq!(program(&named, &launches).origin, Origin::None, "nothing says how many passes there are");
+    }
+
+    #[test]
+    fn a_lone_inference_is_one_step() {
+        let steps = program(&[("user_annotation", "model_inference", 0, 900)], &[20, 30, 50]);
+        assert_eq!(steps.how, How::Annotations("model_inference".to_owned()));
+        assert_eq!(steps.all.len(), 1);
+    }
+
+    #[test]
+    fn what_warms_up_is_no_part_of_the_loop() {
+        let mut scopes = vec![("user_annotation", "warmup", 0, 5_000)];
+        scopes.extend((0..4).map(|turn| ("user_annotation", "turn", 6_000 + 100 * turn, 90)));
+        scopes.extend((0..6).map(|turn| ("user_annotation", "turn", 500 * turn, 450)));
+        let mut launches: Vec<i64> = (0..6).flat_map(|turn| [20, 100].map(|at| 500 * turn + at)).collect();
+        launches.extend((0..4).map(|turn| 6_010 + 100 * turn));
+        let steps = program(&scopes, &launches);
+        assert_eq!((steps.how, steps.all.len()), (How::Annotations("turn".to_owned()), 4));
+    }
+}

@@ -1,0 +1,102 @@
+//! How much of the model's work is done, or launched, within a time: what tells a turn of the loop from what surrounds it.
+
+use stepscope_trace::{Dur, Span, Time};
+
+use crate::breakdown::{DEVICE_BUSY, merged, working_devices};
+use crate::context::Context;
+use crate::states::State;
+use crate::timeline::{Mask, Timeline};
+
+/// A piece of work: on its device as long as it says, on the host's time where it was launched.
+struct Piece {
+    at: Span,
+    work: Dur,
+    /// The work of all pieces before.
+    before: Dur,
+}
+
+/// The work of a recording over the host's time.
+pub(super) struct Work {
+    /// In time order.
+    pieces: Vec<Piece>,
+    all: Dur,
+}
+
+impl Work {
+    /// The work outside of `left_out`, spans in time order that do not overlap: what devices do, counted where it was
+    /// launched as far as that is known; the model's ops on the host where there is no device.
+    pub(super) fn of(context: &Context, left_out: &[Span]) -> Self {
+        let mut pieces = launched(context);
+        if pieces.is_empty() {
+            pieces = devices(context);
+        }
+        if pieces.is_empty() {
+            let host = merged(context, None);
+            pieces = busy(&host, Mask::of(State::HostCompute));
+            if pieces.is_empty() {
+                pieces = busy(&host, Mask(State::Dispatch as u16 | State::Launch as u16));
+            }
+        }
+        pieces.retain(|piece| !crate::breakdown::is_inside(left_out, piece.at.start));
+        let mut all = Dur::ZERO;
+        for piece in &mut pieces {
+            piece.before = all;
+            all += piece.work;
+        }
+        Work { pieces, all }
+    }
+
+    /// All of it.
+    pub(super) fn all(&self) -> Dur {
+        self.all
+    }
+
+    /// The part of it within `span`.
+    pub(super) fn within(&self, span: Span) -> Dur {
+        self.until(span.end) - self.until(span.start)
+    }
+
+    /// Is `part` most of the work?
+    pub(super) fn is_most(&self, part: Dur) -> bool {
+        !self.all.is_zero() && part.ps() >= self.all.ps() / 2
+    }
+
+    fn until(&self, at: Time) -> Dur {
+        let after = self.pieces.partition_point(|piece| piece.at.start < at);
+        let Some(piece) = after.checked_sub(1).map(|last| &self.pieces[last]) else { return Dur::ZERO };
+        if at >= piece.at.end {
+            return piece.before + piece.work;
+        }
+        let share = (at - piece.at.start).fraction_of(piece.at.dur());
+        piece.before + Dur::from_ps((piece.work.ps() as f64 * share) as i64)
+    }
+}
+
+fn launched(context: &Context) -> Vec<Piece> {
+    let piece = |launch: &crate::launches::Launch| Piece {
+        at: Span::new(launch.called, launch.called),
+        work: context.trace.track(launch.work.track).dur(launch.work.index as usize),
+        before: Dur::ZERO,
+    };
+    let mut pieces: Vec<Piece> = context.launches().all.iter().map(piece).collect();
+    pieces.sort_by_key(|piece| piece.at.start);
+    pieces
+}
+
+/// The busy time of the device that works most.
+fn devices(context: &Context) -> Vec<Piece> {
+    let lines = working_devices(context).into_iter().map(|device| merged(context, Some(device)));
+    let sum = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.work).sum::<Dur>();
+    lines.map(|line| busy(&line, DEVICE_BUSY)).max_by_key(sum).unwrap_or_default()
+}
+
+fn busy(line: &Timeline, states: Mask) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let Some(span) = line.span() else { return pieces };
+    line.sweep(&Timeline::default(), span, |at, mask, _| {
+        if mask.0 & states.0 != 0 {
+            pieces.push(Piece { at, work: at.dur(), before: Dur::ZERO });
+        }
+    });
+    pieces
+}
