@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::recurrence::Recurrence;
 use stepscope_analyze::summary::StepRow;
 use stepscope_trace::Dur;
 
@@ -73,7 +74,35 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         let winnable = finding.winnable.filter(|_| facts.timeline);
         finding.place = worst_step(finding, facts);
         finding.gain_ms = winnable.map(|share| (served * share).min(step));
+        finding.recurrence = finding.recurrence.or_else(|| concentrated(finding, facts));
+        if finding.recurrence.is_some_and(|often| often.steps == 1 && often.of >= OFTEN_ENOUGH) {
+            // What happened once says nothing about the steps to come.
+            finding.severity = finding.severity.max(Severity::Info);
+            finding.gain_ms = None;
+        }
     }
+}
+
+/// Of fewer steps nobody can tell whether one is the exception.
+const OFTEN_ENOUGH: usize = 5;
+
+/// The steps that hold nearly all of what a finding is about, where those are not more than half of all.
+fn concentrated(finding: &Finding, facts: &Facts) -> Option<Recurrence> {
+    let host = facts.summary.bound().filter(|host| !host.whole_capture && !finding.claims.is_empty())?;
+    let owned: Vec<Dur> = host
+        .counted()
+        .map(|step| finding.claims.iter().map(|&(category, _)| step.shares.get(category)).sum())
+        .collect();
+    let all: Dur = owned.iter().copied().sum();
+    let mut sorted = owned.clone();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut held = Dur::ZERO;
+    let enough = sorted.iter().take(owned.len() / 2).find(|&&time| {
+        held += time;
+        held.fraction_of(all) >= thresholds::IN_SOME_STEPS
+    });
+    let least = *enough.filter(|_| !all.is_zero())?;
+    Some(Recurrence::of(owned.iter().map(|&time| time >= least)))
 }
 
 /// Where to look: the step that counts in which the finding's categories own most.
@@ -104,7 +133,9 @@ mod tests {
 
     use proptest::prelude::*;
     use stepscope_analyze::breakdown::Shares;
+    use stepscope_analyze::callbacks::Callbacks;
     use stepscope_analyze::eager::Eager;
+    use stepscope_analyze::setup::SetUp;
     use stepscope_analyze::steps::{How, Origin, StepKind};
     use stepscope_analyze::summary::{HostSummary, Summary};
     use stepscope_analyze::vocabulary::Framework;
@@ -146,6 +177,9 @@ mod tests {
             output_ops: Vec::new(),
             around_output_ms: 0.0,
             eager: Eager::default(),
+            callbacks: Callbacks::default(),
+            setup: SetUp::default(),
+            odd: None,
             rebuilt: Vec::new(),
             loader: Loader::Unknown,
             python: Vec::new(),

@@ -20,8 +20,9 @@ pub const ONE_OP: f64 = 0.50;
 /// Tracing or compiling in the steps. Steady steps do neither; a tenth means that it happens again and again.
 pub const REBUILDING: f64 = 0.10;
 
-/// A function that traces or compiles in this share of the steps does it again and again.
-pub const REBUILT_STEPS: f64 = 0.34;
+/// The share of what a finding is about that some steps must hold, no more than half of all, to be the steps in which it
+/// happens: the rest is what every step shows anyway.
+pub const IN_SOME_STEPS: f64 = 0.90;
 
 /// Ops started one by one: fewer a step than this cannot add up.
 pub const EAGER_OPS: f64 = 20.0;
