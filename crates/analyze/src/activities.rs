@@ -26,6 +26,8 @@ impl Does {
     pub(crate) const FETCHES: Does = Does(1 << 4);
     /// Lets go of a tensor, a dataset or an iterator.
     pub(crate) const DELETES: Does = Does(1 << 5);
+    /// Writes a checkpoint.
+    pub(crate) const SAVES: Does = Does(1 << 6);
 
     pub(crate) fn has(self, other: Does) -> bool {
         self.0 & other.0 != 0
@@ -64,7 +66,11 @@ fn does(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> Option<Does> {
         Role::FunctionCall | Role::Compile => Some(Does::MODEL),
         Role::Tracing => Some(Does::SETS_UP),
         Role::InputWait => Some(Does::FETCHES),
-        Role::Output => Some(Does::WRITES),
+        Role::Output => {
+            let words = words(name);
+            let saves = words.iter().any(|word| word == "save" || word == "checkpoints");
+            Some(if saves { Does::WRITES.and(Does::SAVES) } else { Does::WRITES })
+        }
         Role::EagerCall | Role::EagerKernel | Role::Framework | Role::Op => Some(named(name)),
         _ => None,
     }

@@ -76,7 +76,9 @@ impl Callbacks {
         for (index, kind) in track.kinds().iter().enumerate() {
             let span = track.span_of(index);
             if span.start < until {
-                if !named && let Some(place) = user_place(context.trace, *kind) {
+                // JAX's own frames around the call are in a file of a name that users give, too.
+                let place = if named { None } else { user_place(context.trace, *kind) };
+                if let Some(place) = place.filter(|place| !place.contains("callback.py:")) {
                     *self.functions.entry(place).or_default() += span.dur();
                     named = true;
                 }

@@ -223,6 +223,8 @@ pub struct Functions {
 struct Keys {
     /// By kind: is it a frame of Python that makes a jitted function?
     makes_jitted: Vec<bool>,
+    /// By kind: is it a frame in which JAX itself makes a jitted function, of an op outside of all others?
+    jits_primitive: Vec<bool>,
     how: Option<StrId>,
     count: Option<StrId>,
     module: Vec<StrId>,
@@ -231,9 +233,10 @@ struct Keys {
 impl Keys {
     fn of(trace: &Trace) -> Self {
         let find = |key: &str| trace.strings().find(key);
-        let kinds = (0..trace.kinds().len()).map(KindId::from_index);
+        let names = || (0..trace.kinds().len()).map(|index| trace.kind_name(KindId::from_index(index)));
         Keys {
-            makes_jitted: kinds.map(|kind| makes_jitted(trace.kind_name(kind))).collect(),
+            makes_jitted: names().map(makes_jitted).collect(),
+            jits_primitive: names().map(|name| name.ends_with(" xla_primitive_callable")).collect(),
             how: find("tf_function_call"),
             count: find("tracing_count"),
             module: ["module", "name", "hlo_module"].iter().filter_map(|key| find(key)).collect(),
@@ -332,14 +335,19 @@ impl Thread {
         let mut thread = Thread::default();
         let (mut busy_until, mut traced_until) = (Time::MIN, Time::MIN);
         let (mut made, mut frames): (Option<Time>, bool) = (None, false);
+        let mut own_until = Time::MIN;
         for index in 0..track.len() {
             let kind = track.kind_of(index);
             let role = vocabulary.role(kind);
             if role == Role::PythonFrame {
                 frames = true;
-                let outside = thread.calls.last().is_none_or(|call| track.start(index) >= call.span.end);
-                if outside && keys.makes_jitted[kind.index()] {
-                    made = Some(track.start(index));
+                if keys.jits_primitive[kind.index()] {
+                    own_until = track.end(index);
+                }
+                let start = track.start(index);
+                let outside = thread.calls.last().is_none_or(|call| start >= call.span.end);
+                if outside && start >= own_until && keys.makes_jitted[kind.index()] {
+                    made = Some(start);
                 }
                 continue;
             }
@@ -526,8 +534,9 @@ mod tests {
             sketch.steps(python, 3, 1_000);
             for step in 0..3 {
                 let at = step * 1_000;
-                let frame = if made { "$api.py:194 jit" } else { "$train.py:7 body" };
-                sketch.event(python, frame, at + 5, 10, &[]);
+                let frame = if made { "$train.py:7 body" } else { "$dispatch.py:98 xla_primitive_callable" };
+                sketch.event(python, frame, at + 1, 15, &[]);
+                sketch.event(python, "$api.py:194 jit", at + 5, 10, &[]);
                 sketch.event(python, "PjitFunction(ones)", at + 16, 10, &[]);
                 sketch.event(python, "PjitFunction(f)", at + 30, 900, &[]);
                 sketch.event(python, "backend_compile_and_load", at + 110, 500, &[]);

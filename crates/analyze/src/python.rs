@@ -392,7 +392,8 @@ impl Walk<'_, '_> {
             return;
         }
         let line = self.line;
-        let waits_at = |at: Time| line.is_some_and(|line| line.at(at).has(State::InputWait));
+        // A caller that begins with the wait is not inside it.
+        let waits_in = |span: Span| line.is_some_and(|line| line.all_in(span, State::InputWait));
         let any_wait = line.is_some_and(|line| line.states.iter().any(|state| state.has(State::InputWait)));
         for (index, &kind) in self.track.kinds().iter().enumerate() {
             let span = self.track.span_of(index);
@@ -409,7 +410,7 @@ impl Walk<'_, '_> {
                 // An unknown name among Python's frames is the user's own annotation.
                 || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
             let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };
-            let waits = any_wait && is_frame && waits_at(span.start);
+            let waits = any_wait && is_frame && waits_in(span);
             let outermost = (user || waits) && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
             let counted = self.windows.within(span);
             self.open.push(Open {

@@ -4,7 +4,7 @@
 //! A step that makes an iterator ready is looked at: what its Python thread does from the first set-up op to the last, and
 //! the first batch that such an iterator is asked for, and what it takes to let go of it. Model work in between is not.
 
-use stepscope_trace::{Dur, Span, Track, TrackKind};
+use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
 use crate::activities::{Activity, Does, Kinds, activities};
 use crate::breakdown::{Shares, united};
@@ -79,6 +79,12 @@ struct Found {
 fn set_up_in(kinds: &Kinds, track: &Track, window: Span) -> Found {
     let mut found = Found::default();
     let mut piece: Option<Span> = None;
+    // Python before the first op of a set-up and after the last belongs to it, up to the length of the rest.
+    let mut free = window.start;
+    let around = |piece: Span, free: Time, until: Time| {
+        let (start, end) = (piece.start - piece.dur(), piece.end + piece.dur());
+        Span::new(start.max(free), end.min(until))
+    };
     let inside = activities(kinds, track, track.first_from(window.start))
         .take_while(|activity| activity.span.start < window.end);
     for Activity { span, does } in inside {
@@ -87,12 +93,13 @@ fn set_up_in(kinds: &Kinds, track: &Track, window: Span) -> Found {
             || (does.has(Does::FETCHES) && found.iterators > 0)
             || (does.has(Does::DELETES) && span.dur() >= LONG_DELETE);
         if does.has(Does::MODEL) {
-            found.spans.extend(piece.take());
+            found.spans.extend(piece.take().map(|piece| around(piece, free, span.start)));
+            free = span.end;
         } else if belongs {
             piece = Some(piece.map_or(span, |piece| piece.hull(span)));
         }
     }
-    found.spans.extend(piece);
+    found.spans.extend(piece.map(|piece| around(piece, free, window.end)));
     if found.iterators == 0 {
         found.spans.clear();
     }
@@ -126,7 +133,7 @@ mod tests {
         let trace = sketch.finish();
         let setup = SetUp::of(&Context::new(&trace, "host"));
         assert_eq!((setup.iterators, setup.recurrence.steps, setup.recurrence.every), (4, 4, Some(1)));
-        assert_eq!(setup.shares.total(), Dur::from_us(4 * 650), "500 before the call and 150 after it");
-        assert_eq!(setup.shares.get(Category::Python), Dur::from_us(4 * 200), "with the Python between");
+        assert_eq!(setup.shares.total(), Dur::from_us(4 * 900), "600 before the call and 300 after it");
+        assert_eq!(setup.shares.get(Category::Python), Dur::from_us(4 * 450), "with the Python around");
     }
 }

@@ -136,6 +136,12 @@ impl StateLine {
         after.checked_sub(1).and_then(|index| self.states.get(index)).copied().unwrap_or_default()
     }
 
+    /// Is the track in one state from the beginning of a span to its end?
+    pub(crate) fn all_in(&self, span: Span, state: State) -> bool {
+        let after = self.times.partition_point(|time| *time <= span.start);
+        self.at(span.start).has(state) && self.times.get(after).is_none_or(|next| *next >= span.end)
+    }
+
     /// Puts one state over some spans, which are in time order and do not overlap, whatever was there.
     fn cover(&mut self, spans: &[Span], state: State) {
         if spans.is_empty() {
@@ -332,7 +338,7 @@ impl<'t> Facts<'t> {
             .collect();
         let mut line = lines.into_iter().reduce(StateLine::then).unwrap_or_default();
         if is_python_thread(self.trace.str(track.name)) {
-            line.cover(&preparations(&self.activities, track), State::Output);
+            line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
         }
         line
     }

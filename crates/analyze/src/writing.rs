@@ -14,7 +14,7 @@ use crate::breakdown::united;
 use crate::context::Context;
 use crate::states::is_python_thread;
 use crate::steps::median;
-use crate::vocabulary::Role;
+use crate::vocabulary::{Role, Vocabulary};
 
 /// Events of one write's preparation at the most: a histogram of `tf.summary` starts some 60 eager ops, each with the
 /// making and dropping of its tensors. What lies further back was not done for it.
@@ -26,23 +26,30 @@ const SHORT: Dur = Dur::from_us(20_000);
 
 /// When a Python thread prepares and writes something: from the first eager op that was started for it to the end of the
 /// op that writes. `tf.summary` computes its histograms and images by eager ops, and those are output, as all that it
-/// does. Model work, a batch that is fetched and a long pause end what belongs to a write.
-pub(crate) fn preparations(kinds: &Kinds, track: &Track) -> Vec<Span> {
+/// does. Model work, a batch that is fetched and a long pause end what belongs to a write. A checkpoint ends in Python that
+/// notes what was written and removes what is old: up to its own length, the time until the next activity or the end of
+/// the step is its own.
+pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) -> Vec<Span> {
     if !kinds.any_on(track, Does::WRITES) {
         return Vec::new();
     }
     let all = || activities(kinds, track, 0);
     let pauses = all().zip(all().skip(1)).map(|(before, after)| after.span.start - before.span.end);
     let longest = SHORT.max(Dur::from_ps(median(pauses).ps().saturating_mul(LONG_PAUSE)));
-    let mut spans = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
     let mut starts: VecDeque<Time> = VecDeque::new();
     let mut before = Time::MIN;
+    let mut saved = false;
     for Activity { span, does } in all() {
+        if std::mem::take(&mut saved) && let Some(last) = spans.last_mut() {
+            last.end = tail_of(*last, span.start, vocabulary, track);
+        }
         if does.has(Does::WRITES) {
             let from = starts.front().copied().filter(|_| span.start - before <= longest).unwrap_or(span.start);
             spans.push(Span::new(from, span.end));
             starts.clear();
             starts.push_back(span.end);
+            saved = does.has(Does::SAVES);
         } else if does.has(Does::MODEL) || does.has(Does::FETCHES) || does.has(Does::SETS_UP) {
             starts.clear();
         } else {
@@ -56,8 +63,28 @@ pub(crate) fn preparations(kinds: &Kinds, track: &Track) -> Vec<Span> {
         }
         before = span.end;
     }
+    if let Some(last) = spans.last_mut().filter(|_| saved) {
+        last.end = tail_of(*last, Time::MAX, vocabulary, track);
+    }
     united(spans)
 }
+
+/// How far what follows a checkpoint is its own: to the next activity or the end of the step, and no further than it took
+/// itself.
+fn tail_of(saved: Span, next: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
+    let before = (0..track.first_from(saved.end)).rev();
+    let marker = before.take(NEAR).find(|&at| vocabulary.role(track.kind_of(at)) == Role::StepMarker);
+    let step = marker.map(|at| track.end(at)).filter(|end| *end > saved.end);
+    match step {
+        Some(end) => end.min(next).min(saved.end + saved.dur()),
+        // Without a marker nobody knows where the step ends.
+        None if next == Time::MAX => saved.end,
+        None => next.min(saved.end + saved.dur()),
+    }
+}
+
+/// Events of one step on its Python thread that are looked through for its marker.
+const NEAR: usize = 20_000;
 
 /// The partial: stretches of the loop in which something was written, in the steps that count.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -177,7 +204,7 @@ mod tests {
         let trace = sketch.finish();
         let vocabulary = crate::vocabulary::Vocabulary::of(&trace);
         let us = |time: Time| time.ps() / 1_000_000;
-        let found = preparations(&Kinds::of(&trace, &vocabulary), &trace.tracks()[0]);
+        let found = preparations(&Kinds::of(&trace, &vocabulary), &vocabulary, &trace.tracks()[0]);
         found.into_iter().map(|span| (us(span.start), us(span.end))).collect()
     }
 
@@ -201,6 +228,7 @@ mod tests {
         let found = spans(&[
             ("TFE_Py_FastPathExecute_C", 0, 50),
             ("TFE_Py_FastPathExecute_C", 60, 50),
+            ("TFE_Py_FastPathExecute_C", 120, 50),
             ("TFE_Py_FastPathExecute_C", 90_000, 50),
             ("EagerLocalExecute: WriteSummary", 90_010, 30),
         ]);

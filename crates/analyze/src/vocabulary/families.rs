@@ -101,7 +101,9 @@ fn push(words: &mut Vec<String>, word: &mut String) {
     let digit = whole.find(|c: char| c.is_ascii_digit()).unwrap_or(whole.len());
     let (head, tail) = whole.split_at(digit);
     let counts = !tail.is_empty() && tail.trim_end_matches('d').bytes().all(|byte| byte.is_ascii_digit());
-    let bare = if counts { head.strip_suffix('v').filter(|bare| !bare.is_empty()).unwrap_or(head) } else { &whole };
+    let version = !tail.ends_with('d') && head != "conv";
+    let unversioned = head.strip_suffix('v').filter(|bare| version && !bare.is_empty()).unwrap_or(head);
+    let bare = if counts { unversioned } else { &whole };
     if !bare.is_empty() {
         words.push(bare.to_owned());
     }
