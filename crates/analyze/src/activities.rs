@@ -43,7 +43,12 @@ pub(crate) struct Kinds(Vec<Option<Does>>);
 
 impl Kinds {
     pub(crate) fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
-        Kinds((0..trace.kinds().len()).map(KindId::from_index).map(|kind| does(trace, vocabulary, kind)).collect())
+        Kinds(
+            (0..trace.kinds().len())
+                .map(KindId::from_index)
+                .map(|kind| does(trace, vocabulary, kind))
+                .collect(),
+        )
     }
 
     /// Does any event of the trace do this?
@@ -103,7 +108,11 @@ pub(crate) struct Activity {
 }
 
 /// The activities of a thread from the `from`th event on, in time order.
-pub(crate) fn activities<'a>(kinds: &'a Kinds, track: &'a Track, from: usize) -> impl Iterator<Item = Activity> + 'a {
+pub(crate) fn activities<'a>(
+    kinds: &'a Kinds,
+    track: &'a Track,
+    from: usize,
+) -> impl Iterator<Item = Activity> + 'a {
     let mut next = from;
     std::iter::from_fn(move || {
         let mut current: Option<Activity> = None;

@@ -72,15 +72,15 @@ impl Callbacks {
         windows: &[Span],
         spans: &mut Vec<Span>,
     ) {
-        let (mut until, mut named) = (Time::MIN, false);
+        let (mut until, mut named_until) = (Time::MIN, Time::MIN);
         for (index, kind) in track.kinds().iter().enumerate() {
             let span = track.span_of(index);
             if span.start < until {
                 // JAX's own frames around the call are in a file of a name that users give, too.
-                let place = if named { None } else { user_place(context.trace, *kind) };
+                let place = if span.start < named_until { None } else { user_place(context.trace, *kind) };
                 if let Some(place) = place.filter(|place| !place.contains("callback.py:")) {
                     *self.functions.entry(place).or_default() += span.dur();
-                    named = true;
+                    named_until = span.end;
                 }
                 continue;
             }
@@ -89,7 +89,7 @@ impl Callbacks {
             let counts = after.checked_sub(1).is_some_and(|at| windows[at].contains(span.start));
             let of_input = line.is_some_and(|line| line.at(span.start).has(State::InputWork));
             if counts && !of_input && !span.is_empty() {
-                (until, named) = (span.end, false);
+                until = span.end;
                 *self.ops.entry(op.clone()).or_default() += span.dur();
                 self.calls += 1;
                 spans.push(span);
@@ -100,7 +100,10 @@ impl Callbacks {
     /// Adds another host's.
     pub fn merge(&mut self, other: Callbacks) {
         other.ops.into_iter().for_each(|(op, time)| *self.ops.entry(op).or_default() += time);
-        other.functions.into_iter().for_each(|(place, time)| *self.functions.entry(place).or_default() += time);
+        other
+            .functions
+            .into_iter()
+            .for_each(|(place, time)| *self.functions.entry(place).or_default() += time);
         self.calls += other.calls;
         self.steps += other.steps;
         self.shares.add_all(&other.shares);

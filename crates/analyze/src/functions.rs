@@ -359,7 +359,8 @@ impl Thread {
             match (role, inside) {
                 (Role::FunctionCall, None) => {
                     // What was made before the last call that built is built.
-                    let built = thread.calls.last().filter(|call| call.compiles > 0).map(|call| call.span.start);
+                    let built =
+                        thread.calls.last().filter(|call| call.compiles > 0).map(|call| call.span.start);
                     made = made.filter(|made| built.is_none_or(|built| built < *made));
                     let call = Call { fresh: made.is_some(), frames, ..call(trace, keys, track, index) };
                     thread.calls.push(call);

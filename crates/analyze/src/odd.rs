@@ -41,7 +41,8 @@ impl OddSteps {
         let counted: Vec<&StepShares> = breakdown.counted().map(|(_, shares)| shares).collect();
         let middle = median(counted.iter().map(|step| step.window.dur()));
         let is_odd = |step: &StepShares| step.window.dur().ps() as f64 > LONG * middle.ps() as f64;
-        let (odd, usual): (Vec<&StepShares>, Vec<&StepShares>) = counted.iter().partition(|step| is_odd(step));
+        let (odd, usual): (Vec<&StepShares>, Vec<&StepShares>) =
+            counted.iter().partition(|step| is_odd(step));
         if breakdown.whole_capture || odd.is_empty() || usual.is_empty() || middle.is_zero() {
             return None;
         }

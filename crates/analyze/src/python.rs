@@ -190,17 +190,24 @@ const SOME_OF_WAIT: f64 = 0.1;
 
 /// The innermost of the user's functions with most of the wait, or of a library's where the user has none inside it; then
 /// what takes most of the rest of its time.
-fn culprits(waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>, waited: Dur) -> Vec<PythonFrame> {
+fn culprits(
+    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
+    waited: Dur,
+) -> Vec<PythonFrame> {
     let mut all: Vec<_> = waiting.into_iter().collect();
     // The innermost has the least of the time; equal ones are told apart by their place, so that it is always the same.
     all.sort_by(|(a, left), (b, right)| left.inclusive.cmp(&right.inclusive).then_with(|| a.cmp(b)));
     let most = |wait: &Wait| wait.inclusive.fraction_of(waited) >= MOST_OF_WAIT;
-    let first = all.iter().find(|(_, wait)| wait.user && most(wait)).or_else(|| all.iter().find(|(_, wait)| most(wait)));
+    let first = all
+        .iter()
+        .find(|(_, wait)| wait.user && most(wait))
+        .or_else(|| all.iter().find(|(_, wait)| most(wait)));
     let Some(bound) = first.map(|(_, wait)| wait.inclusive) else { return Vec::new() };
     let first = first.cloned();
-    let rest = all.into_iter().rev().filter(|(_, wait)| {
-        wait.inclusive < bound && wait.inclusive.fraction_of(waited) >= SOME_OF_WAIT
-    });
+    let rest = all
+        .into_iter()
+        .rev()
+        .filter(|(_, wait)| wait.inclusive < bound && wait.inclusive.fraction_of(waited) >= SOME_OF_WAIT);
     let frame = |((file, line, function), wait): ((String, Option<u32>, String), Wait)| PythonFrame {
         file,
         line,
@@ -247,8 +254,7 @@ impl Frame {
 /// Where a frame of the user's own code is, as `file.py:12 f`; `None` for libraries and for what is no frame.
 pub(crate) fn user_place(trace: &Trace, kind: KindId) -> Option<String> {
     let name = trace.kind_name(kind);
-    let frame =
-        is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))?;
+    let frame = is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))?;
     frame.user.then(|| frame.place())
 }
 
@@ -299,15 +305,28 @@ const LIBRARY_FILES: &[&str] = &[
 
 /// Packages that do what others ask of them, and say nothing about what is loaded.
 const PLUMBING: &[&str] = &[
-    "torch", "numpy", "scipy", "PIL", "pandas", "jax", "jaxlib", "tensorflow", "keras", "tqdm", "cv2", "ml_dtypes",
+    "torch",
+    "numpy",
+    "scipy",
+    "PIL",
+    "pandas",
+    "jax",
+    "jaxlib",
+    "tensorflow",
+    "keras",
+    "tqdm",
+    "cv2",
+    "ml_dtypes",
 ];
 
 /// Is a file of Python itself, or of a package that only serves others?
 fn is_plumbing(file: &str) -> bool {
     let file = file.trim_start_matches("./");
-    let in_packages = ["site-packages/", "dist-packages/"].iter().find_map(|folder| Some(file.split_once(folder)?.1));
+    let in_packages =
+        ["site-packages/", "dist-packages/"].iter().find_map(|folder| Some(file.split_once(folder)?.1));
     let package = in_packages.unwrap_or(file).split('/').next().unwrap_or(file);
-    let of_python = in_packages.is_none() && ["lib/python", "lib64/python", "<frozen"].iter().any(|part| file.contains(part));
+    let of_python = in_packages.is_none()
+        && ["lib/python", "lib64/python", "<frozen"].iter().any(|part| file.contains(part));
     let bare = !file.contains('/') && LIBRARY_FILES.binary_search(&file).is_ok();
     of_python || bare || file.starts_with('<') || PLUMBING.contains(&package)
 }
@@ -411,7 +430,8 @@ impl Walk<'_, '_> {
                 || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
             let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };
             let waits = any_wait && is_frame && waits_in(span);
-            let outermost = (user || waits) && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
+            let outermost =
+                (user || waits) && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
             let counted = self.windows.within(span);
             self.open.push(Open {
                 end: span.end,

@@ -377,7 +377,11 @@ impl<'f, 't> Walk<'f, 't> {
             .collect();
         let fetches = track.kinds().iter().any(|kind| facts.fetching_frames[kind.index()]);
         let is_model = |index: &usize| facts.model[track.kind_of(*index).index()];
-        let model = if fetches { piece.filter(is_model).map(|index| track.start(index)).collect() } else { Vec::new() };
+        let model = if fetches {
+            piece.filter(is_model).map(|index| track.start(index)).collect()
+        } else {
+            Vec::new()
+        };
         Walk {
             facts,
             track,
@@ -583,7 +587,9 @@ fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
     if found.contains(&true) {
         return found;
     }
-    kinds().map(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind))).collect()
+    kinds()
+        .map(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
+        .collect()
 }
 
 /// Threads that run the user's Python.

@@ -39,18 +39,23 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
     let mut spans: Vec<Span> = Vec::new();
     let mut starts: VecDeque<Time> = VecDeque::new();
     let mut before = Time::MIN;
-    let mut saved = false;
+    // Until when what follows a checkpoint may be its own.
+    let mut saved: Option<Time> = None;
     for Activity { span, does } in all() {
-        if std::mem::take(&mut saved) && let Some(last) = spans.last_mut() {
-            last.end = tail_of(*last, span.start, vocabulary, track);
+        let ends = does.has(Does::MODEL) || does.has(Does::FETCHES) || does.has(Does::SETS_UP);
+        if let (Some(limit), Some(last)) = (saved, spans.last_mut()) {
+            let goes_on = !ends && span.start < limit;
+            last.end = if goes_on { span.end.min(limit) } else { tail_of(*last, span.start.min(limit)) };
+            saved = saved.filter(|_| goes_on);
         }
         if does.has(Does::WRITES) {
-            let from = starts.front().copied().filter(|_| span.start - before <= longest).unwrap_or(span.start);
+            let from =
+                starts.front().copied().filter(|_| span.start - before <= longest).unwrap_or(span.start);
             spans.push(Span::new(from, span.end));
             starts.clear();
             starts.push_back(span.end);
-            saved = does.has(Does::SAVES);
-        } else if does.has(Does::MODEL) || does.has(Does::FETCHES) || does.has(Does::SETS_UP) {
+            saved = if does.has(Does::SAVES) { Some(step_end(span.end, vocabulary, track)) } else { None };
+        } else if ends {
             starts.clear();
         } else {
             if span.start - before > longest {
@@ -63,24 +68,23 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
         }
         before = span.end;
     }
-    if let Some(last) = spans.last_mut().filter(|_| saved) {
-        last.end = tail_of(*last, Time::MAX, vocabulary, track);
+    if let (Some(limit), Some(last)) = (saved.filter(|limit| *limit < Time::MAX), spans.last_mut()) {
+        last.end = tail_of(*last, limit);
     }
     united(spans)
 }
 
-/// How far what follows a checkpoint is its own: to the next activity or the end of the step, and no further than it took
+/// How far what follows a checkpoint is its own: until something else begins or the step ends, and no further than it took
 /// itself.
-fn tail_of(saved: Span, next: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
-    let before = (0..track.first_from(saved.end)).rev();
-    let marker = before.take(NEAR).find(|&at| vocabulary.role(track.kind_of(at)) == Role::StepMarker);
-    let step = marker.map(|at| track.end(at)).filter(|end| *end > saved.end);
-    match step {
-        Some(end) => end.min(next).min(saved.end + saved.dur()),
-        // Without a marker nobody knows where the step ends.
-        None if next == Time::MAX => saved.end,
-        None => next.min(saved.end + saved.dur()),
-    }
+fn tail_of(saved: Span, until: Time) -> Time {
+    until.min(saved.end + saved.dur()).max(saved.end)
+}
+
+/// The end of the marked step in which a time lies; the end of time where none is marked.
+fn step_end(at: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
+    let before = (0..track.first_from(at)).rev();
+    let marker = before.take(NEAR).find(|&index| vocabulary.role(track.kind_of(index)) == Role::StepMarker);
+    marker.map(|index| track.end(index)).filter(|end| *end > at).unwrap_or(Time::MAX)
 }
 
 /// Events of one step on its Python thread that are looked through for its marker.
@@ -233,5 +237,25 @@ mod tests {
             ("EagerLocalExecute: WriteSummary", 90_010, 30),
         ]);
         assert_eq!(found, [(90_000, 90_050)]);
+    }
+
+    #[test]
+    fn what_follows_a_checkpoint_in_its_step_is_its_own_up_to_its_length() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        sketch.event(thread, "train", 0, 1_000, &[("step_num", Arg::Int(1))]);
+        sketch.event(thread, "TFE_Py_ExecuteCancelable", 100, 400, &[]);
+        sketch.event(thread, "EagerLocalExecute: SaveV2", 110, 380, &[]);
+        sketch.event(thread, "TFE_Py_FastPathExecute_C", 600, 100, &[]);
+        sketch.event(thread, "train", 1_000, 1_000, &[("step_num", Arg::Int(2))]);
+        sketch.event(thread, "TFE_Py_FastPathExecute_C", 1_010, 100, &[]);
+        let trace = sketch.finish();
+        let vocabulary = Vocabulary::of(&trace);
+        let found = preparations(&Kinds::of(&trace, &vocabulary), &vocabulary, &trace.tracks()[0]);
+        let us = |time: Time| time.ps() / 1_000_000;
+        assert_eq!(
+            found.iter().map(|span| (us(span.start), us(span.end))).collect::<Vec<_>>(),
+            [(100, 1_000)]
+        );
     }
 }

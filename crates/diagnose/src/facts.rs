@@ -177,7 +177,8 @@ impl Facts {
     /// they own at all.
     pub fn owned_over(&self, shares: &Shares, steps: u64) -> Vec<(Category, f64)> {
         let steps = steps.max(1) as f64;
-        let owned = |(category, time): (Category, Dur)| (category, (time.ms() / steps).min(self.ms(category)));
+        let owned =
+            |(category, time): (Category, Dur)| (category, (time.ms() / steps).min(self.ms(category)));
         shares.owners().map(owned).filter(|(_, ms)| *ms > 0.0).collect()
     }
 

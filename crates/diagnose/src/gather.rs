@@ -504,8 +504,9 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
         prefetches: pipeline.has_prefetch_by_user,
         parallel: stage
             .is_some_and(|stage| stage.written == Written::ByUser && stage.name.starts_with("Parallel")),
-        ran_parallel: stage
-            .is_some_and(|stage| stage.parallelism.map_or(stage.name.starts_with("Parallel"), |ways| ways > 1)),
+        ran_parallel: stage.is_some_and(|stage| {
+            stage.parallelism.map_or(stage.name.starts_with("Parallel"), |ways| ways > 1)
+        }),
         heaviest: stage.and_then(|stage| stage.ops.first()).map(|op| op.op.clone()),
         call_us: stage
             .filter(|stage| stage.function_calls > 0 && stage.function_ms > 0.0)

@@ -153,8 +153,18 @@ mod tests {
     #[test]
     fn families_go_by_whole_words() {
         for name in [
-            "MatMul", "_FusedMatMul", "BatchMatMulV2", "Conv2D", "conv2d_transpose", "dot_general", "aten::mm",
-            "aten::addmm", "aten::linear", "LSTMBlockCell", "CudnnRNNV3", "aten::_scaled_dot_product_flash_attention",
+            "MatMul",
+            "_FusedMatMul",
+            "BatchMatMulV2",
+            "Conv2D",
+            "conv2d_transpose",
+            "dot_general",
+            "aten::mm",
+            "aten::addmm",
+            "aten::linear",
+            "LSTMBlockCell",
+            "CudnnRNNV3",
+            "aten::_scaled_dot_product_flash_attention",
         ] {
             assert!(is_dense(name), "{name}");
         }
@@ -164,7 +174,9 @@ mod tests {
         for name in ["fusion", "custom-call", "StatefulPartitionedCall", "StatelessWhile", "XlaLaunch"] {
             assert!(is_opaque(name), "{name}");
         }
-        for name in ["pure_callback", "io_callback", "EagerPyFunc", "PyFuncStateless", "xla_ffi_python_cpu_callback"] {
+        for name in
+            ["pure_callback", "io_callback", "EagerPyFunc", "PyFuncStateless", "xla_ffi_python_cpu_callback"]
+        {
             assert!(is_callback(name) && !is_opaque(name), "{name}");
         }
         assert!(!is_callback("custom-call"));

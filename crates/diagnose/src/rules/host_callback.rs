@@ -18,7 +18,10 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let compute = facts.ms(Category::Compute);
-    if !facts.on_device() && compute > 0.0 && !claims.iter().any(|(category, _)| *category == Category::Dispatch) {
+    if !facts.on_device()
+        && compute > 0.0
+        && !claims.iter().any(|(category, _)| *category == Category::Dispatch)
+    {
         claims.push((Category::Dispatch, facts.ms(Category::Dispatch) * (ms / compute).min(1.0)));
     }
     let op = callbacks.op().unwrap_or_default().to_owned();

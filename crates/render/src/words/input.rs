@@ -215,7 +215,8 @@ const SHORT_CALL_US: f64 = 200.0;
 
 /// What to do about a function that runs in parallel already.
 fn cheaper(pipeline: &Pipeline) -> String {
-    let quick = pipeline.call_us.filter(|us| *us < SHORT_CALL_US && pipeline.batch_size.is_some_and(|size| size > 1));
+    let quick =
+        pipeline.call_us.filter(|us| *us < SHORT_CALL_US && pipeline.batch_size.is_some_and(|size| size > 1));
     match quick {
         Some(us) => format!(
             "Batch first and map whole batches: `ds.batch(n).map(f)`, with `tf.io.parse_example` for a whole batch. One \
@@ -233,9 +234,11 @@ fn main_advice(pipeline: &Pipeline) -> String {
     let name = named(pipeline);
     let end = if pipeline.prefetches { "" } else { ".prefetch(tf.data.AUTOTUNE)" };
     match sort(pipeline) {
-        Sort::Generator => "Replace the Python generator: write the data to TFRecord files or arrays and read them \
+        Sort::Generator => {
+            "Replace the Python generator: write the data to TFRecord files or arrays and read them \
                             with tf.data, or at least let the generator yield whole batches."
-            .to_owned(),
+                .to_owned()
+        }
         _ if pipeline.python_inside => format!(
             "Replace the `tf.py_function` / `tf.numpy_function` in {} by TensorFlow ops: Python runs one call at \
              a time, whatever `num_parallel_calls` says.",
@@ -251,17 +254,24 @@ fn main_advice(pipeline: &Pipeline) -> String {
         Sort::Interleave if !pipeline.parallel => {
             "Read in parallel: `.interleave(f, num_parallel_calls=tf.data.AUTOTUNE)`.".to_owned()
         }
-        Sort::Interleave => "Reading is parallel already: use fewer, larger files, faster or local storage, or a \
+        Sort::Interleave => {
+            "Reading is parallel already: use fewer, larger files, faster or local storage, or a \
                              lighter compression."
-            .to_owned(),
-        Sort::Batch if !pipeline.parallel => {
-            "Copy elements into batches in parallel: `.batch(n, num_parallel_calls=tf.data.AUTOTUNE)`.".to_owned()
+                .to_owned()
         }
-        Sort::Shuffle => "Shuffle less at a time: a smaller buffer, or shuffle file names first and elements after."
-            .to_owned(),
+        Sort::Batch if !pipeline.parallel => {
+            "Copy elements into batches in parallel: `.batch(n, num_parallel_calls=tf.data.AUTOTUNE)`."
+                .to_owned()
+        }
+        Sort::Shuffle => {
+            "Shuffle less at a time: a smaller buffer, or shuffle file names first and elements after."
+                .to_owned()
+        }
         Sort::Batch | Sort::Other => match name {
             Some(name) => format!("Do less in {name}: prepare it offline, or earlier and once."),
-            None if pipeline.parallel => "Make the pipeline's functions cheaper: prepare data offline.".to_owned(),
+            None if pipeline.parallel => {
+                "Make the pipeline's functions cheaper: prepare data offline.".to_owned()
+            }
             None => format!("Run it in parallel: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE){end}`."),
         },
     }

@@ -36,11 +36,7 @@ pub(super) fn callback(
             quoted(op),
             owned(finding, ms)
         ),
-        evidence: vec![format!(
-            "{} per step: {} per step inside.",
-            calls(calls_per_step),
-            duration_ms(ms)
-        )],
+        evidence: vec![format!("{} per step: {} per step inside.", calls(calls_per_step), duration_ms(ms))],
         advice,
     }
 }
@@ -58,7 +54,10 @@ pub(super) fn set_up(finding: &Finding, iterators_per_step: f64, ms: f64) -> Wor
             "To train, call `model.fit` once for all batches, or `model.train_on_batch(x, y)` for each.",
             "Of a dataset, make the iterator once, before the loop: `it = iter(ds.repeat())`, then `next(it)`.",
         ]),
-        _ => lines([
+        Framework::Jax | Framework::PyTorch | Framework::Unknown => lines([
+            "Make the iterator once, before the loop: `it = iter(ds.repeat())`, then `next(it)` in each step.",
+        ]),
+        Framework::TensorFlow => lines([
             "Make the iterator once, before the loop: `it = iter(ds.repeat())`, then `next(it)` in each step.",
             "Of Keras, `model.predict`, `model.evaluate` and `model.fit` set up a new iterator at every call: call the \
              model directly, or `model.predict_on_batch(x)` and `model.train_on_batch(x, y)`.",

@@ -36,9 +36,11 @@ pub(super) fn odd_steps(finding: &Finding, odd: &OddSteps) -> Words {
         duration_ms(odd.odd_ms),
         duration_ms(odd.usual_ms)
     )];
-    evidence.extend(odd.functions.iter().take(3).map(|(name, ms)| {
-        format!("Only these steps call {}: {} in each.", quoted(name), duration_ms(*ms))
-    }));
+    evidence.extend(
+        odd.functions.iter().take(3).map(|(name, ms)| {
+            format!("Only these steps call {}: {} in each.", quoted(name), duration_ms(*ms))
+        }),
+    );
     Words {
         summary: format!(
             "Step variance: {} take {} instead of {}; what they do beyond the others takes {} of the mean step.",

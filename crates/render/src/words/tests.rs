@@ -168,13 +168,16 @@ fn causes() -> Vec<(FindingId, Cause)> {
         (FindingId::OpDominates, Cause::Op(op("ConcatV2"))),
         (FindingId::Retracing, rebuilt(Rebuilding::ArgumentsVary)),
         (FindingId::Recompilation, rebuilt(Rebuilding::Unknown)),
-        (FindingId::EagerDispatch, Cause::Eager {
+        (
+            FindingId::EagerDispatch,
+            Cause::Eager {
                 ops_per_step: 1_800.0,
                 us_per_op: 14.0,
                 beside: None,
                 updates_per_step: 0.0,
                 types: vec![("Tanh".to_owned(), 600.0)],
-            }),
+            },
+        ),
         (FindingId::DispatchBound, Cause::Dispatch { ms: 3.0, ops_per_step: 40.0 }),
         (FindingId::HostPython, Cause::Python { lines: vec![line()] }),
         (FindingId::HostPython, Cause::Python { lines: Vec::new() }),
@@ -239,7 +242,10 @@ fn causes() -> Vec<(FindingId, Cause)> {
             Cause::Pressure { allocator: "bfc".into(), peak_bytes: 39e9, capacity_bytes: 40e9 },
         ),
         (FindingId::MemoryFragmentation, Cause::Fragmentation { allocator: "bfc".into(), share: 0.6 }),
-        (FindingId::StepVariance, Cause::Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input), odd: None }),
+        (
+            FindingId::StepVariance,
+            Cause::Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input), odd: None },
+        ),
         (
             FindingId::InferenceLatency,
             Cause::Latency {
