@@ -17,6 +17,7 @@ mod gaps;
 mod launched;
 mod shares;
 mod unusual;
+mod within;
 
 use rayon::prelude::*;
 use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time, TrackKind};
@@ -28,6 +29,7 @@ use crate::timeline::{Mask, Timeline};
 use crate::vocabulary::{Framework, Role};
 
 pub use shares::{Category, Shares};
+pub(crate) use within::united;
 
 /// One step on one device.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -126,11 +128,13 @@ impl Breakdown {
 pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Category {
     const ORDER: [(State, Category); 14] = [
         (State::DeviceCompute, Category::Compute),
+        // Beside a device, ops on the host are dispatch: they only compute where there is none, and hide collectives
+        // between processors as a device's do.
+        (State::HostCompute, Category::Compute),
         (State::Communication, Category::Communication),
         (State::CopyIn, Category::TransferIn),
         (State::CopyOut, Category::TransferOut),
         (State::CopyDevice, Category::TransferDevice),
-        (State::HostCompute, Category::Compute),
         (State::Compile, Category::Compile),
         (State::Tracing, Category::Tracing),
         (State::Output, Category::Output),

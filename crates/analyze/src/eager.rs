@@ -5,10 +5,15 @@
 //! them. It is told from the user's own Python by its length: a loop of eager ops pauses about equally long
 //! between all of them, so a pause many times longer than the usual one is something else.
 
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 use rayon::prelude::*;
-use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
+use crate::functions::name_of;
 use crate::states::runs_python;
 use crate::steps::median;
 use crate::vocabulary::{Framework, Role};
@@ -29,6 +34,10 @@ pub struct Eager {
     pub between: Dur,
     /// Steps looked at.
     pub steps: u64,
+    /// Their types, with how many there are of each, where they are recorded.
+    pub types: BTreeMap<String, u64>,
+    /// Compiled functions that the same threads call beside them, with how often.
+    pub beside: BTreeMap<String, u64>,
 }
 
 impl Eager {
@@ -52,6 +61,20 @@ impl Eager {
         self.kernels += other.kernels;
         self.between += other.between;
         self.steps += other.steps;
+        other.types.iter().for_each(|(op, count)| *self.types.entry(op.clone()).or_default() += count);
+        other.beside.iter().for_each(|(name, count)| *self.beside.entry(name.clone()).or_default() += count);
+    }
+
+    /// The compiled function that is called beside them at about every step.
+    pub fn compiled_step(&self) -> Option<&str> {
+        let (name, calls) = self.beside.iter().max_by_key(|(_, calls)| **calls)?;
+        (calls * 2 >= self.steps).then_some(name.as_str())
+    }
+
+    /// How many of them change variables.
+    pub fn updates(&self) -> u64 {
+        let updates = |op: &&String| op.starts_with("Assign");
+        self.types.iter().filter(|(op, _)| updates(op)).map(|(_, count)| count).sum()
     }
 
     fn add(&mut self, context: &Context, track: &Track, windows: &[Span]) {
@@ -59,7 +82,15 @@ impl Eager {
             windows.par_iter().map(|&window| Walked::of(context, track, window)).collect();
         let usual = median(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
         let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
-        for Walked { ops, inside, kernels, pauses } in walked {
+        for Walked { ops, inside, kernels, pauses, kinds } in walked {
+            for (kind, count) in kinds {
+                let name = context.trace.kind_name(kind);
+                let named = match name.strip_prefix(EAGER_OP) {
+                    Some(op) => self.types.entry(op.to_owned()),
+                    None => self.beside.entry(name_of(context.trace, kind)),
+                };
+                *named.or_default() += count;
+            }
             self.ops += ops;
             self.inside += inside;
             self.kernels += kernels;
@@ -76,7 +107,12 @@ struct Walked {
     kernels: Dur,
     /// Between an eager op and the next one.
     pauses: Vec<Dur>,
+    /// How many there are of each kind: types of eager ops, and functions called beside them.
+    kinds: HashMap<KindId, u64, FxBuildHasher>,
 }
+
+/// How the event begins that names an eager op's type.
+const EAGER_OP: &str = "EagerLocalExecute: ";
 
 impl Walked {
     fn of(context: &Context, track: &Track, window: Span) -> Self {
@@ -88,8 +124,15 @@ impl Walked {
             if start >= window.end {
                 break;
             }
-            let role = context.vocabulary().host_role(track.kind_of(index));
+            let kind = track.kind_of(index);
+            let role = context.vocabulary().host_role(kind);
             if start < inside_until {
+                if last_end.is_some() && matches!(role, Role::Framework | Role::Op | Role::HostCollective) {
+                    let named = context.trace.kind_name(kind).starts_with(EAGER_OP);
+                    if named {
+                        *walked.kinds.entry(kind).or_default() += 1;
+                    }
+                }
                 if role == Role::EagerKernel && last_end.is_some() {
                     walked.kernels += track.dur(index);
                 }
@@ -106,6 +149,9 @@ impl Walked {
                 // What is not an eager op ends the run of them.
                 last_end = None;
                 inside_until = track.end(index);
+                if role == Role::FunctionCall {
+                    *walked.kinds.entry(kind).or_default() += 1;
+                }
             }
         }
         walked

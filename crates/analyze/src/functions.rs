@@ -24,8 +24,10 @@ pub enum Sign {
     ArgumentsVary,
     /// Traced again and again, each time as a function traced once: it is made anew, in a loop.
     Recreated,
-    /// Compiled again and again under one name: its arguments' shapes vary, or it is made anew.
+    /// Compiled again and again under one name: its arguments' shapes vary.
     ShapesVary,
+    /// Compiled again and again under one name, and nothing shows whether it is made anew.
+    ShapesVaryOrRecreated,
     /// Compiled again and again without being traced.
     CompilesEachCall,
     /// Traced or compiled once.
@@ -39,6 +41,7 @@ impl Sign {
             Sign::ArgumentsVary => "arguments-vary",
             Sign::Recreated => "re-created",
             Sign::ShapesVary => "shapes-vary",
+            Sign::ShapesVaryOrRecreated => "shapes-vary-or-re-created",
             Sign::CompilesEachCall => "compiles-each-call",
             Sign::FirstCallOnly => "first-call-only",
         }
@@ -60,6 +63,10 @@ struct Entry {
     /// Does the framework count traces, and the smallest and largest count that traced calls had.
     counts: Option<(i64, i64)>,
     jitted: bool,
+    /// Calls that built their function right after a frame of Python made it.
+    fresh: u64,
+    /// A Python tracer ran, so that the making of a function would show.
+    frames: bool,
     modules: BTreeSet<String>,
     concrete: BTreeSet<String>,
 }
@@ -79,6 +86,8 @@ impl Entry {
             (one, other) => one.or(other),
         };
         self.jitted |= other.jitted;
+        self.fresh += other.fresh;
+        self.frames |= other.frames;
         self.modules.extend(other.modules);
         self.concrete.extend(other.concrete);
     }
@@ -89,6 +98,8 @@ impl Entry {
             (2.., _, Some((_, highest))) => {
                 Some(if highest > 1 { Sign::ArgumentsVary } else { Sign::Recreated })
             }
+            (_, 2.., _) if self.jitted && self.fresh * 2 >= self.traces => Some(Sign::Recreated),
+            (_, 2.., _) if self.jitted && !self.frames => Some(Sign::ShapesVaryOrRecreated),
             (_, 2.., _) if self.jitted => Some(Sign::ShapesVary),
             (0, 2.., _) => Some(Sign::CompilesEachCall),
             (2.., _, None) => Some(Sign::ShapesVary),
@@ -210,6 +221,10 @@ pub struct Functions {
 }
 
 struct Keys {
+    /// By kind: is it a frame of Python that makes a jitted function?
+    makes_jitted: Vec<bool>,
+    /// By kind: is it a frame in which JAX itself makes a jitted function, of an op outside of all others?
+    jits_primitive: Vec<bool>,
     how: Option<StrId>,
     count: Option<StrId>,
     module: Vec<StrId>,
@@ -218,11 +233,28 @@ struct Keys {
 impl Keys {
     fn of(trace: &Trace) -> Self {
         let find = |key: &str| trace.strings().find(key);
+        let names = || (0..trace.kinds().len()).map(|index| trace.kind_name(KindId::from_index(index)));
         Keys {
+            makes_jitted: names().map(makes_jitted).collect(),
+            jits_primitive: names().map(|name| name.ends_with(" xla_primitive_callable")).collect(),
             how: find("tf_function_call"),
             count: find("tracing_count"),
             module: ["module", "name", "hlo_module"].iter().filter_map(|key| find(key)).collect(),
         }
+    }
+}
+
+/// Is it a frame of `jax.jit` or `jax.pmap` itself, in which a function is wrapped?
+fn makes_jitted(name: &str) -> bool {
+    let Some((place, function)) = name.strip_prefix('$').and_then(|frame| frame.split_once(' ')) else {
+        return false;
+    };
+    let file = place.split(':').next().unwrap_or(place);
+    let file = file.rsplit('/').next().unwrap_or(file);
+    match function {
+        "make_jit" => file == "pjit.py",
+        "jit" | "pmap" => matches!(file, "api.py" | "pjit.py" | "pmap.py"),
+        _ => false,
     }
 }
 
@@ -241,6 +273,10 @@ struct Call {
     traced: bool,
     count: Option<i64>,
     jitted: bool,
+    /// Python made a jitted function since the call before.
+    fresh: bool,
+    /// A Python tracer ran on its thread.
+    frames: bool,
     compiles: u64,
     compiling: Dur,
     /// When the last compilation inside ended.
@@ -278,6 +314,8 @@ impl Call {
             lost_in_steps: if in_step { lost } else { Dur::ZERO },
             counts: self.count.filter(|_| self.traced).map(|count| (count, count)),
             jitted: self.jitted,
+            fresh: u64::from(jit_traced && self.fresh),
+            frames: self.frames,
             modules: self.modules,
             concrete: BTreeSet::new(),
         }
@@ -296,16 +334,37 @@ impl Thread {
     fn walk(trace: &Trace, vocabulary: &Vocabulary, keys: &Keys, track: &Track) -> Self {
         let mut thread = Thread::default();
         let (mut busy_until, mut traced_until) = (Time::MIN, Time::MIN);
+        let (mut made, mut frames): (Option<Time>, bool) = (None, false);
+        let mut own_until = Time::MIN;
         for index in 0..track.len() {
             let kind = track.kind_of(index);
             let role = vocabulary.role(kind);
+            if role == Role::PythonFrame {
+                frames = true;
+                if keys.jits_primitive[kind.index()] {
+                    own_until = track.end(index);
+                }
+                let start = track.start(index);
+                let outside = thread.calls.last().is_none_or(|call| start >= call.span.end);
+                if outside && start >= own_until && keys.makes_jitted[kind.index()] {
+                    made = Some(start);
+                }
+                continue;
+            }
             if !matches!(role, Role::FunctionCall | Role::Tracing | Role::Compile) {
                 continue;
             }
             let span = track.span_of(index);
             let inside = thread.calls.last_mut().filter(|call| span.start < call.span.end);
             match (role, inside) {
-                (Role::FunctionCall, None) => thread.calls.push(call(trace, keys, track, index)),
+                (Role::FunctionCall, None) => {
+                    // What was made before the last call that built is built.
+                    let built =
+                        thread.calls.last().filter(|call| call.compiles > 0).map(|call| call.span.start);
+                    made = made.filter(|made| built.is_none_or(|built| built < *made));
+                    let call = Call { fresh: made.is_some(), frames, ..call(trace, keys, track, index) };
+                    thread.calls.push(call);
+                }
                 (Role::Compile, _) if span.start < busy_until => {}
                 (Role::Compile, inside) => {
                     busy_until = span.end;
@@ -341,6 +400,8 @@ fn call(trace: &Trace, keys: &Keys, track: &Track, index: usize) -> Call {
         traced: how.unwrap_or(false),
         count,
         jitted: how.is_none(),
+        fresh: false,
+        frames: false,
         compiles: 0,
         compiling: Dur::ZERO,
         compiled_until: None,
@@ -380,7 +441,7 @@ fn charge_compiles_elsewhere(calls: &mut [Call], elsewhere: Vec<Compile>) {
 }
 
 /// The function's own name: `PjitFunction(f)` is `f`.
-fn name_of(trace: &Trace, kind: KindId) -> String {
+pub(crate) fn name_of(trace: &Trace, kind: KindId) -> String {
     let name = trace.kind_name(kind);
     let jitted = name.strip_prefix("PjitFunction(").and_then(|name| name.strip_suffix(')'));
     jitted.unwrap_or(name).to_owned()
@@ -462,6 +523,28 @@ mod tests {
         let row = &found.rows[0];
         assert_eq!((row.name.as_str(), row.calls, row.compiles), ("f", 3, 3));
         assert_eq!((row.compile_ms, row.tracing_ms), (1.5, 0.3));
-        assert_eq!((row.sign, row.modules.as_slice()), (Some(Sign::ShapesVary), &["jit_f".to_owned()][..]));
+        let unknown = Some(Sign::ShapesVaryOrRecreated);
+        assert_eq!((row.sign, row.modules.as_slice()), (unknown, &["jit_f".to_owned()][..]));
+    }
+
+    #[test]
+    fn a_frame_of_jit_before_each_call_means_a_new_function_each_time() {
+        let sign = |made: bool| {
+            let mut sketch = Sketch::new();
+            let python = sketch.thread("python");
+            sketch.steps(python, 3, 1_000);
+            for step in 0..3 {
+                let at = step * 1_000;
+                let frame = if made { "$train.py:7 body" } else { "$dispatch.py:98 xla_primitive_callable" };
+                sketch.event(python, frame, at + 1, 15, &[]);
+                sketch.event(python, "$api.py:194 jit", at + 5, 10, &[]);
+                sketch.event(python, "PjitFunction(ones)", at + 16, 10, &[]);
+                sketch.event(python, "PjitFunction(f)", at + 30, 900, &[]);
+                sketch.event(python, "backend_compile_and_load", at + 110, 500, &[]);
+            }
+            functions(sketch).rows[0].sign
+        };
+        assert_eq!(sign(true), Some(Sign::Recreated));
+        assert_eq!(sign(false), Some(Sign::ShapesVary));
     }
 }

@@ -8,8 +8,10 @@
 //! This crate knows nothing of formats, advice or layout.
 
 pub mod absence;
+mod activities;
 pub mod bounding;
 pub mod breakdown;
+pub mod callbacks;
 pub mod catalogue;
 pub mod collectives;
 mod context;
@@ -27,13 +29,16 @@ pub mod launches;
 pub mod markers;
 pub mod memory;
 pub mod names;
+pub mod odd;
 pub mod ops;
 pub mod over_time;
 mod owners;
 mod pieces;
 pub mod python;
+pub mod recurrence;
 pub mod scopes;
 pub mod selection;
+pub mod setup;
 #[cfg(test)]
 mod sketch;
 pub mod states;

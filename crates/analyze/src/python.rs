@@ -6,9 +6,10 @@
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
+use crate::states::{State, StateLine};
 use crate::vocabulary::{Role, is_python_frame};
 
 /// A line of the user's code.
@@ -39,6 +40,9 @@ pub struct PythonFrames {
     pub own_ms: f64,
     /// How many steps that is of; 0 where the whole capture is looked at.
     pub steps: usize,
+    /// The functions inside which the loop waits for its batch, innermost of those with most of the wait first, with their
+    /// inclusive time in the wait. A caller that waits for nothing else is not among them.
+    pub waiting: Vec<PythonFrame>,
 }
 
 /// How many frames a result holds.
@@ -50,6 +54,17 @@ pub struct PythonPartial {
     traced: bool,
     steps: usize,
     frames: HashMap<(String, Option<u32>, String), Sums, FxBuildHasher>,
+    /// What frames of the user's and of libraries take of the waits for input.
+    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
+    /// All of these waits.
+    waited: Dur,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Wait {
+    calls: u64,
+    inclusive: Dur,
+    user: bool,
 }
 
 #[derive(Copy, Clone, Debug, Default)]
@@ -76,6 +91,7 @@ impl PythonPartial {
         let breakdown = context.breakdown();
         let windows = Windows::new(breakdown.counted().map(|(step, _)| step.span));
         let mut sums = vec![Sums::default(); frames.len()];
+        let (mut waits, mut waited) = (vec![Wait::default(); frames.len()], Dur::ZERO);
         for track in trace.tracks() {
             let host = trace.process(track.process).kind != ProcessKind::Device;
             if host && track.kind == TrackKind::Thread {
@@ -85,6 +101,9 @@ impl PythonPartial {
                     frames: &frames,
                     windows: &windows,
                     sums: &mut sums,
+                    waits: &mut waits,
+                    waited: &mut waited,
+                    line: context.states().lines.iter().find(|(id, _)| *id == track.id).map(|(_, line)| line),
                     open: Vec::new(),
                 }
                 .run();
@@ -93,8 +112,15 @@ impl PythonPartial {
         let mut partial = PythonPartial {
             traced: true,
             steps: if breakdown.whole_capture { 0 } else { breakdown.counted().count() },
-            frames: HashMap::default(),
+            waited,
+            ..PythonPartial::default()
         };
+        for (frame, wait) in frames.iter().flatten().zip(waits_of(&frames, waits)) {
+            if wait.calls > 0 && frame.line.is_some() && !is_plumbing(&frame.file) {
+                let key = (frame.file.clone(), frame.line, frame.function.clone());
+                partial.add_wait(key, Wait { user: frame.user, ..wait });
+            }
+        }
         for (frame, sums) in frames.into_iter().zip(sums) {
             if let Some(Frame { file, line, function, user: true }) = frame
                 && sums.calls > 0
@@ -112,15 +138,25 @@ impl PythonPartial {
         all.own += sums.own;
     }
 
+    fn add_wait(&mut self, key: (String, Option<u32>, String), wait: Wait) {
+        let all = self.waiting.entry(key).or_default();
+        all.calls += wait.calls;
+        all.inclusive += wait.inclusive;
+        all.user |= wait.user;
+    }
+
     /// Adds another host.
     pub fn merge(&mut self, other: PythonPartial) {
         self.traced |= other.traced;
         self.steps += other.steps;
+        self.waited += other.waited;
+        other.waiting.into_iter().for_each(|(key, wait)| self.add_wait(key, wait));
         other.frames.into_iter().for_each(|(key, sums)| self.add(key, sums));
     }
 
     /// The result.
     pub fn finish(self) -> PythonFrames {
+        let waiting = culprits(self.waiting, self.waited);
         let own_ms = self.frames.values().map(|sums| sums.own).sum::<Dur>().ms();
         let mut frames: Vec<PythonFrame> = self
             .frames
@@ -138,8 +174,49 @@ impl PythonPartial {
             b.own_ms.total_cmp(&a.own_ms).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line)))
         });
         frames.truncate(MOST_FRAMES);
-        PythonFrames { traced: self.traced, frames, own_ms, steps: self.steps }
+        PythonFrames { traced: self.traced, frames, own_ms, steps: self.steps, waiting }
     }
+}
+
+/// The waits of those kinds that are frames.
+fn waits_of(frames: &[Option<Frame>], waits: Vec<Wait>) -> impl Iterator<Item = Wait> {
+    frames.iter().zip(waits).filter(|(frame, _)| frame.is_some()).map(|(_, wait)| wait)
+}
+
+/// A function that holds this share of the wait may be what the loop waits for …
+const MOST_OF_WAIT: f64 = 0.5;
+/// … and one with this share is worth naming beside it.
+const SOME_OF_WAIT: f64 = 0.1;
+
+/// The innermost of the user's functions with most of the wait, or of a library's where the user has none inside it; then
+/// what takes most of the rest of its time.
+fn culprits(
+    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
+    waited: Dur,
+) -> Vec<PythonFrame> {
+    let mut all: Vec<_> = waiting.into_iter().collect();
+    // The innermost has the least of the time; equal ones are told apart by their place, so that it is always the same.
+    all.sort_by(|(a, left), (b, right)| left.inclusive.cmp(&right.inclusive).then_with(|| a.cmp(b)));
+    let most = |wait: &Wait| wait.inclusive.fraction_of(waited) >= MOST_OF_WAIT;
+    let first = all
+        .iter()
+        .find(|(_, wait)| wait.user && most(wait))
+        .or_else(|| all.iter().find(|(_, wait)| most(wait)));
+    let Some(bound) = first.map(|(_, wait)| wait.inclusive) else { return Vec::new() };
+    let first = first.cloned();
+    let rest = all
+        .into_iter()
+        .rev()
+        .filter(|(_, wait)| wait.inclusive < bound && wait.inclusive.fraction_of(waited) >= SOME_OF_WAIT);
+    let frame = |((file, line, function), wait): ((String, Option<u32>, String), Wait)| PythonFrame {
+        file,
+        line,
+        function,
+        calls: wait.calls,
+        inclusive_ms: wait.inclusive.ms(),
+        own_ms: wait.inclusive.ms(),
+    };
+    first.into_iter().chain(rest).map(frame).take(MOST_FRAMES).collect()
 }
 
 /// A frame's name, taken apart.
@@ -165,6 +242,20 @@ impl Frame {
         let user = line.is_some() && is_users(file);
         Frame { file: file.to_owned(), line, function: function.to_owned(), user }
     }
+
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line} {}", self.file, self.function),
+            None => format!("{} {}", self.file, self.function),
+        }
+    }
+}
+
+/// Where a frame of the user's own code is, as `file.py:12 f`; `None` for libraries and for what is no frame.
+pub(crate) fn user_place(trace: &Trace, kind: KindId) -> Option<String> {
+    let name = trace.kind_name(kind);
+    let frame = is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))?;
+    frame.user.then(|| frame.place())
 }
 
 /// Folders of libraries, where the tracer writes whole paths.
@@ -211,6 +302,34 @@ const LIBRARY_FILES: &[&str] = &[
     "uuid.py", "variable.py", "variables.py", "warnings.py", "weakref.py", "worker.py", "xla.py",
     "xla_bridge.py", "xla_client.py", "zipfile.py",
 ];
+
+/// Packages that do what others ask of them, and say nothing about what is loaded.
+const PLUMBING: &[&str] = &[
+    "torch",
+    "numpy",
+    "scipy",
+    "PIL",
+    "pandas",
+    "jax",
+    "jaxlib",
+    "tensorflow",
+    "keras",
+    "tqdm",
+    "cv2",
+    "ml_dtypes",
+];
+
+/// Is a file of Python itself, or of a package that only serves others?
+fn is_plumbing(file: &str) -> bool {
+    let file = file.trim_start_matches("./");
+    let in_packages =
+        ["site-packages/", "dist-packages/"].iter().find_map(|folder| Some(file.split_once(folder)?.1));
+    let package = in_packages.unwrap_or(file).split('/').next().unwrap_or(file);
+    let of_python = in_packages.is_none()
+        && ["lib/python", "lib64/python", "<frozen"].iter().any(|part| file.contains(part));
+    let bare = !file.contains('/') && LIBRARY_FILES.binary_search(&file).is_ok();
+    of_python || bare || file.starts_with('<') || PLUMBING.contains(&package)
+}
 
 fn is_users(file: &str) -> bool {
     let file = file.trim_start_matches("./");
@@ -269,6 +388,8 @@ struct Open {
     is_python: bool,
     /// Counts as a call: not inside another call of the same function.
     outermost: bool,
+    /// Inside a wait for input.
+    waits: bool,
 }
 
 struct Walk<'a, 't> {
@@ -277,6 +398,9 @@ struct Walk<'a, 't> {
     frames: &'a [Option<Frame>],
     windows: &'a Windows,
     sums: &'a mut [Sums],
+    waits: &'a mut [Wait],
+    waited: &'a mut Dur,
+    line: Option<&'a StateLine>,
     open: Vec<Open>,
 }
 
@@ -286,6 +410,10 @@ impl Walk<'_, '_> {
         if !self.track.kinds().iter().any(|kind| self.frames[kind.index()].is_some()) {
             return;
         }
+        let line = self.line;
+        // A caller that begins with the wait is not inside it.
+        let waits_in = |span: Span| line.is_some_and(|line| line.all_in(span, State::InputWait));
+        let any_wait = line.is_some_and(|line| line.states.iter().any(|state| state.has(State::InputWait)));
         for (index, &kind) in self.track.kinds().iter().enumerate() {
             let span = self.track.span_of(index);
             if span.is_empty() || trace.kind(kind).form != Form::Slice {
@@ -301,7 +429,9 @@ impl Walk<'_, '_> {
                 // An unknown name among Python's frames is the user's own annotation.
                 || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
             let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };
-            let outermost = user && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
+            let waits = any_wait && is_frame && waits_in(span);
+            let outermost =
+                (user || waits) && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
             let counted = self.windows.within(span);
             self.open.push(Open {
                 end: span.end,
@@ -311,6 +441,7 @@ impl Walk<'_, '_> {
                 owner,
                 is_python,
                 outermost,
+                waits,
             });
         }
         self.close(Time::MAX);
@@ -320,6 +451,16 @@ impl Walk<'_, '_> {
         while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
             if let Some(outer) = self.open.last_mut() {
                 outer.inside += ended.counted;
+            }
+            if ended.waits && !ended.counted.is_zero() {
+                if !self.open.last().is_some_and(|outer| outer.waits) {
+                    *self.waited += ended.counted;
+                }
+                let wait = &mut self.waits[ended.kind.index()];
+                wait.calls += 1;
+                if ended.outermost {
+                    wait.inclusive += ended.counted;
+                }
             }
             if let Some(owner) = ended.owner.filter(|_| ended.is_python) {
                 self.sums[owner.index()].own += (ended.counted - ended.inside).at_least_zero();
@@ -395,5 +536,26 @@ mod tests {
             .collect();
         assert_eq!(rows, [("load", 1, 60.0, 60.0), ("main", 1, 100.0, 30.0)]);
         assert!(frames.traced && frames.steps == 0);
+    }
+
+    #[test]
+    fn the_wait_is_charged_to_the_innermost_function_with_most_of_it() {
+        let culprit = |frames: &[(&str, i64, i64)]| {
+            let mut sketch = crate::sketch::Sketch::new();
+            let thread = sketch.thread("python");
+            frames.iter().for_each(|&(name, start, dur)| {
+                sketch.event_of(thread, "python_function", name, start, dur, &[]);
+            });
+            let found = PythonPartial::of(&Context::new(&sketch.finish(), "host")).finish();
+            found.waiting.first().map(|frame| frame.function.clone())
+        };
+        let runner = ("run_profiler.py(3): main", 0, 100);
+        let next = ("torch/utils/data/dataloader.py(7): __next__", 0, 90);
+        let library = ("transformers/pipelines/video.py(40): preprocess", 5, 80);
+        let numpy = ("numpy/lib/x.py(2): mean", 8, 70);
+        assert_eq!(culprit(&[runner, next, library, numpy]).as_deref(), Some("preprocess"), "not the runner");
+        let user = ("load.py(40): read_images", 2, 85);
+        assert_eq!(culprit(&[runner, next, user, library, numpy]).as_deref(), Some("read_images"));
+        assert_eq!(culprit(&[runner]), None);
     }
 }

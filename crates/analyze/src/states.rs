@@ -14,15 +14,20 @@ use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{
-    DeviceKind, Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackId, TrackKind,
+    DeviceKind, Dur, Form, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackId, TrackKind,
 };
 
 use crate::absence::{has_device_ops, starts_any_kernel, uses_device_memory};
+use crate::activities::Kinds;
 use crate::launches::waits_for_copy;
 use crate::pieces::pieces;
 use crate::steps::median;
 use crate::timeline::Mask;
-use crate::vocabulary::{CopyDirection, Framework, Role, Vocabulary, names_torch_op};
+use crate::vocabulary::{
+    CopyDirection, Framework, Role, Vocabulary, is_dense, is_python_frame, names_torch_op, op_type,
+    starts_kernels,
+};
+use crate::writing::preparations;
 
 /// What a track is doing. Each is one bit, so that what all tracks do together fits a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +72,10 @@ pub enum State {
 impl State {
     /// Does what lies inside keep this state?
     fn holds(self) -> bool {
-        matches!(self, State::InputWait | State::InputWork | State::Output | State::Compile)
+        matches!(
+            self,
+            State::InputWait | State::InputWork | State::Output | State::Compile | State::Communication
+        )
     }
 }
 
@@ -121,6 +129,52 @@ impl StateLine {
             if quiet(self.states[index]) && between && length <= longest {
                 self.states[index] = launch;
             }
+        }
+    }
+
+    /// What the track does at an instant.
+    pub(crate) fn at(&self, at: Time) -> Mask {
+        let after = self.times.partition_point(|time| *time <= at);
+        after.checked_sub(1).and_then(|index| self.states.get(index)).copied().unwrap_or_default()
+    }
+
+    /// Is the track in one state from the beginning of a span to its end?
+    pub(crate) fn all_in(&self, span: Span, state: State) -> bool {
+        let after = self.times.partition_point(|time| *time <= span.start);
+        self.at(span.start).has(state) && self.times.get(after).is_none_or(|next| *next >= span.end)
+    }
+
+    /// Puts one state over some spans, which are in time order and do not overlap, whatever was there.
+    fn cover(&mut self, spans: &[Span], state: State) {
+        if spans.is_empty() {
+            return;
+        }
+        let old = std::mem::take(self);
+        let mut changes = old.times.iter().copied().zip(old.states.iter().copied()).peekable();
+        let mut current = Mask::default();
+        for span in spans {
+            while let Some((at, next)) = changes.next_if(|(at, _)| *at < span.start) {
+                self.put(at, next);
+                current = next;
+            }
+            self.put(span.start, Mask::of(state));
+            while let Some((_, next)) = changes.next_if(|(at, _)| *at <= span.end) {
+                current = next;
+            }
+            self.put(span.end, current);
+        }
+        changes.for_each(|(at, next)| self.put(at, next));
+    }
+
+    /// Adds a change at or after the last one.
+    fn put(&mut self, at: Time, state: Mask) {
+        if self.times.last().is_some_and(|last| *last == at) {
+            self.times.pop();
+            self.states.pop();
+        }
+        if self.states.last().copied().unwrap_or_default() != state {
+            self.times.push(at);
+            self.states.push(state);
         }
     }
 
@@ -217,6 +271,12 @@ struct Facts<'t> {
     only_calls: bool,
     /// Batches are fetched by eager ops, so that eager calls have to be looked into.
     fetches_eagerly: bool,
+    /// What eager ops do.
+    activities: Kinds,
+    /// By kind: is it a frame of Python that may fetch a batch, by its name alone?
+    fetching_frames: Vec<bool>,
+    /// By kind: is it the model's work?
+    model: Vec<bool>,
     id_key: Option<StrId>,
     call_key: Option<StrId>,
 }
@@ -236,10 +296,16 @@ impl<'t> Facts<'t> {
             input_runs: HashSet::default(),
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
+            activities: Kinds::of(trace, vocabulary),
+            fetching_frames: fetching_frames(trace, vocabulary),
+            model: Vec::new(),
             id_key,
             call_key,
         };
         facts.input_runs = facts.find_input_runs();
+        if facts.fetching_frames.contains(&true) {
+            facts.model = model_kinds(trace, vocabulary);
+        }
         facts
     }
 
@@ -272,7 +338,11 @@ impl<'t> Facts<'t> {
                 walk.finish()
             })
             .collect();
-        lines.into_iter().reduce(StateLine::then).unwrap_or_default()
+        let mut line = lines.into_iter().reduce(StateLine::then).unwrap_or_default();
+        if runs_python(self.trace, self.vocabulary, track) {
+            line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
+        }
+        line
     }
 }
 
@@ -291,6 +361,8 @@ struct Walk<'f, 't> {
     on_python: bool,
     /// Starts of compilations on this track, to tell calls that compile.
     compiles: Vec<Time>,
+    /// Starts of the model's work on this track, to tell iterators that run the model from loaders.
+    model: Vec<Time>,
     open: Vec<Open>,
     line: StateLine,
 }
@@ -301,9 +373,17 @@ impl<'f, 't> Walk<'f, 't> {
         let name = trace.str(track.name);
         let on_device = trace.process(track.process).kind == ProcessKind::Device;
         let compiles = piece
+            .clone()
             .filter(|&index| facts.vocabulary.role(track.kind_of(index)) == Role::Compile)
             .map(|index| track.start(index))
             .collect();
+        let fetches = track.kinds().iter().any(|kind| facts.fetching_frames[kind.index()]);
+        let is_model = |index: &usize| facts.model[track.kind_of(*index).index()];
+        let model = if fetches {
+            piece.filter(is_model).map(|index| track.start(index)).collect()
+        } else {
+            Vec::new()
+        };
         Walk {
             facts,
             track,
@@ -311,6 +391,7 @@ impl<'f, 't> Walk<'f, 't> {
             in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
             on_python: runs_python(trace, facts.vocabulary, track),
             compiles,
+            model,
             open: Vec::new(),
             line: StateLine::default(),
         }
@@ -395,6 +476,8 @@ impl<'f, 't> Walk<'f, 't> {
             Role::Tracing => State::Tracing,
             Role::Compile => State::Compile,
             Role::InputWait if self.in_pipeline => State::InputWork,
+            // Generators that run the model hand out results; what they load shows inside them.
+            Role::InputWait if self.runs_model(index) => State::Present,
             Role::InputWait => State::InputWait,
             Role::InputStage | Role::InputFunction => State::InputWork,
             Role::Output => State::Output,
@@ -403,6 +486,9 @@ impl<'f, 't> Walk<'f, 't> {
             Role::Sync => State::Sync,
             Role::Kernel | Role::Memset => State::DeviceCompute,
             Role::Collective => State::Communication,
+            // Beside a device's own work, the host only starts it.
+            Role::HostCollective if self.facts.has_device => State::Dispatch,
+            Role::HostCollective => State::Communication,
             Role::Copy(CopyDirection::In) => State::CopyIn,
             Role::Copy(CopyDirection::Out) => State::CopyOut,
             Role::Copy(CopyDirection::Device) => State::CopyDevice,
@@ -438,6 +524,16 @@ impl<'f, 't> Walk<'f, 't> {
         let span = self.track.span_of(index);
         let first = self.compiles.partition_point(|&at| at < span.start);
         self.compiles.get(first).is_some_and(|&at| at < span.end)
+    }
+
+    /// Does a frame that looks like a loader's have the model run inside it?
+    fn runs_model(&self, index: usize) -> bool {
+        if !self.facts.fetching_frames[self.track.kind_of(index).index()] {
+            return false;
+        }
+        let span = self.track.span_of(index);
+        let first = self.model.partition_point(|&at| at < span.start);
+        self.model.get(first).is_some_and(|&at| at < span.end)
     }
 
     fn is_input_run(&self, index: usize) -> bool {
@@ -500,6 +596,38 @@ pub fn runs_python(trace: &Trace, vocabulary: &Vocabulary, track: &Track) -> boo
     };
     let nameless = name.bytes().all(|byte| byte.is_ascii_digit());
     is_python_thread(name) || (nameless && track.kinds().iter().any(from_python))
+}
+
+/// Frames of Python that go for loaders by their name alone. PyTorch's own loader is one whatever runs inside it.
+fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
+    let fetches = |kind: KindId| {
+        let name = trace.kind_name(kind);
+        vocabulary.role(kind) == Role::InputWait
+            && is_python_frame(name, trace.str(trace.kind(kind).category))
+            && !name.contains("utils/data/")
+    };
+    (0..trace.kinds().len()).map(KindId::from_index).map(fetches).collect()
+}
+
+/// Which kinds are the model's work: compiled functions and dense ops; where there are none, the launches of kernels.
+/// Other ops and modules prepare batches too.
+fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
+    let kinds = || (0..trace.kinds().len()).map(KindId::from_index);
+    let dense = |kind: KindId| match vocabulary.role(kind) {
+        Role::FunctionCall => true,
+        Role::Op => {
+            let name = trace.kind_name(kind);
+            is_dense(op_type(name).unwrap_or(name))
+        }
+        _ => false,
+    };
+    let found: Vec<bool> = kinds().map(dense).collect();
+    if found.contains(&true) {
+        return found;
+    }
+    kinds()
+        .map(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
+        .collect()
 }
 
 /// Names of threads that run the user's Python.
@@ -582,6 +710,19 @@ mod tests {
     }
 
     #[test]
+    fn what_covers_a_line_leaves_the_rest_as_it_was() {
+        use State::{Dispatch, HostCompute, Nothing, Output};
+        let mut line = StateLine::default();
+        for (at, state) in [(0, Dispatch), (10, HostCompute), (20, Dispatch), (30, Nothing)] {
+            line.change(Time::from_ps(at), state);
+        }
+        line.cover(&[Span::new(Time::from_ps(5), Time::from_ps(15))], Output);
+        let found: Vec<(i64, Mask)> = line.times.iter().map(|time| time.ps()).zip(line.states).collect();
+        let want = [(0, Dispatch), (5, Output), (15, HostCompute), (20, Dispatch), (30, Nothing)];
+        assert_eq!(found, want.map(|(at, state)| (at, Mask::of(state))));
+    }
+
+    #[test]
     fn short_pauses_between_launches_are_launching_and_long_ones_are_not() {
         let mut line = StateLine::default();
         let mut at = 0;
@@ -609,26 +750,37 @@ mod tests {
     }
 
     #[test]
-    fn kernels_that_overlap_count_to_the_end_of_the_last() {
+    fn an_iterator_that_runs_the_model_is_no_wait_and_the_loader_inside_it_is() {
         let mut sketch = crate::sketch::Sketch::new();
-        let stream = sketch.stream();
-        sketch.event_of(stream, "kernel", "first", 0, 100, &[]);
-        sketch.event_of(stream, "gpu_user_annotation", "part", 98, 400, &[]);
-        sketch.event_of(stream, "kernel", "second", 99, 300, &[]);
-        sketch.event_of(stream, "kernel", "third", 450, 50, &[]);
+        let thread = sketch.thread("thread 1 (python)");
+        let mut frame = |name: &str, start: i64, dur: i64| {
+            sketch.event_of(thread, "python_function", name, start, dur, &[]);
+        };
+        frame("pipelines/base.py(10): __next__", 0, 100);
+        frame("data.py(7): __next__", 10, 30);
+        frame("model.py(9): forward", 50, 40);
+        sketch.event_of(thread, "cpu_op", "aten::addmm", 60, 20, &[]);
         let trace = sketch.finish();
         let states = States::of(&trace, &Vocabulary::of(&trace));
-        let busy: Vec<(i64, bool)> = states
-            .lines
-            .iter()
-            .flat_map(|(_, line)| {
-                line.times
-                    .iter()
-                    .zip(&line.states)
-                    .map(|(at, state)| (at.ps() / 1_000_000, state.has(State::DeviceCompute)))
-            })
-            .collect();
-        assert_eq!(busy, [(0, true), (399, false), (450, true), (500, false)]);
+        let line = &states.lines[0].1;
+        let at = |us: i64| line.at(Time::from_ns(us * 1_000));
+        assert_eq!(at(5), Mask::of(State::Present));
+        assert_eq!(at(20), Mask::of(State::InputWait));
+        assert_eq!(at(70), Mask::of(State::HostCompute));
+        assert_eq!(at(95), Mask::of(State::Present));
+    }
+
+    #[test]
+    fn collectives_of_processors_are_communication() {
+        let mut sketch = crate::sketch::Sketch::new();
+        let thread = sketch.thread("tf_XLAPjRtCpuClient/1");
+        let hlo = || [("hlo_op", crate::sketch::Arg::Text("psum.14"))];
+        sketch.event(thread, "psum.14", 0, 100, &hlo());
+        sketch.event(thread, "Rendezvous", 10, 50, &[]);
+        let trace = sketch.finish();
+        let states = States::of(&trace, &Vocabulary::of(&trace));
+        let line = &states.lines[0].1;
+        assert_eq!(line.states, [Mask::of(State::Communication), Mask::default()]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::recurrence::Recurrence;
 use stepscope_analyze::summary::StepRow;
 use stepscope_trace::Dur;
 
@@ -87,55 +88,52 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         // Without a timeline there is no step whose milliseconds could be won.
         let winnable = finding.winnable.filter(|_| facts.timeline);
         finding.place = worst_step(finding, facts);
-        let rhythm = Rhythm::of(finding, facts);
-        finding.gain_ms = winnable.map(|share| (served * share).min(step).min(rhythm.most(facts)));
-        if rhythm == Rhythm::Once {
-            // What happened once promises nothing for the steps to come.
+        finding.gain_ms = winnable.map(|share| (served * share).min(step).min(most_per_step(finding, facts)));
+        finding.recurrence = finding.recurrence.or_else(|| concentrated(finding, facts));
+        if finding.recurrence.is_some_and(|often| often.steps == 1 && often.of >= OFTEN_ENOUGH) {
+            // What happened once says nothing about the steps to come.
+            finding.severity = finding.severity.max(Severity::Info);
             finding.gain_ms = None;
-            finding.severity = finding.severity.max(Severity::Warning);
         }
     }
 }
 
-/// In which of the steps a finding's time lies.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Rhythm {
-    /// In most of them.
-    Every,
-    /// In some, again and again, or in steps too few to tell.
-    Some,
-    /// In one alone.
-    Once,
+/// The most that can be won per step: no more than the usual step takes, for what every step does.
+fn most_per_step(finding: &Finding, facts: &Facts) -> f64 {
+    let unlimited = f64::INFINITY;
+    let Some(host) = facts.summary.bound().filter(|host| !host.whole_capture) else { return unlimited };
+    let owned = |step: &StepRow| -> f64 {
+        finding.claims.iter().map(|&(category, _)| step.shares.get(category).ms()).sum()
+    };
+    let mut all: Vec<f64> = host.counted().map(owned).collect();
+    all.sort_by(f64::total_cmp);
+    let median = all.get(all.len() / 2).copied().unwrap_or_default();
+    let in_most =
+        all.len() >= thresholds::FEW_STEPS && median * all.len() as f64 >= 0.5 * all.iter().sum::<f64>();
+    let usual = facts.summary.step_ms.map(|moments| moments.median);
+    usual.filter(|_| in_most).unwrap_or(unlimited)
 }
 
-impl Rhythm {
-    fn of(finding: &Finding, facts: &Facts) -> Self {
-        let Some(host) = facts.summary.bound().filter(|host| !host.whole_capture) else {
-            return Rhythm::Some;
-        };
-        let owned = |step: &StepRow| -> f64 {
-            finding.claims.iter().map(|&(category, _)| step.shares.get(category).ms()).sum()
-        };
-        let mut all: Vec<f64> = host.counted().map(owned).collect();
-        all.sort_by(f64::total_cmp);
-        let (sum, most) = (all.iter().sum::<f64>(), all.last().copied().unwrap_or_default());
-        let median = all.get(all.len() / 2).copied().unwrap_or_default();
-        if all.len() < thresholds::FEW_STEPS || sum <= 0.0 {
-            Rhythm::Some
-        } else if most >= thresholds::ONCE * sum {
-            Rhythm::Once
-        } else if median * all.len() as f64 >= 0.5 * sum {
-            Rhythm::Every
-        } else {
-            Rhythm::Some
-        }
-    }
+/// Of fewer steps nobody can tell whether one is the exception.
+const OFTEN_ENOUGH: usize = 5;
 
-    /// The most that can be won per step: no more than the usual step takes, for what every step does.
-    fn most(self, facts: &Facts) -> f64 {
-        let median = facts.summary.step_ms.map(|moments| moments.median);
-        median.filter(|_| self == Rhythm::Every).unwrap_or(f64::INFINITY)
-    }
+/// The steps that hold nearly all of what a finding is about, where those are not more than half of all.
+fn concentrated(finding: &Finding, facts: &Facts) -> Option<Recurrence> {
+    let host = facts.summary.bound().filter(|host| !host.whole_capture && !finding.claims.is_empty())?;
+    let owned: Vec<Dur> = host
+        .counted()
+        .map(|step| finding.claims.iter().map(|&(category, _)| step.shares.get(category)).sum())
+        .collect();
+    let all: Dur = owned.iter().copied().sum();
+    let mut sorted = owned.clone();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut held = Dur::ZERO;
+    let enough = sorted.iter().take(owned.len() / 2).find(|&&time| {
+        held += time;
+        held.fraction_of(all) >= thresholds::IN_SOME_STEPS
+    });
+    let least = *enough.filter(|_| !all.is_zero())?;
+    Some(Recurrence::of(owned.iter().map(|&time| time >= least)))
 }
 
 /// Where to look: the step that counts in which the finding's categories own most.
@@ -171,7 +169,9 @@ mod tests {
 
     use proptest::prelude::*;
     use stepscope_analyze::breakdown::Shares;
+    use stepscope_analyze::callbacks::Callbacks;
     use stepscope_analyze::eager::Eager;
+    use stepscope_analyze::setup::SetUp;
     use stepscope_analyze::steps::{How, Origin, StepKind};
     use stepscope_analyze::summary::{HostSummary, Summary};
     use stepscope_analyze::vocabulary::Framework;
@@ -214,6 +214,9 @@ mod tests {
             output_ops: Vec::new(),
             around_output_ms: 0.0,
             eager: Eager::default(),
+            callbacks: Callbacks::default(),
+            setup: SetUp::default(),
+            odd: None,
             rebuilt: Vec::new(),
             loader: Loader::Unknown,
             python: Vec::new(),

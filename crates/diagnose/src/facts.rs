@@ -3,12 +3,17 @@
 
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
+use stepscope_analyze::callbacks::Callbacks;
 use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::eager::Eager;
+use stepscope_analyze::odd::OddSteps;
+use stepscope_analyze::setup::SetUp;
 use stepscope_analyze::summary::Summary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::{Category, Shares};
+
+use stepscope_trace::Dur;
 
 use crate::finding::{CopyFacts, Loader, OpCost, PythonLine, RebuiltFunction};
 
@@ -101,6 +106,12 @@ pub struct Facts {
     pub around_output_ms: f64,
     /// Eager execution.
     pub eager: Eager,
+    /// Host callbacks in the steps.
+    pub callbacks: Callbacks,
+    /// Pipelines that are set up in the steps.
+    pub setup: SetUp,
+    /// Steps of the bounding host that now and then take much longer than the others.
+    pub odd: Option<OddSteps>,
     /// Functions that were built in the steps, the worst first.
     pub rebuilt: Vec<RebuiltFunction>,
     /// How data is loaded.
@@ -165,6 +176,15 @@ impl Facts {
             detail.per_step(all.iter().map(|shares| shares.get(category)).sum())
         });
         (self.ms(category) - others).max(0.0)
+    }
+
+    /// Milliseconds per step that categories own of some time on the host, summed over this many steps; never more than
+    /// they own at all.
+    pub fn owned_over(&self, shares: &Shares, steps: u64) -> Vec<(Category, f64)> {
+        let steps = steps.max(1) as f64;
+        let owned =
+            |(category, time): (Category, Dur)| (category, (time.ms() / steps).min(self.ms(category)));
+        shares.owners().map(owned).filter(|(_, ms)| *ms > 0.0).collect()
     }
 
     /// What is known of copies between host and device.

@@ -8,6 +8,8 @@ use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::{IdleCause, Waits};
 use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::{KernelCounters, Waste};
+use stepscope_analyze::odd::OddSteps;
+use stepscope_analyze::recurrence::Recurrence;
 use stepscope_analyze::steps::How;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::Span;
@@ -79,6 +81,8 @@ pub enum Loader {
     TorchLoader {
         /// Does it have processes of its own?
         workers: bool,
+        /// What takes longest inside it, where a Python tracer saw it.
+        inside: Option<PythonLine>,
     },
     /// Functions of the user's own.
     Python(Vec<PythonLine>),
@@ -103,6 +107,14 @@ pub struct Pipeline {
     pub prefetches: bool,
     /// The user asked for parallel calls in the bounding stage.
     pub parallel: bool,
+    /// Its calls ran in parallel, whoever asked for it: TensorFlow does by itself.
+    pub ran_parallel: bool,
+    /// The op of the bounding stage's function that took longest.
+    pub heaviest: Option<String>,
+    /// Microseconds that one call of the bounding stage's function takes.
+    pub call_us: Option<f64>,
+    /// Examples a batch.
+    pub batch_size: Option<u64>,
     /// Python runs inside: a generator or a py_function.
     pub python_inside: bool,
     /// Elements are kept after the first epoch.
@@ -219,6 +231,30 @@ pub enum Cause {
         ops_per_step: f64,
         /// What starting one costs, in microseconds, Python included.
         us_per_op: f64,
+        /// The compiled function that the loop calls beside them at about every step.
+        beside: Option<String>,
+        /// How many of them a step change variables.
+        updates_per_step: f64,
+        /// The types that come most often, with how many a step.
+        types: Vec<(String, f64)>,
+    },
+    /// Python that a compiled program calls.
+    Callback {
+        /// By which op, e.g. `pure_callback`.
+        op: String,
+        /// The user's function, where a Python tracer saw it.
+        function: Option<String>,
+        /// How many calls a step.
+        calls_per_step: f64,
+        /// Milliseconds a step inside them.
+        ms: f64,
+    },
+    /// Pipelines that are set up in the loop.
+    SetUp {
+        /// Iterators made ready a step.
+        iterators_per_step: f64,
+        /// Milliseconds a step.
+        ms: f64,
     },
     /// The framework around ops.
     Dispatch {
@@ -421,6 +457,8 @@ pub enum Cause {
         tail: f64,
         /// The category that varies most from step to step.
         varies: Option<Category>,
+        /// Steps that come back and do something which the others do not.
+        odd: Option<OddSteps>,
     },
     /// Requests.
     Latency {
@@ -467,6 +505,8 @@ pub struct Finding {
     pub framework: Framework,
     /// Where to look.
     pub place: Option<Place>,
+    /// In which steps it happens, where those are not all; set by the rule or the engine.
+    pub recurrence: Option<Recurrence>,
     /// Milliseconds of the mean step that it is about, also those that other findings own; set by the engine.
     pub about_ms: Option<f64>,
     /// The share of the step that it is about; set by the engine.
@@ -488,6 +528,7 @@ impl Finding {
             cause,
             framework,
             place: None,
+            recurrence: None,
             about_ms: None,
             fraction: None,
             gain_ms: None,
@@ -504,6 +545,12 @@ impl Finding {
     pub fn owning(mut self, claims: Vec<(Category, f64)>, winnable: Option<f64>) -> Self {
         self.claims = claims;
         self.winnable = winnable;
+        self
+    }
+
+    /// Says in which steps it happens.
+    pub fn in_steps(mut self, recurrence: Recurrence) -> Self {
+        self.recurrence = Some(recurrence);
         self
     }
 

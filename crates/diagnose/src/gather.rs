@@ -3,6 +3,7 @@
 
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
+use stepscope_analyze::callbacks::Callbacks;
 use stepscope_analyze::catalogue::{USUAL_SPEEDUP, peaks_of};
 use stepscope_analyze::collectives::CollectivesPartial;
 use stepscope_analyze::counters::{Counters, CountersPartial, has_timeline};
@@ -14,7 +15,10 @@ use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, W
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
 use stepscope_analyze::launches::LaunchCalls;
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
+use stepscope_analyze::odd::OddSteps;
 use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial, Where};
+use stepscope_analyze::python::PythonFrame;
+use stepscope_analyze::setup::SetUp;
 use stepscope_analyze::summary::{DeviceRow, HostSummary, Summary};
 use stepscope_analyze::vocabulary::{Framework, Role, is_output_op, is_python_frame, names_torch_op};
 use stepscope_analyze::writing::Writing;
@@ -31,6 +35,7 @@ use crate::thresholds;
 pub struct HostPartial {
     summary: HostSummary,
     detail: Option<DeviceDetail>,
+    odd: Option<OddSteps>,
     /// Does it say what ran when?
     timeline: bool,
     wall: Option<Wall>,
@@ -45,6 +50,8 @@ struct Sums {
     input: InputPartial,
     memory: MemoryPartial,
     eager: Eager,
+    callbacks: Callbacks,
+    setup: SetUp,
     writing: Writing,
     functions: FunctionsPartial,
     kernels: KernelsPartial,
@@ -92,6 +99,8 @@ impl HostPartial {
             input,
             memory,
             eager: Eager::of(context),
+            callbacks: Callbacks::of(context),
+            setup: SetUp::of(context),
             writing: Writing::of(context),
             functions: FunctionsPartial::of(context),
             kernels: device.kernels,
@@ -104,7 +113,7 @@ impl HostPartial {
             events: trace.events(),
         };
         let (detail, timeline, wall) = (device.detail, has_timeline(trace), Wall::of(trace));
-        HostPartial { summary, detail, timeline, wall, sums }
+        HostPartial { summary, detail, odd: OddSteps::of(context), timeline, wall, sums }
     }
 }
 
@@ -115,6 +124,8 @@ impl Sums {
         self.input.merge(other.input);
         self.memory.merge(other.memory);
         self.eager.merge(&other.eager);
+        self.callbacks.merge(other.callbacks);
+        self.setup.merge(other.setup);
         self.writing.merge(&other.writing);
         self.functions.merge(other.functions);
         self.kernels.merge(other.kernels);
@@ -249,12 +260,13 @@ impl Gathered {
     pub fn finish(mut hosts: Vec<HostPartial>) -> Option<Self> {
         leave_out_other_times(&mut hosts);
         let timeline = hosts.iter().any(|host| host.timeline);
-        let (mut summaries, mut details, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut summaries, mut details, mut odd, mut all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for host in hosts {
             // A host without a timeline has no steps to bound anything.
             if host.timeline || !timeline {
                 summaries.push(host.summary);
                 details.push(host.detail);
+                odd.push(host.odd);
             }
             all.push(host.sums);
         }
@@ -266,6 +278,7 @@ impl Gathered {
         let summary = summed_up(summaries, timeline, &counters);
         let is_model_op =
             |row: &OpRow| !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE;
+        let bounding_host = summary.bounding_host;
         let facts = Facts {
             detail: details.into_iter().nth(summary.bounding_host).flatten(),
             waiting: sums.collectives.finish(),
@@ -277,6 +290,9 @@ impl Gathered {
             summary,
             around_output_ms: sums.writing.around_ms(),
             eager: sums.eager,
+            callbacks: sums.callbacks,
+            setup: sums.setup,
+            odd: odd.into_iter().nth(bounding_host).flatten(),
             rebuilt: sums.functions.finish().rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&input),
             python: python_lines(&input),
@@ -418,7 +434,7 @@ fn rebuilt(function: &FunctionRow) -> Option<RebuiltFunction> {
     let why = match function.sign? {
         Sign::ArgumentsVary | Sign::ShapesVary => Rebuilding::ArgumentsVary,
         Sign::Recreated => Rebuilding::Recreated,
-        Sign::CompilesEachCall => Rebuilding::Unknown,
+        Sign::CompilesEachCall | Sign::ShapesVaryOrRecreated => Rebuilding::Unknown,
         Sign::FirstCallOnly => return None,
     };
     Some(RebuiltFunction {
@@ -469,9 +485,13 @@ fn loader(input: &Input) -> Loader {
         return Loader::TfData(tf_data(pipeline));
     }
     if let Some(loader) = input.loaders.first() {
-        return Loader::TorchLoader { workers: loader.has_workers == Some(true) };
+        let inside = waiting_lines(input).into_iter().next();
+        return Loader::TorchLoader { workers: loader.has_workers == Some(true), inside };
     }
-    let lines = python_lines(input);
+    let mut lines = waiting_lines(input);
+    if lines.is_empty() {
+        lines = python_lines(input);
+    }
     if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
 }
 
@@ -492,21 +512,38 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
         prefetches: pipeline.has_prefetch_by_user,
         parallel: stage
             .is_some_and(|stage| stage.written == Written::ByUser && stage.name.starts_with("Parallel")),
+        ran_parallel: stage.is_some_and(|stage| {
+            stage.parallelism.map_or(stage.name.starts_with("Parallel"), |ways| ways > 1)
+        }),
+        heaviest: stage.and_then(|stage| stage.ops.first()).map(|op| op.op.clone()),
+        call_us: stage
+            .filter(|stage| stage.function_calls > 0 && stage.function_ms > 0.0)
+            .map(|stage| stage.function_ms * 1e3 / stage.function_calls as f64),
+        batch_size: pipeline.batch_size.map(|(size, _)| size),
         python_inside: pipeline.runs_python,
         caches: pipeline.has_cache,
     }
 }
 
 fn python_lines(input: &Input) -> Vec<PythonLine> {
-    let steps = input.python.steps.max(1) as f64;
-    let line = |frame: &stepscope_analyze::python::PythonFrame| {
+    lines_of(&input.python.frames, input.python.steps)
+}
+
+/// Where the loop waits for its batch.
+fn waiting_lines(input: &Input) -> Vec<PythonLine> {
+    lines_of(&input.python.waiting, input.python.steps)
+}
+
+fn lines_of(frames: &[PythonFrame], steps: usize) -> Vec<PythonLine> {
+    let steps = steps.max(1) as f64;
+    let line = |frame: &PythonFrame| {
         let place = match frame.line {
             Some(line) => format!("{}:{line} {}", frame.file, frame.function),
             None => format!("{} {}", frame.file, frame.function),
         };
         PythonLine { place, ms_per_step: frame.own_ms / steps }
     };
-    input.python.frames.iter().map(line).collect()
+    frames.iter().map(line).collect()
 }
 
 fn allocator(allocator: &Allocator) -> Memory {

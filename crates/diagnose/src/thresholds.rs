@@ -9,9 +9,6 @@ pub const TINY_MS: f64 = 0.01;
 /// A capture without steps that holds fewer events than this shows nothing of a program.
 pub const FEW_EVENTS: u64 = 30;
 
-/// From this share in one step on, a cost happened once.
-pub const ONCE: f64 = 0.90;
-
 /// A promise of at least this confidence comes before a healthy verdict.
 pub const RELIABLE: f64 = 0.70;
 
@@ -32,8 +29,9 @@ pub const ONE_OP: f64 = 0.50;
 /// Tracing or compiling in the steps. Steady steps do neither; a tenth means that it happens again and again.
 pub const REBUILDING: f64 = 0.10;
 
-/// A function that traces or compiles in this share of the steps does it again and again.
-pub const REBUILT_STEPS: f64 = 0.34;
+/// The share of what a finding is about that some steps must hold, no more than half of all, to be the steps in which it
+/// happens: the rest is what every step shows anyway.
+pub const IN_SOME_STEPS: f64 = 0.90;
 
 /// Ops started one by one: fewer a step than this cannot add up.
 pub const EAGER_OPS: f64 = 20.0;

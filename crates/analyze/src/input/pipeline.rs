@@ -24,6 +24,8 @@ pub struct Stage {
     pub written: Written,
     /// Elements that were taken from it.
     pub calls: u64,
+    /// Calls of the function that the user gave it.
+    pub function_calls: u64,
     /// Inside it, with inputs and waiting, in milliseconds.
     pub total_ms: f64,
     /// At its own work, functions not counted.
@@ -215,6 +217,7 @@ fn stage(all: &[Tally], tally: &Tally, work: Option<Work>) -> Stage {
         written: written(tally),
         dataset: tally.dataset.clone(),
         calls: tally.calls,
+        function_calls: tally.function_calls,
         total_ms: tally.total.ms(),
         self_ms: own.ms(),
         function_ms: function.ms(),
@@ -295,7 +298,21 @@ fn work_per_batch(tallies: &[Tally]) -> Vec<Option<Work>> {
 
 /// How many of `input`'s elements make one of `stage`'s.
 fn inputs_per_element(stage: &Tally, input: &Tally) -> f64 {
-    const UNEVEN: &[&str] = &["Filter", "ParallelFilter", "Unbatch", "Window", "GroupBy", "Rebatch"];
+    // Below `flat_map` and `interleave` a file name makes thousands of records.
+    const UNEVEN: &[&str] = &[
+        "Filter",
+        "ParallelFilter",
+        "Unbatch",
+        "Window",
+        "GroupBy",
+        "Rebatch",
+        "FlatMap",
+        "Interleave",
+        "ParallelInterleave",
+        "LegacyParallelInterleave",
+        "DirectedInterleave",
+        "Concatenate",
+    ];
     if let Some(size) = stage.batch_size {
         size.max(1) as f64
     } else if UNEVEN.iter().any(|name| stage.name().starts_with(name)) && stage.calls > 0 && input.calls > 0 {
@@ -455,6 +472,21 @@ mod tests {
         let costs: Vec<f64> = pipeline.stages.iter().filter_map(|stage| stage.ms_per_batch).collect();
         assert_eq!(costs, [0.0, 0.0, 1.0, 16.0]);
         assert_eq!(pipeline.batches, 1);
+    }
+
+    #[test]
+    fn a_file_name_that_makes_many_records_costs_each_of_them_little() {
+        let stages = vec![
+            tally("Root", None),
+            Tally { calls: 10, batch_size: Some(100), ..tally("Root::BatchV2", Some(0)) },
+            Tally { calls: 1_000, own: ms(100), ..tally("Root::BatchV2::FlatMap", Some(1)) },
+            Tally { calls: 1_000, own: ms(300), ..tally("Root::BatchV2::FlatMap::TFRecord", Some(2)) },
+            Tally { calls: 5, own: ms(50), ..tally("Root::BatchV2::FlatMap::Shuffle", Some(2)) },
+        ];
+        let pipeline = Pipeline::of(TfData { stages, batches_per_second: None }).unwrap();
+        let costs: Vec<f64> = pipeline.stages.iter().filter_map(|stage| stage.ms_per_batch).collect();
+        assert_eq!(costs, [0.0, 0.0, 10.0, 30.0, 5.0]);
+        assert_eq!(pipeline.bounding().unwrap().name, "TFRecord");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Form, Kind, KindId, Trace};
 
+use super::COLLECTIVE;
 use crate::names::{concrete_function, framework_op, hlo_opcode};
 use crate::vocabulary::{Keys, Role, Vocabulary, names_torch_op, op_type};
 
@@ -93,6 +94,7 @@ impl OpTable {
                 let (name, kind) = framework_op(name);
                 Meaning::Op(op(name, kind))
             }
+            Role::HostCollective => Meaning::Op(op(name, COLLECTIVE)),
             Role::Op if keys.has(Keys::HloOp) => Meaning::Op(op(name, hlo_opcode(name))),
             // Kineto's categories tell ops from what only carries their names.
             Role::Op if !trace.str(kind.category).is_empty() => Meaning::Op(op(name, name)),

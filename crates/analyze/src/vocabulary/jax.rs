@@ -1,6 +1,7 @@
 //! JAX's and XLA's names (JAX 0.4 to 0.10).
 
 use super::Role;
+use super::families::is_exchange;
 use super::signature::{KeySet, Keys};
 
 const EXACT: &[(&str, Role)] = &[
@@ -63,7 +64,8 @@ pub(super) fn role(name: &str, keys: KeySet) -> Option<Role> {
     if name.starts_with("PjRt") || name.starts_with("CommonPjRt") || name.starts_with("ExecuteReplicated") {
         return Some(Role::Framework);
     }
-    keys.has(Keys::HloOp).then_some(Role::Op)
+    let op = if is_exchange(name) { Role::HostCollective } else { Role::Op };
+    keys.has(Keys::HloOp).then_some(op)
 }
 
 /// Functions of `jax.numpy`, `jax.lax`, `jax.nn` and `jax.random` that are compiled programs of their own when they are

@@ -6,6 +6,7 @@
 //! pipeline?) is left to [`crate::states`], and the role says so.
 
 mod cuda;
+mod families;
 mod jax;
 mod python;
 mod pytorch;
@@ -19,6 +20,7 @@ pub use cuda::{
     Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_elementwise,
     is_event_record, is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
 };
+pub use families::{is_callback, is_dense, is_opaque, words};
 pub use jax::is_library_function;
 pub use python::{is_library_frame, is_python_frame};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
@@ -72,6 +74,8 @@ pub enum Role {
     Kernel,
     /// A collective or a peer message on a device.
     Collective,
+    /// A collective of devices that are the host's own processor.
+    HostCollective,
     /// A copy on a device; the direction is in the name.
     Copy(CopyDirection),
     /// Filling device memory.

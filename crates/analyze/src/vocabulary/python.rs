@@ -107,8 +107,32 @@ fn fetches_input(function: &str) -> bool {
     INPUT.contains(&function)
 }
 
-/// Files and functions that write checkpoints.
+/// Functions that write files or logs, whatever file they stand in.
+const OUTPUT: &[&str] = &[
+    "savefig",
+    "imsave",
+    "imwrite",
+    "to_csv",
+    "to_parquet",
+    "save_checkpoint",
+    "save_model",
+    "save_weights",
+    "save_pretrained",
+    "add_scalar",
+    "add_scalars",
+    "add_histogram",
+    "add_image",
+    "add_images",
+    "write_scalars",
+    "write_summary",
+];
+
+/// Files and functions that write checkpoints, summaries and results.
 fn writes_output(name: &str, function: &str) -> bool {
+    let summaries = ["summary_ops_v2.py", "tensorboard/plugins/", "torch/utils/tensorboard/"];
+    if OUTPUT.contains(&function) || summaries.iter().any(|part| name.contains(part)) {
+        return true;
+    }
     let saves = function.starts_with("save") || function == "_save" || function == "write";
     saves && ["checkpoint", "serialization.py", "saver.py", "orbax"].iter().any(|part| name.contains(part))
 }

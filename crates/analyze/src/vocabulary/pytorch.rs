@@ -25,8 +25,10 @@ fn host_op(name: &str, category: &str) -> Role {
         Role::InputWait
     } else if name.starts_with("TorchDynamo") || name.starts_with("Inductor") || name.contains("compile_fx") {
         Role::Compile
-    } else if category == "user_annotation" || is_annotation(name) {
+    } else if (category == "user_annotation" && !name.starts_with("gloo:")) || is_annotation(name) {
         Role::Annotation
+    } else if name.starts_with("gloo:") {
+        Role::HostCollective
     } else {
         Role::Op
     }

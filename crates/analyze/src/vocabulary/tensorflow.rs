@@ -1,6 +1,7 @@
 //! TensorFlow's names (seen in 2.3 to 2.21) and Keras' (2 and 3).
 
 use super::Role;
+use super::families::is_exchange;
 use super::signature::{KeySet, Keys};
 
 /// Names that mean one thing exactly.
@@ -112,6 +113,8 @@ fn op_role(op: &str) -> Option<Role> {
         Some(Role::InputWait)
     } else if is_output_op(op) {
         Some(Role::Output)
+    } else if is_exchange(op) {
+        Some(Role::HostCollective)
     } else if op.ends_with("Dataset") || op.ends_with("DatasetV2") || op.ends_with("DatasetV3") {
         Some(Role::Framework)
     } else {

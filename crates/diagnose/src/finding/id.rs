@@ -31,6 +31,10 @@ pub enum FindingId {
     DispatchBound,
     /// The loop's own Python fills the step.
     HostPython,
+    /// A compiled step calls Python on the host.
+    HostCallback,
+    /// An input pipeline is set up again and again.
+    SetupInLoop,
     /// Checkpoints, summaries or results fill the step.
     OutputBound,
     /// The device waits for the host to launch its kernels.
@@ -97,6 +101,8 @@ impl FindingId {
             FindingId::EagerDispatch => "eager-dispatch",
             FindingId::DispatchBound => "dispatch-bound",
             FindingId::HostPython => "host-python",
+            FindingId::HostCallback => "host-callback",
+            FindingId::SetupInLoop => "setup-in-loop",
             FindingId::OutputBound => "output-bound",
             FindingId::KernelLaunchBound => "kernel-launch-bound",
             FindingId::SmallKernels => "small-kernels",

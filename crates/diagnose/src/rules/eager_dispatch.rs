@@ -9,6 +9,9 @@ use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
+/// Op types named.
+const NAMED: usize = 3;
+
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let steps = facts.eager.steps.max(1) as f64;
     let ops_per_step = facts.eager.ops as f64 / steps;
@@ -24,7 +27,17 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     if kernels < overhead {
         claims.push((Category::Compute, kernels));
     }
-    let cause = Cause::Eager { ops_per_step, us_per_op: overhead * 1e3 / ops_per_step };
+    let mut types: Vec<(String, f64)> =
+        facts.eager.types.iter().map(|(op, count)| (op.clone(), *count as f64 / steps)).collect();
+    types.sort_by(|a, b| b.1.total_cmp(&a.1));
+    types.truncate(NAMED);
+    let cause = Cause::Eager {
+        ops_per_step,
+        us_per_op: overhead * 1e3 / ops_per_step,
+        beside: facts.eager.compiled_step().map(str::to_owned),
+        updates_per_step: facts.eager.updates() as f64 / steps,
+        types,
+    };
     let severity = super::severity(overhead / step);
     let finding = Finding::new(FindingId::EagerDispatch, severity, cause, facts.framework());
     Some(finding.owning(claims, Some(1.0)).sure(0.9))

@@ -9,6 +9,7 @@ mod counters;
 mod device_idle;
 mod dispatch_bound;
 mod eager_dispatch;
+mod host_callback;
 mod host_python;
 mod inference_latency;
 mod input_bound;
@@ -28,6 +29,7 @@ mod pageable_copies;
 mod recompilation;
 mod retracing;
 mod serial_streams;
+mod setup_in_loop;
 mod shared_memory_limited;
 mod small_kernels;
 mod startup_profiled;
@@ -41,6 +43,7 @@ mod uncoalesced_access;
 mod unfused_elementwise;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::recurrence::Recurrence;
 use stepscope_analyze::vocabulary::Framework;
 
 use crate::facts::Facts;
@@ -72,6 +75,8 @@ pub const RULES: &[Rule] = &[
     Rule { id: FindingId::EagerDispatch, check: eager_dispatch::check },
     Rule { id: FindingId::DispatchBound, check: dispatch_bound::check },
     Rule { id: FindingId::HostPython, check: host_python::check },
+    Rule { id: FindingId::HostCallback, check: host_callback::check },
+    Rule { id: FindingId::SetupInLoop, check: setup_in_loop::check },
     Rule { id: FindingId::OutputBound, check: output_bound::check },
     Rule { id: FindingId::KernelLaunchBound, check: kernel_launch_bound::check },
     Rule { id: FindingId::SmallKernels, check: small_kernels::check },
@@ -112,12 +117,12 @@ fn is_jax(facts: &Facts) -> bool {
     facts.framework() == Framework::Jax
 }
 
-/// In how many of the steps that count these categories own anything worth mentioning.
-fn steps_with(facts: &Facts, categories: &[Category]) -> usize {
-    let Some(host) = facts.summary.bound() else { return 0 };
-    let notable = |step: &&stepscope_analyze::summary::StepRow| {
+/// In which of the steps that count these categories own anything worth mentioning.
+fn steps_with(facts: &Facts, categories: &[Category]) -> Recurrence {
+    let Some(host) = facts.summary.bound() else { return Recurrence::default() };
+    let notable = |step: &stepscope_analyze::summary::StepRow| {
         let owned: f64 = categories.iter().map(|&category| step.shares.get(category).ms()).sum();
         owned >= thresholds::REBUILDING * step.span.dur().ms() && owned > 0.0
     };
-    host.counted().filter(notable).count()
+    Recurrence::of(host.counted().map(notable))
 }

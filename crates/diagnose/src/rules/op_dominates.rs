@@ -4,23 +4,16 @@
 //! a mistake: a buffer rebuilt in a loop, a copy that a view would replace. Could win all of it.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::{is_callback, is_dense, is_opaque};
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, FindingId};
 use crate::thresholds;
 
-/// Dense matrix work, by parts of the type's name.
-const DENSE: &[&str] =
-    &["matmul", "conv", "dot", "gemm", "einsum", "attention", "addmm", "linear", "bmm", "lstm", "gru", "rnn"];
-/// Types that say nothing about what is computed.
-const OPAQUE: &[&str] =
-    &["fusion", "call", "while", "custom-call", "xlalaunch", "partitionedcall", "unknown", "kernel"];
-
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let op = facts.ops.first()?;
-    let name = op.op_type.to_ascii_lowercase();
-    // `aten::mm`, `aten::bmm`, `aten::baddbmm`: PyTorch's products end in the same two letters.
-    let ordinary = name.ends_with("mm") || DENSE.iter().chain(OPAQUE).any(|part| name.contains(part));
+    // A callback is Python that the model calls, and has a rule of its own.
+    let ordinary = is_dense(&op.op_type) || is_opaque(&op.op_type) || is_callback(&op.op_type);
     let step = facts.summary.length_ms();
     // On several cores ops overlap: an op type cannot own more of the step than its share of the compute.
     let owned = op.ms_per_step.min(op.share * facts.ms(Category::Compute));
@@ -39,5 +32,9 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         Cause::Op(op.clone()),
         facts.framework(),
     );
-    Some(finding.about(op.op_type.clone()).owning(vec![(Category::Compute, owned)], Some(1.0)).sure(0.85))
+    // What the executor does between ops is mostly done for the one that fills the step: it allocates and frees its
+    // tensors and wakes its threads. On a device the host's overhead has nothing to do with what its kernels compute.
+    let around = if facts.on_device() { 0.0 } else { facts.ms(Category::Dispatch) * op.share };
+    let claims = vec![(Category::Compute, owned), (Category::Dispatch, around)];
+    Some(finding.about(op.op_type.clone()).owning(claims, Some(1.0)).sure(0.85))
 }

@@ -16,16 +16,16 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let compiles = facts.share(Category::Compile) > 0.0;
     // Where tf.functions are traced anew, that is the cause, and compiling follows from it.
     let traced = !super::is_jax(facts) && facts.share(Category::Tracing) > 0.0;
-    let steps = super::steps_with(facts, &BUILDING);
-    let repeated = steps as f64 >= thresholds::REBUILT_STEPS * facts.summary.count as f64;
-    if !compiles || traced || share < thresholds::REBUILDING || !repeated {
+    let recurrence = super::steps_with(facts, &BUILDING);
+    if !compiles || traced || share < thresholds::REBUILDING || !recurrence.recurs() {
         return None;
     }
     let functions = facts.rebuilt.clone();
     let subject = functions.first().map(|function| function.name.clone());
-    let cause = Cause::Rebuilt { functions, steps };
+    let cause = Cause::Rebuilt { functions, steps: recurrence.steps };
     let finding = Finding::new(FindingId::Recompilation, super::severity(share), cause, facts.framework())
         .owning(facts.claims(&BUILDING), Some(1.0))
+        .in_steps(recurrence)
         .sure(0.95);
     Some(finding.about(subject))
 }

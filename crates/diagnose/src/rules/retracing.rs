@@ -1,7 +1,8 @@
 //! `retracing`: tf.functions are traced again and again.
 //!
 //! Every new combination of Python values, shapes and types builds a new graph, which costs many times the step.
-//! Could win all tracing and the compilation that follows it.
+//! One step in ten that traces may hold most of the time, so the share of the time decides, and not of the steps; what
+//! happens once is no habit. Could win all tracing and the compilation that follows it.
 
 use stepscope_analyze::Category;
 
@@ -16,15 +17,16 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     if super::is_jax(facts) || facts.share(Category::Tracing) <= 0.0 || share < thresholds::REBUILDING {
         return None;
     }
-    let steps = super::steps_with(facts, &BUILDING);
-    if (steps as f64) < thresholds::REBUILT_STEPS * facts.summary.count as f64 {
+    let recurrence = super::steps_with(facts, &BUILDING);
+    if !recurrence.recurs() {
         return None;
     }
     let functions = facts.rebuilt.clone();
     let subject = functions.first().map(|function| function.name.clone());
-    let cause = Cause::Rebuilt { functions, steps };
+    let cause = Cause::Rebuilt { functions, steps: recurrence.steps };
     let finding = Finding::new(FindingId::Retracing, super::severity(share), cause, facts.framework())
         .owning(facts.claims(&BUILDING), Some(1.0))
+        .in_steps(recurrence)
         .sure(0.95);
     Some(finding.about(subject))
 }

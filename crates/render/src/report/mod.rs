@@ -395,6 +395,8 @@ fn view_for(id: FindingId) -> &'static str {
         | FindingId::OpDominates
         | FindingId::EagerDispatch
         | FindingId::DispatchBound
+        | FindingId::HostCallback
+        | FindingId::SetupInLoop
         | FindingId::OutputBound => "ops",
         FindingId::HostPython => "scopes",
         FindingId::KernelLaunchBound

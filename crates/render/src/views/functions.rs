@@ -76,7 +76,10 @@ pub fn meaning(sign: Sign) -> &'static str {
     match sign {
         Sign::ArgumentsVary => "traced again and again, because its arguments vary",
         Sign::Recreated => "traced again and again, because the function is made anew each time",
-        Sign::ShapesVary => "compiled again and again, because shapes vary or the function is made anew",
+        Sign::ShapesVary => "compiled again and again, because shapes vary",
+        Sign::ShapesVaryOrRecreated => {
+            "compiled again and again, because shapes vary or the function is made anew"
+        }
         Sign::CompilesEachCall => "compiled again and again without being traced",
         Sign::FirstCallOnly => "traced or compiled once",
     }

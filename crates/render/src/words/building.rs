@@ -30,7 +30,7 @@ pub(super) fn words(finding: &Finding, functions: &[RebuiltFunction], steps: usi
         }
         None => format!("functions are {verb} in {}", plural(steps as u64, "step", "steps")),
     };
-    let why = match (functions.first().map(|function| function.why), functions.len()) {
+    let why = match (common_reason(functions), functions.len()) {
         (Some(Rebuilding::ArgumentsVary), 1) => "; its arguments vary",
         (Some(Rebuilding::ArgumentsVary), _) => "; their arguments vary",
         (Some(Rebuilding::Recreated), 1) => "; it is made anew for each call",
@@ -42,6 +42,13 @@ pub(super) fn words(finding: &Finding, functions: &[RebuiltFunction], steps: usi
         evidence: evidence(functions, steps),
         advice: advice(finding, functions),
     }
+}
+
+/// Why they are built, where it is the same for all that matter.
+fn common_reason(functions: &[RebuiltFunction]) -> Option<Rebuilding> {
+    let first = functions.first()?;
+    let matter = |function: &&RebuiltFunction| function.ms_per_step >= first.ms_per_step / 4.0;
+    functions.iter().filter(matter).all(|function| function.why == first.why).then_some(first.why)
 }
 
 /// The worst two by name, the others by number.
@@ -72,7 +79,7 @@ fn evidence(functions: &[RebuiltFunction], steps: usize) -> Vec<String> {
 fn advice(finding: &Finding, functions: &[RebuiltFunction]) -> Vec<String> {
     let first = functions.first();
     let name = if functions.is_empty() { "the function".to_owned() } else { names(functions) };
-    let why = first.map_or(Rebuilding::Unknown, |function| function.why);
+    let why = common_reason(functions).unwrap_or(Rebuilding::Unknown);
     let (arguments, recreated, explain) = match finding.framework {
         Framework::Jax => jax(&name),
         Framework::PyTorch => pytorch(&name),

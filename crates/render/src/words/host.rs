@@ -7,8 +7,15 @@ use stepscope_diagnose::finding::{OpCost, PythonLine};
 use super::{Words, lines, listed, owned, quoted};
 use crate::format::{decimal, duration_ms, short};
 
-pub(super) fn eager(finding: &Finding, ops_per_step: f64, us_per_op: f64) -> Words {
+pub(super) fn eager(
+    finding: &Finding,
+    [ops_per_step, us_per_op, updates_per_step]: [f64; 3],
+    beside: Option<&str>,
+    types: &[(String, f64)],
+) -> Words {
+    let compiled = beside.filter(|_| matches!(finding.framework, Framework::TensorFlow | Framework::Keras));
     let advice = match finding.framework {
+        _ if compiled.is_some() => beside_a_function(compiled.unwrap_or_default(), updates_per_step >= 1.0),
         Framework::TensorFlow => lines([
             "Put the step into one function: `@tf.function` on the function that computes loss and gradients.",
             "See that nothing switches functions off: `tf.config.run_functions_eagerly(False)`.",
@@ -28,15 +35,40 @@ pub(super) fn eager(finding: &Finding, ops_per_step: f64, us_per_op: f64) -> Wor
         ]),
         Framework::Unknown => lines(["Run the step as one compiled function instead of op by op."]),
     };
+    let place = compiled.map_or(String::new(), |name| format!(" beside the compiled {}", quoted(name)));
+    let mut evidence = vec![format!("Starting one op costs {} µs, Python included.", short(us_per_op))];
+    if !types.is_empty() {
+        let most: Vec<String> =
+            types.iter().map(|(op, count)| format!("{} ({} per step)", quoted(op), short(*count))).collect();
+        evidence.push(format!("Most of them: {}.", listed(&most)));
+    }
+    if compiled.is_some() && updates_per_step >= 1.0 {
+        evidence.push(format!(
+            "{} of them per step change variables, as metrics and moving averages do.",
+            short(updates_per_step)
+        ));
+    }
     Words {
         summary: format!(
-            "Eager dispatch: {} ops a step are started one by one; starting them takes {}.",
+            "Eager dispatch: {} ops per step are started one by one{place}; starting them takes {}.",
             decimal(ops_per_step, 0),
             owned(finding, ops_per_step * us_per_op / 1e3)
         ),
-        evidence: vec![format!("Starting one op costs {} µs, Python included.", short(us_per_op))],
+        evidence,
         advice,
     }
+}
+
+/// The step is compiled already: what is not are metrics, losses and logs around it.
+fn beside_a_function(function: &str, updates: bool) -> Vec<String> {
+    let what = if updates { "metrics (`metric.update_state(...)`)" } else { "what follows it" };
+    vec![
+        format!(
+            "Move {what} into the compiled {}: ops outside of it are started one by one.",
+            quoted(function)
+        ),
+        "Read metrics (`metric.result()`) only when you log, every hundred steps.".to_owned(),
+    ]
 }
 
 pub(super) fn dispatch(finding: &Finding, ms: f64, ops_per_step: f64) -> Words {

@@ -12,7 +12,14 @@ pub(super) fn words(finding: &Finding, loader: &Loader, wait_ms: f64) -> Words {
         Loader::TfData(pipeline) => {
             (tf_data_why(pipeline), tf_data_evidence(pipeline), tf_data_advice(pipeline, finding.framework))
         }
-        Loader::TorchLoader { workers } => torch(*workers),
+        Loader::TorchLoader { workers, inside } => {
+            let (why, mut evidence, advice) = torch(*workers);
+            evidence.extend(inside.as_ref().map(|line| {
+                let cost = duration_ms(line.ms_per_step);
+                format!("Inside it, {} takes {cost} per step.", quoted(&line.place))
+            }));
+            (why, evidence, advice)
+        }
         Loader::Python(lines) => python(lines, finding.framework),
         Loader::Unknown => unknown(finding.framework),
     };
@@ -36,8 +43,16 @@ enum Sort {
     Other,
 }
 
-/// The dataset op's bare name: `ParallelMapDatasetV2:1` is `Map`.
+/// The stages that TensorFlow made one of: `fused(MapDataset:4,BatchDatasetV2:5)`; one that was not fused is its own only
+/// part.
+fn parts(stage: &str) -> Vec<&str> {
+    let fused = stage.strip_prefix("fused(").and_then(|inner| inner.strip_suffix(')'));
+    fused.map_or_else(|| vec![stage], |inner| inner.split(',').collect())
+}
+
+/// The dataset op's bare name: `ParallelMapDatasetV2:1` is `Map`; of fused ones, the first.
 fn bare(stage: &str) -> &str {
+    let stage = parts(stage).first().copied().unwrap_or(stage);
     let name = stage.split([':', '[']).next().unwrap_or(stage);
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -63,9 +78,14 @@ fn sort(pipeline: &Pipeline) -> Sort {
     }
 }
 
-/// A stage as it stands in the user's code.
+/// A stage as it stands in the user's code; those that TensorFlow fused, one after the other.
 fn as_code(stage: &str) -> String {
-    let code = match bare(stage) {
+    let codes: Option<Vec<&str>> = parts(stage).into_iter().map(code).collect();
+    codes.map_or_else(|| quoted(stage), |codes| format!("`{}`", codes.concat()))
+}
+
+fn code(stage: &str) -> Option<&'static str> {
+    Some(match bare(stage) {
         "Map" => ".map(...)",
         "MapAndBatch" => ".map(...).batch(...)",
         "FlatMap" => ".flat_map(...)",
@@ -88,9 +108,8 @@ fn as_code(stage: &str) -> String {
         "TFRecord" => "tf.data.TFRecordDataset(...)",
         "TextLine" => "tf.data.TextLineDataset(...)",
         "FixedLengthRecord" => "tf.data.FixedLengthRecordDataset(...)",
-        _ => return quoted(stage),
-    };
-    format!("`{code}`")
+        _ => return None,
+    })
 }
 
 fn named(pipeline: &Pipeline) -> Option<String> {
@@ -104,7 +123,7 @@ fn tf_data_why(pipeline: &Pipeline) -> String {
     let Some(name) = named(pipeline) else { return String::new() };
     let how = match (pipeline.python_inside, pipeline.parallelism) {
         (true, _) => "runs Python, one element at a time".to_owned(),
-        (false, _) if sort(pipeline) == Sort::Map && !pipeline.parallel => {
+        (false, _) if sort(pipeline) == Sort::Map && !pipeline.parallel && !pipeline.ran_parallel => {
             "does the work on one thread".to_owned()
         }
         (false, Some(many)) if many >= 1.5 => format!("cannot keep up with {} at once", short(many.round())),
@@ -130,10 +149,17 @@ fn tf_data_evidence(pipeline: &Pipeline) -> Vec<String> {
         Some(_) => said.push("Its calls run one at a time.".to_owned()),
         None => {}
     }
+    if let Some(op) = &pipeline.heaviest {
+        said.push(format!("Its function spends most of its time in {}.", quoted(op)));
+    }
     let mut there = Vec::new();
     let mut missing = Vec::new();
+    let by_itself = pipeline.ran_parallel && !pipeline.parallel;
     let parts = [
-        (pipeline.parallel, "parallel calls"),
+        (
+            pipeline.parallel || pipeline.ran_parallel,
+            if by_itself { "parallel calls, by TensorFlow itself" } else { "parallel calls" },
+        ),
         (pipeline.prefetches, "prefetch"),
         (pipeline.caches, "cache"),
     ];
@@ -156,7 +182,7 @@ fn tf_data_advice(pipeline: &Pipeline, framework: Framework) -> Vec<String> {
             "The prefetch that is there runs empty: a larger buffer does not help, only a faster producer."
                 .to_owned(),
         );
-    } else if !(sort(pipeline) == Sort::Map && !pipeline.parallel && !pipeline.python_inside) {
+    } else if !names_prefetch(pipeline) {
         advice.push(
             "Let it work ahead of the step: end the pipeline with `.prefetch(tf.data.AUTOTUNE)`.".to_owned(),
         );
@@ -179,42 +205,73 @@ fn tf_data_advice(pipeline: &Pipeline, framework: Framework) -> Vec<String> {
     advice
 }
 
+/// Does the first advice end in a prefetch already?
+fn names_prefetch(pipeline: &Pipeline) -> bool {
+    sort(pipeline) == Sort::Map && !pipeline.parallel && !pipeline.ran_parallel && !pipeline.python_inside
+}
+
+/// A call that is shorter than this costs about as much to start as to run, in microseconds.
+const SHORT_CALL_US: f64 = 200.0;
+
+/// What to do about a function that runs in parallel already.
+fn cheaper(pipeline: &Pipeline) -> String {
+    let quick =
+        pipeline.call_us.filter(|us| *us < SHORT_CALL_US && pipeline.batch_size.is_some_and(|size| size > 1));
+    match quick {
+        Some(us) => format!(
+            "Batch first and map whole batches: `ds.batch(n).map(f)`, with `tf.io.parse_example` for a whole batch. One \
+             call of the function takes {} µs, so starting it for every element costs about as much.",
+            short(us)
+        ),
+        None => "Make the mapped function cheaper: it runs in parallel already, and more calls at once help only while \
+                 cores are free. Batch before it and work on whole batches, decode to the size you need \
+                 (`tf.io.decode_jpeg(x, ratio=2)`), prepare offline, or give the input more cores (`tf.data` service)."
+            .to_owned(),
+    }
+}
+
 fn main_advice(pipeline: &Pipeline) -> String {
     let name = named(pipeline);
     let end = if pipeline.prefetches { "" } else { ".prefetch(tf.data.AUTOTUNE)" };
     match sort(pipeline) {
-        Sort::Generator => "Replace the Python generator: write the data to TFRecord files or arrays and read them \
+        Sort::Generator => {
+            "Replace the Python generator: write the data to TFRecord files or arrays and read them \
                             with tf.data, or at least let the generator yield whole batches."
-            .to_owned(),
+                .to_owned()
+        }
         _ if pipeline.python_inside => format!(
             "Replace the `tf.py_function` / `tf.numpy_function` in {} by TensorFlow ops: Python runs one call at \
              a time, whatever `num_parallel_calls` says.",
             name.unwrap_or_else(|| "the pipeline".to_owned())
         ),
-        Sort::Map if !pipeline.parallel => {
+        Sort::Map if !pipeline.parallel && !pipeline.ran_parallel => {
             format!("Run the map in parallel: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE){end}`.")
         }
-        Sort::Map => "Make the mapped function cheaper: it is parallel already. Batch before it and work on whole \
-                      batches, decode to the size you need (`tf.io.decode_jpeg(x, ratio=2)`), prepare offline, or \
-                      give the input more cores (`tf.data` service)."
-            .to_owned(),
+        Sort::Map => cheaper(pipeline),
         Sort::Reading => "Read several files at once: `tf.data.Dataset.list_files(p).interleave(\
                           tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)`."
             .to_owned(),
         Sort::Interleave if !pipeline.parallel => {
             "Read in parallel: `.interleave(f, num_parallel_calls=tf.data.AUTOTUNE)`.".to_owned()
         }
-        Sort::Interleave => "Reading is parallel already: use fewer, larger files, faster or local storage, or a \
+        Sort::Interleave => {
+            "Reading is parallel already: use fewer, larger files, faster or local storage, or a \
                              lighter compression."
-            .to_owned(),
-        Sort::Batch if !pipeline.parallel => {
-            "Copy elements into batches in parallel: `.batch(n, num_parallel_calls=tf.data.AUTOTUNE)`.".to_owned()
+                .to_owned()
         }
-        Sort::Shuffle => "Shuffle less at a time: a smaller buffer, or shuffle file names first and elements after."
-            .to_owned(),
+        Sort::Batch if !pipeline.parallel => {
+            "Copy elements into batches in parallel: `.batch(n, num_parallel_calls=tf.data.AUTOTUNE)`."
+                .to_owned()
+        }
+        Sort::Shuffle => {
+            "Shuffle less at a time: a smaller buffer, or shuffle file names first and elements after."
+                .to_owned()
+        }
         Sort::Batch | Sort::Other => match name {
             Some(name) => format!("Do less in {name}: prepare it offline, or earlier and once."),
-            None if pipeline.parallel => "Make the pipeline's functions cheaper: prepare data offline.".to_owned(),
+            None if pipeline.parallel => {
+                "Make the pipeline's functions cheaper: prepare data offline.".to_owned()
+            }
             None => format!("Run it in parallel: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE){end}`."),
         },
     }

@@ -13,6 +13,7 @@ mod device;
 mod device_missing;
 mod host;
 mod input;
+mod inside;
 mod many;
 mod memory;
 mod pacing;
@@ -22,10 +23,11 @@ pub mod terms;
 mod tests;
 mod trust;
 
+use stepscope_analyze::recurrence::Recurrence;
 use stepscope_diagnose::finding::Cause;
 use stepscope_diagnose::{Finding, FindingId};
 
-use crate::format::{decimal, duration_ms, name_cut, printable, short};
+use crate::format::{decimal, duration_ms, name_cut, plural, printable, short};
 
 /// A finding as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub fn advice(finding: &Finding) -> Vec<String> {
 /// All words for a finding.
 pub fn words(finding: &Finding) -> Words {
     let mut words = worded(finding);
+    words.evidence.extend(how_often(finding));
     words.evidence.extend(of_others(finding));
     words.evidence.extend(place(finding));
     words.advice.extend(check(finding));
@@ -79,7 +82,14 @@ fn worded(finding: &Finding) -> Words {
         Cause::Compute { top, on_device } => compute::bound(finding, top, *on_device),
         Cause::Op(op) => compute::one_op(finding, op),
         Cause::Rebuilt { functions, steps } => building::words(finding, functions, *steps),
-        Cause::Eager { ops_per_step, us_per_op } => host::eager(finding, *ops_per_step, *us_per_op),
+        Cause::Eager { ops_per_step, us_per_op, beside, updates_per_step, types } => {
+            let each = [*ops_per_step, *us_per_op, *updates_per_step];
+            host::eager(finding, each, beside.as_deref(), types)
+        }
+        Cause::Callback { op, function, calls_per_step, ms } => {
+            inside::callback(finding, op, function.as_deref(), *calls_per_step, *ms)
+        }
+        Cause::SetUp { iterators_per_step, ms } => inside::set_up(finding, *iterators_per_step, *ms),
         Cause::Dispatch { ms, ops_per_step } => host::dispatch(finding, *ms, *ops_per_step),
         Cause::Python { lines } => host::python(finding, lines),
         Cause::Output { ops } => host::output(finding, ops),
@@ -123,11 +133,26 @@ fn worded(finding: &Finding) -> Words {
         Cause::Fragmentation { allocator, share } => {
             memory::fragmentation(finding.framework, allocator, *share)
         }
-        Cause::Variance { spread, tail, varies } => pacing::variance(*spread, *tail, *varies),
+        Cause::Variance { odd: Some(odd), .. } => pacing::odd_steps(finding, odd),
+        Cause::Variance { spread, tail, varies, odd: None } => pacing::variance(*spread, *tail, *varies),
         Cause::Latency { count, p50_ms, p90_ms, p99_ms, mostly } => {
             pacing::latency(finding.framework, *count, [*p50_ms, *p90_ms, *p99_ms], *mostly)
         }
     }
+}
+
+/// In which steps it happens, where those are not nearly all.
+fn how_often(finding: &Finding) -> Option<String> {
+    let often = finding.recurrence.filter(|often| !often.is_usual())?;
+    let times = if often.steps == 1 { "This happened once" } else { "This happens" };
+    Some(format!("{times}, in {}.", in_steps(&often)))
+}
+
+/// `6 of 24 steps, every 4 steps`.
+fn in_steps(often: &Recurrence) -> String {
+    let steps = plural(often.of as u64, "step", "steps");
+    let period = often.every.filter(|every| *every > 1).map(|every| format!(", every {every} steps"));
+    format!("{} of {steps}{}", often.steps, period.unwrap_or_default())
 }
 
 /// A share of what a finding is about that is too small to tell whose it is.

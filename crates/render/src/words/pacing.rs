@@ -1,9 +1,11 @@
 //! Words for findings about the steps as a whole: `step-variance`, `inference-latency`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::odd::OddSteps;
 use stepscope_analyze::vocabulary::Framework;
+use stepscope_diagnose::Finding;
 
-use super::{Words, share, terms};
+use super::{Words, in_steps, quoted, share, terms};
 use crate::format::{duration_ms, plural, short};
 
 pub(super) fn variance(spread: f64, tail: f64, varies: Option<Category>) -> Words {
@@ -23,6 +25,35 @@ pub(super) fn variance(spread: f64, tail: f64, varies: Option<Category>) -> Word
         advice: vec![
             "Look at the long ones: `stepscope steps PATH --sort duration_ms`.".to_owned(),
             usual_reason(varies).to_owned(),
+        ],
+    }
+}
+
+/// Steps that come back and do something which the others do not.
+pub(super) fn odd_steps(finding: &Finding, odd: &OddSteps) -> Words {
+    let mut evidence = vec![format!(
+        "The middle one of them takes {}, of the others {}.",
+        duration_ms(odd.odd_ms),
+        duration_ms(odd.usual_ms)
+    )];
+    evidence.extend(
+        odd.functions.iter().take(3).map(|(name, ms)| {
+            format!("Only these steps call {}: {} in each.", quoted(name), duration_ms(*ms))
+        }),
+    );
+    Words {
+        summary: format!(
+            "Step variance: {} take {} instead of {}; what they do beyond the others takes {} of the mean step.",
+            in_steps(&odd.recurrence),
+            duration_ms(odd.odd_ms),
+            duration_ms(odd.usual_ms),
+            share(finding.fraction.unwrap_or_default())
+        ),
+        evidence,
+        advice: vec![
+            "If it is an evaluation, run it less often, on fewer batches, or in another process on saved checkpoints."
+                .to_owned(),
+            "Look at the long ones: `stepscope steps PATH --sort duration_ms`.".to_owned(),
         ],
     }
 }

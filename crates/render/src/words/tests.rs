@@ -175,11 +175,30 @@ fn causes() -> Vec<(FindingId, Cause)> {
         (FindingId::OpDominates, Cause::Op(op("ConcatV2"))),
         (FindingId::Retracing, rebuilt(Rebuilding::ArgumentsVary)),
         (FindingId::Recompilation, rebuilt(Rebuilding::Unknown)),
-        (FindingId::EagerDispatch, Cause::Eager { ops_per_step: 1_800.0, us_per_op: 14.0 }),
+        (
+            FindingId::EagerDispatch,
+            Cause::Eager {
+                ops_per_step: 1_800.0,
+                us_per_op: 14.0,
+                beside: None,
+                updates_per_step: 0.0,
+                types: vec![("Tanh".to_owned(), 600.0)],
+            },
+        ),
         (FindingId::DispatchBound, Cause::Dispatch { ms: 3.0, ops_per_step: 40.0 }),
         (FindingId::HostPython, Cause::Python { lines: vec![line()] }),
         (FindingId::HostPython, Cause::Python { lines: Vec::new() }),
         (FindingId::OutputBound, Cause::Output { ops: vec![op("SaveV2")] }),
+        (
+            FindingId::HostCallback,
+            Cause::Callback {
+                op: "pure_callback".to_owned(),
+                function: Some("train.py:61 slow".to_owned()),
+                calls_per_step: 1.0,
+                ms: 30.0,
+            },
+        ),
+        (FindingId::SetupInLoop, Cause::SetUp { iterators_per_step: 2.0, ms: 30.0 }),
         (FindingId::KernelLaunchBound, kernels()),
         (FindingId::SmallKernels, kernels()),
         (FindingId::DeviceIdle, idle(Vec::new())),
@@ -236,7 +255,10 @@ fn causes() -> Vec<(FindingId, Cause)> {
             Cause::Pressure { allocator: "bfc".into(), peak_bytes: 39e9, capacity_bytes: 40e9 },
         ),
         (FindingId::MemoryFragmentation, Cause::Fragmentation { allocator: "bfc".into(), share: 0.6 }),
-        (FindingId::StepVariance, Cause::Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input) }),
+        (
+            FindingId::StepVariance,
+            Cause::Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input), odd: None },
+        ),
         (
             FindingId::InferenceLatency,
             Cause::Latency {
@@ -328,7 +350,7 @@ fn python_inside_a_pipeline_is_named() {
 #[test]
 fn a_loader_with_workers_is_not_told_to_have_some() {
     let said = |workers| {
-        let cause = Cause::Input { loader: Loader::TorchLoader { workers }, wait_ms: 30.0 };
+        let cause = Cause::Input { loader: Loader::TorchLoader { workers, inside: None }, wait_ms: 30.0 };
         words(&finding(FindingId::InputBound, cause, Framework::PyTorch))
     };
     assert!(said(false).advice[0].contains("num_workers=4, pin_memory=True, persistent_workers=True"));
@@ -385,7 +407,7 @@ fn a_missing_device_has_its_reason_and_its_cure() {
 
 #[test]
 fn a_gain_is_taken_from_as_many_categories_as_it_needs() {
-    let cause = Cause::Input { loader: Loader::TorchLoader { workers: false }, wait_ms: 30.0 };
+    let cause = Cause::Input { loader: Loader::TorchLoader { workers: false, inside: None }, wait_ms: 30.0 };
     let mut finding = finding(FindingId::InputBound, cause, Framework::PyTorch);
     let check = |finding: &Finding| words(finding).advice.pop().unwrap_or_default();
     assert!(check(&finding).contains("`input` can fall by up to 30.0 ms"), "{}", check(&finding));

@@ -29,7 +29,7 @@ fn category(role: Role, feeds_device: bool) -> Option<Category> {
         Role::Output => Category::Output,
         Role::Launch | Role::LaunchCopy | Role::DeviceMemory => Category::Launch,
         Role::Sync => Category::Sync,
-        Role::Collective => Category::Communication,
+        Role::Collective | Role::HostCollective => Category::Communication,
         Role::Copy(CopyDirection::In) => Category::TransferIn,
         Role::Copy(CopyDirection::Out) => Category::TransferOut,
         Role::Copy(CopyDirection::Device) => Category::TransferDevice,

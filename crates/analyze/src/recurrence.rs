@@ -1,0 +1,51 @@
+//! How often something happens over the steps: in all of them, in every fourth, in some, once.
+
+/// In which steps something happens.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recurrence {
+    /// Steps in which it happens.
+    pub steps: usize,
+    /// Steps looked at.
+    pub of: usize,
+    /// Every how many steps, where they lie at equal distances; `None` where they do not, or where there are fewer than
+    /// two.
+    pub every: Option<usize>,
+}
+
+impl Recurrence {
+    /// By step, in their order.
+    pub fn of(happens: impl IntoIterator<Item = bool>) -> Self {
+        let happens: Vec<bool> = happens.into_iter().collect();
+        let at: Vec<usize> = (0..happens.len()).filter(|&step| happens[step]).collect();
+        let mut distances = at.windows(2).map(|pair| pair[1] - pair[0]);
+        let every = distances.next().filter(|first| distances.all(|distance| distance == *first));
+        Recurrence { steps: at.len(), of: happens.len(), every }
+    }
+
+    /// Does it happen again and again? What happens in the only step there is may.
+    pub fn recurs(&self) -> bool {
+        self.steps >= 2 || (self.steps == 1 && self.of == 1)
+    }
+
+    /// Does it happen in all steps, or all but a few?
+    pub fn is_usual(&self) -> bool {
+        self.steps * 3 >= self.of * 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_distances_make_a_period() {
+        let every = |period: usize| Recurrence::of((0..12).map(|step| step % period == period - 1));
+        assert_eq!(every(4), Recurrence { steps: 3, of: 12, every: Some(4) });
+        assert_eq!(every(1).every, Some(1));
+        assert!(every(1).is_usual() && !every(4).is_usual() && every(4).recurs());
+        let uneven = Recurrence::of([true, false, true, true]);
+        assert_eq!((uneven.steps, uneven.every), (3, None));
+        assert!(!Recurrence::of([false, true, false]).recurs());
+        assert_eq!(Recurrence::of([]), Recurrence::default());
+    }
+}

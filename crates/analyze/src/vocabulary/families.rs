@@ -1,0 +1,188 @@
+//! Families of ops, by whole words of the type's name. A part of a word says nothing: `ResizeBilinear` is no linear
+//! layer, `convert` no convolution and `pure_callback` no call.
+
+/// Dense matrix work: what models are made of. Each entry is one word, or two in a row.
+const DENSE: &[&[&str]] = &[
+    &["matmul"],
+    &["mat", "mul"],
+    &["conv"],
+    &["convolution"],
+    &["dot"],
+    &["gemm"],
+    &["einsum"],
+    &["attention"],
+    &["attn"],
+    &["linear"],
+    &["mm"],
+    &["addmm"],
+    &["bmm"],
+    &["baddbmm"],
+    &["lstm"],
+    &["gru"],
+    &["rnn"],
+];
+
+/// Types that hold other ops, or that say nothing about what they compute.
+const OPAQUE: &[&[&str]] = &[
+    &["fusion"],
+    &["call"],
+    &["while"],
+    &["conditional"],
+    &["xla", "launch"],
+    &["xla", "run"],
+    &["unknown"],
+    &["kernel"],
+];
+
+/// Ops that leave the compiled program for Python on the host: TensorFlow's, and JAX's of all versions.
+const CALLBACKS: &[&[&str]] = &[
+    &["py", "func"],
+    &["py", "function"],
+    &["numpy", "function"],
+    &["pure", "callback"],
+    &["io", "callback"],
+    &["debug", "callback"],
+    &["python", "callback"],
+    &["python", "cpu", "callback"],
+    &["python", "gpu", "callback"],
+    &["host", "callback"],
+    &["outside", "call"],
+];
+
+/// Collectives of devices that are the host's own processor: XLA's opcodes, JAX's primitives, TensorFlow's ops.
+const COLLECTIVES: &[&[&str]] = &[
+    &["all", "reduce"],
+    &["all", "gather"],
+    &["all", "to", "all"],
+    &["reduce", "scatter"],
+    &["collective", "permute"],
+    &["collective", "broadcast"],
+    &["collective", "reduce"],
+    &["collective", "gather"],
+    &["collective", "bcast"],
+    &["psum"],
+    &["pmean"],
+    &["pmax"],
+    &["pmin"],
+    &["ppermute"],
+    &["pbroadcast"],
+    &["allreduce"],
+    &["allgather"],
+    &["alltoall"],
+    &["reducescatter"],
+];
+
+/// The words of an op's type in lower case: `Conv2DBackpropInput` is `conv`, `backprop`, `input`;
+/// `aten::convolution_backward` is `aten`, `convolution`, `backward`. A version or a number of dimensions at a word's end
+/// is not part of it.
+pub fn words(name: &str) -> Vec<String> {
+    let bytes = name.as_bytes();
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    for (at, &byte) in bytes.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at)).copied().unwrap_or(b' ');
+        let after = bytes.get(at + 1).copied().unwrap_or(b' ');
+        let begins = byte.is_ascii_uppercase()
+            && (before.is_ascii_lowercase() || (before.is_ascii_uppercase() && after.is_ascii_lowercase()));
+        if begins || !byte.is_ascii_alphanumeric() {
+            push(&mut words, &mut word);
+        }
+        if byte.is_ascii_alphanumeric() {
+            word.push(char::from(byte.to_ascii_lowercase()));
+        }
+    }
+    push(&mut words, &mut word);
+    words
+}
+
+fn push(words: &mut Vec<String>, word: &mut String) {
+    let whole = std::mem::take(word);
+    // `conv2d`, `conv2`, `rnnv3`: what follows the first digit only counts.
+    let digit = whole.find(|c: char| c.is_ascii_digit()).unwrap_or(whole.len());
+    let (head, tail) = whole.split_at(digit);
+    let counts = !tail.is_empty() && tail.trim_end_matches('d').bytes().all(|byte| byte.is_ascii_digit());
+    let version = !tail.ends_with('d') && head != "conv";
+    let unversioned = head.strip_suffix('v').filter(|bare| version && !bare.is_empty()).unwrap_or(head);
+    let bare = if counts { unversioned } else { &whole };
+    if !bare.is_empty() {
+        words.push(bare.to_owned());
+    }
+}
+
+fn is_of(name: &str, family: &[&[&str]]) -> bool {
+    let words = words(name);
+    family.iter().any(|phrase| words.windows(phrase.len()).any(|window| window == *phrase))
+}
+
+/// Is an op of this type the dense matrix work that models are made of?
+pub fn is_dense(op_type: &str) -> bool {
+    is_of(op_type, DENSE)
+}
+
+/// Does an op's type say nothing about what it computes?
+pub fn is_opaque(op_type: &str) -> bool {
+    is_of(op_type, OPAQUE)
+}
+
+/// Does an op leave the compiled program for Python on the host?
+pub fn is_callback(op_type: &str) -> bool {
+    is_of(op_type, CALLBACKS)
+}
+
+/// Does an op of this type exchange data between devices?
+pub(super) fn is_exchange(op_type: &str) -> bool {
+    is_of(op_type, COLLECTIVES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fall_apart_into_whole_words() {
+        assert_eq!(words("Conv2DBackpropInput"), ["conv", "backprop", "input"]);
+        assert_eq!(words("aten::convolution_backward"), ["aten", "convolution", "backward"]);
+        assert_eq!(words("CudnnRNNV3"), ["cudnn", "rnn"]);
+        assert_eq!(words("ResizeBilinear"), ["resize", "bilinear"]);
+        assert_eq!(words("DepthwiseConv2dNative"), ["depthwise", "conv", "native"]);
+        assert_eq!(words("custom-call"), ["custom", "call"]);
+        assert_eq!(words("sha256x"), ["sha256x"]);
+        assert_eq!(words("é"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn families_go_by_whole_words() {
+        for name in [
+            "MatMul",
+            "_FusedMatMul",
+            "BatchMatMulV2",
+            "Conv2D",
+            "conv2d_transpose",
+            "dot_general",
+            "aten::mm",
+            "aten::addmm",
+            "aten::linear",
+            "LSTMBlockCell",
+            "CudnnRNNV3",
+            "aten::_scaled_dot_product_flash_attention",
+        ] {
+            assert!(is_dense(name), "{name}");
+        }
+        for name in ["ResizeBilinear", "convert", "aten::comm", "Bilinear", "ConcatV2", "pure_callback"] {
+            assert!(!is_dense(name), "{name}");
+        }
+        for name in ["fusion", "custom-call", "StatefulPartitionedCall", "StatelessWhile", "XlaLaunch"] {
+            assert!(is_opaque(name), "{name}");
+        }
+        for name in
+            ["pure_callback", "io_callback", "EagerPyFunc", "PyFuncStateless", "xla_ffi_python_cpu_callback"]
+        {
+            assert!(is_callback(name) && !is_opaque(name), "{name}");
+        }
+        assert!(!is_callback("custom-call"));
+        for name in ["psum.14", "all-reduce.3", "psum_scatter", "CollectiveReduceV2", "all_to_all"] {
+            assert!(is_exchange(name), "{name}");
+        }
+        assert!(!is_exchange("reduce-window") && !is_exchange("all") && !is_exchange("scatter"));
+    }
+}
