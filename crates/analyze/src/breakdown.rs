@@ -20,7 +20,7 @@ mod unusual;
 mod within;
 
 use rayon::prelude::*;
-use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time, TrackKind};
+use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, Time};
 
 use crate::context::Context;
 use crate::states::{State, StateLine, runs_python};

@@ -17,14 +17,15 @@ impl Breakdown {
         let host = merged(context, None);
         let device = bound.process.map_or_else(Timeline::default, |process| merged(context, Some(process)));
         let starving = if bound.process.is_some() { starving_waits(&host, &device) } else { Vec::new() };
-        let ground = Ground::of(context);
+        let ground = &Ground::of(context, &host);
         for (_, step) in self.counted() {
             let first = spans.partition_point(|span| span.end <= step.window.start);
             let inside = spans[first..].iter().take_while(|span| span.start < step.window.end);
             for span in inside {
                 host.sweep(&device, span.intersect(step.window), |piece, host, device| {
                     let starves = host.has(State::InputWait) && is_inside(&starving, piece.start);
-                    let category = if starves { Category::Input } else { owner(host, device, ground) };
+                    let category =
+                        if starves { Category::Input } else { owner(host, device, ground, piece.start) };
                     shares.add(category, piece.dur());
                 });
             }
