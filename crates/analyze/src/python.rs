@@ -90,16 +90,23 @@ impl PythonPartial {
         }
         let breakdown = context.breakdown();
         let windows = Windows::new(breakdown.counted().map(|(step, _)| step.span));
+        let has_frames = |track: &Track| track.kinds().iter().any(|kind| frames[kind.index()].is_some());
+        // What other threads do meanwhile, such as a progress bar's, is no time of the step.
+        let steps_track =
+            context.steps().track.filter(|_| context.steps().on_host && !breakdown.whole_capture);
+        let steps_track = steps_track.filter(|&track| has_frames(trace.track(track)));
         let mut sums = vec![Sums::default(); frames.len()];
         let (mut waits, mut waited) = (vec![Wait::default(); frames.len()], Dur::ZERO);
         for track in trace.tracks() {
             let host = trace.process(track.process).kind != ProcessKind::Device;
-            if host && track.kind == TrackKind::Thread {
+            let meant = steps_track.is_none_or(|steps_track| steps_track == track.id);
+            if host && meant && track.kind == TrackKind::Thread && has_frames(track) {
                 Walk {
                     context,
                     track,
                     frames: &frames,
                     windows: &windows,
+                    in_steps: !breakdown.whole_capture,
                     sums: &mut sums,
                     waits: &mut waits,
                     waited: &mut waited,
@@ -372,6 +379,12 @@ impl Windows {
         self.before[last] + Span::new(span.start, at.min(span.end)).dur()
     }
 
+    /// Does a whole window lie inside?
+    fn any_inside(&self, span: Span) -> bool {
+        let first = self.spans.partition_point(|window| window.start < span.start);
+        self.spans.get(first).is_some_and(|window| window.end <= span.end)
+    }
+
     fn within(&self, span: Span) -> Dur {
         (self.until(span.end) - self.until(span.start)).at_least_zero()
     }
@@ -397,6 +410,8 @@ struct Walk<'a, 't> {
     track: &'t Track,
     frames: &'a [Option<Frame>],
     windows: &'a Windows,
+    /// Are the windows steps, rather than the whole capture?
+    in_steps: bool,
     sums: &'a mut [Sums],
     waits: &'a mut [Wait],
     waited: &'a mut Dur,
@@ -407,9 +422,6 @@ struct Walk<'a, 't> {
 impl Walk<'_, '_> {
     fn run(mut self) {
         let trace = self.context.trace;
-        if !self.track.kinds().iter().any(|kind| self.frames[kind.index()].is_some()) {
-            return;
-        }
         let line = self.line;
         // A caller that begins with the wait is not inside it.
         let waits_in = |span: Span| line.is_some_and(|line| line.all_in(span, State::InputWait));
@@ -422,6 +434,8 @@ impl Walk<'_, '_> {
             self.close(span.start);
             let outer = self.open.last();
             let user = self.frames[kind.index()].as_ref().is_some_and(|frame| frame.user);
+            // A function around a whole step runs the loop: it is no part of the step that could be taken out.
+            let user = user && !(self.in_steps && self.windows.any_inside(span));
             let role = self.context.vocabulary().role(kind);
             let is_frame = self.frames[kind.index()].is_some();
             let is_python = is_frame
@@ -508,6 +522,8 @@ mod tests {
         assert_eq!(windows.within(span(0, 100)), Dur::from_ps(20));
         assert_eq!(windows.within(span(15, 35)), Dur::from_ps(10));
         assert_eq!(windows.within(span(20, 30)), Dur::ZERO);
+        assert!(windows.any_inside(span(5, 25)) && windows.any_inside(span(30, 40)));
+        assert!(!windows.any_inside(span(11, 39)) && !windows.any_inside(span(31, 99)));
         assert_eq!(Windows::new(std::iter::empty()).within(span(0, 9)), Dur::ZERO);
     }
 

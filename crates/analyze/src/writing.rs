@@ -57,6 +57,8 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
             saved = if does.has(Does::SAVES) { Some(step_end(span.end, vocabulary, track)) } else { None };
         } else if ends {
             starts.clear();
+        } else if starts.is_empty() && does == Does::DELETES {
+            // Letting go of the model's results comes before what is prepared, and is no part of it.
         } else {
             if span.start - before > longest {
                 starts.clear();
