@@ -152,7 +152,7 @@ fn every_address_answers_about_the_sample() {
     assert_eq!(csv.headers["content-disposition"], "attachment; filename=\"ops.csv\"");
     let tile = client.get("/api/s/0/tiles?level=30&tile=0&tracks=0");
     assert_eq!((tile.status, &tile.body[..4]), (StatusCode::OK, &b"SST1"[..]));
-    assert_eq!(client.data("/api/categories").as_array().unwrap().len(), 14);
+    assert_eq!(client.data("/api/categories").as_array().unwrap().len(), 15);
     let memory = client.data("/api/s/0/memory_at?allocator=0&t_ns=300000000");
     let sum: i64 = memory["rows"].as_array().unwrap().iter().map(|row| row["bytes"].as_i64().unwrap()).sum();
     assert!(sum > 0 && sum <= memory["in_use"].as_i64().unwrap());

@@ -16,9 +16,11 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
         let severity = if whole { Severity::Info } else { super::severity(share) };
+        // A tracer of Python makes it look slower than it is.
+        let distorted = super::overhead_distorts::check(facts).is_some();
         let finding = Finding::new(FindingId::HostPython, severity, cause, facts.framework())
             .owning(facts.claims(&[Category::Python]), Some(1.0))
-            .sure(0.85);
+            .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(facts.python.first().map(|line| line.place.clone()))
     })
 }
