@@ -208,7 +208,7 @@ mod tests {
         let thread = sketch.thread("python");
         events.iter().for_each(|&(name, start, dur)| sketch.event(thread, name, start, dur, &[]));
         let trace = sketch.finish();
-        let vocabulary = crate::vocabulary::Vocabulary::of(&trace);
+        let vocabulary = Vocabulary::of(&trace);
         let us = |time: Time| time.ps() / 1_000_000;
         let found = preparations(&Kinds::of(&trace, &vocabulary), &vocabulary, &trace.tracks()[0]);
         found.into_iter().map(|span| (us(span.start), us(span.end))).collect()
@@ -247,7 +247,8 @@ mod tests {
         let thread = sketch.thread("python");
         sketch.event(thread, "train", 0, 1_000, &[("step_num", Arg::Int(1))]);
         sketch.event(thread, "TFE_Py_ExecuteCancelable", 100, 400, &[]);
-        sketch.event(thread, "EagerLocalExecute: SaveV2", 110, 380, &[]);
+        sketch.event(thread, "EagerLocalExecute: SaveV2", 110, 100, &[]);
+        sketch.event(thread, "EagerLocalExecute: MergeV2Checkpoints", 250, 200, &[]);
         sketch.event(thread, "TFE_Py_FastPathExecute_C", 600, 100, &[]);
         sketch.event(thread, "train", 1_000, 1_000, &[("step_num", Arg::Int(2))]);
         sketch.event(thread, "TFE_Py_FastPathExecute_C", 1_010, 100, &[]);

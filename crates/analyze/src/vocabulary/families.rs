@@ -83,7 +83,8 @@ pub fn words(name: &str) -> Vec<String> {
         let before = at.checked_sub(1).and_then(|at| bytes.get(at)).copied().unwrap_or(b' ');
         let after = bytes.get(at + 1).copied().unwrap_or(b' ');
         let begins = byte.is_ascii_uppercase()
-            && (before.is_ascii_lowercase() || (before.is_ascii_uppercase() && after.is_ascii_lowercase()));
+            && (before.is_ascii_lowercase()
+                || (!before.is_ascii_punctuation() && after.is_ascii_lowercase()));
         if begins || !byte.is_ascii_alphanumeric() {
             push(&mut words, &mut word);
         }
@@ -143,6 +144,7 @@ mod tests {
         assert_eq!(words("Conv2DBackpropInput"), ["conv", "backprop", "input"]);
         assert_eq!(words("aten::convolution_backward"), ["aten", "convolution", "backward"]);
         assert_eq!(words("CudnnRNNV3"), ["cudnn", "rnn"]);
+        assert_eq!(words("MergeV2Checkpoints"), ["merge", "v", "checkpoints"]);
         assert_eq!(words("ResizeBilinear"), ["resize", "bilinear"]);
         assert_eq!(words("DepthwiseConv2dNative"), ["depthwise", "conv", "native"]);
         assert_eq!(words("custom-call"), ["custom", "call"]);
