@@ -10,6 +10,7 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{ProcessId, ProcessKind, Span, Time, Track, TrackId, TrackKind};
 
 use crate::context::Context;
+use crate::launches::Launch;
 use crate::states::State;
 use crate::steps::{SetApart, Step, called_function, median};
 use crate::timeline::{Mask, Timeline};
@@ -85,7 +86,7 @@ fn is_behind(spans: &[Option<Span>], steps: &[Step]) -> bool {
     let seen = || spans.iter().zip(steps).filter_map(|(span, step)| Some(((*span)?, step)));
     let late = median(seen().map(|(span, step)| span.end - step.span.end));
     let length = median(steps.iter().map(|step| step.span.dur()));
-    seen().count() >= 2 && late.fraction_of(length) >= BEHIND
+    seen().count() >= 2.min(steps.len()).max(1) && late.fraction_of(length) >= BEHIND
 }
 
 /// When the device has done what was launched before the first step; `None` if it had nothing left to do.
@@ -99,7 +100,12 @@ fn after_backlog(
     steps: &[Step],
 ) -> Option<Time> {
     let launched = before.iter().map(|work| work.end);
-    let unknown = first_own.iter().filter_map(|(&track, &own)| {
+    // Where launches are missing throughout, work without one is nobody's backlog.
+    let pieces: usize = first_own.keys().map(|&track| context.trace.track(track).len()).sum();
+    let of_tracks = |launch: &&Launch| first_own.contains_key(&launch.work.track);
+    let known = context.launches().all.iter().filter(of_tracks).count();
+    let are_known = known * 2 >= pieces;
+    let unknown = first_own.iter().filter(|_| are_known).filter_map(|(&track, &own)| {
         let end = last_before(context, context.trace.track(track), own)?;
         Some(end.min(own))
     });
@@ -218,6 +224,7 @@ fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], begins: Option<Time>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sketch::{Arg, Sketch};
 
     fn steps() -> [Step; 3] {
         let step =
@@ -231,6 +238,32 @@ mod tests {
         let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
         let windows = from_end_to_end(&spans, &steps(), None);
         assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
+    }
+
+    #[test]
+    fn programs_that_run_on_other_threads_give_the_step_its_length() {
+        let mut sketch = Sketch::new();
+        let (python, worker) = (sketch.thread("python"), sketch.thread("tf_XLAEigen/1"));
+        for step in 0..8 {
+            let number = [("step_num", Arg::Int(step)), ("_r", Arg::Int(1))];
+            sketch.event(python, "train", 100 * step, 50, &number);
+            sketch.event(python, "PjitFunction(update)", 100 * step + 5, 40, &[]);
+            for op in 0..4 {
+                let args = [
+                    ("hlo_op", Arg::Text("dot.1")),
+                    ("hlo_module", Arg::Text("jit_update")),
+                    ("run_id", Arg::Int(-70 + step)),
+                ];
+                sketch.event(worker, "dot.1", 60 + 10_000 * step + 2_500 * op, 2_400, &args);
+            }
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let host = context.breakdown().bound().unwrap();
+        assert!(host.asynchronous);
+        let lengths: Vec<i64> = host.steps.iter().map(|step| step.window.dur().ps() / 1_000_000).collect();
+        assert_eq!(lengths, [9_960, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000]);
+        assert!(host.steps.iter().all(|step| step.busy.fraction_of(step.window.dur()) > 0.9));
     }
 
     #[test]

@@ -152,6 +152,7 @@ const LIBRARIES: &[&str] = &[
     "CompiledFunction",
     "##",
     "[",
+    "PJRT_",
 ];
 /// Words for parts of a model, of which a pass has many.
 const PARTS_OF_MODELS: &[&str] = &[
@@ -282,6 +283,7 @@ impl<'s> Search<'s> {
     fn run(&self) -> Option<(Dur, Turns, bool)> {
         let mut level: Vec<Range<usize>> = vec![0..self.scopes.len()];
         let mut fallback: Option<(Dur, Turns, bool)> = None;
+        let mut named: Option<(Dur, Turns)> = None;
         for _ in 0..DEEPEST {
             let children: Vec<Child> = level.iter().flat_map(|range| self.children(range.clone())).collect();
             let by_family = self.by_family(&children);
@@ -307,19 +309,23 @@ impl<'s> Search<'s> {
             let turns = Turns { family, spans };
             match sort {
                 Sort::Pass => {
-                    return fallback
-                        .filter(|(_, turns, _)| turns.spans.len() > 1)
-                        .or(Some((held, turns, true)));
+                    let several = fallback.filter(|(_, turns, _)| turns.spans.len() > 1);
+                    // A name that somebody gave to all of the only pass says more than the call inside.
+                    let single = named.filter(|_| turns.spans.len() == 1).unwrap_or((held, turns));
+                    return several.or(Some((single.0, single.1, true)));
                 }
                 // The innermost that still holds nearly everything says best what is done.
                 Sort::Around | Sort::Range if turns.spans.len() == 1 && self.is_nearly_all(held) => {
                     let known = fallback.as_ref().is_some_and(|(_, turns, _)| turns.spans.len() > 1);
+                    if sort == Sort::Range && named.is_none() {
+                        named = Some((held, Turns { family, spans: turns.spans.clone() }));
+                    }
                     if !known {
                         fallback = Some((held, turns, sort == Sort::Around));
                     }
                 }
                 // What is around a loop is no step.
-                Sort::Loop => fallback = None,
+                Sort::Loop => (fallback, named) = (None, None),
                 _ => {}
             }
             level = inside.into_iter().map(|child| child.inside).collect();
@@ -488,6 +494,17 @@ mod tests {
         let steps = program(&[("user_annotation", "model_inference", 0, 900)], &[20, 30, 50]);
         assert_eq!(steps.how, How::Annotations("model_inference".to_owned()));
         assert_eq!(steps.all.len(), 1);
+    }
+
+    #[test]
+    fn a_name_for_the_only_pass_is_its_name() {
+        let scopes = [
+            ("user_annotation", "execute_32", 0, 900),
+            (FRAME, "runner.py(3): execute", 5, 890),
+            (FRAME, "nn.Module: Net_0", 10, 700),
+        ];
+        let steps = program(&scopes, &[20, 30, 50]);
+        assert_eq!((steps.how, steps.all.len()), (How::Annotations("execute".to_owned()), 1));
     }
 
     #[test]
