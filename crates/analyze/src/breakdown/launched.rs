@@ -19,26 +19,14 @@ use crate::vocabulary::{Keys, Role};
 /// Work that ends later than the host ends its step, by more than this share of a step in the median, runs behind the
 /// host.
 const BEHIND: f64 = 0.02;
-/// The first work of a step that begins later than this share of a step after it was launched had to wait for older work:
-/// an idle device begins within microseconds.
-const HELD_UP: f64 = 0.1;
 /// Steps whose own time holds less than this share of the work per step hold only the launching of it.
 const HOLDS: f64 = 0.5;
-
-/// The work that one step launched.
-#[derive(Copy, Clone)]
-struct Launched {
-    /// From the start of the first piece to the end of the last.
-    work: Span,
-    /// When the call returned that launched the first piece.
-    called: Time,
-}
 
 /// The windows of the steps on a device that runs behind the host; `None` for one that keeps up with it, or
 /// whose launches were not recorded.
 pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
     let trace = context.trace;
-    let mut launched: Vec<Option<Launched>> = vec![None; steps.len()];
+    let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
     let mut before: Vec<Span> = Vec::new();
     let mut first_own: BTreeMap<TrackId, Time> = BTreeMap::new();
     for launch in &context.launches().all {
@@ -57,22 +45,14 @@ pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -
             let first = first_own.entry(track.id).or_insert(work.start);
             *first = work.start.min(*first);
         }
-        let called = trace.track(launch.call.track).end(launch.call.index as usize);
-        let slot = &mut launched[index];
-        *slot = Some(match *slot {
-            Some(known) if known.work.start <= work.start => {
-                Launched { work: known.work.hull(work), ..known }
-            }
-            Some(known) => Launched { work: known.work.hull(work), called },
-            None => Launched { work, called },
-        });
+        let slot = &mut spans[index];
+        *slot = Some(slot.map_or(work, |span| span.hull(work)));
     }
-    let spans: Vec<Option<Span>> = launched.iter().map(|slot| slot.map(|launched| launched.work)).collect();
     if !is_behind(&spans, steps) {
         return None;
     }
-    let first = launched.first().copied().flatten();
-    let begins = first.and_then(|first| after_backlog(context, &before, &first_own, first, steps));
+    let first = spans.first().copied().flatten();
+    let begins = first.and_then(|first| after_backlog(context, &before, &first_own, first));
     Some(from_end_to_end(&spans, steps, begins))
 }
 
@@ -96,8 +76,7 @@ fn after_backlog(
     context: &Context,
     before: &[Span],
     first_own: &BTreeMap<TrackId, Time>,
-    first: Launched,
-    steps: &[Step],
+    first: Span,
 ) -> Option<Time> {
     let launched = before.iter().map(|work| work.end);
     // Where launches are missing throughout, work without one is nobody's backlog.
@@ -109,10 +88,7 @@ fn after_backlog(
         let end = last_before(context, context.trace.track(track), own)?;
         Some(end.min(own))
     });
-    let length = median(steps.iter().map(|step| step.span.dur()));
-    let waited = (first.work.start - first.called).fraction_of(length) > HELD_UP;
-    let done = launched.chain(unknown).filter(|&end| end < first.work.end).max();
-    done.or(waited.then_some(first.work.start))
+    launched.chain(unknown).filter(|&end| end < first.end).max()
 }
 
 /// The end of the last work on a stream that began before `at`.

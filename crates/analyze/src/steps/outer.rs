@@ -23,7 +23,7 @@ pub(super) enum Outer {
     Repeated(Candidate),
     /// One call that is a step by itself.
     Single(Candidate),
-    /// One range that holds the work, of which nobody knows whether it is a step or a loop.
+    /// One call or range that holds the work, of which nobody knows whether it is a step or a loop.
     Around(Candidate),
 }
 
@@ -77,7 +77,8 @@ pub(super) fn find(context: &Context) -> Option<Outer> {
         let scopes = scopes(context, track, &families, &warm);
         let (held, turns, sure) = Search { work: &work, families: &families.1, scopes: &scopes }.run()?;
         let python = runs_python(context.trace, context.vocabulary(), track);
-        Some(((turns.spans.len() > 1, sure, python, held), turns, sure, track.id))
+        let count = turns.spans.len();
+        Some(((count > 1, sure, python, count, held), turns, sure, track.id))
     });
     let (_, turns, sure, track) = found.max_by_key(|&(rank, ..)| rank)?;
     let single = turns.spans.len() == 1;
@@ -176,6 +177,10 @@ const PASSES: &[&str] = &["forward", "step", "iteration", "iter", "batch"];
 /// Functions that are a pass through a model, by the names that frameworks give them.
 const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_impl", "call", "apply"];
 
+/// Functions that are the whole program, or say nothing about what they call.
+const PROGRAMS: &[&str] =
+    &["main", "<module>", "_run_code", "_run_module_as_main", "wrapper", "inner", "decorate_context"];
+
 fn family(context: &Context, kind: KindId) -> Option<Family> {
     let (trace, name) = (context.trace, context.trace.kind_name(kind));
     if trace.kind(kind).form != Form::Slice || name.is_empty() {
@@ -213,7 +218,9 @@ fn has(name: &str, wanted: &[&str]) -> bool {
 
 /// Is it a library's range around its own part, or one around a part of a model?
 pub(super) fn is_part(name: &str) -> bool {
-    LIBRARIES.iter().any(|library| name.starts_with(library)) || has(name, PARTS_OF_MODELS)
+    LIBRARIES.iter().any(|library| name.starts_with(library))
+        || name.contains(":XLA ")
+        || has(name, PARTS_OF_MODELS)
 }
 
 fn range(name: &str) -> Option<Family> {
@@ -315,13 +322,17 @@ impl<'s> Search<'s> {
                     return several.or(Some((single.0, single.1, true)));
                 }
                 // The innermost that still holds nearly everything says best what is done.
-                Sort::Around | Sort::Range if turns.spans.len() == 1 && self.is_nearly_all(held) => {
+                Sort::Around | Sort::Range
+                    if turns.spans.len() == 1
+                        && self.is_nearly_all(held)
+                        && !PROGRAMS.contains(&self.families[family].name.as_str()) =>
+                {
                     let known = fallback.as_ref().is_some_and(|(_, turns, _)| turns.spans.len() > 1);
                     if sort == Sort::Range && named.is_none() {
                         named = Some((held, Turns { family, spans: turns.spans.clone() }));
                     }
                     if !known {
-                        fallback = Some((held, turns, sort == Sort::Around));
+                        fallback = Some((held, turns, false));
                     }
                 }
                 // What is around a loop is no step.
