@@ -84,9 +84,11 @@ pub(super) fn find(context: &Context) -> Option<Outer> {
     let single = turns.spans.len() == 1;
     let family = families.1.get(turns.family)?;
     let name = family.name.clone();
+    // A call may only queue its work; a few are all there is.
+    let ends_known = family.annotated || turns.spans.len() <= 2;
     let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
     let how = if family.annotated { How::Annotations(name) } else { How::FunctionCalls(name) };
-    let candidate = Candidate { how, marks, track: Some(track), on_host: true, ends_known: true };
+    let candidate = Candidate { how, marks, track: Some(track), on_host: true, ends_known };
     Some(match (single, sure) {
         (false, _) => Outer::Repeated(candidate),
         (true, true) => Outer::Single(candidate),
@@ -261,6 +263,7 @@ fn scopes(context: &Context, track: &Track, families: &Families, left_out: &[Spa
 }
 
 /// Turns that were found.
+#[derive(Clone)]
 struct Turns {
     family: usize,
     spans: Vec<Span>,
@@ -332,7 +335,11 @@ impl<'s> Search<'s> {
                         named = Some((held, Turns { family, spans: turns.spans.clone() }));
                     }
                     if !known {
-                        fallback = Some((held, turns, false));
+                        // Frames inside of a named range show that nothing repeats there.
+                        fallback = match &named {
+                            Some((held, named)) if sort == Sort::Around => Some((*held, named.clone(), true)),
+                            _ => Some((held, turns, false)),
+                        };
                     }
                 }
                 // What is around a loop is no step.
