@@ -16,7 +16,7 @@
 mod gaps;
 mod launched;
 mod shares;
-mod unusual;
+mod startup;
 mod within;
 
 use rayon::prelude::*;
@@ -94,8 +94,7 @@ impl Breakdown {
         };
         let bounding = bounding(&devices, &steps);
         if let Some(device) = devices.get(bounding) {
-            unusual::set_startup_apart(&mut steps, device);
-            unusual::set_odd_apart(&mut steps, device);
+            startup::set_startup_apart(&mut steps, device);
         }
         let mut breakdown = Breakdown { steps, devices, bounding, whole_capture };
         selection.narrow(&mut breakdown);

@@ -77,7 +77,7 @@ impl Selection {
         for step in &mut breakdown.steps {
             let counts = match step.set_apart {
                 Some(SetApart::Startup) => named || self.warm_up,
-                Some(SetApart::Interrupted | SetApart::Odd) => named,
+                Some(SetApart::Interrupted) => named,
                 // Nobody knows how long it is.
                 Some(SetApart::Incomplete) | None => false,
             };

@@ -10,6 +10,7 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{ProcessId, ProcessKind, Span, Time, Track, TrackId, TrackKind};
 
 use crate::context::Context;
+use crate::launches::Launch;
 use crate::states::State;
 use crate::steps::{SetApart, Step, called_function, median};
 use crate::timeline::{Mask, Timeline};
@@ -18,26 +19,14 @@ use crate::vocabulary::{Keys, Role};
 /// Work that ends later than the host ends its step, by more than this share of a step in the median, runs behind the
 /// host.
 const BEHIND: f64 = 0.02;
-/// The first work of a step that begins later than this share of a step after it was launched had to wait for older work:
-/// an idle device begins within microseconds.
-const HELD_UP: f64 = 0.1;
 /// Steps whose own time holds less than this share of the work per step hold only the launching of it.
 const HOLDS: f64 = 0.5;
-
-/// The work that one step launched.
-#[derive(Copy, Clone)]
-struct Launched {
-    /// From the start of the first piece to the end of the last.
-    work: Span,
-    /// When the call returned that launched the first piece.
-    called: Time,
-}
 
 /// The windows of the steps on a device that runs behind the host; `None` for one that keeps up with it, or
 /// whose launches were not recorded.
 pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
     let trace = context.trace;
-    let mut launched: Vec<Option<Launched>> = vec![None; steps.len()];
+    let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
     let mut before: Vec<Span> = Vec::new();
     let mut first_own: BTreeMap<TrackId, Time> = BTreeMap::new();
     for launch in &context.launches().all {
@@ -56,22 +45,14 @@ pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -
             let first = first_own.entry(track.id).or_insert(work.start);
             *first = work.start.min(*first);
         }
-        let called = trace.track(launch.call.track).end(launch.call.index as usize);
-        let slot = &mut launched[index];
-        *slot = Some(match *slot {
-            Some(known) if known.work.start <= work.start => {
-                Launched { work: known.work.hull(work), ..known }
-            }
-            Some(known) => Launched { work: known.work.hull(work), called },
-            None => Launched { work, called },
-        });
+        let slot = &mut spans[index];
+        *slot = Some(slot.map_or(work, |span| span.hull(work)));
     }
-    let spans: Vec<Option<Span>> = launched.iter().map(|slot| slot.map(|launched| launched.work)).collect();
     if !is_behind(&spans, steps) {
         return None;
     }
-    let first = launched.first().copied().flatten();
-    let begins = first.and_then(|first| after_backlog(context, &before, &first_own, first, steps));
+    let first = spans.first().copied().flatten();
+    let begins = first.and_then(|first| after_backlog(context, &before, &first_own, first));
     Some(from_end_to_end(&spans, steps, begins))
 }
 
@@ -85,7 +66,7 @@ fn is_behind(spans: &[Option<Span>], steps: &[Step]) -> bool {
     let seen = || spans.iter().zip(steps).filter_map(|(span, step)| Some(((*span)?, step)));
     let late = median(seen().map(|(span, step)| span.end - step.span.end));
     let length = median(steps.iter().map(|step| step.span.dur()));
-    seen().count() >= 2 && late.fraction_of(length) >= BEHIND
+    seen().count() >= 2.min(steps.len()).max(1) && late.fraction_of(length) >= BEHIND
 }
 
 /// When the device has done what was launched before the first step; `None` if it had nothing left to do.
@@ -95,18 +76,19 @@ fn after_backlog(
     context: &Context,
     before: &[Span],
     first_own: &BTreeMap<TrackId, Time>,
-    first: Launched,
-    steps: &[Step],
+    first: Span,
 ) -> Option<Time> {
     let launched = before.iter().map(|work| work.end);
-    let unknown = first_own.iter().filter_map(|(&track, &own)| {
+    // Where launches are missing throughout, work without one is nobody's backlog.
+    let pieces: usize = first_own.keys().map(|&track| context.trace.track(track).len()).sum();
+    let of_tracks = |launch: &&Launch| first_own.contains_key(&launch.work.track);
+    let known = context.launches().all.iter().filter(of_tracks).count();
+    let are_known = known * 2 >= pieces;
+    let unknown = first_own.iter().filter(|_| are_known).filter_map(|(&track, &own)| {
         let end = last_before(context, context.trace.track(track), own)?;
         Some(end.min(own))
     });
-    let length = median(steps.iter().map(|step| step.span.dur()));
-    let waited = (first.work.start - first.called).fraction_of(length) > HELD_UP;
-    let done = launched.chain(unknown).filter(|&end| end < first.work.end).max();
-    done.or(waited.then_some(first.work.start))
+    launched.chain(unknown).filter(|&end| end < first.end).max()
 }
 
 /// The end of the last work on a stream that began before `at`.
@@ -218,6 +200,7 @@ fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], begins: Option<Time>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sketch::{Arg, Sketch};
 
     fn steps() -> [Step; 3] {
         let step =
@@ -231,6 +214,32 @@ mod tests {
         let spans = [Some(Span::new(at(5), at(14))), None, Some(Span::new(at(25), at(40)))];
         let windows = from_end_to_end(&spans, &steps(), None);
         assert_eq!(windows, [Span::new(at(0), at(14)), Span::new(at(14), at(14)), Span::new(at(14), at(40))]);
+    }
+
+    #[test]
+    fn programs_that_run_on_other_threads_give_the_step_its_length() {
+        let mut sketch = Sketch::new();
+        let (python, worker) = (sketch.thread("python"), sketch.thread("tf_XLAEigen/1"));
+        for step in 0..8 {
+            let number = [("step_num", Arg::Int(step)), ("_r", Arg::Int(1))];
+            sketch.event(python, "train", 100 * step, 50, &number);
+            sketch.event(python, "PjitFunction(update)", 100 * step + 5, 40, &[]);
+            for op in 0..4 {
+                let args = [
+                    ("hlo_op", Arg::Text("dot.1")),
+                    ("hlo_module", Arg::Text("jit_update")),
+                    ("run_id", Arg::Int(-70 + step)),
+                ];
+                sketch.event(worker, "dot.1", 60 + 10_000 * step + 2_500 * op, 2_400, &args);
+            }
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let host = context.breakdown().bound().unwrap();
+        assert!(host.asynchronous);
+        let lengths: Vec<i64> = host.steps.iter().map(|step| step.window.dur().ps() / 1_000_000).collect();
+        assert_eq!(lengths, [9_960, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000]);
+        assert!(host.steps.iter().all(|step| step.busy.fraction_of(step.window.dur()) > 0.9));
     }
 
     #[test]

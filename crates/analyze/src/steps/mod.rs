@@ -82,8 +82,6 @@ pub enum SetApart {
     Startup,
     /// What follows it is not the loop: an evaluation, a pause.
     Interrupted,
-    /// It alone is much longer than all others.
-    Odd,
 }
 
 /// One step.

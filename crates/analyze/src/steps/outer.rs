@@ -23,7 +23,7 @@ pub(super) enum Outer {
     Repeated(Candidate),
     /// One call that is a step by itself.
     Single(Candidate),
-    /// One range that holds the work, of which nobody knows whether it is a step or a loop.
+    /// One call or range that holds the work, of which nobody knows whether it is a step or a loop.
     Around(Candidate),
 }
 
@@ -77,15 +77,18 @@ pub(super) fn find(context: &Context) -> Option<Outer> {
         let scopes = scopes(context, track, &families, &warm);
         let (held, turns, sure) = Search { work: &work, families: &families.1, scopes: &scopes }.run()?;
         let python = runs_python(context.trace, context.vocabulary(), track);
-        Some(((turns.spans.len() > 1, sure, python, held), turns, sure, track.id))
+        let count = turns.spans.len();
+        Some(((count > 1, sure, python, count, held), turns, sure, track.id))
     });
     let (_, turns, sure, track) = found.max_by_key(|&(rank, ..)| rank)?;
     let single = turns.spans.len() == 1;
     let family = families.1.get(turns.family)?;
     let name = family.name.clone();
+    // A call may only queue its work; a few are all there is.
+    let ends_known = family.annotated || turns.spans.len() <= 2;
     let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
     let how = if family.annotated { How::Annotations(name) } else { How::FunctionCalls(name) };
-    let candidate = Candidate { how, marks, track: Some(track), on_host: true, ends_known: true };
+    let candidate = Candidate { how, marks, track: Some(track), on_host: true, ends_known };
     Some(match (single, sure) {
         (false, _) => Outer::Repeated(candidate),
         (true, true) => Outer::Single(candidate),
@@ -152,6 +155,7 @@ const LIBRARIES: &[&str] = &[
     "CompiledFunction",
     "##",
     "[",
+    "PJRT_",
 ];
 /// Words for parts of a model, of which a pass has many.
 const PARTS_OF_MODELS: &[&str] = &[
@@ -174,6 +178,10 @@ const LOOPS: &[&str] = &["epoch", "epochs", "loop", "benchmark", "bench"];
 const PASSES: &[&str] = &["forward", "step", "iteration", "iter", "batch"];
 /// Functions that are a pass through a model, by the names that frameworks give them.
 const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_impl", "call", "apply"];
+
+/// Functions that are the whole program, or say nothing about what they call.
+const PROGRAMS: &[&str] =
+    &["main", "<module>", "_run_code", "_run_module_as_main", "wrapper", "inner", "decorate_context"];
 
 fn family(context: &Context, kind: KindId) -> Option<Family> {
     let (trace, name) = (context.trace, context.trace.kind_name(kind));
@@ -212,7 +220,9 @@ fn has(name: &str, wanted: &[&str]) -> bool {
 
 /// Is it a library's range around its own part, or one around a part of a model?
 pub(super) fn is_part(name: &str) -> bool {
-    LIBRARIES.iter().any(|library| name.starts_with(library)) || has(name, PARTS_OF_MODELS)
+    LIBRARIES.iter().any(|library| name.starts_with(library))
+        || name.contains(":XLA ")
+        || has(name, PARTS_OF_MODELS)
 }
 
 fn range(name: &str) -> Option<Family> {
@@ -253,6 +263,7 @@ fn scopes(context: &Context, track: &Track, families: &Families, left_out: &[Spa
 }
 
 /// Turns that were found.
+#[derive(Clone)]
 struct Turns {
     family: usize,
     spans: Vec<Span>,
@@ -282,6 +293,7 @@ impl<'s> Search<'s> {
     fn run(&self) -> Option<(Dur, Turns, bool)> {
         let mut level: Vec<Range<usize>> = vec![0..self.scopes.len()];
         let mut fallback: Option<(Dur, Turns, bool)> = None;
+        let mut named: Option<(Dur, Turns)> = None;
         for _ in 0..DEEPEST {
             let children: Vec<Child> = level.iter().flat_map(|range| self.children(range.clone())).collect();
             let by_family = self.by_family(&children);
@@ -307,19 +319,31 @@ impl<'s> Search<'s> {
             let turns = Turns { family, spans };
             match sort {
                 Sort::Pass => {
-                    return fallback
-                        .filter(|(_, turns, _)| turns.spans.len() > 1)
-                        .or(Some((held, turns, true)));
+                    let several = fallback.filter(|(_, turns, _)| turns.spans.len() > 1);
+                    // A name that somebody gave to all of the only pass says more than the call inside.
+                    let single = named.filter(|_| turns.spans.len() == 1).unwrap_or((held, turns));
+                    return several.or(Some((single.0, single.1, true)));
                 }
                 // The innermost that still holds nearly everything says best what is done.
-                Sort::Around | Sort::Range if turns.spans.len() == 1 && self.is_nearly_all(held) => {
+                Sort::Around | Sort::Range
+                    if turns.spans.len() == 1
+                        && self.is_nearly_all(held)
+                        && !PROGRAMS.contains(&self.families[family].name.as_str()) =>
+                {
                     let known = fallback.as_ref().is_some_and(|(_, turns, _)| turns.spans.len() > 1);
+                    if sort == Sort::Range && named.is_none() {
+                        named = Some((held, Turns { family, spans: turns.spans.clone() }));
+                    }
                     if !known {
-                        fallback = Some((held, turns, sort == Sort::Around));
+                        // Frames inside of a named range show that nothing repeats there.
+                        fallback = match &named {
+                            Some((held, named)) if sort == Sort::Around => Some((*held, named.clone(), true)),
+                            _ => Some((held, turns, false)),
+                        };
                     }
                 }
                 // What is around a loop is no step.
-                Sort::Loop => fallback = None,
+                Sort::Loop => (fallback, named) = (None, None),
                 _ => {}
             }
             level = inside.into_iter().map(|child| child.inside).collect();
@@ -488,6 +512,17 @@ mod tests {
         let steps = program(&[("user_annotation", "model_inference", 0, 900)], &[20, 30, 50]);
         assert_eq!(steps.how, How::Annotations("model_inference".to_owned()));
         assert_eq!(steps.all.len(), 1);
+    }
+
+    #[test]
+    fn a_name_for_the_only_pass_is_its_name() {
+        let scopes = [
+            ("user_annotation", "execute_32", 0, 900),
+            (FRAME, "runner.py(3): execute", 5, 890),
+            (FRAME, "nn.Module: Net_0", 10, 700),
+        ];
+        let steps = program(&scopes, &[20, 30, 50]);
+        assert_eq!((steps.how, steps.all.len()), (How::Annotations("execute".to_owned()), 1));
     }
 
     #[test]

@@ -112,16 +112,14 @@ pub fn set_apart(reason: SetApart) -> &'static str {
         SetApart::Incomplete => "cut off",
         SetApart::Startup => "start-up",
         SetApart::Interrupted => "before a pause",
-        SetApart::Odd => "far longer than the others",
     }
 }
 
 /// How many steps of a host were set apart and why: `3 set apart (2 start-up, 1 cut off)`.
 pub fn all_set_apart(host: &HostSummary) -> Option<String> {
-    let counted =
-        [SetApart::Startup, SetApart::Incomplete, SetApart::Interrupted, SetApart::Odd].map(|reason| {
-            (reason, host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64)
-        });
+    let counted = [SetApart::Startup, SetApart::Incomplete, SetApart::Interrupted].map(|reason| {
+        (reason, host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64)
+    });
     let sum: u64 = counted.iter().map(|(_, count)| count).sum();
     let reasons: Vec<_> = counted.into_iter().filter(|(_, count)| *count > 0).collect();
     let why = match reasons.as_slice() {

@@ -1,4 +1,4 @@
-//! Steps that would blur the mean: those that warm the program up, and the one that does something else.
+//! Steps that would blur the mean: those that only warm the program up.
 
 use stepscope_trace::Dur;
 
@@ -37,31 +37,6 @@ pub(super) fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
             break;
         }
         steps[place].set_apart = Some(SetApart::Startup);
-    }
-}
-
-/// A single step this many times as long as the median of the others does something else: an evaluation, a checkpoint.
-/// Twice may be a period, and what recurs belongs to the loop.
-const ODD_LENGTH: f64 = 3.0;
-/// With fewer others nobody knows which one is odd.
-const ODD_AMONG: usize = 8;
-
-/// Sets the only step apart that is much longer than all others, so that the mean step stays a typical one.
-pub(super) fn set_odd_apart(steps: &mut [Step], device: &DeviceBreakdown) {
-    let mut lengths: Vec<(Dur, usize)> = (0..steps.len().min(device.steps.len()))
-        .filter(|&index| steps[index].set_apart.is_none())
-        .map(|index| (device.steps[index].window.dur(), index))
-        .collect();
-    lengths.sort_unstable();
-    let Some(((longest, place), others)) = lengths.split_last() else { return };
-    if others.len() < ODD_AMONG {
-        return;
-    }
-    let usual = median(others.iter().map(|&(length, _)| length));
-    let times = |length: Dur| length.ps() as f64 / usual.ps().max(1) as f64;
-    let alone = others.last().is_some_and(|&(second, _)| times(second) < ODD_LENGTH / 2.0);
-    if times(*longest) >= ODD_LENGTH && alone {
-        steps[*place].set_apart = Some(SetApart::Odd);
     }
 }
 
@@ -121,19 +96,5 @@ mod tests {
         steps[1].set_apart = Some(SetApart::Incomplete);
         set_startup_apart(&mut steps, &device(&[(9_000, 0, 10), (50, 0, 0), (9_100, 0, 10)]));
         assert_eq!(steps[0].set_apart, None, "what is cut off is compared with nothing");
-    }
-
-    #[test]
-    fn one_long_step_among_many_is_odd_and_two_are_part_of_the_loop() {
-        let odd = |lengths: &[i64]| {
-            let mut steps = none_apart(lengths.len());
-            let all: Vec<_> = lengths.iter().map(|&length| (length, 0, 1)).collect();
-            set_odd_apart(&mut steps, &device(&all));
-            steps.iter().position(|step| step.set_apart == Some(SetApart::Odd))
-        };
-        assert_eq!(odd(&[10, 11, 10, 12, 90, 10, 11, 10, 10]), Some(4));
-        assert_eq!(odd(&[10, 11, 90, 12, 10, 10, 90, 10, 10]), None, "it recurs");
-        assert_eq!(odd(&[10, 11, 10, 12, 25, 10, 11, 10, 10]), None, "not that long");
-        assert_eq!(odd(&[10, 90, 10]), None, "too few to tell");
     }
 }
