@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use stepscope_analyze::selection::{Coverage, Numbers, Range};
 use stepscope_trace::Span;
 
-use crate::format::{duration_ms, plural, thousands};
+use crate::format::{decimal, plural, thousands};
 use crate::words::terms;
 
-/// One line: `steps 1 to 9 (9 steps), 12.3 ms to 98.1 ms; excluded: 1 start-up`.
+/// One line: `steps 1 to 9, 12.3 to 98.1 ms; excluded: 1 start-up`.
 pub fn words(covers: &Coverage) -> String {
     let mut text = match (covers.steps, covers.selection.range) {
         (Some(steps), _) => numbers(steps),
@@ -39,9 +39,17 @@ pub fn numbers(steps: Numbers) -> String {
     }
 }
 
-/// A time by its ends.
+/// A time by its ends, both in one unit and with as many digits as tell them apart.
 pub fn time(span: Span) -> String {
-    format!("{} to {}", duration_ms(span.start.ms()), duration_ms(span.end.ms()))
+    let (unit, scale) = match span.end.ms() {
+        ms if ms >= 1e3 => ("s", 1e-3),
+        ms if ms >= 1.0 => ("ms", 1.0),
+        _ => ("µs", 1e3),
+    };
+    let length = span.dur().ms() * scale;
+    let decimals = if length > 0.0 { (2.0 - length.log10().floor()).clamp(0.0, 6.0) as usize } else { 3 };
+    let [from, to] = [span.start, span.end].map(|at| decimal(at.ms() * scale, decimals));
+    format!("{from} to {to} {unit}")
 }
 
 /// The same for programs.
@@ -81,13 +89,15 @@ mod tests {
             excluded: vec![(SetApart::Startup, 1)],
             ..Coverage::default()
         };
-        assert_eq!(words(&covers), "steps 1 to 9, 12.0 ms to 98.0 ms; excluded: 1 start-up");
+        assert_eq!(words(&covers), "steps 1 to 9, 12.0 to 98.0 ms; excluded: 1 start-up");
         assert_eq!(json(&covers)["first_step"], 1);
+        let late = Span::new(ms(155_358), ms(156_327));
+        assert_eq!(time(late), "155.358 to 156.327 s");
         covers.steps = Some(Numbers { count: 3, first: 1, last: 9 });
         assert!(words(&covers).starts_with("3 steps from 1 to 9"), "{}", words(&covers));
         covers =
             Coverage { steps: None, selection: Selection { range: Range::Whole, warm_up: false }, ..covers };
-        assert!(words(&covers).starts_with("the whole recording, 12.0 ms"), "{}", words(&covers));
+        assert!(words(&covers).starts_with("the whole recording, 12.0 to 98.0 ms"), "{}", words(&covers));
         assert_eq!(json(&covers)["range"], "whole");
         assert!(json(&covers)["steps"].is_null());
     }

@@ -14,6 +14,7 @@ mod text;
 use stepscope_analyze::Category;
 use stepscope_analyze::gauges::GpuGauges;
 use stepscope_analyze::health::{Issue, Trouble};
+use stepscope_analyze::selection::Range;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::summary::{HostSummary, Summary};
 use stepscope_diagnose::{Finding, FindingId};
@@ -266,10 +267,9 @@ impl Report {
                 false => "no step counts".to_owned(),
             };
             let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
-            return [Some(format!("whole capture, {length}")), Some(why), apart]
-                .into_iter()
-                .flatten()
-                .collect();
+            let part = matches!(host.covers.selection.range, Range::Time(_) | Range::Piece(_));
+            let what = if part { "part of the capture" } else { "whole capture" };
+            return [Some(format!("{what}, {length}")), Some(why), apart].into_iter().flatten().collect();
         };
         let (one, many) = terms::step_kind(host.kind);
         let steps = plural(self.summary.count as u64, one, many);

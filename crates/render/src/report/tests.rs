@@ -42,7 +42,7 @@ fn sorted<const N: usize>(mut names: [&str; N]) -> Vec<&str> {
 #[test]
 fn json_has_the_contract_s_keys_and_no_others() {
     let json = json(&input_bound());
-    let top = ["schema", "sources", "health", "steps", "breakdown", "devices", "ops", "findings"];
+    let top = ["schema", "sources", "health", "steps", "covers", "breakdown", "devices", "ops", "findings"];
     assert_eq!(keys(&json), sorted(top));
     assert_eq!(json["schema"], "stepscope.report.v1");
     assert_eq!(keys(&json["sources"][0]), sorted(["path", "format", "bytes", "host", "events"]));
