@@ -21,6 +21,7 @@ mod progress;
 mod samples;
 mod smi;
 mod table;
+pub mod tf;
 mod xplane;
 
 use std::path::Path;
