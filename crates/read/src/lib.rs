@@ -37,6 +37,7 @@ pub use nsys::{NsysReader, NsysReportReader};
 pub use progress::Progress;
 pub use samples::SamplesReader;
 pub use smi::SmiReader;
+pub use tf::RunMetadataReader;
 pub use xplane::XPlaneReader;
 
 /// A profile format.
@@ -53,7 +54,16 @@ pub trait Reader: Sync {
 
 /// Every format that can be read, in the order in which they are tried.
 pub const READERS: &[&dyn Reader] =
-    &[&NsysReader, &NsysReportReader, &NcuReader, &SamplesReader, &SmiReader, &ChromeReader, &XPlaneReader];
+    &[
+        &NsysReader,
+        &NsysReportReader,
+        &NcuReader,
+        &SamplesReader,
+        &SmiReader,
+        &ChromeReader,
+        &XPlaneReader,
+        &RunMetadataReader,
+    ];
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
@@ -61,7 +71,7 @@ pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
         return Some(&NsysReader);
     }
     let head = input.head();
-    READERS.iter().copied().find(|reader| reader.recognises(&head))
+    READERS.iter().copied().find(|reader| reader.recognises(&head)).or_else(|| tf::for_events(input))
 }
 
 /// A profile that was read.

@@ -21,8 +21,6 @@ pub(crate) struct Exec {
     pub start: i64,
     pub end: i64,
     pub lanes: Vec<Lane>,
-    /// All devices it was seen on, by number.
-    pub devices: Vec<u32>,
     pub memory: MemorySums,
     /// What the allocator had given out to all: when, how much. Only of accelerators.
     pub in_use: Vec<(i64, i64)>,
@@ -54,9 +52,6 @@ impl MemorySums {
 impl Exec {
     /// Adds when it ran on a device.
     pub fn add_time(&mut self, number: u32, device: &Device, record: &NodeRecord<'_>) {
-        if !self.devices.contains(&number) {
-            self.devices.push(number);
-        }
         let start = record.start_micros;
         if start <= 0 {
             return;
@@ -120,7 +115,6 @@ impl Exec {
                 exec.lanes.push(Lane { device, accelerator, times: times.clone() });
             }
         }
-        exec.devices = saved.devices.iter().map(|device| number_of(device)).collect();
         saved.memory.iter().for_each(|memory| exec.memory.add(memory));
         exec.allocations.clone_from(&saved.allocations);
         if !is_cpu(canonical) {

@@ -50,7 +50,7 @@ fn value_of(node: &Node, step: i64, column: Column) -> i64 {
 
 /// The file's content.
 pub(crate) fn profile(profile: &Profile, step: i64, tree: &Tree, rows: &[Row], column: Column) -> Vec<u8> {
-    let mut writer = Writer { profile, tree, strings: Strings::default(), ..Writer::new(profile, tree) };
+    let mut writer = Writer::new(profile, tree);
     writer.strings.id("");
     writer.walk(rows, step, column);
     let message = writer.message(column);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use stepscope_tfgraph::{Attr, Frame, Graph, NodeDef, NodeRecord, OpLog, SavedProfile, Shape, Variable};
 
 use crate::device::{Device, host_of, is_accelerator};
-use crate::exec::{Exec, sum};
+use crate::exec::Exec;
 use crate::measures::Measures;
 use crate::names::CHECKPOINT_VARIABLE;
 
@@ -326,11 +326,4 @@ impl Node {
 /// A shape as tfprof takes it: a single value counts as one dimension.
 fn dims_of(shape: &Shape) -> Vec<i64> {
     if shape.dims.is_empty() && !shape.unknown_rank { vec![1] } else { shape.dims.clone() }
-}
-
-impl Profile {
-    /// Float operations of all nodes in one step, or on average; for summaries.
-    pub fn total_float_ops(&self, step: i64) -> i64 {
-        sum(self.nodes.iter().map(|node| node.measures(step).float_ops))
-    }
 }

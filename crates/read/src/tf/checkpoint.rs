@@ -45,9 +45,21 @@ pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoin
         let wanted = Kind::CheckpointIndex.name();
         return Err(ReadError::WrongKind { path: index, wanted, found: super::kind_of(&bytes).map(Kind::name) });
     }
+    let found = checkpoint_of(&bytes, with_values, &|shard, count| {
+        let path = with_ending(&prefix, &format!(".data-{shard:05}-of-{count:05}"));
+        bytes_of(&path).map_err(|_| path.display().to_string())
+    });
+    unless_nothing(&index, found.value.variables.is_empty(), found)
+}
+
+/// A data file by its number and how many there are; the error names the one that cannot be read.
+type Open<'a> = dyn Fn(i64, i64) -> Result<Bytes, String> + 'a;
+
+/// The variables of an index; `open` gives the data files.
+pub fn checkpoint_of(index: &[u8], with_values: bool, open: &Open<'_>) -> Found<Checkpoint> {
     let mut damage = Damages::default();
-    let pairs = sstable::pairs(&bytes, &mut damage);
-    let mut data = Shards::default();
+    let pairs = sstable::pairs(index, &mut damage);
+    let mut data = Shards { count: 1, opened: Vec::new(), open };
     let mut checkpoint = Checkpoint::default();
     for (key, value) in &pairs {
         if key.is_empty() {
@@ -56,7 +68,7 @@ pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoin
         }
         let entry = entry(value, &mut damage);
         let name = String::from_utf8_lossy(key).into_owned();
-        let values = if with_values { data.values(&prefix, &name, &entry, &mut damage) } else { None };
+        let values = if with_values { data.values(&name, &entry, &mut damage) } else { None };
         checkpoint.variables.push(Variable {
             name,
             data_type: DataType(entry.data_type),
@@ -65,8 +77,7 @@ pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoin
             values,
         });
     }
-    let nothing = checkpoint.variables.is_empty();
-    unless_nothing(&index, nothing, Found { value: checkpoint, damage })
+    Found { value: checkpoint, damage }
 }
 
 /// The prefix that a path means.
@@ -125,20 +136,20 @@ fn entry(value: &[u8], damage: &mut Damages) -> Entry {
 }
 
 /// The data files, opened when they are needed.
-#[derive(Default)]
-struct Shards {
+struct Shards<'a> {
     count: i64,
     opened: Vec<(i64, Option<Bytes>)>,
+    open: &'a Open<'a>,
 }
 
-impl Shards {
-    fn values(&mut self, prefix: &Path, name: &str, entry: &Entry, damage: &mut Damages) -> Option<Values> {
+impl Shards<'_> {
+    fn values(&mut self, name: &str, entry: &Entry, damage: &mut Damages) -> Option<Values> {
         if entry.size > LARGEST_VALUES {
             return None;
         }
         let start = usize::try_from(entry.offset).ok()?;
         let end = start.checked_add(usize::try_from(entry.size).ok()?)?;
-        let file = self.open(prefix, entry.shard, damage)?;
+        let file = self.file(entry.shard, damage)?;
         let Some(bytes) = file.get(start..end) else {
             damage.add(start, || format!("`{name}`: its values lie past the end of the data file"));
             return None;
@@ -150,15 +161,15 @@ impl Shards {
         decode(DataType(entry.data_type), bytes)
     }
 
-    fn open(&mut self, prefix: &Path, shard: i64, damage: &mut Damages) -> Option<Bytes> {
+    fn file(&mut self, shard: i64, damage: &mut Damages) -> Option<Bytes> {
         if let Some((_, file)) = self.opened.iter().find(|(number, _)| *number == shard) {
             return file.clone();
         }
-        let path = with_ending(prefix, &format!(".data-{shard:05}-of-{:05}", self.count));
-        let file = bytes_of(&path).ok();
-        if file.is_none() {
-            damage.add_somewhere(|| format!("the data file {} cannot be read", path.display()));
+        let file = (self.open)(shard, self.count);
+        if let Err(path) = &file {
+            damage.add_somewhere(|| format!("the data file {path} cannot be read"));
         }
+        let file = file.ok();
         self.opened.push((shard, file.clone()));
         file
     }

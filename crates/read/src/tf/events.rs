@@ -7,6 +7,7 @@ use std::path::Path;
 use super::crc32c::masked;
 use super::message::{Damages, Walk};
 use super::{Found, unless_nothing};
+use crate::xplane::wire::{Cursor, Payload};
 use crate::{Bytes, Input, ReadError};
 
 /// Length and checksum before a record, checksum behind it.
@@ -63,7 +64,7 @@ pub fn read_events(path: &Path) -> Result<Found<TensorFlowEvents>, ReadError> {
 }
 
 /// What the bytes of an event file carry.
-pub(super) fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
+pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
     let mut events = TensorFlowEvents { bytes: bytes.clone(), graphs: Vec::new(), runs: Vec::new(), events: 0 };
     let mut at = 0;
     while at < bytes.len() {
@@ -75,6 +76,23 @@ pub(super) fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEv
         events.events += 1;
     }
     Found { value: events, damage }
+}
+
+/// Is there run metadata among the records? Looks at their fields only, whatever their checksums.
+pub(super) fn carries_runs(bytes: &[u8]) -> bool {
+    let mut at = 0usize;
+    while let Some(len) = bytes.get(at..).and_then(<[u8]>::first_chunk).map(|len| u64::from_le_bytes(*len)) {
+        let start = at + HEADER;
+        let Some(end) = usize::try_from(len).ok().and_then(|len| start.checked_add(len)) else { return false };
+        let mut cursor = Cursor::new(bytes, start..end);
+        while let Ok(Some(field)) = cursor.field() {
+            if field.number == 8 && matches!(field.value, Payload::Len(_)) {
+                return true;
+            }
+        }
+        at = end.saturating_add(TRAILER);
+    }
+    false
 }
 
 /// Where the record at `at` has its content, if its checksums fit.

@@ -147,12 +147,15 @@ fn is_graph(bytes: &[u8], range: Range<usize>) -> bool {
 fn is_device(bytes: &[u8], range: Range<usize>) -> bool {
     let fields = records(bytes, range);
     let [(1, name), rest @ ..] = &fields[..] else { return false };
-    let nodes = rest.iter().all(|(number, record)| match number {
+    // Most of them must fit; one may be damaged.
+    let fits = |(number, record): &&(u32, Range<usize>)| match number {
         2 => fields_begin_with_name(bytes, record.clone()),
         3 => true,
         _ => false,
-    });
-    text_at(bytes, name).is_some_and(|name| name.contains('/') || name.contains(':')) && nodes
+    };
+    let fitting = rest.iter().filter(fits).count();
+    let named = text_at(bytes, name).is_some_and(|name| name.contains('/') || name.contains(':'));
+    named && 2 * fitting >= rest.len()
 }
 
 fn fields_begin_with_name(bytes: &[u8], range: Range<usize>) -> bool {

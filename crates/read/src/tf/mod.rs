@@ -10,6 +10,7 @@
 //! saved        ProfileProto
 //! checkpoint   TensorBundle: the index is an SSTable (`sstable`), the values lie beside it
 //! events       event files that carry graphs and run metadata
+//! trace        RunMetadata as a profile like any other
 //! ```
 //!
 //! Nothing here aborts and nothing is passed over in silence: a message that is cut off or does not fit its schema
@@ -26,6 +27,7 @@ mod run;
 mod saved;
 mod sstable;
 mod text;
+mod trace;
 
 use std::path::Path;
 
@@ -33,10 +35,12 @@ use stepscope_tfgraph::{Graph, NodeRecord, OpLog, SavedProfile};
 
 use crate::{Bytes, Input, ReadError};
 
-pub use checkpoint::{Checkpoint, read_checkpoint};
-pub use events::{TaggedRun, TensorFlowEvents, read_events};
+pub use checkpoint::{Checkpoint, checkpoint_of, read_checkpoint};
+pub use events::{TaggedRun, TensorFlowEvents, events_of, read_events};
 pub use kind::{Kind, kind_of};
 pub use message::{Damage, Damages};
+pub use trace::RunMetadataReader;
+pub(crate) use trace::{FORMAT as RUN_METADATA, for_events};
 
 /// A value that was read, and what was wrong on the way.
 #[derive(Clone, Debug, Default)]
@@ -96,14 +100,24 @@ pub struct RunSummary {
 /// Reads an op log.
 pub fn read_op_log(path: &Path) -> Result<Found<OpLog>, ReadError> {
     let (bytes, damage) = content(path, &[Kind::OpLog])?;
-    let found = op_log::op_log(&bytes, damage);
+    op_log_of(path, &bytes, damage)
+}
+
+/// Reads an op log that is not in a file of its own; `path` is what messages call it.
+pub fn op_log_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<OpLog>, ReadError> {
+    let found = op_log::op_log(bytes, damage);
     unless_nothing(path, found.value.entries.is_empty(), found)
 }
 
 /// Reads a saved profile.
 pub fn read_saved(path: &Path) -> Result<Found<SavedProfile>, ReadError> {
     let (bytes, damage) = content(path, &[Kind::Saved])?;
-    let found = saved::saved(&bytes, damage);
+    saved_of(path, &bytes, damage)
+}
+
+/// Reads a saved profile that is not in a file of its own; `path` is what messages call it.
+pub fn saved_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<SavedProfile>, ReadError> {
+    let found = saved::saved(bytes, damage);
     unless_nothing(path, found.value.nodes.is_empty(), found)
 }
 

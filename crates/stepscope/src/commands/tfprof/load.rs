@@ -24,6 +24,9 @@ pub(crate) struct Files {
     /// What runs recorded (RunMetadata, or event files that carry it), separated by commas; the steps 0, 1, 2, ….
     #[arg(long = "run_meta_path", id = "run_meta_path", value_name = "FILES")]
     run_meta_path: Vec<String>,
+    /// Numbers for the steps of --run_meta_path, separated by commas, instead of 0, 1, 2, ….
+    #[arg(long = "run_meta_steps", value_name = "NUMBERS", value_delimiter = ',', requires = "run_meta_path")]
+    run_meta_steps: Vec<i64>,
     /// The op log (tfprof_log): FLOPs, types and call stacks.
     #[arg(long = "op_log_path", id = "op_log_path", value_name = "FILE")]
     op_log_path: Option<PathBuf>,
@@ -56,9 +59,7 @@ impl Files {
             None => self.load_parts(&mut loaded)?,
         }
         if let Some(prefix) = &self.checkpoint_path {
-            let found = tf::read_checkpoint(prefix, with_values).map_err(unreadable)?;
-            let checkpoint = loaded.take(prefix, found);
-            loaded.profile.add_variables(checkpoint.variables);
+            loaded.add_checkpoint(prefix, with_values)?;
         }
         Ok(loaded)
     }
@@ -72,8 +73,14 @@ impl Files {
             let log = loaded.take(path, found);
             loaded.profile.add_op_log(&log);
         }
-        for path in self.runs() {
-            loaded.add_runs(&path)?;
+        let runs = self.runs();
+        if !self.run_meta_steps.is_empty() && self.run_meta_steps.len() != runs.len() {
+            return Err(Problem::new(Exit::Usage, "--run_meta_steps does not fit --run_meta_path")
+                .then(format!("{} numbers for {} files", self.run_meta_steps.len(), runs.len()))
+                .then("give one number for each file"));
+        }
+        for (at, path) in runs.iter().enumerate() {
+            loaded.add_runs(path, self.run_meta_steps.get(at).copied())?;
         }
         Ok(())
     }
@@ -126,8 +133,26 @@ impl Loaded {
         Ok(())
     }
 
-    fn add_runs(&mut self, path: &Path) -> Result<(), Problem> {
-        let step = self.coverage.len() as i64;
+    /// A checkpoint adds little; without it the view is still worth showing.
+    fn add_checkpoint(&mut self, prefix: &Path, with_values: bool) -> Result<(), Problem> {
+        match tf::read_checkpoint(prefix, with_values) {
+            Ok(found) => {
+                let checkpoint = self.take(prefix, found);
+                self.profile.add_variables(checkpoint.variables);
+            }
+            Err(error @ ReadError::Io { .. }) => return Err(unreadable(error)),
+            Err(error) => {
+                let problem = Problem::new(Exit::Damaged, error.to_string())
+                    .then("its index is cut off or damaged, so that no variable of it is shown")
+                    .then("save it again, or leave --checkpoint_path out");
+                self.damage.push(problem);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_runs(&mut self, path: &Path, number: Option<i64>) -> Result<(), Problem> {
+        let step = number.unwrap_or(self.coverage.len() as i64);
         let read = tf::read_run(path, &mut |device, record| self.profile.add_record(step, device, record));
         match read {
             Ok(found) => self.end_run(path, step, found),
