@@ -14,7 +14,13 @@ const LARGEST: usize = 64 << 10;
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = FOREIGN.iter().map(|bytes| bytes.to_vec()).collect();
     let (graph, run) = (tfprof::graph(), tfprof::run(0, 5));
-    seeds.extend([tfprof::events(&graph, std::slice::from_ref(&run)), graph, run, tfprof::op_log(), tfprof::saved()]);
+    seeds.extend([
+        tfprof::events(&graph, std::slice::from_ref(&run)),
+        graph,
+        run,
+        tfprof::op_log(),
+        tfprof::saved(),
+    ]);
     seeds.extend([tfprof::checkpoint().0, tfprof::graph_text().into_bytes()]);
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
     for file in files_below(&fixtures) {

@@ -149,7 +149,8 @@ fn join_runs(session: &mut Session) {
     if session.files.iter().filter(|file| is_run(file)).count() < 2 {
         return;
     }
-    let (mut runs, others): (Vec<_>, Vec<_>) = std::mem::take(&mut session.files).into_iter().partition(is_run);
+    let (mut runs, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut session.files).into_iter().partition(is_run);
     runs.sort_by_cached_key(|file| (file.path.parent().map(Path::to_owned), numbers_of(&file.path)));
     let mut runs = runs.into_iter();
     if let Some(mut first) = runs.next() {

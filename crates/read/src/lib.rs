@@ -53,17 +53,16 @@ pub trait Reader: Sync {
 }
 
 /// Every format that can be read, in the order in which they are tried.
-pub const READERS: &[&dyn Reader] =
-    &[
-        &NsysReader,
-        &NsysReportReader,
-        &NcuReader,
-        &SamplesReader,
-        &SmiReader,
-        &ChromeReader,
-        &XPlaneReader,
-        &RunMetadataReader,
-    ];
+pub const READERS: &[&dyn Reader] = &[
+    &NsysReader,
+    &NsysReportReader,
+    &NcuReader,
+    &SamplesReader,
+    &SmiReader,
+    &ChromeReader,
+    &XPlaneReader,
+    &RunMetadataReader,
+];
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {

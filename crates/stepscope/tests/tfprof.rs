@@ -26,7 +26,10 @@ fn files() -> tempfile::TempDir {
     let (index, data) = tfprof::checkpoint();
     write("model.ckpt.index", &index);
     write("model.ckpt.data-00000-of-00001", &data);
-    write("events.out.tfevents.1.host", &tfprof::events(&tfprof::graph(), &[tfprof::run(0, 40), tfprof::run(1, 41)]));
+    write(
+        "events.out.tfevents.1.host",
+        &tfprof::events(&tfprof::graph(), &[tfprof::run(0, 40), tfprof::run(1, 41)]),
+    );
     folder
 }
 
@@ -50,13 +53,20 @@ fn profile(output: &Output) -> String {
     table.split("\n=====").next().unwrap().to_owned()
 }
 
-const FILES: [&str; 6] =
-    ["--graph_path", "graph.pb", "--op_log_path", "op_log.pb", "--run_meta_path", "run_meta_0.pb,run_meta_1.pb"];
+const FILES: [&str; 6] = [
+    "--graph_path",
+    "graph.pb",
+    "--op_log_path",
+    "op_log.pb",
+    "--run_meta_path",
+    "run_meta_0.pb,run_meta_1.pb",
+];
 
 #[test]
 fn scopes_count_what_lies_below_them() {
     let folder = files();
-    let shown = run(folder.path(), &[&["tfprof", "scope"], &FILES[..], &["--select", "params,micros"]].concat());
+    let shown =
+        run(folder.path(), &[&["tfprof", "scope"], &FILES[..], &["--select", "params,micros"]].concat());
     let expected = "\
 node name | # parameters | total execution time | accelerator execution time | cpu execution time
 _TFProfRoot (--/6 params, --/120us, --/0us, --/120us)
@@ -85,17 +95,23 @@ fn presets_options_and_one_dash_do_the_same() {
     let spelt = run(folder.path(), &[&args[..], &options.split_whitespace().collect::<Vec<_>>()].concat());
     assert_eq!(text(&preset), text(&spelt));
     assert!(profile(&preset).contains("dense/kernel (3x2, 6/6 params)"));
-    let changed = run(folder.path(), &[&args[..], &["--preset", "float_operation", "--order_by=name"]].concat());
+    let changed =
+        run(folder.path(), &[&args[..], &["--preset", "float_operation", "--order_by=name"]].concat());
     assert!(profile(&changed).contains("dense/MatMul (60/60 flops)"));
 }
 
 #[test]
 fn op_and_code_view_and_saved_profiles() {
     let folder = files();
-    let op = run(folder.path(), &[&["tfprof", "op"], &FILES[..], &["--select", "float_ops,occurrence"]].concat());
-    assert!(profile(&op).contains("MatMul                       120 float_ops (100.00%, 100.00%),        0|2"));
+    let op =
+        run(folder.path(), &[&["tfprof", "op"], &FILES[..], &["--select", "float_ops,occurrence"]].concat());
+    assert!(
+        profile(&op).contains("MatMul                       120 float_ops (100.00%, 100.00%),        0|2")
+    );
     let code = profile(&run(folder.path(), &[&["tfprof", "code"], &FILES[..]].concat()));
-    assert!(code.contains("  train.py:10:main (0us/80us") && code.contains("model.py:12:a_function_with_a..."));
+    assert!(
+        code.contains("  train.py:10:main (0us/80us") && code.contains("model.py:12:a_function_with_a...")
+    );
     assert!(code.contains("train.py:10:main (gradient) (0us/0us"));
     let saved = run(folder.path(), &["tfprof", "scope", "--profile_path", "profile.pb"]);
     assert!(profile(&saved).contains("b/c (7us/7us, 0us/0us, 7us/7us)"));
@@ -107,7 +123,10 @@ fn values_of_variables_come_from_the_checkpoint() {
     let args = ["--checkpoint_path", "model.ckpt", "--select", "tensor_value", "--account_type_regexes"];
     let args = [&["tfprof", "scope"], &FILES[..2], &args[..], &["_checkpoint_variables"]].concat();
     let shown = profile(&run(folder.path(), &args));
-    assert!(shown.contains("dense/kernel ()\n[[0.50 -1.25 ],\n[2.00 0.00 ],\n[1.00 3.50 ],\n],\n"), "{shown}");
+    assert!(
+        shown.contains("dense/kernel ()\n[[0.50 -1.25 ],\n[2.00 0.00 ],\n[1.00 3.50 ],\n],\n"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -155,7 +174,9 @@ fn wrong_usage_is_named() {
     assert!(wrong(&["--graph_path", "graph.pb", "--step", "7"]).contains("step 7 is not in the profile"));
     assert!(wrong(&["--graph_path", "graph.pb", "--select", "time"]).contains("Invalid option '-select'"));
     assert!(wrong(&["--graph_path", "graph.pb", "--show_name_regexes", "("]).contains("regular expression"));
-    assert!(wrong(&["--profile_path", "profile.pb", "--graph_path", "graph.pb"]).contains("cannot be used with"));
+    assert!(
+        wrong(&["--profile_path", "profile.pb", "--graph_path", "graph.pb"]).contains("cannot be used with")
+    );
 }
 
 #[test]
@@ -169,7 +190,10 @@ fn damage_is_named_and_the_rest_is_shown() {
     assert!(text(&half).contains("dense/kernel"));
     let kind = run(folder.path(), &["tfprof", "scope", "--graph_path", "run_meta_0.pb"]);
     assert_eq!(kind.status.code(), Some(3));
-    assert!(error(&kind).contains("is run metadata (RunMetadata), not a graph (GraphDef); give it with --run_meta_path"));
+    assert!(
+        error(&kind)
+            .contains("is run metadata (RunMetadata), not a graph (GraphDef); give it with --run_meta_path")
+    );
     let mut index = fs::read(folder.path().join("model.ckpt.index")).unwrap();
     index[3] ^= 1;
     fs::write(folder.path().join("bad.ckpt.index"), index).unwrap();

@@ -72,9 +72,7 @@ pub fn graph_text() -> String {
         let shapes: String = dims.iter().map(|size| format!("dim {{ size: {size} }} ")).collect();
         text += &format!("node {{\n  name: \"{name}\"\n  op: '{op}'\n");
         inputs.iter().for_each(|input| text += &format!("  input: \"{input}\"\n"));
-        text += &format!(
-            "  attr {{ key: \"_output_shapes\" value {{ list {{ shape {{ {shapes}}} }} }} }}\n"
-        );
+        text += &format!("  attr {{ key: \"_output_shapes\" value {{ list {{ shape {{ {shapes}}} }} }} }}\n");
         if *op == "VariableV2" {
             text += &format!("  attr {{ key: \"shape\" value {{ shape {{ {shapes}}} }} }}\n");
         }
@@ -93,10 +91,13 @@ pub fn run(step: i64, micros: i64) -> Vec<u8> {
         for (at, name) in (0..).zip(records) {
             device.bytes(2, &record(name, start + at * micros, micros));
         }
-        device.bytes(3, &message(|thread| {
-            thread.varint(1, 1);
-            thread.bytes(2, b"executor");
-        }));
+        device.bytes(
+            3,
+            &message(|thread| {
+                thread.varint(1, 1);
+                thread.bytes(2, b"executor");
+            }),
+        );
     });
     message(|run| run.bytes(1, &message(|stats| stats.bytes(1, &device))))
 }
@@ -109,25 +110,42 @@ fn record(name: &str, start: i64, micros: i64) -> Vec<u8> {
         record.varint(3, 1);
         record.varint(4, micros as u64);
         record.varint(5, micros as u64 + 1);
-        record.bytes(6, &message(|memory| {
-            memory.bytes(1, b"cpu");
-            memory.varint(2, 64);
-            memory.varint(3, 48);
-            memory.varint(4, 24);
-            memory.bytes(6, &message(|change| {
-                change.varint(1, start as u64);
-                change.varint(2, 64);
-            }));
-        }));
-        record.bytes(7, &message(|output| output.bytes(3, &message(|tensor| {
-            tensor.varint(1, 1);
-            tensor.bytes(2, &shape(&[5, 2]));
-            tensor.bytes(4, &message(|allocation| {
-                allocation.varint(1, 40);
-                allocation.varint(2, 64);
-                allocation.bytes(3, b"cpu");
-            }));
-        }))));
+        record.bytes(
+            6,
+            &message(|memory| {
+                memory.bytes(1, b"cpu");
+                memory.varint(2, 64);
+                memory.varint(3, 48);
+                memory.varint(4, 24);
+                memory.bytes(
+                    6,
+                    &message(|change| {
+                        change.varint(1, start as u64);
+                        change.varint(2, 64);
+                    }),
+                );
+            }),
+        );
+        record.bytes(
+            7,
+            &message(|output| {
+                output.bytes(
+                    3,
+                    &message(|tensor| {
+                        tensor.varint(1, 1);
+                        tensor.bytes(2, &shape(&[5, 2]));
+                        tensor.bytes(
+                            4,
+                            &message(|allocation| {
+                                allocation.varint(1, 40);
+                                allocation.varint(2, 64);
+                                allocation.bytes(3, b"cpu");
+                            }),
+                        );
+                    }),
+                );
+            }),
+        );
         if !label.is_empty() {
             record.bytes(8, label.as_bytes());
         }
@@ -142,22 +160,28 @@ pub fn op_log() -> Vec<u8> {
     let texts = ["train.py", "main", "/home/user/model.py", "a_function_with_a_long_name"];
     message(|log| {
         for (name, _, _, _) in NODES {
-            log.bytes(1, &message(|entry| {
-                entry.bytes(1, name.as_bytes());
-                if name.ends_with("MatMul") {
-                    entry.varint(2, 60);
-                }
-                if *name == "dense/kernel" {
-                    entry.bytes(3, b"_trainable_variables");
-                }
-                entry.bytes(4, &stack(name.len() as u64));
-            }));
+            log.bytes(
+                1,
+                &message(|entry| {
+                    entry.bytes(1, name.as_bytes());
+                    if name.ends_with("MatMul") {
+                        entry.varint(2, 60);
+                    }
+                    if *name == "dense/kernel" {
+                        entry.bytes(3, b"_trainable_variables");
+                    }
+                    entry.bytes(4, &stack(name.len() as u64));
+                }),
+            );
         }
         for (id, text) in (1..).zip(texts) {
-            log.bytes(2, &message(|entry| {
-                entry.varint(1, id);
-                entry.bytes(2, text.as_bytes());
-            }));
+            log.bytes(
+                2,
+                &message(|entry| {
+                    entry.varint(1, id);
+                    entry.bytes(2, text.as_bytes());
+                }),
+            );
         }
     })
 }
@@ -187,34 +211,48 @@ pub fn saved() -> Vec<u8> {
         })
     };
     let times = message(|times| {
-        let pair = message(|pair| pair.bytes(1, &message(|packed| {
-            packed.raw_varint(1_000);
-            packed.raw_varint(7);
-        })));
+        let pair = message(|pair| {
+            pair.bytes(
+                1,
+                &message(|packed| {
+                    packed.raw_varint(1_000);
+                    packed.raw_varint(7);
+                }),
+            );
+        });
         times.bytes(1, &pair);
     });
     let exec = message(|exec| {
         exec.varint(1, 1);
         exec.varint(2, 1_000);
         exec.varint(3, 1_007);
-        exec.bytes(5, &message(|entry| {
-            entry.bytes(1, CPU.to_ascii_lowercase().as_bytes());
-            entry.bytes(2, &times);
-        }));
-        exec.bytes(7, &message(|memory| {
-            memory.varint(1, 1_007);
-            memory.varint(6, 64);
-            memory.varint(7, 48);
-        }));
+        exec.bytes(
+            5,
+            &message(|entry| {
+                entry.bytes(1, CPU.to_ascii_lowercase().as_bytes());
+                entry.bytes(2, &times);
+            }),
+        );
+        exec.bytes(
+            7,
+            &message(|memory| {
+                memory.varint(1, 1_007);
+                memory.varint(6, 64);
+                memory.varint(7, 48);
+            }),
+        );
     });
     let node = |id: u64, name: &str, op: &str| {
         message(|node| {
             node.bytes(1, name.as_bytes());
             if id == 1 {
-                node.bytes(2, &message(|entry| {
-                    entry.varint(1, 0);
-                    entry.varint(2, 0);
-                }));
+                node.bytes(
+                    2,
+                    &message(|entry| {
+                        entry.varint(1, 0);
+                        entry.varint(2, 0);
+                    }),
+                );
             }
             node.bytes(5, op.as_bytes());
             node.bytes(6, CPU.to_ascii_lowercase().as_bytes());
@@ -238,7 +276,8 @@ pub fn saved() -> Vec<u8> {
 
 /// A checkpoint of one variable: the index and the data.
 pub fn checkpoint() -> (Vec<u8>, Vec<u8>) {
-    let data: Vec<u8> = [0.5f32, -1.25, 2.0, 0.0, 1.0, 3.5].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let data: Vec<u8> =
+        [0.5f32, -1.25, 2.0, 0.0, 1.0, 3.5].iter().flat_map(|value| value.to_le_bytes()).collect();
     let header = message(|header| header.varint(1, 1));
     let entry = message(|entry| {
         entry.varint(1, 1);
@@ -307,10 +346,13 @@ pub fn events(graph: &[u8], runs: &[Vec<u8>]) -> Vec<u8> {
     for (step, run) in (0u64..).zip(runs) {
         add(&|event| {
             event.varint(2, step);
-            event.bytes(8, &message(|tagged| {
-                tagged.bytes(1, format!("step{step}").as_bytes());
-                tagged.bytes(2, run);
-            }));
+            event.bytes(
+                8,
+                &message(|tagged| {
+                    tagged.bytes(1, format!("step{step}").as_bytes());
+                    tagged.bytes(2, run);
+                }),
+            );
         });
     }
     file

@@ -139,7 +139,8 @@ fn top_types(rows: &[Row], root: usize) -> Option<String> {
 fn top_scopes(rows: &[Row], root: usize) -> Option<String> {
     let line = |(number, &at): (i32, &usize)| {
         let Row { name, own, .. } = &rows[at];
-        let (cpu, accelerator, total) = (time(own.cpu_micros), time(own.accelerator_micros), time(own.exec_micros));
+        let (cpu, accelerator, total) =
+            (time(own.cpu_micros), time(own.accelerator_micros), time(own.exec_micros));
         format!("top {number} graph node: {name}, cpu: {cpu}, accelerator: {accelerator}, total: {total}")
     };
     let lines: Vec<String> = (1..).zip(rows[root].shown.iter().take(3)).map(line).collect();

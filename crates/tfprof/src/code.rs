@@ -37,7 +37,14 @@ pub(crate) struct TreeFrame {
 
 impl TreeFrame {
     fn new(label: String, frame: Option<Frame>, gradient: bool) -> Self {
-        TreeFrame { label, frame, gradient, children: Vec::new(), by_label: HashMap::new(), nodes: Vec::new() }
+        TreeFrame {
+            label,
+            frame,
+            gradient,
+            children: Vec::new(),
+            by_label: HashMap::new(),
+            nodes: Vec::new(),
+        }
     }
 }
 

@@ -95,7 +95,8 @@ impl Exec {
             memory.accelerator_persistent = record.persistent_bytes;
         }
         let (temp, persistent) = (record.temp_bytes, record.persistent_bytes);
-        let of = |value: fn(&stepscope_tfgraph::AllocatorUse<'_>) -> i64| sum(record.memory.iter().map(value));
+        let of =
+            |value: fn(&stepscope_tfgraph::AllocatorUse<'_>) -> i64| sum(record.memory.iter().map(value));
         memory.residual = of(|used| used.live_bytes).saturating_add(persistent);
         memory.requested = of(|used| used.total_bytes).saturating_add(persistent).saturating_add(temp);
         memory.peak = of(|used| used.peak_bytes).saturating_add(persistent).saturating_add(temp);
@@ -107,8 +108,12 @@ impl Exec {
 
     /// The same from a saved profile; `number_of` gives a device its number.
     pub fn of_saved(saved: &SavedExec, canonical: &str, mut number_of: impl FnMut(&str) -> u32) -> Self {
-        let mut exec =
-            Exec { runs: saved.run_count, start: saved.start_micros, end: saved.end_micros, ..Exec::default() };
+        let mut exec = Exec {
+            runs: saved.run_count,
+            start: saved.start_micros,
+            end: saved.end_micros,
+            ..Exec::default()
+        };
         for (map, accelerator) in [(&saved.accelerator, true), (&saved.cpu, false)] {
             for (device, times) in map {
                 let device = number_of(device);

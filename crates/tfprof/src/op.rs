@@ -76,7 +76,8 @@ pub(crate) fn snapshot(profile: &Profile, options: &Options, nodes: &[usize]) ->
         picked.extend(nodes);
     } else {
         for pattern in patterns.each() {
-            let matches = |index: &&usize| profile.nodes[**index].types.iter().any(|name| pattern.is_match(name));
+            let matches =
+                |index: &&usize| profile.nodes[**index].types.iter().any(|name| pattern.is_match(name));
             picked.extend(nodes.iter().filter(matches));
         }
     }

@@ -117,7 +117,8 @@ impl Preset {
                 ..base
             },
             Preset::TrainableVariablesParameter => Options {
-                account_type_regexes: Patterns::new(vec!["_trainable_variables".to_owned()]).unwrap_or_default(),
+                account_type_regexes: Patterns::new(vec!["_trainable_variables".to_owned()])
+                    .unwrap_or_default(),
                 select: BTreeSet::from([Column::Params]),
                 ..base
             },

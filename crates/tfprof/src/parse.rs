@@ -92,15 +92,13 @@ impl Options {
     /// Sets one option, by its name without dashes. Lists take several values, or one with commas.
     pub fn set(&mut self, name: &str, values: &[String]) -> Result<(), OptionError> {
         let value = values.last().map(String::as_str).unwrap_or_default();
-        let wrong = |expected: String| OptionError {
-            option: format!("-{name}"),
-            value: values.join(","),
-            expected,
-        };
+        let wrong =
+            |expected: String| OptionError { option: format!("-{name}"), value: values.join(","), expected };
         let number = || value.parse::<i64>().map_err(|_| wrong("a whole number is expected".to_owned()));
         let patterns = || {
             let parts = values.iter().flat_map(|value| split_list(value)).collect();
-            Patterns::new(parts).map_err(|(text, why)| wrong(format!("`{text}` is no regular expression: {why}")))
+            Patterns::new(parts)
+                .map_err(|(text, why)| wrong(format!("`{text}` is no regular expression: {why}")))
         };
         match name {
             "max_depth" => self.max_depth = number()?,
@@ -166,8 +164,10 @@ fn output(text: &str) -> Result<Output, String> {
         "file" => outfile().map(Output::File),
         "timeline" => outfile().map(Output::Timeline),
         "pprof" => outfile().map(Output::Pprof),
-        _ => Err("one of stdout, file:outfile=FILE, timeline:outfile=FILE, pprof:outfile=FILE, none is expected"
-            .to_owned()),
+        _ => Err(
+            "one of stdout, file:outfile=FILE, timeline:outfile=FILE, pprof:outfile=FILE, none is expected"
+                .to_owned(),
+        ),
     }
 }
 
@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn a_line_sets_options_on_top_of_those_before() {
         let base = Options { min_micros: 7, ..Options::default() };
-        let line = parse_line("scope  -max_depth 3 -select micros,bytes -account_displayed_op_only", &base).unwrap();
+        let line =
+            parse_line("scope  -max_depth 3 -select micros,bytes -account_displayed_op_only", &base).unwrap();
         assert_eq!(line.command, "scope");
         assert_eq!((line.options.max_depth, line.options.min_micros), (3, 7));
         assert!(line.options.account_displayed_op_only);

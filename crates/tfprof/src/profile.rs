@@ -120,12 +120,15 @@ impl Profile {
             has_stacks: saved.has_trace,
             ..Profile::default()
         };
-        let names: HashMap<i64, &str> = saved.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
+        let names: HashMap<i64, &str> =
+            saved.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
         for node in &saved.nodes {
             let name_of = |id: &i64| names.get(id).map(|name| (*name).to_owned());
             let execs = node.execs.iter();
             let execs = execs
-                .map(|(step, exec)| (*step, Exec::of_saved(exec, &node.device, |device| profile.device(device))))
+                .map(|(step, exec)| {
+                    (*step, Exec::of_saved(exec, &node.device, |device| profile.device(device)))
+                })
                 .collect();
             let inputs = node.inputs.iter().filter_map(|(at, id)| Some((*at, name_of(id)?))).collect();
             let ports = node.ports.iter().filter_map(|(id, port)| Some((name_of(id)?, *port))).collect();
@@ -226,7 +229,12 @@ impl Profile {
 
 impl Node {
     fn named(name: &str, op: &str) -> Self {
-        Node { name: name.to_owned(), op: op.to_owned(), types: BTreeSet::from([op.to_owned()]), ..Node::default() }
+        Node {
+            name: name.to_owned(),
+            op: op.to_owned(),
+            types: BTreeSet::from([op.to_owned()]),
+            ..Node::default()
+        }
     }
 
     fn of(def: &NodeDef) -> Self {

@@ -138,7 +138,9 @@ pub(crate) fn op(profile: &Profile, options: &Options, row: &Row, root: &Row) ->
         other(time(micros), micros, total.accelerator_micros, whole.accelerator_micros)
     };
     let cpu = || other(time(own.cpu_micros), own.cpu_micros, total.cpu_micros, whole.cpu_micros);
-    add(Column::Micros, &|| other(time(own.exec_micros), own.exec_micros, total.exec_micros, whole.exec_micros));
+    add(Column::Micros, &|| {
+        other(time(own.exec_micros), own.exec_micros, total.exec_micros, whole.exec_micros)
+    });
     if options.shows(Column::Micros) {
         add(Column::Micros, &accelerator);
         add(Column::Micros, &cpu);

@@ -26,7 +26,8 @@ struct Trace {
 impl Trace {
     fn process(&mut self, name: &str, pid: i64) {
         let name = quoted(name);
-        self.first.push(format!(r#"{{"args":{{"name":{name}}},"name":"process_name","ph":"M","pid":{pid}}}"#));
+        self.first
+            .push(format!(r#"{{"args":{{"name":{name}}},"name":"process_name","ph":"M","pid":{pid}}}"#));
     }
 
     fn region(&mut self, name: &str, args: &str, pid: i64, tid: i64, ts: i64, dur: i64) {
@@ -128,12 +129,7 @@ pub(crate) fn graph(profile: &Profile, step: i64, rows: &[Row], root: usize) -> 
 }
 
 /// Data that crosses devices.
-fn link(
-    profile: &Profile,
-    step: i64,
-    rows: &[Row],
-    drawn: &mut BTreeMap<String, BTreeMap<i64, Drawn>>,
-) {
+fn link(profile: &Profile, step: i64, rows: &[Row], drawn: &mut BTreeMap<String, BTreeMap<i64, Drawn>>) {
     let mut flows: Vec<(String, i64, String, i64)> = Vec::new();
     for (device, on_device) in drawn.iter().filter(|(device, _)| is_canonical(device)) {
         for (start, to) in on_device {
@@ -191,7 +187,9 @@ fn emit(
             let args = format!(r#"{{"name":{}}}"#, quoted(name));
             trace.region(name, &args, pid, from.lane, start, from.duration);
             for (device, start_of) in &from.feeds {
-                let Some(to) = drawn.get(device).and_then(|on_device| on_device.get(start_of)) else { continue };
+                let Some(to) = drawn.get(device).and_then(|on_device| on_device.get(start_of)) else {
+                    continue;
+                };
                 let end = start.saturating_add(from.duration);
                 trace.flow('s', name, flow, (pid, from.lane, end));
                 trace.flow('t', name, flow, (pid_of(device), to.lane, *start_of));
@@ -299,7 +297,5 @@ pub fn timeline_notice(view: crate::View, file: &str, peaks: &[String]) -> Strin
         peaks.iter().for_each(|peak| text += &format!("{peak}\n"));
     }
     text += &format!("\n{line}\nTimeline file is written to {file}.\n");
-    text + &format!(
-        "Open a Chrome browser, enter URL chrome://tracing and load the timeline file.\n{line}\n"
-    )
+    text + &format!("Open a Chrome browser, enter URL chrome://tracing and load the timeline file.\n{line}\n")
 }

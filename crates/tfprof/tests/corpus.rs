@@ -26,7 +26,8 @@ fn profile(case: &Path, runs: &[PathBuf]) -> Profile {
     profile.add_graph(&tf::read_graph(&case.join("graph.pb")).unwrap().value);
     profile.add_op_log(&tf::read_op_log(&case.join("op_log.pb")).unwrap().value);
     for (step, path) in (0..).zip(runs) {
-        let found = tf::read_run(path, &mut |device, record| profile.add_record(step, device, record)).unwrap();
+        let found =
+            tf::read_run(path, &mut |device, record| profile.add_record(step, device, record)).unwrap();
         assert!(found.damage.is_empty(), "{:?}", found.damage);
         profile.end_step(step, &found.value.devices);
     }

@@ -43,7 +43,11 @@ pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoin
     }
     if !sstable::is_table(&bytes) {
         let wanted = Kind::CheckpointIndex.name();
-        return Err(ReadError::WrongKind { path: index, wanted, found: super::kind_of(&bytes).map(Kind::name) });
+        return Err(ReadError::WrongKind {
+            path: index,
+            wanted,
+            found: super::kind_of(&bytes).map(Kind::name),
+        });
     }
     let found = checkpoint_of(&bytes, with_values, &|shard, count| {
         let path = with_ending(&prefix, &format!(".data-{shard:05}-of-{count:05}"));

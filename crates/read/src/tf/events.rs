@@ -42,7 +42,8 @@ pub struct TensorFlowEvents {
 
 /// Is it a file of records whose first checksum fits?
 pub(super) fn recognises(bytes: &[u8]) -> bool {
-    let (Some(len), Some(stored)) = (bytes.get(..8), bytes.get(8..HEADER).and_then(<[u8]>::first_chunk)) else {
+    let (Some(len), Some(stored)) = (bytes.get(..8), bytes.get(8..HEADER).and_then(<[u8]>::first_chunk))
+    else {
         return false;
     };
     masked(len) == u32::from_le_bytes(*stored)
@@ -65,7 +66,8 @@ pub fn read_events(path: &Path) -> Result<Found<TensorFlowEvents>, ReadError> {
 
 /// What the bytes of an event file carry.
 pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
-    let mut events = TensorFlowEvents { bytes: bytes.clone(), graphs: Vec::new(), runs: Vec::new(), events: 0 };
+    let mut events =
+        TensorFlowEvents { bytes: bytes.clone(), graphs: Vec::new(), runs: Vec::new(), events: 0 };
     let mut at = 0;
     while at < bytes.len() {
         let Some(record) = record(&bytes, at, &mut damage) else { break };
@@ -83,7 +85,9 @@ pub(super) fn carries_runs(bytes: &[u8]) -> bool {
     let mut at = 0usize;
     while let Some(len) = bytes.get(at..).and_then(<[u8]>::first_chunk).map(|len| u64::from_le_bytes(*len)) {
         let start = at + HEADER;
-        let Some(end) = usize::try_from(len).ok().and_then(|len| start.checked_add(len)) else { return false };
+        let Some(end) = usize::try_from(len).ok().and_then(|len| start.checked_add(len)) else {
+            return false;
+        };
         let mut cursor = Cursor::new(bytes, start..end);
         while let Ok(Some(field)) = cursor.field() {
             if field.number == 8 && matches!(field.value, Payload::Len(_)) {

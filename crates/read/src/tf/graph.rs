@@ -32,7 +32,9 @@ pub(super) fn check(graph: &Graph, damage: &mut Damages) {
         for input in &node.inputs {
             let producer = input_name(input);
             if !names.contains(producer) {
-                damage.add_somewhere(|| format!("node `{}` takes input from `{producer}`, which is not in the graph", node.name));
+                damage.add_somewhere(|| {
+                    format!("node `{}` takes input from `{producer}`, which is not in the graph", node.name)
+                });
             }
         }
     }

@@ -97,9 +97,11 @@ fn fields(bytes: &[u8], range: Range<usize>) -> Vec<(u32, Payload)> {
 fn kind_of_record(bytes: &[u8], number: u32, range: Range<usize>) -> Option<Kind> {
     match number {
         1 => kind_of_first(bytes, range),
-        3 if is_graph(bytes, range.clone()) => Some(Kind::Run),
-        4 if records(bytes, range.clone()).iter().any(|(_, inner)| is_graph(bytes, inner.clone())) => {
-            Some(Kind::Run)
+        3 => is_graph(bytes, range).then_some(Kind::Run),
+        4 => {
+            let graphs = records(bytes, range);
+            let found = graphs.into_iter().any(|(_, inner)| is_graph(bytes, inner));
+            found.then_some(Kind::Run)
         }
         _ => None,
     }
@@ -114,7 +116,9 @@ fn kind_of_first(bytes: &[u8], range: Range<usize>) -> Option<Kind> {
         _ => None,
     };
     match (value(1), value(2)) {
-        (Some(Payload::Varint(_)) | None, Some(name)) if text(name).is_some_and(is_plane) => Some(Kind::XSpace),
+        (Some(Payload::Varint(_)) | None, Some(name)) if text(name).is_some_and(is_plane) => {
+            Some(Kind::XSpace)
+        }
         (Some(Payload::Varint(_)), Some(Payload::Len(node) | Payload::Cut(node))) => {
             let name = self::fields(bytes, node.clone()).into_iter().find(|(number, _)| *number == 1);
             name.and_then(|(_, name)| text(&name).map(|_| Kind::Saved))
@@ -159,7 +163,8 @@ fn is_device(bytes: &[u8], range: Range<usize>) -> bool {
 }
 
 fn fields_begin_with_name(bytes: &[u8], range: Range<usize>) -> bool {
-    let named = |(number, value): &(u32, Payload)| *number == 1 && matches!(value, Payload::Len(_) | Payload::Cut(_));
+    let named =
+        |(number, value): &(u32, Payload)| *number == 1 && matches!(value, Payload::Len(_) | Payload::Cut(_));
     range.len() < 2 || fields(bytes, range).first().is_some_and(named)
 }
 

@@ -13,8 +13,8 @@
 use rustc_hash::FxHashMap;
 use stepscope_tfgraph::{NodeRecord, timeline_op};
 use stepscope_trace::{
-    Datum, Device, DeviceKind, Dur, Kind as EventKind, KindId, NoteKind, ProcessId, ProcessKind, StrId, Time, Trace,
-    TraceBuilder, TrackKind,
+    Datum, Device, DeviceKind, Dur, Kind as EventKind, KindId, NoteKind, ProcessId, ProcessKind, StrId, Time,
+    Trace, TraceBuilder, TrackKind,
 };
 
 use super::message::Damages;
@@ -419,7 +419,8 @@ impl<'b> Writer<'b> {
 
     fn host(&mut self, task: &str) -> ProcessId {
         // Steps and memory belong to whichever host there is first.
-        let known = self.hosts.iter().position(|(name, _)| name == task || name.is_empty() || task.is_empty());
+        let known =
+            self.hosts.iter().position(|(name, _)| name == task || name.is_empty() || task.is_empty());
         if let Some(at) = known {
             let (name, id) = &mut self.hosts[at];
             if name.is_empty() && !task.is_empty() {
@@ -442,7 +443,10 @@ impl<'b> Writer<'b> {
         let id = self.builder.process(text, ProcessKind::Device, number);
         let lower = name.to_ascii_lowercase();
         let kinds = [("gpu", DeviceKind::Gpu), ("tpu", DeviceKind::Tpu)];
-        let kind = kinds.into_iter().find(|(part, _)| lower.contains(part)).map_or(DeviceKind::Other, |(_, kind)| kind);
+        let kind = kinds
+            .into_iter()
+            .find(|(part, _)| lower.contains(part))
+            .map_or(DeviceKind::Other, |(_, kind)| kind);
         self.builder.device(Device { process: Some(id), ..Device::new(kind, number) });
         self.devices.push((name.to_owned(), id));
         id

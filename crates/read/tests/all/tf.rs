@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use stepscope_read::ReadError;
 use stepscope_read::tf::{self, Damages, Kind, kind_of};
-use stepscope_testkit::damage::{FOREIGN, HUGE_VARINTS, Rng, flip_bits, noise, overwrite, splice, truncations};
+use stepscope_testkit::damage::{
+    FOREIGN, HUGE_VARINTS, Rng, flip_bits, noise, overwrite, splice, truncations,
+};
 use stepscope_testkit::tfprof;
 use stepscope_tfgraph::{Attr, Shape, Values};
 

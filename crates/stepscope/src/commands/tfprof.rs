@@ -110,7 +110,8 @@ impl PresetName {
 impl TfprofArgs {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         let base = self.preset.map_or_else(Options::default, PresetName::options);
-        let options = self.given.on_top_of(base).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
+        let options =
+            self.given.on_top_of(base).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
         let loaded = self.files.load(options.shows_values())?;
         let form = Form { json: self.json };
         let shown = match self.view {

@@ -111,8 +111,12 @@ mod tests {
     #[test]
     fn one_dash_does_as_well_as_two() {
         let given = |args: &[&str]| with_two_dashes(args.iter().map(OsString::from));
-        let all = given(&["stepscope", "tfprof", "op", "-max_depth", "3", "-step=-1", "--select", "micros", "-x"]);
-        assert_eq!(all[3..], ["--max_depth", "3", "--step=-1", "--select", "micros", "-x"].map(OsString::from));
+        let all =
+            given(&["stepscope", "tfprof", "op", "-max_depth", "3", "-step=-1", "--select", "micros", "-x"]);
+        assert_eq!(
+            all[3..],
+            ["--max_depth", "3", "--step=-1", "--select", "micros", "-x"].map(OsString::from)
+        );
         assert_eq!(given(&["stepscope", "ops", "-step"])[2], "-step");
     }
 }

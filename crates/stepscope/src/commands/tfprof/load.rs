@@ -25,7 +25,12 @@ pub(crate) struct Files {
     #[arg(long = "run_meta_path", id = "run_meta_path", value_name = "FILES")]
     run_meta_path: Vec<String>,
     /// Numbers for the steps of --run_meta_path, separated by commas, instead of 0, 1, 2, ….
-    #[arg(long = "run_meta_steps", value_name = "NUMBERS", value_delimiter = ',', requires = "run_meta_path")]
+    #[arg(
+        long = "run_meta_steps",
+        value_name = "NUMBERS",
+        value_delimiter = ',',
+        requires = "run_meta_path"
+    )]
     run_meta_steps: Vec<i64>,
     /// The op log (tfprof_log): FLOPs, types and call stacks.
     #[arg(long = "op_log_path", id = "op_log_path", value_name = "FILE")]
@@ -54,7 +59,9 @@ impl Files {
             None if self.graph_path.is_none() && self.run_meta_path.is_empty() => {
                 return Err(Problem::new(Exit::Usage, "no files were given")
                     .then("tfprof reads a saved profile, or a graph with what its runs recorded")
-                    .then("give --profile_path FILE, or --graph_path FILE with --run_meta_path FILE,FILE,…"));
+                    .then(
+                        "give --profile_path FILE, or --graph_path FILE with --run_meta_path FILE,FILE,…",
+                    ));
             }
             None => self.load_parts(&mut loaded)?,
         }
@@ -183,9 +190,10 @@ impl Loaded {
     fn end_run(&mut self, path: &Path, step: i64, found: Found<tf::RunSummary>) {
         let summary = self.take(path, found);
         if summary.records == 0 {
-            let problem = Problem::new(Exit::Damaged, format!("{} holds no record of a node", path.display()))
-                .then("the run was not traced, so that its step counts nothing")
-                .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
+            let problem =
+                Problem::new(Exit::Damaged, format!("{} holds no record of a node", path.display()))
+                    .then("the run was not traced, so that its step counts nothing")
+                    .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
             self.damage.push(problem);
         }
         self.profile.end_step(step, &summary.devices);
@@ -216,7 +224,9 @@ fn unreadable(error: ReadError) -> Problem {
             problem.then("its content is of no kind that tfprof knows").then("check which file was meant")
         }
         (ReadError::Empty { .. }, _) => problem.then("nothing was written into it").then("record it again"),
-        (ReadError::Damaged { .. }, _) => problem.then("nothing before it could be read").then("record it again"),
+        (ReadError::Damaged { .. }, _) => {
+            problem.then("nothing before it could be read").then("record it again")
+        }
         _ => problem.then("check the path"),
     }
 }
@@ -245,5 +255,9 @@ fn damage_of(path: &Path, damage: &Damages) -> Option<Problem> {
         more => format!(", and {more} more places"),
     };
     let what = format!("{} is damaged: {}{place}{more}", path.display(), first.what);
-    Some(Problem::new(Exit::Damaged, what).then("numbers are those of what could be read").then("record it again"))
+    Some(
+        Problem::new(Exit::Damaged, what)
+            .then("numbers are those of what could be read")
+            .then("record it again"),
+    )
 }

@@ -72,7 +72,8 @@ pub(crate) fn run(
 
 /// Runs one line. Are there to be more?
 fn step(loaded: &Loaded, line: &str, options: &mut Options, terminal: &Terminal) -> Result<bool, Failure> {
-    let parsed = parse_line(line.trim(), options).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
+    let parsed =
+        parse_line(line.trim(), options).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
     let mut out = terminal.stdout();
     match parsed.command.as_str() {
         "" => out.write_all(options.echo().as_bytes())?,

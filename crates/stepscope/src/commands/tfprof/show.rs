@@ -38,7 +38,8 @@ fn show_advice(profile: &Profile, form: Form, terminal: &Terminal) -> Result<Exi
     let advice = advise(profile);
     let mut out = terminal.stdout();
     if form.json {
-        let checkers = advice.checkers.iter().map(|it| (it.name.to_owned(), json!({ "reports": it.reports })));
+        let checkers =
+            advice.checkers.iter().map(|it| (it.name.to_owned(), json!({ "reports": it.reports })));
         let checkers: Map<String, Value> = checkers.collect();
         writeln!(out, "{}", json!({ "schema": SCHEMA, "view": "advise", "checkers": checkers }))?;
     } else {
@@ -101,7 +102,9 @@ fn remarks(shown: &Shown<'_>, view: View, options: &Options, terminal: &Terminal
         0 => {}
         1 => terminal.remark("gradients of 1 operation are not counted: the operation is not in the graph"),
         lost => {
-            terminal.remark(&format!("gradients of {lost} operations are not counted: they are not in the graph"));
+            terminal.remark(&format!(
+                "gradients of {lost} operations are not counted: they are not in the graph"
+            ));
         }
     }
 }
