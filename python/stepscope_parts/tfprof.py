@@ -11,8 +11,7 @@
 and with ``tf.function``:
 
     profiler = Profiler(train_step.get_concrete_function(batch), logdir="prof")
-    with profiler.step(0):
-        train_step(batch)
+    profiler.add_function_step(0, batch)
     profiler.profile_operations(ProfileOptionBuilder.time_and_memory())
 
 TensorFlow is needed for recording only. Graph, runs and op log are saved below ``logdir``; the views are computed by the
@@ -20,7 +19,6 @@ TensorFlow is needed for recording only. Graph, runs and op log are saved below 
 one that the environment variable ``STEPSCOPE`` names, or the one on the path.
 """
 
-import contextlib
 import copy
 import json
 import os
@@ -248,19 +246,13 @@ class Profiler:
         self._recorder.add(run_meta)
         self._save_graph()
 
-    @contextlib.contextmanager
-    def step(self, step):
-        """Records what runs inside as a step: for tf.function, which has no run metadata to pass."""
-        from tensorflow.python.eager import context
+    def add_function_step(self, step, *inputs):
+        """Runs the concrete function once on these inputs and adds what was recorded.
 
-        context.context().ensure_initialized()
-        context.enable_run_metadata()
-        try:
-            yield
-            run_meta = context.export_run_metadata()
-        finally:
-            context.disable_run_metadata()
-        self.add_step(step, run_meta)
+        A ``tf.function`` has no run metadata to pass, so its graph runs in a session of its own, with copies of the
+        variables: once to warm up, once recorded. The program's own variables stay as they are.
+        """
+        self.add_step(step, self._recorder.run_function(inputs))
 
     def profile_name_scope(self, options):
         """The scope view; returns its tree."""
@@ -332,6 +324,7 @@ class _Recorder:
         self._tf, self._logger = tf, tfprof_logger
         if graph is None and not tf.executing_eagerly():
             graph = tf.compat.v1.get_default_graph()
+        self._function = graph if hasattr(graph, "structured_outputs") else None
         self._graph = getattr(graph, "graph", graph)
         self.graph_def = tf.compat.v1.GraphDef()
         self.op_log = tfprof_logger.tfprof_log_pb2.OpLogProto()
@@ -404,6 +397,45 @@ class _Recorder:
             self.op_log.id_to_string[number] = text
         return self._texts[text]
 
+    def run_function(self, inputs):
+        """The run metadata of the concrete function's graph, run in a session."""
+        if self._function is None:
+            raise ValueError("add_function_step needs a profiler of a concrete function")
+        v1, function = self._tf.compat.v1, self._graph
+        captured = {id(inner): outer for outer, inner in function.captures}
+        values = {id(variable.handle): (variable, variable.numpy()) for variable in function.variables}
+        constants = {id(outer): outer.numpy() for outer, _ in function.captures if id(outer) not in values}
+        flat = [_array(value) for value in self._tf.nest.flatten(inputs)]
+        graph = self._tf.Graph()
+        with graph.as_default():
+            mapped, initial = {}, {}
+            for inner in function.inputs:
+                outer = captured.get(id(inner))
+                if outer is None:
+                    continue
+                if id(outer) in constants:
+                    mapped[inner.name] = self._tf.constant(constants[id(outer)])
+                    continue
+                variable, value = values[id(outer)]
+                start = v1.placeholder(variable.dtype, variable.shape)
+                initial[start] = value
+                copied = v1.Variable(start, use_resource=True, trainable=variable.trainable)
+                mapped[inner.name] = copied.handle
+            v1.import_graph_def(function.as_graph_def(), input_map=mapped, name="")
+            fetched = [graph.get_operation_by_name(tensor.op.name) for tensor in function.outputs]
+            fetched += [graph.get_operation_by_name(op.name) for op in function.control_outputs]
+            arguments = [tensor for tensor in function.inputs if id(tensor) not in captured]
+            if len(flat) != len(arguments):
+                raise ValueError("the function takes %d tensors, %d were given" % (len(arguments), len(flat)))
+            fed = {graph.get_tensor_by_name(inner.name): value for inner, value in zip(arguments, flat)}
+            run_meta = v1.RunMetadata()
+            options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
+            with v1.Session(graph=graph) as session:
+                session.run(v1.global_variables_initializer(), initial)
+                session.run(fetched, fed)
+                session.run(fetched, fed, options=options, run_metadata=run_meta)
+        return run_meta
+
     def profile_proto(self, runs):
         """TensorFlow itself puts a profile together; only one of its profilers can live at a time."""
         from tensorflow.python.profiler.internal import _pywrap_tfprof as tfprof
@@ -460,6 +492,10 @@ def _arguments(options):
         output = "file:outfile=%s" % options["dump_to_file"]
     arguments.append("--output=%s" % output)
     return arguments
+
+
+def _array(value):
+    return value.numpy() if hasattr(value, "numpy") else value
 
 
 def _whole(expression):

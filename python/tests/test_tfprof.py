@@ -187,9 +187,8 @@ class Live(unittest.TestCase):
                 return loss
             batch = tf.ones([5, 6])
             profiler = Profiler(step.get_concrete_function(batch), logdir=os.environ["FOLDER"])
-            step(batch)
-            with profiler.step(0):
-                step(batch)
+            profiler.add_function_step(0, batch)
+            assert w.numpy()[0][0] == 1.0, "the program's own variables stay as they are"
             tree = profiler.profile_operations(ProfileOptionBuilder.time_and_memory(min_bytes=0))
             assert tree.total_exec_micros > 0, tree
             params = profiler.profile_name_scope(ProfileOptionBuilder.trainable_variables_parameter())

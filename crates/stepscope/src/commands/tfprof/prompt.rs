@@ -116,7 +116,7 @@ fn candidates(before: &[&str], word: &str) -> Vec<String> {
         return OPTION_NAMES.iter().filter(|it| it.starts_with(word)).map(|it| format!("-{it}")).collect();
     }
     // Columns are a list: what stands before the last comma stays.
-    let (kept, part) = word.rsplit_once(',').map_or(("", word), |(kept, part)| (kept, part));
+    let (kept, part) = word.rsplit_once(',').unwrap_or(("", word));
     let comma = if kept.is_empty() { "" } else { "," };
     values.iter().filter(|it| it.starts_with(part)).map(|it| format!("{kept}{comma}{it}")).collect()
 }

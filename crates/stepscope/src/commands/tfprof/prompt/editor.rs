@@ -125,8 +125,7 @@ impl Editor {
         let candidates = (self.complete)(&words, word);
         let common = common_beginning(&candidates);
         if common.len() > word.len() {
-            let dashes = common.chars().skip(word.chars().count());
-            dashes.for_each(|c| editing.insert(c));
+            common.chars().skip(word.chars().count()).for_each(|c| editing.insert(c));
         }
         match candidates.len() {
             0 | 1 => Outcome::More,
