@@ -18,6 +18,8 @@ the profile is written below ``logs`` and ``stepscope report logs`` says why a s
 
 ``stepscope.step(i)`` and ``stepscope.mark("input")`` annotate steps and their phases without recording anything
 themselves: for programs that are recorded from outside, by ``stepscope capture``.
+
+``stepscope.tfprof`` is TensorFlow's classic profiler; it needs the folder ``stepscope_parts`` beside this file.
 """
 
 import atexit
@@ -33,6 +35,9 @@ import warnings
 
 __all__ = ["KerasCallback", "mark", "step", "window"]
 __version__ = "0.1.0"
+
+#: Where parts lie that not every program needs: ``stepscope.tfprof``. This file works without them.
+__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "stepscope_parts")]
 
 #: Phases that the analysis knows; any other name is kept as a plain annotation.
 PHASES = ("input", "output", "python", "compute", "sync")

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stepscope_read::{Bytes, Input};
 use stepscope_testkit::damage::FOREIGN;
+use stepscope_testkit::tfprof;
 
 /// Inputs larger than this would leave time for too few of them.
 const LARGEST: usize = 64 << 10;
@@ -12,6 +13,15 @@ const LARGEST: usize = 64 << 10;
 /// All seeds, each no larger than fuzzing likes.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = FOREIGN.iter().map(|bytes| bytes.to_vec()).collect();
+    let (graph, run) = (tfprof::graph(), tfprof::run(0, 5));
+    seeds.extend([
+        tfprof::events(&graph, std::slice::from_ref(&run)),
+        graph,
+        run,
+        tfprof::op_log(),
+        tfprof::saved(),
+    ]);
+    seeds.extend([tfprof::checkpoint().0, tfprof::graph_text().into_bytes()]);
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
     for file in files_below(&fixtures) {
         let Ok(bytes) = fs::read(&file) else { continue };

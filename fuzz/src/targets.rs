@@ -2,17 +2,32 @@
 //! bytes are, nothing may panic, hang, or take memory beyond the input's own size class.
 
 use std::fs;
+use std::path::Path;
 
 use stepscope_read::discover::discover as find;
-use stepscope_read::{Bytes, ChromeReader, Input, Progress, Reader, TableFile, XPlaneReader, open_input};
+use stepscope_read::tf::{self, Damages};
+use stepscope_read::{
+    Bytes, ChromeReader, Input, Progress, Reader, RunMetadataReader, TableFile, XPlaneReader, open_input,
+};
 use stepscope_trace::{Args, Trace};
 
 /// A fuzzing target.
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: &[(&str, Target)] =
-    &[("xplane", xplane), ("chrome", chrome), ("tables", tables), ("any", any), ("discover", discover)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("xplane", xplane),
+    ("chrome", chrome),
+    ("tables", tables),
+    ("tf_graph", tf_graph),
+    ("tf_run", tf_run),
+    ("tf_op_log", tf_op_log),
+    ("tf_saved", tf_saved),
+    ("tf_checkpoint", tf_checkpoint),
+    ("tf_events", tf_events),
+    ("any", any),
+    ("discover", discover),
+];
 
 /// The XPlane reader, whether it recognises the bytes or not.
 pub fn xplane(bytes: &[u8]) {
@@ -32,6 +47,42 @@ pub fn tables(bytes: &[u8]) {
     if let Ok(opened) = open_input(&input, &Progress::new()) {
         walk(&opened.trace);
     }
+}
+
+/// TensorFlow's graphs, binary or text.
+pub fn tf_graph(bytes: &[u8]) {
+    tf::kind_of(bytes);
+    let _ = tf::graph_of(Path::new("fuzz"), bytes, Damages::default());
+}
+
+/// TensorFlow's run metadata, record by record and as a profile.
+pub fn tf_run(bytes: &[u8]) {
+    let mut records = 0;
+    if let Ok(found) = tf::run_of(Path::new("fuzz"), bytes, Damages::default(), &mut |_, _| records += 1) {
+        assert_eq!(found.value.records, records);
+    }
+    read_with(&RunMetadataReader, bytes);
+}
+
+/// Op logs of tfprof.
+pub fn tf_op_log(bytes: &[u8]) {
+    let _ = tf::op_log_of(Path::new("fuzz"), bytes, Damages::default());
+}
+
+/// Saved profiles of tfprof.
+pub fn tf_saved(bytes: &[u8]) {
+    let _ = tf::saved_of(Path::new("fuzz"), bytes, Damages::default());
+}
+
+/// Checkpoints; the bytes are index and data.
+pub fn tf_checkpoint(bytes: &[u8]) {
+    tf::checkpoint_of(bytes, true, &|_, _| Ok(Bytes::held(bytes.to_vec())));
+}
+
+/// Event files.
+pub fn tf_events(bytes: &[u8]) {
+    let events = tf::events_of(Bytes::held(bytes.to_vec()), Damages::default()).value;
+    assert!(events.runs.iter().all(|run| run.place.end <= bytes.len()));
 }
 
 /// Whatever reader recognises the bytes.

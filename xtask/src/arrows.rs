@@ -10,7 +10,9 @@ use crate::run::Outcome;
 /// Which of our own crates each crate may depend on. A crate that is not listed may depend on none.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-trace", &[]),
-    ("stepscope-read", &["stepscope-trace"]),
+    ("stepscope-tfgraph", &[]),
+    ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph"]),
+    ("stepscope-tfprof", &["stepscope-tfgraph"]),
     ("stepscope-analyze", &["stepscope-trace"]),
     ("stepscope-diagnose", &["stepscope-trace", "stepscope-analyze"]),
     ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
@@ -41,6 +43,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-session",
             "stepscope-serve",
             "stepscope-capture",
+            "stepscope-tfgraph",
+            "stepscope-tfprof",
         ],
     ),
 ];

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use crate::error::ReadError;
 use crate::folder;
 use crate::input::Input;
-use crate::{NsysReader, Reader, nsys, reader_for};
+use crate::{NsysReader, Reader, nsys, reader_for, tf};
 
 /// Folders below this depth are not looked into: a loop of mounts must not hold us up.
 const MAX_DEPTH: usize = 40;
@@ -43,7 +43,17 @@ pub struct ProfileFile {
     pub bytes: u64,
     /// The host that it was recorded on, going by the file's name.
     pub host: String,
+    /// Further files of the same recording: runs of one program, a file each.
+    pub parts: Vec<PathBuf>,
     modified: SystemTime,
+}
+
+impl ProfileFile {
+    /// Opens it, with all files of the recording.
+    pub fn open(&self) -> Result<Input, ReadError> {
+        let parts = self.parts.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
+        Ok(Input::open(&self.path)?.with_parts(parts))
+    }
 }
 
 /// Files that were recorded together: one a host.
@@ -118,11 +128,12 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
             chosen.extend(newest_first(sessions_of(found)).into_iter().next());
         }
     }
-    let sessions = if paths.len() > 1 {
+    let mut sessions: Vec<Session> = if paths.len() > 1 {
         join(chosen).into_iter().collect()
     } else {
         newest_first(sessions_of(std::mem::take(&mut search.found)))
     };
+    sessions.iter_mut().for_each(join_runs);
     Ok(Discovery {
         sessions,
         others: search.others,
@@ -130,6 +141,47 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
         folders: search.folders,
         gave_up: search.entries >= MAX_ENTRIES,
     })
+}
+
+/// Runs of one program lie in a file each; they are the steps of one recording, in the order of their numbers.
+fn join_runs(session: &mut Session) {
+    let is_run = |file: &ProfileFile| file.format == tf::RUN_METADATA;
+    if session.files.iter().filter(|file| is_run(file)).count() < 2 {
+        return;
+    }
+    let (mut runs, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut session.files).into_iter().partition(is_run);
+    runs.sort_by_cached_key(|file| (file.path.parent().map(Path::to_owned), numbers_of(&file.path)));
+    let mut runs = runs.into_iter();
+    if let Some(mut first) = runs.next() {
+        for run in runs {
+            first.bytes += run.bytes;
+            first.modified = first.modified.max(run.modified);
+            first.parts.push(run.path);
+        }
+        first.host = first.host.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_').to_owned();
+        session.files.push(first);
+    }
+    session.files.extend(others);
+}
+
+/// A file's name in pieces, so that 10 comes after 9.
+fn numbers_of(path: &Path) -> Vec<(String, u64)> {
+    let name = file_name(path);
+    let (mut pieces, mut text, mut digits) = (Vec::new(), String::new(), String::new());
+    for c in name.chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        if !digits.is_empty() {
+            pieces.push((std::mem::take(&mut text), digits.parse().unwrap_or(u64::MAX)));
+            digits.clear();
+        }
+        text.push(c);
+    }
+    pieces.push((text, digits.parse().unwrap_or(0)));
+    pieces
 }
 
 #[derive(Default)]
@@ -190,7 +242,8 @@ fn table_folder(folder: &Path, files: &[PathBuf]) -> ProfileFile {
     let path = folder::named(folder);
     let (bytes, modified) = folder::size_and_time(files);
     let host = host_of(&path);
-    ProfileFile { path, is_folder: true, format: NsysReader.format(), bytes, host, modified }
+    let format = NsysReader.format();
+    ProfileFile { path, is_folder: true, format, bytes, host, parts: Vec::new(), modified }
 }
 
 fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
@@ -210,6 +263,7 @@ fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
         format: reader.format(),
         bytes: input.raw().len() as u64,
         host: host_of(path),
+        parts: Vec::new(),
         modified,
     })
 }

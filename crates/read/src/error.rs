@@ -35,6 +35,16 @@ pub enum ReadError {
         /// What it is.
         found: String,
     },
+    /// It is a file of another kind than the one asked for.
+    #[error("{path} is {}", wrong_kind(wanted, *found), path = path.display())]
+    WrongKind {
+        /// Which file.
+        path: PathBuf,
+        /// What was asked for.
+        wanted: &'static str,
+        /// What it is; `None` where that cannot be said.
+        found: Option<&'static str>,
+    },
     /// The format is its maker's own; a tool of theirs has to export it first, and is not there.
     #[error("{path} has to be exported first: {command}", path = path.display())]
     NeedsExport {
@@ -63,4 +73,11 @@ pub enum ReadError {
         /// Where.
         offset: u64,
     },
+}
+
+fn wrong_kind(wanted: &str, found: Option<&str>) -> String {
+    match found {
+        Some(found) => format!("{found}, not {wanted}"),
+        None => format!("not {wanted}"),
+    }
 }

@@ -70,6 +70,7 @@ pub struct Input {
     path: PathBuf,
     raw: Bytes,
     tables: Vec<TableFile>,
+    parts: Vec<Input>,
 }
 
 /// A stream of inflated bytes.
@@ -113,13 +114,13 @@ impl Input {
 
     /// Bytes that are not in a file; `path` is what messages call them.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: Bytes) -> Self {
-        Input { path: path.into(), raw: bytes, tables: Vec::new() }
+        Input { path: path.into(), raw: bytes, tables: Vec::new(), parts: Vec::new() }
     }
 
     /// Tables that make one profile; `path` is what messages call them.
     pub fn from_tables(path: impl Into<PathBuf>, tables: Vec<TableFile>) -> Self {
         let raw = tables.first().map_or_else(|| Bytes::fixed(&[]), |table| table.bytes.clone());
-        Input { path: path.into(), raw, tables }
+        Input { path: path.into(), raw, tables, parts: Vec::new() }
     }
 
     /// Where it lies, for messages.
@@ -137,11 +138,23 @@ impl Input {
         &self.tables
     }
 
+    /// The same with further files that belong to it.
+    pub fn with_parts(mut self, parts: Vec<Input>) -> Self {
+        self.parts = parts;
+        self
+    }
+
+    /// Further files of the same recording.
+    pub fn parts(&self) -> &[Input] {
+        &self.parts
+    }
+
     /// How many bytes it takes on disk.
     pub fn size(&self) -> u64 {
         let file = || self.raw.len() as u64;
         let tables = || self.tables.iter().map(|table| table.bytes.len() as u64).sum();
-        if self.tables.is_empty() { file() } else { tables() }
+        let own: u64 = if self.tables.is_empty() { file() } else { tables() };
+        own + self.parts.iter().map(Input::size).sum::<u64>()
     }
 
     /// Is it compressed as a whole?

@@ -21,6 +21,7 @@ mod progress;
 mod samples;
 mod smi;
 mod table;
+pub mod tf;
 mod xplane;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ pub use nsys::{NsysReader, NsysReportReader};
 pub use progress::Progress;
 pub use samples::SamplesReader;
 pub use smi::SmiReader;
+pub use tf::RunMetadataReader;
 pub use xplane::XPlaneReader;
 
 /// A profile format.
@@ -51,8 +53,16 @@ pub trait Reader: Sync {
 }
 
 /// Every format that can be read, in the order in which they are tried.
-pub const READERS: &[&dyn Reader] =
-    &[&NsysReader, &NsysReportReader, &NcuReader, &SamplesReader, &SmiReader, &ChromeReader, &XPlaneReader];
+pub const READERS: &[&dyn Reader] = &[
+    &NsysReader,
+    &NsysReportReader,
+    &NcuReader,
+    &SamplesReader,
+    &SmiReader,
+    &ChromeReader,
+    &XPlaneReader,
+    &RunMetadataReader,
+];
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
@@ -60,7 +70,7 @@ pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
         return Some(&NsysReader);
     }
     let head = input.head();
-    READERS.iter().copied().find(|reader| reader.recognises(&head))
+    READERS.iter().copied().find(|reader| reader.recognises(&head)).or_else(|| tf::for_events(input))
 }
 
 /// A profile that was read.

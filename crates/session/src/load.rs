@@ -49,7 +49,7 @@ impl Profile {
     /// Reads the session that was chosen.
     pub fn load(chosen: Chosen, progress: &Progress) -> Result<Profile, Problem> {
         let Chosen { session, sessions, files } = chosen;
-        let inputs = files.iter().map(|file| (file.host.clone(), Input::open(&file.path))).collect();
+        let inputs = files.iter().map(|file| (file.host.clone(), file.open())).collect();
         Profile::read(session, sessions, inputs, progress)
     }
 
@@ -127,7 +127,7 @@ impl<T: Send> Looked<T> {
         look: impl Fn(&Loaded) -> T + Sync,
     ) -> Result<Self, Problem> {
         let Chosen { session, sessions, files } = chosen;
-        let inputs = files.iter().map(|file| (file.host.clone(), || Input::open(&file.path))).collect();
+        let inputs = files.iter().map(|file| (file.host.clone(), || file.open())).collect();
         Self::at_inputs(session, sessions, inputs, progress, look)
     }
 

@@ -11,7 +11,7 @@ use stepscope_trace::Span;
 
 use crate::commands::{
     BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
-    ServeArgs, ViewCommand, demo, export, info, report,
+    ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Monitor(MonitorArgs),
     Bench(BenchArgs),
     Export(ExportArgs),
+    Tfprof(TfprofArgs),
 }
 
 impl Command {
@@ -79,6 +80,7 @@ impl Command {
             Command::Run(args) => args.run(terminal),
             Command::Monitor(args) => args.run(terminal),
             Command::Bench(args) => args.run(terminal),
+            Command::Tfprof(args) => args.run(terminal),
             Command::Export(args) => {
                 let ExportArgs { source, to, output } = args;
                 export::run(&source.wanted(), to, output.as_deref(), terminal)

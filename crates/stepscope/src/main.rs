@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::parse_from(commands::with_two_dashes(std::env::args_os()));
     let terminal = output::Terminal::new(cli.color);
     match cli.command.run(&terminal) {
         Ok(code) => code.into(),

@@ -7,4 +7,5 @@ pub mod damage;
 pub mod ncu;
 pub mod nsys;
 pub mod stage;
+pub mod tfprof;
 pub mod xspace;

@@ -6,7 +6,15 @@ fn file(path: &str, format: &'static str) -> ProfileFile {
     let path = PathBuf::from(path);
     let host = host_of(&path);
     let is_folder = path.extension().is_none();
-    ProfileFile { path, is_folder, format, bytes: 1, host, modified: SystemTime::UNIX_EPOCH }
+    ProfileFile {
+        path,
+        is_folder,
+        format,
+        bytes: 1,
+        host,
+        parts: Vec::new(),
+        modified: SystemTime::UNIX_EPOCH,
+    }
 }
 
 fn hosts(sessions: &[Session]) -> Vec<Vec<&str>> {

@@ -8,6 +8,7 @@ mod nsys;
 mod nsys_corpus;
 mod nsys_tables;
 mod smi;
+mod tf;
 mod xplane_corpus;
 mod xplane_damage;
 mod xplane_model;

@@ -13,6 +13,7 @@ mod monitor;
 pub(crate) mod report;
 mod run;
 mod serve;
+mod tfprof;
 mod view;
 
 pub(crate) use bench::BenchArgs;
@@ -24,4 +25,5 @@ pub(crate) use journal::JournalArgs;
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use serve::{PlaceArgs, ServeArgs};
+pub(crate) use tfprof::{TfprofArgs, with_two_dashes};
 pub(crate) use view::ViewCommand;

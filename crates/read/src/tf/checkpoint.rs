@@ -1,0 +1,196 @@
+//! Checkpoints (TensorBundle): `PREFIX.index` says name, type, shape and place of each variable, the files
+//! `PREFIX.data-00000-of-00001` hold the values.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use stepscope_tfgraph::{DataType, Values, Variable};
+
+use super::crc32c::masked;
+use super::graph::shape;
+use super::message::{Damages, Value, Walk};
+use super::{Found, kind::Kind, sstable, unless_nothing};
+use crate::input::bytes_of;
+use crate::{Bytes, ReadError};
+
+/// Values of larger variables are not read: nobody looks at more.
+const LARGEST_VALUES: u64 = 1 << 20;
+
+/// The variables of a checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct Checkpoint {
+    /// By name.
+    pub variables: Vec<Variable>,
+}
+
+#[derive(Default)]
+struct Entry {
+    data_type: i64,
+    dims: Vec<i64>,
+    shard: i64,
+    offset: u64,
+    size: u64,
+    checksum: u32,
+}
+
+/// Reads the checkpoint of this prefix; the path of its index or one of its data files means the same.
+pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoint>, ReadError> {
+    let prefix = prefix_of(path);
+    let index = with_ending(&prefix, ".index");
+    let bytes = bytes_of(&index)?;
+    if bytes.is_empty() {
+        return Err(ReadError::Empty { path: index });
+    }
+    if !sstable::is_table(&bytes) {
+        let wanted = Kind::CheckpointIndex.name();
+        return Err(ReadError::WrongKind {
+            path: index,
+            wanted,
+            found: super::kind_of(&bytes).map(Kind::name),
+        });
+    }
+    let found = checkpoint_of(&bytes, with_values, &|shard, count| {
+        let path = with_ending(&prefix, &format!(".data-{shard:05}-of-{count:05}"));
+        bytes_of(&path).map_err(|_| path.display().to_string())
+    });
+    unless_nothing(&index, found.value.variables.is_empty(), found)
+}
+
+/// A data file by its number and how many there are; the error names the one that cannot be read.
+type Open<'a> = dyn Fn(i64, i64) -> Result<Bytes, String> + 'a;
+
+/// The variables of an index; `open` gives the data files.
+pub fn checkpoint_of(index: &[u8], with_values: bool, open: &Open<'_>) -> Found<Checkpoint> {
+    let mut damage = Damages::default();
+    let pairs = sstable::pairs(index, &mut damage);
+    let mut data = Shards { count: 1, opened: Vec::new(), open };
+    let mut checkpoint = Checkpoint::default();
+    for (key, value) in &pairs {
+        if key.is_empty() {
+            data.count = shard_count(value, &mut damage);
+            continue;
+        }
+        let entry = entry(value, &mut damage);
+        let name = String::from_utf8_lossy(key).into_owned();
+        let values = if with_values { data.values(&name, &entry, &mut damage) } else { None };
+        checkpoint.variables.push(Variable {
+            name,
+            data_type: DataType(entry.data_type),
+            shape: entry.dims,
+            bytes: entry.size,
+            values,
+        });
+    }
+    Found { value: checkpoint, damage }
+}
+
+/// The prefix that a path means.
+fn prefix_of(path: &Path) -> PathBuf {
+    let text = path.to_string_lossy();
+    if let Some(prefix) = text.strip_suffix(".index").or_else(|| text.strip_suffix(".meta")) {
+        return PathBuf::from(prefix);
+    }
+    match text.rfind(".data-") {
+        Some(at) if text.contains("-of-") => PathBuf::from(&text[..at]),
+        _ => path.to_owned(),
+    }
+}
+
+fn with_ending(prefix: &Path, ending: &str) -> PathBuf {
+    let mut path = prefix.as_os_str().to_owned();
+    path.push(ending);
+    PathBuf::from(path)
+}
+
+/// How many data files there are.
+fn shard_count(value: &[u8], damage: &mut Damages) -> i64 {
+    let mut walk = Walk::new(value, std::mem::take(damage));
+    let mut count = 1;
+    walk.message(0..value.len(), "BundleHeaderProto", |_, field| match field.number {
+        1 => field.int().map(|value| count = value),
+        2 => field.int().map(|_| ()),
+        3 => field.range().map(|_| ()),
+        _ => None,
+    });
+    *damage = walk.damage;
+    count
+}
+
+fn entry(value: &[u8], damage: &mut Damages) -> Entry {
+    let mut walk = Walk::new(value, std::mem::take(damage));
+    let mut entry = Entry::default();
+    walk.message(0..value.len(), "BundleEntryProto", |walk, field| match field.number {
+        1 => field.int().map(|value| entry.data_type = value),
+        2 => field.range().map(|range: Range<usize>| entry.dims = shape(walk, range).dims),
+        3 => field.int().map(|value| entry.shard = value),
+        4 => field.int().map(|value| entry.offset = value as u64),
+        5 => field.int().map(|value| entry.size = value as u64),
+        6 => match field.value {
+            Value::Fixed(bits) => {
+                entry.checksum = bits as u32;
+                Some(())
+            }
+            _ => None,
+        },
+        7 => field.range().map(|_| ()),
+        _ => None,
+    });
+    *damage = walk.damage;
+    entry
+}
+
+/// The data files, opened when they are needed.
+struct Shards<'a> {
+    count: i64,
+    opened: Vec<(i64, Option<Bytes>)>,
+    open: &'a Open<'a>,
+}
+
+impl Shards<'_> {
+    fn values(&mut self, name: &str, entry: &Entry, damage: &mut Damages) -> Option<Values> {
+        if entry.size > LARGEST_VALUES {
+            return None;
+        }
+        let start = usize::try_from(entry.offset).ok()?;
+        let end = start.checked_add(usize::try_from(entry.size).ok()?)?;
+        let file = self.file(entry.shard, damage)?;
+        let Some(bytes) = file.get(start..end) else {
+            damage.add(start, || format!("`{name}`: its values lie past the end of the data file"));
+            return None;
+        };
+        if masked(bytes) != entry.checksum {
+            damage.add(start, || format!("`{name}`: the checksum of its values does not match"));
+            return None;
+        }
+        decode(DataType(entry.data_type), bytes)
+    }
+
+    fn file(&mut self, shard: i64, damage: &mut Damages) -> Option<Bytes> {
+        if let Some((_, file)) = self.opened.iter().find(|(number, _)| *number == shard) {
+            return file.clone();
+        }
+        let file = (self.open)(shard, self.count);
+        if let Err(path) = &file {
+            damage.add_somewhere(|| format!("the data file {path} cannot be read"));
+        }
+        let file = file.ok();
+        self.opened.push((shard, file.clone()));
+        file
+    }
+}
+
+fn decode(data_type: DataType, bytes: &[u8]) -> Option<Values> {
+    fn each<const N: usize, T>(bytes: &[u8], from: impl Fn([u8; N]) -> T) -> Vec<T> {
+        bytes.chunks_exact(N).filter_map(|chunk| chunk.first_chunk::<N>()).map(|chunk| from(*chunk)).collect()
+    }
+    Some(match data_type.name() {
+        "float32" => Values::Floats(each(bytes, |b| f64::from(f32::from_le_bytes(b)))),
+        "float64" => Values::Floats(each(bytes, f64::from_le_bytes)),
+        "bfloat16" => Values::Floats(each(bytes, |b: [u8; 2]| {
+            f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
+        })),
+        "int32" => Values::Ints(each(bytes, |b| i64::from(i32::from_le_bytes(b)))),
+        "int64" => Values::Ints(each(bytes, i64::from_le_bytes)),
+        _ => return None,
+    })
+}

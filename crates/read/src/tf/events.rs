@@ -1,0 +1,157 @@
+//! Event files of TensorBoard that carry a graph or run metadata (`add_graph`, `add_run_metadata`). Each record has its
+//! length, a checksum of the length, its bytes and a checksum of these.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::crc32c::masked;
+use super::message::{Damages, Walk};
+use super::{Found, unless_nothing};
+use crate::xplane::wire::{Cursor, Payload};
+use crate::{Bytes, Input, ReadError};
+
+/// Length and checksum before a record, checksum behind it.
+const HEADER: usize = 12;
+const TRAILER: usize = 4;
+
+/// Run metadata of an event file.
+#[derive(Clone, Debug)]
+pub struct TaggedRun {
+    /// What the program called it.
+    pub tag: String,
+    /// The global step.
+    pub step: i64,
+    /// When it was written, in seconds since 1970.
+    pub wall_time: f64,
+    /// Where the RunMetadata lies in the file.
+    pub place: Range<usize>,
+}
+
+/// What an event file carries besides scalars.
+#[derive(Clone, Debug)]
+pub struct TensorFlowEvents {
+    /// The file's bytes, inflated.
+    pub bytes: Bytes,
+    /// Where its graphs (GraphDef) lie.
+    pub graphs: Vec<Range<usize>>,
+    /// Its runs, in the order of the file.
+    pub runs: Vec<TaggedRun>,
+    /// All its events.
+    pub events: u64,
+}
+
+/// Is it a file of records whose first checksum fits?
+pub(super) fn recognises(bytes: &[u8]) -> bool {
+    let (Some(len), Some(stored)) = (bytes.get(..8), bytes.get(8..HEADER).and_then(<[u8]>::first_chunk))
+    else {
+        return false;
+    };
+    masked(len) == u32::from_le_bytes(*stored)
+}
+
+/// Reads an event file.
+pub fn read_events(path: &Path) -> Result<Found<TensorFlowEvents>, ReadError> {
+    let input = Input::open(path)?;
+    if input.size() == 0 {
+        return Err(ReadError::Empty { path: path.to_owned() });
+    }
+    let (bytes, broken) = input.inflated();
+    let mut damage = Damages::default();
+    if let Some(error) = broken {
+        damage.add(bytes.len(), || format!("compression: {error}"));
+    }
+    let found = events_of(bytes, damage);
+    unless_nothing(path, found.value.events == 0, found)
+}
+
+/// What the bytes of an event file carry.
+pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
+    let mut events =
+        TensorFlowEvents { bytes: bytes.clone(), graphs: Vec::new(), runs: Vec::new(), events: 0 };
+    let mut at = 0;
+    while at < bytes.len() {
+        let Some(record) = record(&bytes, at, &mut damage) else { break };
+        at = record.end + TRAILER;
+        let mut walk = Walk::new(&bytes, damage);
+        event(&mut walk, record, &mut events);
+        damage = walk.damage;
+        events.events += 1;
+    }
+    Found { value: events, damage }
+}
+
+/// Is there run metadata among the records? Looks at their fields only, whatever their checksums.
+pub(super) fn carries_runs(bytes: &[u8]) -> bool {
+    let mut at = 0usize;
+    while let Some(len) = bytes.get(at..).and_then(<[u8]>::first_chunk).map(|len| u64::from_le_bytes(*len)) {
+        let start = at + HEADER;
+        let Some(end) = usize::try_from(len).ok().and_then(|len| start.checked_add(len)) else {
+            return false;
+        };
+        let mut cursor = Cursor::new(bytes, start..end);
+        while let Ok(Some(field)) = cursor.field() {
+            if field.number == 8 && matches!(field.value, Payload::Len(_)) {
+                return true;
+            }
+        }
+        at = end.saturating_add(TRAILER);
+    }
+    false
+}
+
+/// Where the record at `at` has its content, if its checksums fit.
+fn record(bytes: &[u8], at: usize, damage: &mut Damages) -> Option<Range<usize>> {
+    let header = bytes.get(at..at + HEADER);
+    let Some((len, stored)) = header.and_then(|header| header.split_first_chunk::<8>()) else {
+        damage.add(at, || "a record is cut off".to_owned());
+        return None;
+    };
+    if stored.first_chunk().map(|stored| u32::from_le_bytes(*stored)) != Some(masked(len)) {
+        damage.add(at, || "the checksum of a record's length does not match".to_owned());
+        return None;
+    }
+    let start = at + HEADER;
+    let end = usize::try_from(u64::from_le_bytes(*len)).ok().and_then(|len| start.checked_add(len));
+    let content = end.and_then(|end| bytes.get(start..end));
+    let (Some(end), Some(content)) = (end, content) else {
+        damage.add(at, || "a record is cut off".to_owned());
+        return None;
+    };
+    let stored = bytes.get(end..).and_then(<[u8]>::first_chunk).map(|stored| u32::from_le_bytes(*stored));
+    if stored != Some(masked(content)) {
+        damage.add(start, || "the checksum of a record does not match".to_owned());
+    }
+    Some(start..end)
+}
+
+fn event(walk: &mut Walk<'_>, range: Range<usize>, into: &mut TensorFlowEvents) {
+    let (mut step, mut wall_time) = (0, 0.0);
+    let mut run = None;
+    walk.message(range, "Event", |walk, field| match field.number {
+        1 => {
+            if let super::message::Value::Fixed(bits) = field.value {
+                wall_time = f64::from_bits(bits);
+            }
+            Some(())
+        }
+        2 => field.int().map(|value| step = value),
+        4 => field.range().map(|range| into.graphs.push(range)),
+        8 => field.range().map(|range| run = tagged(walk, range)),
+        // Versions, summaries, logs, metadata of the source.
+        _ => Some(()),
+    });
+    if let Some((tag, place)) = run {
+        into.runs.push(TaggedRun { tag, step, wall_time, place });
+    }
+}
+
+/// A TaggedRunMetadata: tag, serialized run metadata.
+fn tagged(walk: &mut Walk<'_>, range: Range<usize>) -> Option<(String, Range<usize>)> {
+    let (mut tag, mut place) = (String::new(), None);
+    walk.message(range, "TaggedRunMetadata", |walk, field| match field.number {
+        1 => field.range().map(|range| tag = walk.text(range, "tag").into_owned()),
+        2 => field.range().map(|range| place = Some(range)),
+        _ => None,
+    });
+    place.map(|place| (tag, place))
+}

@@ -1,0 +1,227 @@
+//! Protobuf messages, walked with damage noted. Unlike the XPlane reader, which must be fast over millions of tiny
+//! events, this one checks every field against what the message may hold: a wrong wire type or an unknown number is
+//! how a flipped bit shows.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::xplane::wire::{Broken, Cursor, Payload};
+
+/// Damage that is listed one by one; a thoroughly broken file has no end of it.
+const LISTED: usize = 50;
+/// Messages nested deeper than this are not looked into.
+const DEEPEST: u32 = 64;
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// What.
+    pub what: String,
+    /// The byte; `None` where the whole file shows it, not one place.
+    pub at: Option<u64>,
+}
+
+/// All that is wrong with a file: the first places, and how many more there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damages {
+    listed: Vec<Damage>,
+    more: u64,
+}
+
+impl Damages {
+    /// Notes damage at a byte.
+    pub fn add(&mut self, at: usize, what: impl FnOnce() -> String) {
+        if self.listed.len() < LISTED {
+            self.listed.push(Damage { what: what(), at: Some(at as u64) });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Notes damage that has no single place.
+    pub fn add_somewhere(&mut self, what: impl FnOnce() -> String) {
+        if self.listed.len() < LISTED {
+            self.listed.push(Damage { what: what(), at: None });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// The first that was found.
+    pub fn first(&self) -> Option<&Damage> {
+        self.listed.first()
+    }
+
+    /// Those that are listed.
+    pub fn listed(&self) -> &[Damage] {
+        &self.listed
+    }
+
+    /// How many places there are.
+    pub fn count(&self) -> u64 {
+        self.listed.len() as u64 + self.more
+    }
+
+    /// Is nothing wrong?
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+}
+
+/// The value of a field, as far as the wire says.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A number of varying length.
+    Varint(u64),
+    /// Four or eight bytes.
+    Fixed(u64),
+    /// A text, a message, or packed numbers.
+    Len(Range<usize>),
+}
+
+/// A field of a message: its number and its value.
+pub(super) struct Field {
+    pub number: u32,
+    pub value: Value,
+}
+
+impl Field {
+    /// The number of a varint field, as signed.
+    pub fn int(&self) -> Option<i64> {
+        match self.value {
+            Value::Varint(value) => Some(value as i64),
+            _ => None,
+        }
+    }
+
+    /// Where the text or message lies.
+    pub fn range(&self) -> Option<Range<usize>> {
+        match &self.value {
+            Value::Len(range) => Some(range.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A file being walked.
+pub(super) struct Walk<'a> {
+    pub file: &'a [u8],
+    pub damage: Damages,
+    depth: u32,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(file: &'a [u8], damage: Damages) -> Self {
+        Walk { file, damage, depth: 0 }
+    }
+
+    /// Calls `visit` for each field of the message in `range`. A field that it returns `None` for does not belong
+    /// into the message, which is noted; so is whatever ends the message early.
+    #[inline]
+    pub fn message(
+        &mut self,
+        range: Range<usize>,
+        name: &'static str,
+        mut visit: impl FnMut(&mut Self, Field) -> Option<()>,
+    ) {
+        if self.depth >= DEEPEST {
+            self.damage.add(range.start, || format!("{name}: nested too deeply"));
+            return;
+        }
+        self.depth += 1;
+        let mut cursor = Cursor::new(self.file, range);
+        loop {
+            let (number, at, value, cut) = match cursor.field() {
+                Ok(Some(field)) => match field.value {
+                    Payload::Varint(v) => (field.number, field.at, Value::Varint(v), false),
+                    Payload::Fixed64(v) => (field.number, field.at, Value::Fixed(v), false),
+                    Payload::Fixed32(v) => (field.number, field.at, Value::Fixed(u64::from(v)), false),
+                    Payload::Len(range) => (field.number, field.at, Value::Len(range), false),
+                    Payload::Cut(range) => (field.number, field.at, Value::Len(range), true),
+                },
+                Ok(None) => break,
+                Err(broken) => {
+                    self.damage.add(broken.at, || format!("{name}: {}", broken.what));
+                    break;
+                }
+            };
+            if cut {
+                self.damage.add(at, || format!("{name}: field {number}: {}", Broken::OVERRUN));
+            }
+            if visit(self, Field { number, value }).is_none() && !cut {
+                self.damage.add(at, || format!("{name}: field {number} does not belong there"));
+            }
+            if cut {
+                break;
+            }
+        }
+        self.depth -= 1;
+    }
+
+    /// The bytes of a field.
+    pub fn bytes(&self, range: Range<usize>) -> &'a [u8] {
+        self.file.get(range).unwrap_or_default()
+    }
+
+    /// The text of a field; what is no UTF-8 is noted and replaced.
+    #[inline]
+    pub fn text(&mut self, range: Range<usize>, name: &'static str) -> Cow<'a, str> {
+        let at = range.start;
+        match std::str::from_utf8(self.bytes(range.clone())) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => {
+                self.damage.add(at, || format!("{name}: text that is not UTF-8"));
+                Cow::Owned(String::from_utf8_lossy(self.bytes(range)).into_owned())
+            }
+        }
+    }
+
+    /// Appends the numbers of a repeated field, packed or single.
+    pub fn ints(&mut self, field: &Field, into: &mut Vec<i64>) -> Option<()> {
+        match &field.value {
+            Value::Varint(value) => into.push(*value as i64),
+            Value::Len(range) => {
+                let mut cursor = Cursor::new(self.file, range.clone());
+                while !cursor.is_done() {
+                    match cursor.varint() {
+                        Ok(value) => into.push(value as i64),
+                        Err(broken) => {
+                            self.damage.add(broken.at, || format!("list of numbers: {}", broken.what));
+                            break;
+                        }
+                    }
+                }
+            }
+            Value::Fixed(_) => return None,
+        }
+        Some(())
+    }
+
+    /// An entry of a map whose key is a number.
+    pub fn entry(&mut self, range: Range<usize>, name: &'static str) -> (i64, Option<Field>) {
+        let (mut key, mut value) = (0, None);
+        self.message(range, name, |_, field| match field.number {
+            1 => field.int().map(|number| key = number),
+            2 => {
+                value = Some(field);
+                Some(())
+            }
+            _ => None,
+        });
+        (key, value)
+    }
+
+    /// An entry of a map whose key is a text.
+    pub fn text_entry(&mut self, range: Range<usize>, name: &'static str) -> (Cow<'a, str>, Option<Field>) {
+        let (mut key, mut value) = (Cow::Borrowed(""), None);
+        self.message(range, name, |walk, field| match field.number {
+            1 => field.range().map(|range| key = walk.text(range, name)),
+            2 => {
+                value = Some(field);
+                Some(())
+            }
+            _ => None,
+        });
+        (key, value)
+    }
+}

@@ -1,0 +1,153 @@
+//! What classic TensorFlow writes beside its profiles: graphs (binary and text), run metadata, op logs, saved profiles
+//! of tfprof, checkpoints. They become the plain values of `stepscope-tfgraph`.
+//!
+//! ```text
+//! kind         which of them a file is, by content
+//! message      protobuf messages walked with damage noted: what is known is kept, what does not fit is named
+//! graph, text  GraphDef in its two forms
+//! run          RunMetadata, record by record
+//! op_log       OpLogProto
+//! saved        ProfileProto
+//! checkpoint   TensorBundle: the index is an SSTable (`sstable`), the values lie beside it
+//! events       event files that carry graphs and run metadata
+//! trace        RunMetadata as a profile like any other
+//! ```
+//!
+//! Nothing here aborts and nothing is passed over in silence: a message that is cut off or does not fit its schema
+//! gives what could be read before and after it, and a [`Damage`] with the place.
+
+mod checkpoint;
+mod crc32c;
+mod events;
+mod graph;
+mod kind;
+mod message;
+mod op_log;
+mod run;
+mod saved;
+mod sstable;
+mod text;
+mod trace;
+
+use std::path::Path;
+
+use stepscope_tfgraph::{Graph, NodeRecord, OpLog, SavedProfile};
+
+use crate::{Bytes, Input, ReadError};
+
+pub use checkpoint::{Checkpoint, checkpoint_of, read_checkpoint};
+pub use events::{TaggedRun, TensorFlowEvents, events_of, read_events};
+pub use kind::{Kind, kind_of};
+pub use message::{Damage, Damages};
+pub use trace::RunMetadataReader;
+pub(crate) use trace::{FORMAT as RUN_METADATA, for_events};
+
+/// A value that was read, and what was wrong on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Found<T> {
+    /// What could be read.
+    pub value: T,
+    /// What could not.
+    pub damage: Damages,
+}
+
+/// Reads a graph, binary or text.
+pub fn read_graph(path: &Path) -> Result<Found<Graph>, ReadError> {
+    let (bytes, damage) = content(path, &[Kind::Graph, Kind::GraphText])?;
+    graph_of(path, &bytes, damage)
+}
+
+/// Reads a graph that is not in a file of its own; `path` is what messages call it.
+pub fn graph_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<Graph>, ReadError> {
+    let found = match kind_of(bytes) {
+        Some(Kind::GraphText) => text::graph(bytes, damage),
+        _ => graph::graph(bytes, damage),
+    };
+    unless_nothing(path, found.value.nodes.is_empty(), found)
+}
+
+/// Reads what a run recorded. Each record is handed to `visit` with its device.
+pub fn read_run(
+    path: &Path,
+    visit: &mut dyn FnMut(&str, &NodeRecord<'_>),
+) -> Result<Found<RunSummary>, ReadError> {
+    let (bytes, damage) = content(path, &[Kind::Run])?;
+    run_of(path, &bytes, damage, visit)
+}
+
+/// Reads run metadata that is not in a file of its own; `path` is what messages call it.
+pub fn run_of(
+    path: &Path,
+    bytes: &[u8],
+    damage: Damages,
+    visit: &mut dyn FnMut(&str, &NodeRecord<'_>),
+) -> Result<Found<RunSummary>, ReadError> {
+    let found = run::run(bytes, damage, visit);
+    unless_nothing(path, found.value.records == 0, found)
+}
+
+/// How much run metadata held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Its devices, in the order of the file.
+    pub devices: Vec<String>,
+    /// Records of nodes.
+    pub records: u64,
+    /// Graphs of partitions and functions that it carries along.
+    pub graphs: u64,
+}
+
+/// Reads an op log.
+pub fn read_op_log(path: &Path) -> Result<Found<OpLog>, ReadError> {
+    let (bytes, damage) = content(path, &[Kind::OpLog])?;
+    op_log_of(path, &bytes, damage)
+}
+
+/// Reads an op log that is not in a file of its own; `path` is what messages call it.
+pub fn op_log_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<OpLog>, ReadError> {
+    let found = op_log::op_log(bytes, damage);
+    unless_nothing(path, found.value.entries.is_empty(), found)
+}
+
+/// Reads a saved profile.
+pub fn read_saved(path: &Path) -> Result<Found<SavedProfile>, ReadError> {
+    let (bytes, damage) = content(path, &[Kind::Saved])?;
+    saved_of(path, &bytes, damage)
+}
+
+/// Reads a saved profile that is not in a file of its own; `path` is what messages call it.
+pub fn saved_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<SavedProfile>, ReadError> {
+    let found = saved::saved(bytes, damage);
+    unless_nothing(path, found.value.nodes.is_empty(), found)
+}
+
+/// The inflated bytes of a file that must be one of `wanted`.
+fn content(path: &Path, wanted: &[Kind]) -> Result<(Bytes, Damages), ReadError> {
+    let input = Input::open(path)?;
+    if input.size() == 0 {
+        return Err(ReadError::Empty { path: path.to_owned() });
+    }
+    let (bytes, broken) = input.inflated();
+    let mut damage = Damages::default();
+    if let Some(error) = broken {
+        damage.add(bytes.len(), || format!("compression: {error}"));
+    }
+    let kind = kind_of(&bytes);
+    if kind.is_some_and(|kind| wanted.contains(&kind)) {
+        return Ok((bytes, damage));
+    }
+    let wanted = wanted.first().map_or("", |kind| kind.name());
+    Err(ReadError::WrongKind { path: path.to_owned(), wanted, found: kind.map(Kind::name) })
+}
+
+/// Damage that left nothing is an error.
+fn unless_nothing<T>(path: &Path, nothing: bool, found: Found<T>) -> Result<Found<T>, ReadError> {
+    match found.damage.first() {
+        Some(damage) if nothing => Err(ReadError::Damaged {
+            path: path.to_owned(),
+            what: damage.what.clone(),
+            offset: damage.at.unwrap_or(0),
+        }),
+        _ => Ok(found),
+    }
+}

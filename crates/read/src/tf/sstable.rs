@@ -1,0 +1,117 @@
+//! The table format of LevelDB, in which TensorFlow keeps the index of a checkpoint: blocks of sorted keys that share
+//! prefixes, a block that says where the others are, a footer that says where that one is.
+
+use super::crc32c::masked;
+use super::message::Damages;
+use crate::xplane::wire::Cursor;
+
+const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57u64.to_le_bytes();
+const FOOTER: usize = 48;
+/// A block is followed by how it is compressed and its checksum.
+const TRAILER: usize = 5;
+/// What a compressed block may inflate to.
+const LARGEST: usize = 64 << 20;
+
+/// A key and its value.
+pub(super) type Pair = (Vec<u8>, Vec<u8>);
+
+/// Does the file end like a table?
+pub(super) fn is_table(bytes: &[u8]) -> bool {
+    bytes.len() >= FOOTER && bytes.ends_with(&MAGIC)
+}
+
+/// All keys and values of a table that can be read; damage is noted.
+pub(super) fn pairs(bytes: &[u8], damage: &mut Damages) -> Vec<Pair> {
+    let mut found = Vec::new();
+    let footer_at = bytes.len().saturating_sub(FOOTER);
+    let Some(index) = index_handle(bytes, footer_at) else {
+        damage.add(footer_at, || "footer: the place of the index cannot be read".to_owned());
+        return found;
+    };
+    let Some(index) = block(bytes, index, damage) else { return found };
+    for (_, value) in entries(&index, damage) {
+        let Some(handle) = handle(&mut Cursor::new(&value, 0..value.len())) else {
+            damage.add(footer_at, || "index: the place of a block cannot be read".to_owned());
+            continue;
+        };
+        if let Some(data) = block(bytes, handle, damage) {
+            found.extend(entries(&data, damage));
+        }
+    }
+    found
+}
+
+/// Where the index block lies: the footer's second handle.
+fn index_handle(bytes: &[u8], footer_at: usize) -> Option<(usize, usize)> {
+    let mut cursor = Cursor::new(bytes, footer_at..bytes.len() - MAGIC.len().min(bytes.len()));
+    handle(&mut cursor)?;
+    handle(&mut cursor)
+}
+
+fn handle(cursor: &mut Cursor<'_>) -> Option<(usize, usize)> {
+    let offset = usize::try_from(cursor.varint().ok()?).ok()?;
+    let size = usize::try_from(cursor.varint().ok()?).ok()?;
+    Some((offset, size))
+}
+
+/// The content of a block, if it is there and its checksum fits.
+fn block(bytes: &[u8], (at, size): (usize, usize), damage: &mut Damages) -> Option<Vec<u8>> {
+    let end = at.checked_add(size)?.checked_add(TRAILER);
+    let Some(whole) = end.and_then(|end| bytes.get(at..end)) else {
+        damage.add(at.min(bytes.len()), || "a block runs past the end of the file".to_owned());
+        return None;
+    };
+    let (data, checksum) = whole.split_at(size + 1);
+    let stored = checksum.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    if stored != Some(masked(data)) {
+        damage.add(at, || "the checksum of a block does not match".to_owned());
+        return None;
+    }
+    let content = &data[..size];
+    match data.last() {
+        Some(0) => Some(content.to_vec()),
+        Some(1) if snap::raw::decompress_len(content).is_ok_and(|len| len <= LARGEST) => {
+            snap::raw::Decoder::new().decompress_vec(content).ok()
+        }
+        _ => {
+            damage.add(at + size, || "a block is compressed in a way that is not known".to_owned());
+            None
+        }
+    }
+}
+
+/// The entries of a block; each shares the beginning of its key with the one before.
+fn entries(block: &[u8], damage: &mut Damages) -> Vec<Pair> {
+    let restarts = block.last_chunk::<4>().map_or(0, |count| u32::from_le_bytes(*count) as usize);
+    let tail = restarts.saturating_add(1).saturating_mul(4);
+    let end = block.len().saturating_sub(tail);
+    let mut cursor = Cursor::new(block, 0..end);
+    let (mut pairs, mut key): (Vec<Pair>, Vec<u8>) = (Vec::new(), Vec::new());
+    while !cursor.is_done() {
+        let at = cursor.at();
+        match entry(block, end, &mut cursor, &mut key) {
+            Some(value) => pairs.push((key.clone(), value)),
+            None => {
+                damage.add(at, || "an entry of a block cannot be read".to_owned());
+                break;
+            }
+        }
+    }
+    pairs
+}
+
+fn entry<'a>(block: &'a [u8], end: usize, cursor: &mut Cursor<'a>, key: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let mut number = || usize::try_from(cursor.varint().ok()?).ok();
+    let (shared, unshared, len) = (number()?, number()?, number()?);
+    if shared > key.len() {
+        return None;
+    }
+    let start = cursor.at();
+    let value_at = start.checked_add(unshared)?;
+    let next = value_at.checked_add(len).filter(|next| *next <= end)?;
+    key.truncate(shared);
+    key.extend_from_slice(block.get(start..value_at)?);
+    let value = block.get(value_at..next)?.to_vec();
+    *cursor = Cursor::new(block, next..end);
+    Some(value)
+}

@@ -1,0 +1,132 @@
+//! `stepscope tfprof`: TensorFlow's classic profiler on its own files, with its own options.
+
+mod args;
+mod load;
+mod prompt;
+mod show;
+
+use std::io::IsTerminal;
+
+use clap::{Args, ValueEnum};
+use stepscope_session::{Exit, Problem};
+use stepscope_tfprof::{Options, Preset, View};
+
+use crate::failure::Failure;
+use crate::load::named;
+use crate::output::Terminal;
+use args::Given;
+use load::Files;
+use show::Form;
+
+pub(crate) use args::with_two_dashes;
+
+/// Show parameters, FLOPs, time and memory by name scope, graph, op type or line of code.
+///
+/// Takes tfprof's own files and options, and prints what it prints. Without a view it opens a prompt, or runs the
+/// lines that come on standard input.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    stepscope tfprof scope --graph_path graph.pb --preset trainable_variables_parameter\n  \
+    stepscope tfprof op --graph_path graph.pb --run_meta_path run_meta_0.pb,run_meta_1.pb --op_log_path op_log.pb\n  \
+    stepscope tfprof scope --profile_path profile.pb --max_depth 3 --select micros,bytes --order_by micros\n  \
+    stepscope tfprof graph --profile_path profile.pb --step 0 --output timeline:outfile=trace\n  \
+    stepscope tfprof advise --profile_path profile.pb\n  \
+    stepscope tfprof --profile_path profile.pb              a prompt; an empty line shows the options")]
+pub(crate) struct TfprofArgs {
+    /// The view; without one, a prompt.
+    #[arg(value_enum, value_name = "VIEW")]
+    view: Option<Wanted>,
+    #[command(flatten)]
+    files: Files,
+    /// Start from the options of this preset.
+    #[arg(long, value_enum, value_name = "NAME")]
+    preset: Option<PresetName>,
+    #[command(flatten)]
+    given: Given,
+    /// Write JSON (schema stepscope.tfprof.v1): the tree that tfprof's Python functions return.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be asked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wanted {
+    /// By name scope.
+    Scope,
+    /// From nodes to their inputs.
+    Graph,
+    /// By operation type.
+    Op,
+    /// By line of code; needs an op log with call stacks.
+    Code,
+    /// What tfprof's checks say.
+    Advise,
+}
+
+impl Wanted {
+    fn view(self) -> Option<View> {
+        match self {
+            Wanted::Scope => Some(View::Scope),
+            Wanted::Graph => Some(View::Graph),
+            Wanted::Op => Some(View::Op),
+            Wanted::Code => Some(View::Code),
+            Wanted::Advise => None,
+        }
+    }
+
+    /// The one that a word of the prompt names.
+    fn named(word: &str) -> Option<Self> {
+        Wanted::value_variants().iter().copied().find(|it| match it.view() {
+            Some(view) => view.name() == word,
+            None => word == "advise",
+        })
+    }
+}
+
+/// The presets of ProfileOptionBuilder.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum PresetName {
+    /// Time and requested memory, the slowest first.
+    #[value(name = "time_and_memory")]
+    TimeAndMemory,
+    /// Parameters of trainable variables.
+    #[value(name = "trainable_variables_parameter")]
+    TrainableVariablesParameter,
+    /// Float operations, the most first.
+    #[value(name = "float_operation")]
+    FloatOperation,
+}
+
+impl PresetName {
+    fn options(self) -> Options {
+        match self {
+            PresetName::TimeAndMemory => Preset::TimeAndMemory.options(),
+            PresetName::TrainableVariablesParameter => Preset::TrainableVariablesParameter.options(),
+            PresetName::FloatOperation => Preset::FloatOperation.options(),
+        }
+    }
+}
+
+impl TfprofArgs {
+    pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
+        let base = self.preset.map_or_else(Options::default, PresetName::options);
+        let options =
+            self.given.on_top_of(base).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
+        let loaded = self.files.load(options.shows_values())?;
+        let form = Form { json: self.json };
+        let shown = match self.view {
+            Some(wanted) => show::show(&loaded.profile, wanted, &options, form, terminal),
+            None if self.json => {
+                let problem = Problem::new(Exit::Usage, "--json needs a view")
+                    .then("none was given")
+                    .then("put scope, graph, op, code or advise behind `tfprof`");
+                return Err(problem.into());
+            }
+            None => prompt::run(&loaded, options, std::io::stdin().is_terminal(), terminal),
+        };
+        // The damage is named also where the view could not be shown.
+        let damaged = named(&loaded.damage, terminal);
+        let exit = shown?;
+        Ok(if exit == Exit::Done { damaged } else { exit })
+    }
+}

@@ -1,0 +1,136 @@
+//! The prompt: one view per line, options that stay (`set`), history and completion. Lines can come from a pipe, too.
+
+mod editor;
+
+use std::io::{self, BufRead, Write};
+
+use stepscope_session::{Exit, Problem};
+use stepscope_tfprof::{Column, OPTION_NAMES, Options, OrderBy, parse_line};
+
+use super::Wanted;
+use super::load::Loaded;
+use super::show::{Form, show};
+use crate::failure::Failure;
+use crate::output::Terminal;
+use editor::Editor;
+
+const PROMPT: &str = "tfprof> ";
+const COMMANDS: [&str; 8] = ["scope", "graph", "op", "code", "advise", "set", "help", "quit"];
+
+const HELP: &str = "\
+scope   by name scope             graph   from nodes to their inputs
+op      by operation type         code    by line of code
+advise  what tfprof's checks say  set     keep options for the lines that follow
+quit    end (or Ctrl-D)           an empty line shows the options
+
+A line is a view and its options: scope -max_depth 3 -select micros,bytes -order_by micros
+";
+
+/// Where lines come from.
+enum Lines {
+    Terminal(Editor),
+    Pipe(io::Lines<io::StdinLock<'static>>),
+}
+
+impl Lines {
+    fn next(&mut self) -> io::Result<Option<String>> {
+        match self {
+            Lines::Terminal(editor) => editor.line(PROMPT),
+            Lines::Pipe(lines) => lines.next().transpose(),
+        }
+    }
+}
+
+/// Runs lines until there are no more. Of a pipe, a line that is wrong ends it.
+pub(crate) fn run(
+    loaded: &Loaded,
+    mut options: Options,
+    interactive: bool,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
+    let mut lines = match interactive {
+        true => Lines::Terminal(Editor::new(candidates)),
+        false => Lines::Pipe(io::stdin().lock().lines()),
+    };
+    if interactive {
+        for (step, coverage) in loaded.coverage.iter().enumerate() {
+            terminal.remark(&format!("step {step}: run graph coverage {coverage:.2}"));
+        }
+    }
+    while let Some(line) = lines.next()? {
+        match step(loaded, &line, &mut options, terminal) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(Failure::Problem(problem)) if interactive => {
+                terminal.report(&problem);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs one line. Are there to be more?
+fn step(loaded: &Loaded, line: &str, options: &mut Options, terminal: &Terminal) -> Result<bool, Failure> {
+    let parsed =
+        parse_line(line.trim(), options).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
+    let mut out = terminal.stdout();
+    match parsed.command.as_str() {
+        "" => out.write_all(options.echo().as_bytes())?,
+        "set" => *options = parsed.options,
+        "help" => out.write_all(HELP.as_bytes())?,
+        "quit" | "exit" => return Ok(false),
+        word => {
+            let Some(wanted) = Wanted::named(word) else { return Err(unknown(word).into()) };
+            drop(out);
+            show(&loaded.profile, wanted, &parsed.options, Form { json: false }, terminal)?;
+            return Ok(true);
+        }
+    }
+    out.flush()?;
+    Ok(true)
+}
+
+fn unknown(word: &str) -> Problem {
+    Problem::new(Exit::Usage, "First string must be a valid command")
+        .then(format!("`{word}` is none"))
+        .then(format!("the commands are {}", COMMANDS.join(", ")))
+}
+
+/// What the word under the cursor may become: a command, an option, or an option's value.
+fn candidates(before: &[&str], word: &str) -> Vec<String> {
+    let begins = |name: &&str| name.starts_with(word);
+    let Some(last) = before.last() else {
+        return COMMANDS.iter().filter(|name| begins(name)).map(|name| (*name).to_owned()).collect();
+    };
+    let option = last.trim_start_matches('-');
+    let values: Vec<&str> = match option {
+        "order_by" => OrderBy::ALL.iter().map(|it| it.name()).collect(),
+        "select" => Column::ALL.iter().map(|it| it.name()).collect(),
+        "output" => vec!["stdout", "none", "file:outfile=", "timeline:outfile=", "pprof:outfile="],
+        "account_displayed_op_only" => vec!["true", "false"],
+        _ => Vec::new(),
+    };
+    if values.is_empty() || word.starts_with('-') {
+        let word = word.trim_start_matches('-');
+        return OPTION_NAMES.iter().filter(|it| it.starts_with(word)).map(|it| format!("-{it}")).collect();
+    }
+    // Columns are a list: what stands before the last comma stays.
+    let (kept, part) = word.rsplit_once(',').unwrap_or(("", word));
+    let comma = if kept.is_empty() { "" } else { "," };
+    values.iter().filter(|it| it.starts_with(part)).map(|it| format!("{kept}{comma}{it}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_completed_by_where_they_stand() {
+        assert_eq!(candidates(&[], "s"), ["scope", "set"]);
+        assert_eq!(candidates(&["op"], "-max"), ["-max_depth"]);
+        assert_eq!(candidates(&["op", "-order_by"], "acc"), ["accelerator_micros"]);
+        assert_eq!(candidates(&["op", "-select"], "bytes,mic"), ["bytes,micros"]);
+        assert!(candidates(&["op", "-max_depth"], "").len() == OPTION_NAMES.len());
+    }
+}

@@ -1,0 +1,17 @@
+//! What classic TensorFlow writes down, as plain values: the graph, what a run recorded of its nodes, the log of
+//! operations with their FLOPs and call stacks, a saved profile, and the variables of a checkpoint.
+//!
+//! `stepscope-read` fills these from files; `stepscope-tfprof` computes views from them. This crate holds the types
+//! that cross that border, and knows neither files nor views.
+
+mod graph;
+mod log;
+mod record;
+mod saved;
+mod variable;
+
+pub use graph::{Attr, DataType, Graph, NodeDef, Shape};
+pub use log::{Frame, OpLog, OpLogEntry};
+pub use record::{AllocatorUse, NodeRecord, OutputUse, timeline_op};
+pub use saved::{SavedExec, SavedMemory, SavedNode, SavedProfile};
+pub use variable::{Values, Variable};

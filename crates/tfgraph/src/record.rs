@@ -1,0 +1,101 @@
+//! What a run recorded of its nodes. A step can hold millions of records, so they are handed on one by one and borrow
+//! from the file.
+
+use std::borrow::Cow;
+
+/// One execution of a node on a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeRecord<'a> {
+    /// The node's name, possibly with more behind a colon.
+    pub name: Cow<'a, str>,
+    /// The label for timelines: `name = Op(inputs)`.
+    pub label: Cow<'a, str>,
+    /// When it was scheduled, in µs since 1970.
+    pub scheduled_micros: i64,
+    /// When it began, in µs since 1970; 0 where that was not recorded.
+    pub start_micros: i64,
+    /// From there to the start of its kernel, in µs.
+    pub op_start_micros: i64,
+    /// From there to the end of its kernel, in µs.
+    pub op_end_micros: i64,
+    /// From there to its end with everything around it, in µs.
+    pub end_micros: i64,
+    /// When it began in ns; 0 in older files, as all fields in nanoseconds.
+    pub start_nanos: i64,
+    /// From there to the start of its kernel, in ns.
+    pub op_start_nanos: i64,
+    /// From there to the end of its kernel, in ns.
+    pub op_end_nanos: i64,
+    /// From there to its end, in ns.
+    pub end_nanos: i64,
+    /// When it was scheduled, in ns.
+    pub scheduled_nanos: i64,
+    /// The thread or stream that ran it.
+    pub thread: u32,
+    /// What it did with each allocator.
+    pub memory: Vec<AllocatorUse<'a>>,
+    /// Its outputs.
+    pub outputs: Vec<OutputUse<'a>>,
+    /// Memory that it took for its own use while it ran.
+    pub temp_bytes: i64,
+    /// Memory that it keeps.
+    pub persistent_bytes: i64,
+    /// Did it say anything of the two?
+    pub has_memory_stats: bool,
+}
+
+/// What one execution did with one allocator.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AllocatorUse<'a> {
+    /// The allocator's name.
+    pub allocator: Cow<'a, str>,
+    /// All that was requested.
+    pub total_bytes: i64,
+    /// The most that was held at once.
+    pub peak_bytes: i64,
+    /// What is still held.
+    pub live_bytes: i64,
+    /// What the allocator had given out to all.
+    pub in_use_bytes: i64,
+    /// Each change: when in µs, and by how many bytes.
+    pub changes: Vec<(i64, i64)>,
+}
+
+/// One output of an execution.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutputUse<'a> {
+    /// Which output.
+    pub slot: i64,
+    /// Its element type, by TensorFlow's number.
+    pub data_type: i64,
+    /// Its shape at run time.
+    pub shape: Option<Vec<i64>>,
+    /// The memory behind it: requested, allocated.
+    pub bytes: Option<(i64, i64)>,
+    /// Who allocated it.
+    pub allocator: Cow<'a, str>,
+    /// Where it lies.
+    pub address: u64,
+}
+
+/// The operation that a label names: `dense1/Relu = _FusedMatMul(x, w, b)` ran `_FusedMatMul`.
+pub fn timeline_op(label: &str) -> Option<&str> {
+    let (_, call) = label.split_once(" = ")?;
+    let (op, _) = call.split_once('(')?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '>');
+    (!op.is_empty() && op.chars().all(plain)).then_some(op)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_names_the_operation_that_ran() {
+        assert_eq!(timeline_op("dense1/Relu = _FusedMatMul(x, w, b)"), Some("_FusedMatMul"));
+        assert_eq!(timeline_op("[cpu_to_gpu] edge_3_x = Recv(x)"), Some("Recv"));
+        assert_eq!(timeline_op("dense1/Relu:Relu"), None);
+        assert_eq!(timeline_op("a = b"), None);
+        assert_eq!(timeline_op("a = (b)"), None);
+    }
+}

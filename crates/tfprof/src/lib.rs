@@ -1,0 +1,46 @@
+//! The views of tfprof, TensorFlow's classic profiler: parameters, float operations, time and memory by name scope,
+//! graph, operation type and line of code, with advice.
+//!
+//! ```text
+//! profile   graph + op log + runs + variables (stepscope-tfgraph)  →  nodes with what each step recorded
+//! options   the 21 options of tfprof, the presets of ProfileOptionBuilder, the line form of its prompt
+//! scope, graph, op, code   nodes → rows with own and total values
+//! display   which rows are shown, in which order, with which totals
+//! text      rows as tfprof prints them, byte for byte
+//! json, timeline, pprof   the same for programs
+//! advise    tfprof's own checks
+//! ```
+//!
+//! This crate knows nothing of files: values in, values and text out. The text is a format that another program fixed,
+//! down to its spelling, so it is written here beside the rules that it shows and not among stepscope's own sentences.
+
+mod advise;
+mod code;
+mod device;
+mod display;
+mod exec;
+mod graph;
+mod json;
+mod measures;
+mod names;
+mod numbers;
+mod op;
+mod options;
+mod parse;
+mod patterns;
+mod pprof;
+mod profile;
+mod rows;
+mod scope;
+mod text;
+mod timeline;
+mod view;
+
+pub use advise::{Advice, Checker, advise};
+pub use measures::Measures;
+pub use options::{Column, OptionError, Options, OrderBy, Output, Preset};
+pub use parse::{Line, OPTION_NAMES, parse_line, split_list};
+pub use patterns::Patterns;
+pub use profile::Profile;
+pub use timeline::timeline_notice;
+pub use view::{Shown, View, ViewError};
