@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stepscope_analyze::statistics::quantile;
-use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run, Unit};
+use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run};
 
 use super::distribution::{Side, drawing};
 use super::words;
@@ -26,7 +26,7 @@ pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut 
         Section::new("Where the mean step's time goes", breakdown(&comparison.breakdown)),
         Section::new("Findings", findings(comparison)),
         Section::new("How far they can be compared", notes(comparison)),
-        Section::new(format!("Ops, self time {}", words::a_unit(comparison.unit)), ops(comparison)),
+        Section::new(format!("Ops, self time {}", words::per_unit(comparison.unit)), ops(comparison)),
         Section::new("Recordings", recordings(base, new)),
     ];
     let name = |runs: &[String]| printable(&runs.join(", "));

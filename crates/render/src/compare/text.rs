@@ -14,8 +14,13 @@ const TOP_OPS: usize = 10;
 /// So many scopes are shown.
 const TOP_SCOPES: usize = 5;
 
-/// Writes the comparison.
-pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the comparison; with `explain`, how its verdict was reached as well.
+pub fn write_text(
+    comparison: &Comparison,
+    explain: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{}", style.bold(&words::headline(comparison)))?;
     writeln!(out)?;
     for (name, side) in [("BASE", &comparison.base), ("NEW ", &comparison.new)] {
@@ -31,7 +36,10 @@ pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) ->
     section(&scopes(comparison), style, out)?;
     section(&ops(comparison), style, out)?;
     findings(comparison, style, out)?;
-    let remarks = words::remarks(comparison);
+    let mut remarks = words::remarks(comparison);
+    if explain {
+        remarks.extend(words::explanation(comparison));
+    }
     if !remarks.is_empty() {
         writeln!(out)?;
     }

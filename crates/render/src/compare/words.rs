@@ -145,6 +145,29 @@ fn signed(value: f64, show: fn(f64) -> String) -> String {
     if value > 0.0 && !text.starts_with("0.0 ") { format!("+{text}") } else { text }
 }
 
+/// How the verdict was reached, one sentence each.
+pub(crate) fn explanation(comparison: &Comparison) -> Vec<String> {
+    let Some(figure) = comparison.deciding() else { return Vec::new() };
+    let mut lines = vec![format!("Decided by {}.", what(comparison))];
+    if let Some(by_steps) = figure.from_steps {
+        lines.push(format!(
+            "Half the width of its interval: {} from the scatter of the steps (block bootstrap), {} from the difference \
+             between runs.",
+            percent(by_steps),
+            percent(figure.from_runs)
+        ));
+    }
+    lines.push(format!(
+        "Runs of the same program are assumed to differ by {} (standard deviation); changes below {} do not count.",
+        percent(comparison.run_to_run.deviation()),
+        percent(comparison.margins.practical)
+    ));
+    lines.extend(
+        comparison.ranks.as_ref().map(|ranks| format!("Rank test of all steps: {}.", rank_test(ranks))),
+    );
+    lines
+}
+
 /// `p < 0.001, Cliff's delta 0.812`.
 pub(crate) fn rank_test(ranks: &RankTest) -> String {
     let p = if ranks.p < 0.001 { "< 0.001".to_owned() } else { format!("= {:.3}", ranks.p) };

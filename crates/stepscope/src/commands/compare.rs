@@ -34,6 +34,9 @@ pub(crate) struct CompareArgs {
     /// Write Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Also say how the verdict was reached: intervals, noise, rank test.
+    #[arg(long)]
+    explain: bool,
     /// Write one self-contained page with both sides to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -114,7 +117,7 @@ impl CompareArgs {
         } else if let Some(path) = &self.html {
             writeln!(out, "{}", path.display())?;
         } else {
-            render::write_text(&comparison, terminal.out, &mut out)?;
+            render::write_text(&comparison, self.explain, terminal.out, &mut out)?;
         }
         out.flush()?;
         Ok(exit)
