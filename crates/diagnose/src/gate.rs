@@ -7,7 +7,7 @@
 use stepscope_analyze::Category;
 
 use crate::compare::noise::{self, Estimate, Measured, Statistic};
-use crate::compare::{Comparison, Run, Unit, Verdict, category, steps};
+use crate::compare::{Comparison, Run, Verdict, category, verdict};
 use crate::rules::RULES;
 
 /// Changes of a part of the step below this share of the step never fail: a category of a few microseconds
@@ -151,8 +151,9 @@ impl Judge<'_> {
                 let outcome = self.finding(id);
                 return Check { metric: metric.clone(), outcome, measured: None };
             }
+            Metric::Step(Statistic::Mean) => self.comparison.mean,
             Metric::Step(Statistic::Median) => self.comparison.median,
-            Metric::Step(statistic) => self.measure(&steps(self.base), &steps(self.new), *statistic),
+            Metric::Step(Statistic::P90) => self.comparison.p90,
             Metric::Breakdown(which) => {
                 self.measure(&category(self.base, *which), &category(self.new, *which), Statistic::Mean)
             }
@@ -178,43 +179,35 @@ impl Judge<'_> {
         let mut found = self.comparison.ops.iter().filter(named).peekable();
         found.peek()?;
         let (base_ms, new_ms) = found.fold((0.0, 0.0), |sum, op| (sum.0 + op.base_ms, sum.1 + op.new_ms));
-        let step = self.comparison.median.as_ref()?;
+        let step = self.comparison.mean.as_ref()?;
         Some(Measured::of_means(base_ms, new_ms, step.from_steps, step.from_runs))
     }
 
     fn outcome(&self, metric: &Metric, measured: &Measured) -> Outcome {
-        let whole = self.comparison.median.map_or(0.0, |step| step.base_ms);
+        let whole = self.comparison.mean.map_or(0.0, |step| step.base_ms);
         let of_part = !matches!(metric, Metric::Step(_));
         if of_part && measured.delta_ms.value < NEGLIGIBLE * whole {
             return Outcome::Passed;
         }
-        let relative = self.limits.relative.map(|limit| self.relative(metric, measured, limit));
-        let absolute = self.limits.absolute_ms.map(|limit| {
-            let delta = &measured.delta_ms;
-            judged(delta, limit, delta.low.is_some_and(|low| low > 0.0) && self.ranks_agree(metric))
+        let slower = self.slower(metric, measured);
+        let relative = self.limits.relative.map(|limit| match &measured.ratio {
+            Some(ratio) => judged(ratio, 1.0 + limit, slower),
+            // It was nothing before: what it is now is held against the whole step.
+            None => judged(&measured.delta_ms, limit * whole, slower),
         });
+        let absolute = self.limits.absolute_ms.map(|limit| judged(&measured.delta_ms, limit, slower));
         relative.into_iter().chain(absolute).max().unwrap_or(Outcome::Passed)
     }
 
-    fn relative(&self, metric: &Metric, measured: &Measured, limit: f64) -> Outcome {
-        let Some(ratio) = measured.ratio else {
-            // It was nothing before: what it is now is held against the whole step.
-            let whole = self.comparison.median.map_or(f64::INFINITY, |step| step.base_ms);
-            let delta = &measured.delta_ms;
-            return judged(delta, limit * whole, delta.low.is_some_and(|low| low > 0.0));
-        };
-        let proven = ratio.low.is_some_and(|low| low > 1.0 + self.comparison.margins.practical);
-        judged(&ratio, 1.0 + limit, proven && self.ranks_agree(metric))
-    }
-
-    /// The median's proof asks for the rank test, as the verdict does. Launches have no ranks.
-    fn ranks_agree(&self, metric: &Metric) -> bool {
-        *metric != Metric::Step(Statistic::Median)
-            || self.comparison.unit == Unit::Launch
-            || self
-                .comparison
-                .ranks
-                .is_some_and(|ranks| ranks.delta > 0.0 && ranks.p < self.comparison.margins.significance)
+    /// Is it slower for certain? About the mean step, which is what is paid, the comparison has decided.
+    fn slower(&self, metric: &Metric, measured: &Measured) -> bool {
+        if *metric == Metric::Step(Statistic::Mean) {
+            return self.comparison.by_steps == Verdict::Slower;
+        }
+        match measured.ratio {
+            Some(_) => verdict::verdict(measured, &self.comparison.margins) == Verdict::Slower,
+            None => measured.delta_ms.low.is_some_and(|low| low > 0.0),
+        }
     }
 }
 
@@ -272,6 +265,17 @@ mod tests {
         assert_eq!(outcome(&base, &slower, "step.median", half_a_ms), Outcome::Failed);
         let two_ms = Limits { relative: None, absolute_ms: Some(2.0) };
         assert_eq!(outcome(&base, &slower, "step.median", two_ms), Outcome::Passed);
+    }
+
+    #[test]
+    fn what_the_comparison_calls_slower_never_passes() {
+        let base = [noisy_run(1, 24, 5.0, 0.1)];
+        let mut periodic = noisy_run(2, 24, 5.0, 0.1);
+        periodic.steps_ms.iter_mut().step_by(4).for_each(|ms| *ms += 220.0);
+        assert_eq!(outcome(&base, &[periodic.clone()], "step.mean", FIVE_PERCENT), Outcome::Failed);
+        assert_ne!(outcome(&base, &[periodic], "step.median", FIVE_PERCENT), Outcome::Failed);
+        let three_times = [noisy_run(3, 24, 14.6, 0.3)];
+        assert_eq!(outcome(&base, &three_times, "step.mean", FIVE_PERCENT), Outcome::Failed);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The journal of experiments: a plain text file with one self-contained JSON object a line, one line a run.
+//! The journal of experiments: a plain text file with one self-contained JSON object per line, one line per run.
 //!
 //! Made to be kept in version control: lines are only ever added, each stands for itself, and their order does
 //! not matter, so two branches that both added runs merge by keeping all lines. A reader sorts by time, drops
@@ -11,7 +11,7 @@ use stepscope_trace::DeviceKind;
 
 use crate::compare::noise::{Statistic, measure};
 use crate::compare::{Comparison, FindingKey, Margins, Run, Setting, compare};
-use crate::statistics::median;
+use crate::statistics::{mean, median};
 
 /// So many values stand for a run's steps at the most.
 const SAMPLE: usize = 64;
@@ -33,9 +33,13 @@ pub struct Entry {
     pub fingerprint: String,
     /// How many steps count.
     pub steps: usize,
+    /// The mean step, which is what is paid. Lines from before it was kept have none.
+    #[serde(default)]
+    pub mean_ms: Option<f64>,
     /// The median step.
     pub median_ms: Option<f64>,
-    /// The lower end of its 95 % interval, as another run of the same program might have had it.
+    /// The lower end of the mean's 95 % interval, as another run of the same program might have had it; of the
+    /// median's where there is no mean.
     pub low_ms: Option<f64>,
     /// The upper end.
     pub high_ms: Option<f64>,
@@ -58,7 +62,8 @@ pub struct Entry {
     pub hosts: usize,
     /// Examples in a batch.
     pub batch_size: Option<u64>,
-    /// Steps in the order in which they ran, in milliseconds; of more than 64, the medians of 64 pieces.
+    /// Steps in the order in which they ran, in milliseconds; of more than 64, the means of 64 pieces, so that what
+    /// only some steps pay is kept. (Older lines have medians of pieces.)
     pub sample_ms: Vec<f64>,
 }
 
@@ -68,11 +73,11 @@ impl Entry {
         let sides = [run.steps_ms.clone()];
         let run_to_run = crate::compare::noise::run_to_run(&sides, &[]);
         // A run against a copy of itself has twice the variance of one run.
-        let width = measure(&sides, &sides, Statistic::Median, run_to_run).and_then(|measured| {
+        let width = measure(&sides, &sides, Statistic::Mean, run_to_run).and_then(|measured| {
             measured.from_steps.map(|steps| steps.hypot(measured.from_runs) / std::f64::consts::SQRT_2)
         });
-        let middle = median(&run.steps_ms);
-        let end = |sign: f64| Some(rounded(middle? * (sign * width?).exp()));
+        let paid = mean(&run.steps_ms);
+        let end = |sign: f64| Some(rounded(paid? * (sign * width?).exp()));
         let verdict = run.findings.first();
         let setting = &run.setting;
         Entry {
@@ -82,7 +87,8 @@ impl Entry {
             path: run.label.clone(),
             fingerprint: fingerprint(&run.steps_ms, time_ms),
             steps: run.steps_ms.len(),
-            median_ms: middle.map(rounded),
+            mean_ms: paid.map(rounded),
+            median_ms: median(&run.steps_ms).map(rounded),
             low_ms: end(-1.0),
             high_ms: end(1.0),
             breakdown: top_categories(run),
@@ -154,7 +160,7 @@ fn rounded(value: f64) -> f64 {
 
 fn sample(steps: &[f64]) -> Vec<f64> {
     let size = steps.len().div_ceil(SAMPLE).max(1);
-    steps.chunks(size).filter_map(median).map(rounded).collect()
+    steps.chunks(size).filter_map(mean).map(rounded).collect()
 }
 
 fn top_categories(run: &Run) -> Vec<(String, f64)> {
@@ -275,11 +281,11 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_keep_a_short_sample_and_the_interval_holds_the_median() {
+    fn long_runs_keep_a_short_sample_and_the_interval_holds_the_mean() {
         let entry = entry(7, 12.0, "");
         assert!(entry.sample_ms.len() <= SAMPLE && entry.steps == 200);
-        let (low, middle, high) = (entry.low_ms.unwrap(), entry.median_ms.unwrap(), entry.high_ms.unwrap());
-        assert!(low < middle && middle < high && high / low < 1.1);
+        let (low, middle, high) = (entry.low_ms.unwrap(), entry.mean_ms.unwrap(), entry.high_ms.unwrap());
+        assert!(low < middle && middle < high && high / low < 1.12);
         assert!(entry.line().unwrap().len() < 2_000);
     }
 

@@ -70,6 +70,19 @@ pub fn duration_ms(ms: f64) -> String {
     }
 }
 
+/// Two lengths of time in one unit, that of the longer: `0.850 ms → 12.3 ms`.
+pub fn from_to_ms(before: f64, after: f64) -> String {
+    let longest = before.abs().max(after.abs());
+    let (factor, unit) = match longest {
+        v if !v.is_finite() => (1.0, "ms"),
+        v if v < 1e-3 => (1e6, "ns"),
+        v if v < 1.0 => (1e3, "µs"),
+        v if v < 10e3 => (1.0, "ms"),
+        _ => (1e-3, "s"),
+    };
+    format!("{} {unit} → {} {unit}", short(before * factor), short(after * factor))
+}
+
 /// A size in decimal units: `512 B`, `1.5 kB`, `2.34 GB`.
 pub fn bytes(size: f64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];

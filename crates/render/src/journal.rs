@@ -1,4 +1,4 @@
-//! The journal of experiments as a table: one row a run, what it changed, and whether that is proven.
+//! The journal of experiments as a table: one row per run, what it changed, and whether that is proven.
 
 use stepscope_diagnose::compare::{Comparison, Verdict};
 use stepscope_diagnose::journal::{Entry, Journal};
@@ -12,11 +12,12 @@ pub fn table(journal: &Journal) -> Table {
     let columns = vec![
         Column::new("time", "recorded", Format::Text),
         Column::new("note", "note", Format::Name),
-        Column::new("step", "step ms", Format::Text),
+        Column::new("step", "mean step ms", Format::Text),
         Column::new("change", "change", Format::Text),
         Column::new("proven", "proven", Format::Text),
         Column::new("verdict", "verdict", Format::Text),
         Column::new("also_changed", "also changed", Format::Name).optional(),
+        Column::new("mean_ms", "mean", Format::Ms).hidden(),
         Column::new("median_ms", "median", Format::Ms).hidden(),
         Column::new("low_ms", "low", Format::Ms).hidden(),
         Column::new("high_ms", "high", Format::Ms).hidden(),
@@ -40,7 +41,7 @@ pub fn table(journal: &Journal) -> Table {
 }
 
 fn row(entry: &Entry, comparison: Option<&Comparison>) -> Vec<Cell> {
-    let ratio = comparison.and_then(|it| it.median).and_then(|median| median.ratio);
+    let ratio = comparison.and_then(Comparison::deciding).and_then(|figure| figure.ratio);
     vec![
         utc(entry.time_ms.saturating_mul(1_000_000)).into(),
         entry.note.as_str().into(),
@@ -49,6 +50,7 @@ fn row(entry: &Entry, comparison: Option<&Comparison>) -> Vec<Cell> {
         comparison.map(|it| proven(it.verdict)).into(),
         entry.verdict.as_deref().into(),
         comparison.and_then(also_changed).into(),
+        entry.mean_ms.into(),
         entry.median_ms.into(),
         entry.low_ms.into(),
         entry.high_ms.into(),
@@ -70,9 +72,10 @@ fn findings(entry: &Entry) -> Option<String> {
 
 /// `42.1 (40.9 to 43.3)`.
 fn step(entry: &Entry) -> Option<String> {
-    let median = short(entry.median_ms?);
+    // Lines from before the mean was kept have the median and its interval.
+    let level = short(entry.mean_ms.or(entry.median_ms)?);
     let range = entry.low_ms.zip(entry.high_ms);
-    Some(range.map_or(median.clone(), |(low, high)| format!("{median} ({} to {})", short(low), short(high))))
+    Some(range.map_or(level.clone(), |(low, high)| format!("{level} ({} to {})", short(low), short(high))))
 }
 
 fn proven(verdict: Verdict) -> &'static str {

@@ -91,7 +91,10 @@ fn a_profile_is_the_same_as_itself_and_a_slower_one_is_slower() {
 fn text_and_markdown_begin_with_the_answer() {
     let pair = pair();
     let text = run(&["compare", &pair.base, &pair.slow]);
-    assert!(String::from_utf8_lossy(&text.stdout).starts_with("slower: the step takes 20.0 % longer"));
+    assert!(
+        String::from_utf8_lossy(&text.stdout)
+            .starts_with("slower: the mean step takes 20.0 % longer (10.0 ms → 12.0 ms); compute +2.00 ms")
+    );
     let markdown = run(&["compare", &pair.base, &pair.slow, "--markdown"]);
     assert!(String::from_utf8_lossy(&markdown.stdout).starts_with("### slower"));
 }
@@ -103,7 +106,9 @@ fn the_page_stands_alone_and_has_both_sides() {
     let output = run(&["compare", &pair.base, &pair.slow, "--html", &file]);
     assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (0, file.as_str()));
     let page = std::fs::read_to_string(&file).unwrap();
-    for wanted in [&pair.base, &pair.slow, "<h1>Slower: the step takes 20.0 % longer", "<svg", ">MatMul<"] {
+    for wanted in
+        [&pair.base, &pair.slow, "<h1>Slower: the mean step takes 20.0 % longer", "<svg", ">MatMul<"]
+    {
         assert!(page.contains(wanted), "{wanted} is missing");
     }
     assert!(!page.contains("http://") && !page.contains("https://"));
@@ -150,7 +155,7 @@ fn the_gate_writes_reports_for_servers() {
     let told = json(&output);
     assert_eq!((&told["passed"], &told["checks"][0]["outcome"]), (&false.into(), &"failed".into()));
     let junit = std::fs::read_to_string(junit).unwrap();
-    assert!(junit.contains("failures=\"1\"") && junit.contains("<failure message=\"step.median"), "{junit}");
+    assert!(junit.contains("failures=\"1\"") && junit.contains("<failure message=\"step.mean"), "{junit}");
     assert!(std::fs::read_to_string(summary).unwrap().starts_with("## stepscope gate failed"));
 }
 
@@ -187,7 +192,7 @@ fn counters(folder: &Path, name: &str, kernels: &[(&str, f64)]) -> String {
 }
 
 #[test]
-fn kernels_that_were_profiled_one_by_one_are_compared_a_launch() {
+fn kernels_that_were_profiled_one_by_one_are_compared_per_launch() {
     let folder = tempfile::tempdir().unwrap();
     let base = counters(folder.path(), "base", &[("gemm", 4_000.0), ("relu", 1_000.0)]);
     let new = counters(folder.path(), "new", &[("gemm", 2_000.0), ("relu", 1_000.0)]);

@@ -229,10 +229,13 @@ export interface Comparison {
   unit: "step" | "launch";
   summary: string;
   ratio: { median: number | null; low: number | null; high: number | null };
-  base: { runs: string[]; steps: number; median_ms: number | null };
-  new: { runs: string[]; steps: number; median_ms: number | null };
+  /** The figure that decided; `ratio` and `delta_ms` are of it. */
+  decided_by: "mean" | "median" | "p90";
+  base: { runs: string[]; steps: number; median_ms: number | null; mean_ms: number | null };
+  new: { runs: string[]; steps: number; median_ms: number | null; mean_ms: number | null };
+  /** What else is to be said, one sentence each. */
+  remarks: string[];
   delta_ms: Estimate | null;
-  needed: { steps: number | null; runs: number | null } | null;
   breakdown: (Delta & { category: string; proven: boolean; delta_low_ms: number | null; delta_high_ms: number | null })[];
   scopes: (Delta & { name: string })[];
   ops: (Delta & { name: string; type: string; where: string; matched: string; base_count: number | null; new_count: number | null })[];

@@ -4,10 +4,8 @@
 //! elsewhere. What is left is what differs from run to run. Only kernels of the same name are held against each other.
 
 use super::matching::{Match, OpDelta};
-use super::noise::Measured;
+use super::noise::{Measured, RunToRun};
 use super::side::Run;
-use super::verdict::{Margins, Verdict, verdict};
-use crate::statistics::student_95;
 
 /// Is there nothing but profiled kernels on both sides?
 pub(super) fn all_there_is(base: &[Run], new: &[Run]) -> bool {
@@ -17,7 +15,7 @@ pub(super) fn all_there_is(base: &[Run], new: &[Run]) -> bool {
 }
 
 /// A launch of each kernel that both sides profiled; `None` where they have no kernel in common.
-pub(super) fn measure(base: &[Run], new: &[Run], ops: &[OpDelta], run_to_run: f64) -> Option<Measured> {
+pub(super) fn measure(base: &[Run], new: &[Run], ops: &[OpDelta]) -> Option<Measured> {
     let in_common =
         || ops.iter().filter(|op| op.matched == Match::Name && op.base_ms > 0.0 && op.new_ms > 0.0);
     let (base_ms, new_ms): (f64, f64) =
@@ -25,20 +23,14 @@ pub(super) fn measure(base: &[Run], new: &[Run], ops: &[OpDelta], run_to_run: f6
     if base_ms <= 0.0 {
         return None;
     }
-    let runs = (1.0 / base.len() as f64 + 1.0 / new.len() as f64).sqrt();
-    let from_runs = student_95(f64::INFINITY) * run_to_run * runs;
+    let from_runs = RunToRun::least().half_width(base.len() as f64, new.len() as f64);
     // One launch is like another: what scatters is the run.
     Some(Measured::of_means(base_ms, new_ms, Some(0.0), from_runs))
 }
 
-/// The verdict on them. There are no ranks to agree.
-pub(super) fn judge(measured: &Measured, margins: &Margins) -> Verdict {
-    verdict(measured, None, &Margins { plain: margins.practical, ..*margins })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Unit, compare};
+    use super::super::{Margins, Unit, Verdict, compare};
     use super::*;
     use crate::compare::OpTime;
 

@@ -6,8 +6,10 @@
 
 pub mod comparable;
 mod launches;
+pub mod load;
 pub mod matching;
 pub mod noise;
+pub mod rhythm;
 mod side;
 pub mod verdict;
 
@@ -15,10 +17,13 @@ use stepscope_analyze::Category;
 
 use crate::statistics::RankTest;
 pub use comparable::{Comparability, Difference};
+pub use load::Load;
 pub use matching::{Match, OpDelta, ScopeDelta};
-pub use noise::{Estimate, Measured, Statistic};
+pub use noise::{Estimate, Measured, RunToRun, Statistic};
+pub use rhythm::Rhythm;
 pub use side::{FindingKey, OpTime, Run, Setting};
-pub use verdict::{Margins, Needed, Verdict};
+use verdict::Decision;
+pub use verdict::{Margins, Next, Verdict};
 
 /// What was measured on both sides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,6 +41,8 @@ pub struct SideFigures {
     pub runs: Vec<String>,
     /// How many steps count in all of them.
     pub steps: usize,
+    /// What only some steps pay; `None` where all pay alike.
+    pub rhythm: Option<Rhythm>,
 }
 
 /// One category of the breakdown on both sides, in milliseconds of the mean step.
@@ -75,16 +82,24 @@ pub struct Comparison {
     pub by_steps: Verdict,
     /// The margins that it was judged by.
     pub margins: Margins,
-    /// What `median` and `ops` are about.
+    /// What the figures and `ops` are about.
     pub unit: Unit,
-    /// The median step, or one launch of each kernel in common; `None` where a side has neither.
+    /// What is paid: the mean step, or one launch of each kernel in common; `None` where a side has neither.
+    pub mean: Option<Measured>,
+    /// The typical step; for launches the same as `mean`.
     pub median: Option<Measured>,
+    /// The slow steps: nine of ten are faster.
+    pub p90: Option<Measured>,
+    /// The figure that decided.
+    pub decided_by: Statistic,
     /// The ranks of all steps.
     pub ranks: Option<RankTest>,
-    /// What would be needed for an answer, where there is none.
-    pub needed: Option<Needed>,
-    /// The relative standard deviation from run to run that was reckoned with.
-    pub run_to_run: f64,
+    /// How much of the difference all ops share; `None` where that cannot be read off.
+    pub load: Option<Load>,
+    /// What would most likely give an answer, where there is none.
+    pub next: Option<Next>,
+    /// How far runs of the same program are taken to differ.
+    pub run_to_run: RunToRun,
     /// The breakdown; the largest change first.
     pub breakdown: Vec<CategoryDelta>,
     /// Ops; the largest change first.
@@ -101,53 +116,105 @@ pub struct Comparison {
     pub new: SideFigures,
 }
 
+impl Comparison {
+    /// The figure that decided.
+    pub fn deciding(&self) -> Option<&Measured> {
+        match self.decided_by {
+            Statistic::Median => self.median.as_ref(),
+            Statistic::Mean | Statistic::P90 => self.mean.as_ref(),
+        }
+    }
+}
+
 /// Compares two sides.
 pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
     let (old, now) = (steps(base), steps(new));
-    let run_to_run = noise::run_to_run(&old, &now);
     let ops = matching::match_ops(base, new);
-    let unit = if launches::all_there_is(base, new) { Unit::Launch } else { Unit::Step };
-    let median = match unit {
-        Unit::Step => noise::measure(&old, &now, Statistic::Median, run_to_run),
-        Unit::Launch => launches::measure(base, new, &ops, run_to_run),
+    let figures = if launches::all_there_is(base, new) {
+        Figures::of_launches(base, new, &ops, &margins)
+    } else {
+        Figures::of_steps(&old, &now, load::load(&ops), &margins)
     };
-    let ranks = verdict::ranks(&old, &now);
-    let by_steps = median.as_ref().map_or(Verdict::Unclear, |median| match unit {
-        Unit::Step => verdict::verdict(median, ranks.as_ref(), &margins),
-        Unit::Launch => launches::judge(median, &margins),
-    });
-    let comparability = match unit {
+    let comparability = match figures.unit {
         Unit::Step => {
             comparable::comparability(base, new, comparable::no_steps(base, new), matching::similarity(&ops))
         }
         // Only kernels in common are looked at: how many others there are says nothing about those.
         Unit::Launch => {
-            let nothing = median.is_none().then_some(Difference::NoKernelInCommon);
+            let nothing = figures.mean.is_none().then_some(Difference::NoKernelInCommon);
             comparable::comparability(base, new, nothing, None)
         }
     };
-    let fewest = |side: &[Vec<f64>]| side.iter().map(Vec::len).filter(|n| *n > 0).min().unwrap_or(0);
-    let unclear = by_steps == Verdict::Unclear && unit == Unit::Step;
-    let needed = median.filter(|_| unclear).map(|median| {
-        let (n, runs) = (fewest(&old).min(fewest(&now)), old.len().min(now.len()));
-        verdict::needed(&median, n, runs, run_to_run, &margins)
-    });
+    let by_steps = figures.decision.verdict;
     Comparison {
         verdict: if comparability.is_comparable() { by_steps } else { Verdict::NotComparable },
         by_steps,
         margins,
-        unit,
-        median,
-        ranks,
-        needed,
-        run_to_run,
-        breakdown: breakdown(base, new, run_to_run),
+        unit: figures.unit,
+        next: figures.next(&old, &now, &margins),
+        mean: figures.mean,
+        median: figures.median,
+        p90: figures.p90,
+        decided_by: figures.decision.by,
+        ranks: figures.ranks,
+        load: figures.load,
+        run_to_run: figures.run_to_run,
+        breakdown: breakdown(base, new, figures.run_to_run),
         findings: findings(base, new),
         comparability,
         scopes: matching::match_scopes(&ops),
         ops,
-        base: figures(base),
-        new: figures(new),
+        base: side_figures(base),
+        new: side_figures(new),
+    }
+}
+
+/// What was measured, and what follows.
+struct Figures {
+    unit: Unit,
+    mean: Option<Measured>,
+    median: Option<Measured>,
+    p90: Option<Measured>,
+    ranks: Option<RankTest>,
+    load: Option<Load>,
+    run_to_run: RunToRun,
+    decision: Decision,
+}
+
+impl Figures {
+    fn of_steps(base: &[Vec<f64>], new: &[Vec<f64>], load: Option<Load>, margins: &Margins) -> Self {
+        let run_to_run = noise::run_to_run(base, new);
+        let measure = |statistic| noise::measure(base, new, statistic, run_to_run);
+        let (mean, median) = (measure(Statistic::Mean), measure(Statistic::Median));
+        let ranks = verdict::ranks(base, new);
+        let decision = mean.as_ref().zip(median.as_ref()).map_or(Decision::NONE, |(mean, median)| {
+            verdict::decide(mean, median, ranks.as_ref(), load.as_ref(), margins)
+        });
+        let p90 = measure(Statistic::P90);
+        Figures { unit: Unit::Step, mean, median, p90, ranks, load, run_to_run, decision }
+    }
+
+    fn of_launches(base: &[Run], new: &[Run], ops: &[OpDelta], margins: &Margins) -> Self {
+        let mean = launches::measure(base, new, ops);
+        let verdict = mean.as_ref().map(|mean| verdict::verdict(mean, margins));
+        Figures {
+            unit: Unit::Launch,
+            mean,
+            median: mean,
+            p90: None,
+            ranks: None,
+            load: None,
+            run_to_run: RunToRun::least(),
+            decision: verdict.map_or(Decision::NONE, |verdict| Decision { verdict, by: Statistic::Mean }),
+        }
+    }
+
+    fn next(&self, base: &[Vec<f64>], new: &[Vec<f64>], margins: &Margins) -> Option<Next> {
+        let unclear = self.decision.verdict == Verdict::Unclear && self.unit == Unit::Step;
+        let fewest = |side: &[Vec<f64>]| side.iter().map(Vec::len).filter(|n| *n > 0).min().unwrap_or(0);
+        let (steps, runs) = (fewest(base).min(fewest(new)), base.len().min(new.len()));
+        let mean = self.mean.as_ref().filter(|_| unclear)?;
+        Some(verdict::next(mean, steps, runs, self.run_to_run, margins))
     }
 }
 
@@ -161,14 +228,15 @@ pub(crate) fn category(side: &[Run], category: Category) -> Vec<Vec<f64>> {
     side.iter().map(|run| run.category_ms(category)).collect()
 }
 
-fn figures(side: &[Run]) -> SideFigures {
+fn side_figures(side: &[Run]) -> SideFigures {
     SideFigures {
         runs: side.iter().map(|run| run.label.clone()).collect(),
         steps: side.iter().map(|run| run.steps_ms.len()).sum(),
+        rhythm: rhythm::rhythm(&steps(side).concat()),
     }
 }
 
-fn breakdown(base: &[Run], new: &[Run], run_to_run: f64) -> Vec<CategoryDelta> {
+fn breakdown(base: &[Run], new: &[Run], run_to_run: RunToRun) -> Vec<CategoryDelta> {
     let measured = |which| {
         let (old, now) = (category(base, which), category(new, which));
         noise::measure(&old, &now, Statistic::Mean, run_to_run)

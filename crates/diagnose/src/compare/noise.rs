@@ -1,27 +1,26 @@
 //! How far two recordings of the same program differ by themselves.
 //!
 //! Steps of one recording agree better with each other than with those of the next: memory lies elsewhere, a
-//! neighbour on the machine comes or goes, a chip is warmer. Steps alone therefore promise more than they can
-//! keep; two intervals from the same program would exclude each other far more often than one time in twenty.
-//! So the interval of a comparison has two parts: what the steps' own scatter gives (the block bootstrap), and
-//! what differs from run to run, which is estimated here.
+//! neighbour on the machine comes or goes, a chip is warmer. Intervals from the steps alone are therefore too narrow.
+//! The interval of a comparison has two parts: the scatter of the steps (the block bootstrap), and the difference
+//! between runs, which is estimated here. Several runs per side measure it. With one run per side it is taken from
+//! the scatter of the steps: load that disturbs single steps also moves the level of whole runs.
 
+use super::load::Load;
 use crate::statistics::{self, Deviation, Sample, interval, mean, median, median_in_place, student_95};
 
-/// The least standard deviation from run to run, relative to the step. Recordings of the same program on one
-/// machine were seen to differ by 0.6 to 3 % although their own steps agreed to a fraction of that
-/// (`tools/noise_study.py` measures it). Less would call such pairs different; more would hide a tenth.
+/// The least standard deviation between runs, relative to the step. Recordings of the same program on one quiet
+/// machine differ by 0.6 to 3 % although their own steps agree to a fraction of that (`tools/noise_study.py`
+/// measures it). A smaller value would call such pairs different, a larger one would hide a change of 10 %.
 pub const LEAST_RUN_TO_RUN: f64 = 0.02;
-/// The part of a run's wandering that is left between the medians of runs: a median ignores bursts, and of what
-/// it does not ignore the bootstrap over blocks of steps has its share already. Recordings whose level wandered
-/// by 9 % had medians that differed by 3 %.
-const LEFT_OF_WANDERING: f64 = 1.0 / 3.0;
-/// The least counts like so many runs against what repeated runs say themselves.
+/// Steps scatter by a few per cent on a quiet machine. That averages out within a run.
+const ORDINARY_SCATTER: f64 = 0.05;
+/// How the standard deviation between runs grows with the scatter beyond that. Measured on two cores whose load went
+/// up and down between 2 and 16 from run to run: steps that scattered by 10 to 30 % came with levels that differed by
+/// 20 to 40 %. With this factor about one such pair in twenty is called different; with half of it, one in four.
+const RUNS_PER_SCATTER: f64 = 1.5;
+/// The estimate from the scatter counts like so many runs against what repeated runs say themselves.
 const PRIOR_RUNS: f64 = 3.0;
-/// A run is cut into so many pieces to see how its level wanders.
-const PIECES: usize = 6;
-/// Shorter pieces than this say nothing about a level.
-const LEAST_PIECE: usize = 5;
 
 /// What a sample is boiled down to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -101,40 +100,73 @@ impl Measured {
     }
 }
 
-/// The relative standard deviation from run to run, from what the sides say and the least.
-pub fn run_to_run(base: &[Vec<f64>], new: &[Vec<f64>]) -> f64 {
-    let levels = |side: &[Vec<f64>]| -> Vec<f64> {
-        side.iter().filter_map(|run| median(run)).filter(|level| *level > 0.0).map(f64::ln).collect()
-    };
-    let wander = base.iter().chain(new).map(|run| wandering(run)).fold(0.0, f64::max);
-    let least = LEAST_RUN_TO_RUN.max(wander * LEFT_OF_WANDERING);
-    let (mut squares, mut weight) = (PRIOR_RUNS * least * least, PRIOR_RUNS);
-    for levels in [levels(base), levels(new)] {
+impl Measured {
+    /// The same without the machine's share: what is left of the ratio beyond the factor that all ops have in common.
+    /// The difference between runs is in that factor already, and how far ops differ from it takes its place.
+    pub(super) fn without(&self, load: &Load) -> Option<Measured> {
+        let by_steps = self.from_steps?;
+        let from_runs =
+            student_95(f64::INFINITY) * load.spread.hypot(LEAST_RUN_TO_RUN * std::f64::consts::SQRT_2);
+        Some(Measured::of_means(self.base_ms, self.new_ms / load.factor, Some(by_steps), from_runs))
+    }
+}
+
+/// How far runs of one program differ: relative variances.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct RunToRun {
+    /// The part that every pair of runs has, known from studies.
+    known: f64,
+    /// The part that these runs show.
+    estimated: f64,
+    /// How many independent differences the estimate is worth.
+    freedom: f64,
+}
+
+impl RunToRun {
+    /// What every pair of runs has, and no more.
+    pub fn least() -> Self {
+        RunToRun { known: LEAST_RUN_TO_RUN.powi(2), estimated: 0.0, freedom: f64::INFINITY }
+    }
+
+    /// The relative standard deviation between runs.
+    pub fn deviation(self) -> f64 {
+        (self.known + self.estimated).sqrt()
+    }
+
+    /// Half the width of the 95 % interval of the ratio of two sides with so many runs each, as far as it comes from
+    /// the difference between runs.
+    pub(super) fn half_width(self, base_runs: f64, new_runs: f64) -> f64 {
+        let known = student_95(f64::INFINITY).powi(2) * self.known;
+        let estimated = student_95(self.freedom).powi(2) * self.estimated;
+        ((known + estimated) * (1.0 / base_runs + 1.0 / new_runs)).sqrt()
+    }
+}
+
+/// The difference between runs, from the scatter of their steps and from repeated runs.
+pub fn run_to_run(base: &[Vec<f64>], new: &[Vec<f64>]) -> RunToRun {
+    let by_scatter = |run: &Vec<f64>| (RUNS_PER_SCATTER * (scatter(run) - ORDINARY_SCATTER).max(0.0)).powi(2);
+    let scattered: Vec<f64> = base.iter().chain(new).filter(|run| !run.is_empty()).map(by_scatter).collect();
+    let (mut squares, mut weight) = (PRIOR_RUNS * mean(&scattered).unwrap_or(0.0), PRIOR_RUNS);
+    for side in [base, new] {
+        let levels: Vec<f64> =
+            side.iter().filter_map(|run| mean(run)).filter(|level| *level > 0.0).map(f64::ln).collect();
         let Some(middle) = mean(&levels) else { continue };
         squares += levels.iter().map(|level| (level - middle).powi(2)).sum::<f64>();
         weight += levels.len() as f64 - 1.0;
     }
-    (squares / weight).sqrt()
+    let known = PRIOR_RUNS * LEAST_RUN_TO_RUN.powi(2) / weight;
+    RunToRun { known, estimated: squares / weight, freedom: weight }
 }
 
-/// How far the level of a run wanders beyond what the scatter of its steps explains: a relative standard
-/// deviation. A level that wanders within a run will be another one in the next run.
-fn wandering(steps: &[f64]) -> f64 {
-    let size = (steps.len() / PIECES).max(LEAST_PIECE);
-    let logs: Vec<f64> = steps.iter().filter(|step| **step > 0.0).map(|step| step.ln()).collect();
-    let levels: Vec<f64> = logs.chunks_exact(size).filter_map(median).collect();
-    let Some(middle) = mean(&levels).filter(|_| levels.len() > 2) else { return 0.0 };
-    let between =
-        levels.iter().map(|level| (level - middle).powi(2)).sum::<f64>() / (levels.len() - 1) as f64;
-    let off: Vec<f64> = logs
-        .chunks_exact(size)
-        .zip(&levels)
-        .flat_map(|(piece, level)| piece.iter().map(move |log| (log - level).abs()))
-        .collect();
-    // The scatter around the pieces' own levels, as robust as the levels are.
-    let scatter = 1.4826 * median(&off).unwrap_or(0.0);
-    let by_chance = std::f64::consts::FRAC_PI_2 * scatter * scatter / size as f64;
-    (between - by_chance).max(0.0).sqrt()
+/// The robust relative standard deviation of a run's steps: from the middle half of their distances to the median, so
+/// that a few slow steps, which may well belong to the program, do not count.
+fn scatter(steps: &[f64]) -> f64 {
+    let of = || {
+        let middle = median(steps)?;
+        let off: Vec<f64> = steps.iter().map(|step| (step - middle).abs()).collect();
+        Some(1.4826 * median(&off)? / middle)
+    };
+    of().filter(|scatter: &f64| scatter.is_finite()).unwrap_or(0.0)
 }
 
 /// Measures one figure on both sides. A side is its runs, a run its values step by step. `None` where a side
@@ -143,7 +175,7 @@ pub fn measure(
     base: &[Vec<f64>],
     new: &[Vec<f64>],
     statistic: Statistic,
-    run_to_run: f64,
+    run_to_run: RunToRun,
 ) -> Option<Measured> {
     let level = |side: &[Vec<f64>]| {
         let values: Vec<f64> =
@@ -152,33 +184,33 @@ pub fn measure(
     };
     let (base_ms, new_ms) = (level(base)?, level(new)?);
     let count = |side: &[Vec<f64>]| side.iter().filter(|run| !run.is_empty()).count() as f64;
-    let runs = (1.0 / count(base) + 1.0 / count(new)).sqrt();
-    let from_runs = student_95(f64::INFINITY) * run_to_run * runs;
-    let drawn = |side: &dyn Fn(&[f64], &[f64]) -> f64| deviation(base, new, statistic, side);
+    let from_runs = run_to_run.half_width(count(base), count(new));
     let difference = |base: &[f64], new: &[f64]| mean(new).unwrap_or(0.0) - mean(base).unwrap_or(0.0);
     let log_ratio = |base: &[f64], new: &[f64]| (mean(new).unwrap_or(0.0) / mean(base).unwrap_or(0.0)).ln();
-    let ratio_deviation = if base_ms > 0.0 && new_ms > 0.0 { drawn(&log_ratio) } else { None };
+    let by_steps =
+        (base_ms > 0.0 && new_ms > 0.0).then(|| deviation(base, new, statistic, &log_ratio)).flatten();
     let ratio = (base_ms > 0.0).then(|| {
         let log = (new_ms / base_ms).ln();
-        let whole = ratio_deviation.map(|by_steps| by_steps.and(from_runs));
+        let whole = by_steps.map(|by_steps| by_steps.and(from_runs));
         Estimate {
             value: new_ms / base_ms,
             low: whole.map(|off| (log - off.below).exp()),
             high: whole.map(|off| (log + off.above).exp()),
         }
     });
+    // One interval, in two units: both say the same. Only what was nothing before has a difference and no ratio.
     let delta = new_ms - base_ms;
-    let whole = drawn(&difference).map(|by_steps| by_steps.and(from_runs * base_ms.max(new_ms)));
+    let of_ratio = ratio.and_then(|ratio| ratio.low.zip(ratio.high));
+    let ends = of_ratio.map(|(low, high)| (base_ms * (low - 1.0), base_ms * (high - 1.0))).or_else(|| {
+        let off = deviation(base, new, statistic, &difference)?.and(from_runs * base_ms.max(new_ms));
+        Some((delta - off.below, delta + off.above))
+    });
     Some(Measured {
         base_ms,
         new_ms,
-        delta_ms: Estimate {
-            value: delta,
-            low: whole.map(|off| delta - off.below),
-            high: whole.map(|off| delta + off.above),
-        },
+        delta_ms: Estimate { value: delta, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) },
         ratio,
-        from_steps: ratio_deviation.map(Deviation::widest),
+        from_steps: by_steps.map(Deviation::widest),
         from_runs,
     })
 }
@@ -213,25 +245,32 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_wanders_widens_the_interval() {
-        let steady = noisy(1, 60, 10.0, 0.1);
-        let wandering: Vec<f64> =
-            steady.iter().enumerate().map(|(i, ms)| if i < 30 { *ms } else { ms * 1.3 }).collect();
-        let quiet = run_to_run(std::slice::from_ref(&steady), std::slice::from_ref(&steady));
-        assert!((LEAST_RUN_TO_RUN..0.03).contains(&quiet), "{quiet}");
-        assert!(run_to_run(&[steady], &[wandering]) > 0.03);
+    fn steps_that_scatter_widen_the_interval() {
+        let deviation = |spread| {
+            let run = noisy(1, 60, 10.0, spread);
+            run_to_run(std::slice::from_ref(&run), std::slice::from_ref(&run)).deviation()
+        };
+        assert!((LEAST_RUN_TO_RUN..0.025).contains(&deviation(0.02)), "{}", deviation(0.02));
+        assert!(deviation(0.8) > 0.15, "{}", deviation(0.8));
+    }
+
+    #[test]
+    fn a_few_slow_steps_of_the_program_do_not_look_like_load() {
+        let mut run = noisy(1, 60, 10.0, 0.02);
+        run.iter_mut().step_by(6).for_each(|ms| *ms *= 30.0);
+        assert!(run_to_run(&[run.clone()], &[run]).deviation() < 0.025);
     }
 
     #[test]
     fn repeated_runs_tell_their_own_difference() {
         let apart = [noisy(1, 40, 10.0, 0.02), noisy(2, 40, 11.0, 0.02), noisy(3, 40, 9.0, 0.02)];
-        assert!(run_to_run(&apart, &apart) > 0.05);
+        assert!(run_to_run(&apart, &apart).deviation() > 0.05);
         let close = [noisy(1, 40, 10.0, 0.02), noisy(2, 40, 10.0, 0.02), noisy(3, 40, 10.0, 0.02)];
-        assert!(run_to_run(&close, &close) < LEAST_RUN_TO_RUN);
+        assert!(run_to_run(&close, &close).deviation() < LEAST_RUN_TO_RUN);
     }
 
     #[test]
-    fn more_runs_a_side_make_the_interval_narrower() {
+    fn more_runs_per_side_make_the_interval_narrower() {
         let side =
             |level: f64, runs: u64| (0..runs).map(|run| noisy(run, 40, level, 0.05)).collect::<Vec<_>>();
         let width = |runs| {
@@ -245,10 +284,10 @@ mod tests {
 
     #[test]
     fn a_figure_that_was_nothing_has_no_ratio() {
-        let measured = measure(&[vec![0.0; 9]], &[vec![1.0; 9]], Statistic::Mean, 0.01).unwrap();
+        let measured = measure(&[vec![0.0; 9]], &[vec![1.0; 9]], Statistic::Mean, RunToRun::least()).unwrap();
         assert_eq!(measured.ratio, None);
         assert_eq!(measured.delta_ms.value, 1.0);
-        assert!(measured.delta_ms.low.unwrap() > 0.9);
-        assert!(measure(&[], &[vec![1.0]], Statistic::Mean, 0.01).is_none());
+        assert!(measured.delta_ms.low.unwrap() > 0.9, "{:?}", measured.delta_ms);
+        assert!(measure(&[], &[vec![1.0]], Statistic::Mean, RunToRun::least()).is_none());
     }
 }

@@ -1,11 +1,14 @@
-//! Faster, slower, no difference, or too noisy to say.
+//! Faster, slower, no difference, or too noisy to say: the one decision that all commands share.
 //!
-//! Two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical margin,
-//! and the ranks of the steps must agree; an interval that lies far from 1 as a whole needs no second opinion,
-//! which a dozen scattered steps could not give. *Is it the same?* The interval must be narrow enough that a change
-//! worth speaking of would have been seen, or hold 1 and a best guess near it. Neither: nobody can say, and what would be needed is told instead.
+//! It is about what is paid: the mean of the loop, so that a cost in every fourth step counts as much as one that is
+//! spread over all. Where a few wild steps hide the mean, the typical step (the median) decides if the mean points the
+//! same way. Two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical
+//! margin; for the median the ranks of the steps must agree. *Is it the same?* The interval must be narrow enough that
+//! a change worth speaking of would have been seen, or hold 1 and a best guess near it. If neither is true, nobody can
+//! say.
 
-use super::noise::{Measured, inflation};
+use super::load::Load;
+use super::noise::{Measured, RunToRun, Statistic, inflation};
 use crate::statistics::{RankTest, rank_test, student_95};
 
 /// What is to be said.
@@ -45,23 +48,23 @@ pub struct Margins {
     pub same: f64,
     /// How unlikely the ranks must be by chance.
     pub significance: f64,
-    /// An interval that excludes 1 by this much is plain enough by itself.
-    pub plain: f64,
 }
 
 impl Default for Margins {
     fn default() -> Self {
-        Margins { practical: 0.01, same: 0.10, significance: 0.05, plain: 0.25 }
+        Margins { practical: 0.01, same: 0.10, significance: 0.05 }
     }
 }
 
-/// What would be needed for an answer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub struct Needed {
-    /// Steps in each run; `None` where more steps would not do.
-    pub steps: Option<u64>,
-    /// Runs on each side; `None` where one is enough.
-    pub runs: Option<u64>,
+/// What would most likely give an answer where there is none.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Runs with at least so many steps.
+    LongerRuns(u64),
+    /// So many runs per side, recorded in turn.
+    MoreRuns(u64),
+    /// A machine that does nothing else: no number of runs worth naming would do.
+    QuieterMachine,
 }
 
 /// The ranks of all steps of both sides.
@@ -69,17 +72,68 @@ pub fn ranks(base: &[Vec<f64>], new: &[Vec<f64>]) -> Option<RankTest> {
     rank_test(&base.concat(), &new.concat(), inflation(base, new))
 }
 
+/// What was decided, and by which figure.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What is to be said.
+    pub verdict: Verdict,
+    /// The figure that decided.
+    pub by: Statistic,
+}
+
+impl Decision {
+    /// Nothing was measured.
+    pub(super) const NONE: Decision = Decision { verdict: Verdict::Unclear, by: Statistic::Mean };
+}
+
+/// Decides about both sides' steps, from their mean and their median.
+///
+/// Where both are too noisy and the ops tell how busy the machine was, the mean is judged once more without the
+/// machine's share: load that slows all ops alike cannot hide a change of anything else.
+pub fn decide(
+    mean: &Measured,
+    median: &Measured,
+    ranks: Option<&RankTest>,
+    load: Option<&Load>,
+    margins: &Margins,
+) -> Decision {
+    let same_way = |verdict: Verdict| match verdict {
+        Verdict::Slower => points(mean, margins) > 0.0,
+        Verdict::Faster => points(mean, margins) < 0.0,
+        _ => false,
+    };
+    let paid = verdict(mean, margins);
+    if paid != Verdict::Unclear {
+        return Decision { verdict: paid, by: Statistic::Mean };
+    }
+    let typical = verdict(median, margins);
+    if same_way(typical) && agree(ranks, points(mean, margins), margins) {
+        return Decision { verdict: typical, by: Statistic::Median };
+    }
+    let without_load = load.and_then(|load| mean.without(load)).map(|mean| verdict(&mean, margins));
+    let without_load = without_load.filter(|verdict| same_way(*verdict));
+    Decision { verdict: without_load.unwrap_or(Verdict::Unclear), by: Statistic::Mean }
+}
+
+/// Which way the best guess points: 1 for slower, −1 for faster, 0 for neither.
+fn points(measured: &Measured, margins: &Margins) -> f64 {
+    let Some(ratio) = measured.ratio else { return 0.0 };
+    let log = ratio.value.ln();
+    if log.abs() > (1.0 + margins.practical).ln() { log.signum() } else { 0.0 }
+}
+
+fn agree(ranks: Option<&RankTest>, sign: f64, margins: &Margins) -> bool {
+    ranks.is_some_and(|ranks| ranks.p < margins.significance && ranks.delta * sign > 0.0)
+}
+
 /// The verdict on one measured figure.
-pub fn verdict(measured: &Measured, ranks: Option<&RankTest>, margins: &Margins) -> Verdict {
+pub fn verdict(measured: &Measured, margins: &Margins) -> Verdict {
     let Some((low, high)) = measured.ratio.and_then(|ratio| ratio.low.zip(ratio.high)) else {
         return Verdict::Unclear;
     };
-    let agree =
-        |sign: f64| ranks.is_some_and(|ranks| ranks.p < margins.significance && ranks.delta * sign > 0.0);
-    let plain = 1.0 + margins.plain;
-    if low > 1.0 + margins.practical && (agree(1.0) || low > plain) {
+    if low > 1.0 + margins.practical {
         Verdict::Slower
-    } else if high < 1.0 / (1.0 + margins.practical) && (agree(-1.0) || high < 1.0 / plain) {
+    } else if high < 1.0 / (1.0 + margins.practical) {
         Verdict::Faster
     } else if within(low, high, margins.same) || nothing_shows(measured, low, high, margins) {
         Verdict::Same
@@ -102,25 +156,32 @@ fn nothing_shows(measured: &Measured, low: f64, high: f64, margins: &Margins) ->
         && within(low, high, 2.0 * margins.same)
 }
 
-/// The largest number of steps or runs that is worth naming.
-const MOST_STEPS: f64 = 100_000.0;
-const MOST_RUNS: f64 = 100.0;
+/// More runs per side than this are not worth proposing.
+const MOST_RUNS: f64 = 10.0;
+/// More steps per run than this are not worth proposing.
+const MOST_STEPS: f64 = 2000.0;
+/// Fewer steps give no interval that is worth having.
+const LEAST_STEPS: u64 = 20;
+/// Fewer runs per side do not measure how runs differ.
+const LEAST_RUNS: f64 = 3.0;
 
-/// What it would take to bring the interval down to half of the margin for `same`; nothing where it is
-/// narrower already or there is no interval to go by.
-pub fn needed(measured: &Measured, steps: usize, runs: usize, run_to_run: f64, margins: &Margins) -> Needed {
+/// What would bring the interval down to half of the margin for `same`: the one step that helps most.
+pub fn next(measured: &Measured, steps: usize, runs: usize, run_to_run: RunToRun, margins: &Margins) -> Next {
     let target = (1.0 + margins.same).ln() / 2.0;
-    let Some(from_steps) = measured.from_steps else {
-        return Needed { steps: Some(LEAST_STEPS), runs: None };
-    };
-    // Half of the allowed square for the steps' part, half for the runs'.
-    let each = target / std::f64::consts::SQRT_2;
-    let factor = (from_steps / each).powi(2);
-    let more_steps = (factor > 1.0).then(|| (steps as f64 * factor).ceil().min(MOST_STEPS) as u64);
-    let runs_needed = (2.0 * (student_95(f64::INFINITY) * run_to_run / each).powi(2)).ceil();
-    let more_runs = (runs_needed > runs as f64).then(|| runs_needed.min(MOST_RUNS) as u64);
-    Needed { steps: more_steps, runs: more_runs }
+    let Some(from_steps) = measured.from_steps else { return Next::LongerRuns(LEAST_STEPS) };
+    let steps_needed = steps as f64 * (from_steps / target).powi(2);
+    if from_steps > measured.from_runs && steps_needed <= MOST_STEPS {
+        return Next::LongerRuns(round_up(steps_needed).max(LEAST_STEPS));
+    }
+    // More runs average the scatter of steps out as well.
+    let of_a_run =
+        (student_95(f64::INFINITY) * run_to_run.deviation()).hypot(from_steps * (runs as f64 / 2.0).sqrt());
+    let runs_needed = (2.0 * (of_a_run / target).powi(2)).ceil().max(LEAST_RUNS).max(runs as f64 + 1.0);
+    if runs_needed <= MOST_RUNS { Next::MoreRuns(runs_needed as u64) } else { Next::QuieterMachine }
 }
 
-/// Fewer steps give no interval that is worth having.
-pub const LEAST_STEPS: u64 = 20;
+/// To one significant digit: nobody needs 9,194 steps.
+fn round_up(value: f64) -> u64 {
+    let digit = 10_f64.powf(value.max(1.0).log10().floor());
+    ((value / digit).ceil() * digit) as u64
+}

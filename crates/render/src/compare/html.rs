@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use stepscope_analyze::statistics::quantile;
-use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run, Unit};
+use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run};
 
 use super::distribution::{Side, drawing};
 use super::words;
-use crate::format::{decimal, duration_ms, percent, plural, printable, short};
+use crate::format::{decimal, duration_ms, from_to_ms, percent, plural, printable, short};
 use crate::report::color;
 use crate::report::html::chart::{plain, swatch};
 use crate::report::html::page::{Html, tag, text};
@@ -26,7 +26,7 @@ pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut 
         Section::new("Where the mean step's time goes", breakdown(&comparison.breakdown)),
         Section::new("Findings", findings(comparison)),
         Section::new("How far they can be compared", notes(comparison)),
-        Section::new(format!("Ops, self time {}", words::a_unit(comparison.unit)), ops(comparison)),
+        Section::new(format!("Ops, self time {}", words::per_unit(comparison.unit)), ops(comparison)),
         Section::new("Recordings", recordings(base, new)),
     ];
     let name = |runs: &[String]| printable(&runs.join(", "));
@@ -43,29 +43,23 @@ fn capital(sentence: &str) -> String {
 }
 
 fn overview(comparison: &Comparison) -> Html {
-    let Some(median) = &comparison.median else { return Html::new() };
-    let what = match comparison.unit {
-        Unit::Step => "the median step",
-        Unit::Launch => "a launch of each kernel in common",
-    };
-    let side = |name: &str, side| format!("{what} of {name}, {}", words::amount(side, comparison.unit));
-    let mut all = vec![
-        (duration_ms(median.base_ms), side("BASE", &comparison.base)),
-        (duration_ms(median.new_ms), side("NEW", &comparison.new)),
-        (words::change_ms(median.delta_ms.value), format!("change of {what}")),
-    ];
-    if let Some(ratio) = median.ratio {
-        let interval = match ratio.low.zip(ratio.high) {
-            Some((low, high)) => format!("95 % interval {} to {}", decimal(low, 3), decimal(high, 3)),
-            None => "too few steps for an interval".to_owned(),
-        };
-        all.push((format!("× {}", decimal(ratio.value, 3)), format!("NEW over BASE, {interval}")));
+    let mut all = Vec::new();
+    for (name, measured) in words::figures(comparison) {
+        let interval = measured.ratio.as_ref().map(|ratio| {
+            let interval = words::interval(ratio);
+            let interval = interval.unwrap_or_else(|| "too few steps for an interval".to_owned());
+            format!(", {} ({interval})", words::change(ratio.value))
+        });
+        let times = from_to_ms(measured.base_ms, measured.new_ms);
+        all.push((times, format!("{name}{}", interval.unwrap_or_default())));
     }
+    if all.is_empty() {
+        return Html::new();
+    }
+    let side = |name: &str, side| format!("{name}: {}", words::amount(side, comparison.unit));
+    let amounts = [side("BASE", &comparison.base), side("NEW", &comparison.new)].join(". ");
     let mut body = figures(&all);
-    if let Some(ranks) = &comparison.ranks {
-        let test = format!("Rank test of all steps: {}.", words::rank_test(ranks));
-        body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], Html::text(&test)));
-    }
+    body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], Html::text(&amounts)));
     body
 }
 

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use stepscope_diagnose::compare::{Comparison, Estimate, FindingKey, Measured, SideFigures, Unit};
+use stepscope_diagnose::compare::{
+    Comparison, Estimate, FindingKey, Measured, Next, SideFigures, Statistic, Unit,
+};
 
 use super::words;
 
@@ -13,9 +15,11 @@ pub fn write_json(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()
     writeln!(out)
 }
 
-/// The comparison as a value. `ratio` is NEW over BASE: `median` the estimate, `low` and `high` its interval.
+/// The comparison as a value. `ratio` is NEW over BASE of the figure that decided (`decided_by`): `median` the
+/// estimate, `low` and `high` its interval.
 pub fn compare_json(comparison: &Comparison) -> Value {
-    let ratio = comparison.median.and_then(|median| median.ratio);
+    let deciding = comparison.deciding();
+    let ratio = deciding.and_then(|figure| figure.ratio);
     let findings = &comparison.findings;
     json!({
         "schema": "stepscope.compare.v1",
@@ -31,23 +35,37 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             "low": ratio.and_then(|ratio| ratio.low),
             "high": ratio.and_then(|ratio| ratio.high),
         },
-        "base": side(&comparison.base, comparison.median.map(|median| median.base_ms)),
-        "new": side(&comparison.new, comparison.median.map(|median| median.new_ms)),
-        "delta_ms": comparison.median.map(|median| estimate(&median.delta_ms)),
+        "decided_by": match comparison.decided_by {
+            Statistic::Mean => "mean",
+            Statistic::Median => "median",
+            Statistic::P90 => "p90",
+        },
+        "mean": comparison.mean.as_ref().map(measured),
+        "p90": comparison.p90.as_ref().map(measured),
+        "base": side(&comparison.base, comparison.median.map(|it| it.base_ms), comparison.mean.map(|it| it.base_ms)),
+        "new": side(&comparison.new, comparison.median.map(|it| it.new_ms), comparison.mean.map(|it| it.new_ms)),
+        "delta_ms": deciding.map(|figure| estimate(&figure.delta_ms)),
+        "median": comparison.median.as_ref().map(measured),
         "rank_test": comparison.ranks.map(|ranks| json!({
             "u": ranks.u, "p": ranks.p, "cliffs_delta": ranks.delta, "exact": ranks.exact,
         })),
         "noise": {
-            "run_to_run": comparison.run_to_run,
-            "from_runs": comparison.median.map(|median| median.from_runs),
-            "from_steps": comparison.median.and_then(|median| median.from_steps),
+            "run_to_run": comparison.run_to_run.deviation(),
+            "from_runs": deciding.map(|figure| figure.from_runs),
+            "from_steps": deciding.and_then(|figure| figure.from_steps),
         },
         "margins": {
             "practical": comparison.margins.practical,
             "same": comparison.margins.same,
             "significance": comparison.margins.significance,
         },
-        "needed": comparison.needed.map(|needed| json!({"steps": needed.steps, "runs": needed.runs})),
+        "load": comparison.load.map(|load| json!({"factor": load.factor, "spread": load.spread, "ops": load.ops})),
+        "needed": comparison.next.map(|next| match next {
+            Next::LongerRuns(steps) => json!({"steps": steps, "runs": null}),
+            Next::MoreRuns(runs) => json!({"steps": null, "runs": runs}),
+            Next::QuieterMachine => json!({"steps": null, "runs": null}),
+        }),
+        "remarks": words::remarks(comparison),
         "breakdown": comparison.breakdown.iter().map(|delta| {
             let mut row = measured(&delta.measured);
             row["category"] = delta.category.key().into();
@@ -79,8 +97,13 @@ pub fn compare_json(comparison: &Comparison) -> Value {
     })
 }
 
-fn side(side: &SideFigures, median_ms: Option<f64>) -> Value {
-    json!({"runs": side.runs, "steps": side.steps, "median_ms": median_ms})
+fn side(side: &SideFigures, median_ms: Option<f64>, mean_ms: Option<f64>) -> Value {
+    let slow_steps = side.rhythm.map(
+        |rhythm| json!({"typical_ms": rhythm.typical_ms, "every": rhythm.every, "extra_ms": rhythm.extra_ms}),
+    );
+    json!({
+        "runs": side.runs, "steps": side.steps, "median_ms": median_ms, "mean_ms": mean_ms, "slow_steps": slow_steps,
+    })
 }
 
 /// One figure on both sides.

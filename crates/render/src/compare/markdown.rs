@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use stepscope_diagnose::compare::Comparison;
 
 use super::words;
-use crate::format::{duration_ms, name_cut, printable};
+use crate::format::{duration_ms, from_to_ms, name_cut, printable};
 
 /// So many categories and ops are shown.
 const TOP: usize = 8;
@@ -17,21 +17,24 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
     for (name, side) in sides {
         writeln!(out, "- {name}: {}", words::amount(side, comparison.unit))?;
     }
-    if let Some(median) = &comparison.median {
-        let (base, new) = (duration_ms(median.base_ms), duration_ms(median.new_ms));
-        writeln!(out, "- {}: {base} → {new}", words::figure(comparison.unit))?;
+    for (name, measured) in words::figures(comparison) {
+        let times = from_to_ms(measured.base_ms, measured.new_ms);
+        let change = measured.ratio.map_or_else(String::new, |ratio| {
+            format!(", {}{}", words::change(ratio.value), words::range(&ratio))
+        });
+        writeln!(out, "- {name}: {times}{change}")?;
     }
     let categories = comparison.breakdown.iter().take(TOP).map(|delta| {
         let measured = &delta.measured;
         let name = delta.category.key().to_owned();
         (name, measured.base_ms, measured.new_ms, if delta.proven() { "yes" } else { "no" }.to_owned())
     });
-    rows(("a step", "proven"), categories.collect(), out)?;
+    rows(("per step", "proven"), categories.collect(), out)?;
     let ops = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0).take(TOP);
     let ops = ops.map(|op| {
         (op.name.clone(), op.base_ms, op.new_ms, words::op_type(op).unwrap_or_default().to_owned())
     });
-    rows((&format!("op, self time {}", words::a_unit(comparison.unit)), "type"), ops.collect(), out)?;
+    rows((&format!("op, self time {}", words::per_unit(comparison.unit)), "type"), ops.collect(), out)?;
     let changes = &comparison.findings;
     for (word, findings) in [("Solved", &changes.solved), ("New", &changes.new), ("Left", &changes.left)] {
         let names: Vec<String> = findings.iter().map(|finding| escaped(&words::finding(finding))).collect();

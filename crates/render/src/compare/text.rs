@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use stepscope_diagnose::compare::{Comparison, FindingKey};
 
 use super::words;
-use crate::format::{duration_ms, short};
+use crate::format::short;
 use crate::style::Style;
 use crate::table::{self, Cell, Column, Format, Select, Table};
 
@@ -14,8 +14,13 @@ const TOP_OPS: usize = 10;
 /// So many scopes are shown.
 const TOP_SCOPES: usize = 5;
 
-/// Writes the comparison.
-pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the comparison; with `explain`, how its verdict was reached as well.
+pub fn write_text(
+    comparison: &Comparison,
+    explain: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{}", style.bold(&words::headline(comparison)))?;
     writeln!(out)?;
     for (name, side) in [("BASE", &comparison.base), ("NEW ", &comparison.new)] {
@@ -26,19 +31,15 @@ pub fn write_text(comparison: &Comparison, style: Style, out: &mut dyn Write) ->
             style.dim(&side.runs.join(", "))
         )?;
     }
-    if let Some(median) = &comparison.median {
-        let (base, new) = (duration_ms(median.base_ms), duration_ms(median.new_ms));
-        let delta = words::change_ms(median.delta_ms.value);
-        writeln!(out, "{} {base} → {new} ({delta})", words::figure(comparison.unit))?;
-    }
-    if let Some(ranks) = &comparison.ranks {
-        writeln!(out, "{}", style.dim(&format!("rank test {}", words::rank_test(ranks))))?;
-    }
+    section(&figures(comparison), style, out)?;
     section(&breakdown(comparison), style, out)?;
     section(&scopes(comparison), style, out)?;
     section(&ops(comparison), style, out)?;
     findings(comparison, style, out)?;
-    let remarks = words::remarks(comparison);
+    let mut remarks = words::remarks(comparison);
+    if explain {
+        remarks.extend(words::explanation(comparison));
+    }
     if !remarks.is_empty() {
         writeln!(out)?;
     }
@@ -54,6 +55,28 @@ fn section(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
     table::write_text(table, &picked, style, out)
 }
 
+/// The figures on both sides, each with its interval.
+fn figures(comparison: &Comparison) -> Table {
+    let columns = vec![
+        Column::new("figure", "figure", Format::Text),
+        Column::new("base_ms", "BASE", Format::Ms),
+        Column::new("new_ms", "NEW", Format::Ms),
+        Column::new("change", "change", Format::Text),
+        Column::new("interval", "95 % interval", Format::Text),
+    ];
+    let mut table = Table::new("compare", columns);
+    for (name, measured) in words::figures(comparison) {
+        table.push([
+            name.into(),
+            measured.base_ms.into(),
+            measured.new_ms.into(),
+            measured.ratio.map(|ratio| words::change(ratio.value)).into(),
+            measured.ratio.as_ref().and_then(words::interval).into(),
+        ]);
+    }
+    table
+}
+
 /// The breakdown on both sides.
 pub(super) fn breakdown(comparison: &Comparison) -> Table {
     let columns = vec![
@@ -64,7 +87,7 @@ pub(super) fn breakdown(comparison: &Comparison) -> Table {
         Column::new("proven", "proven", Format::Text),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some("Where the step's time goes, a step".to_owned());
+    table.headline = Some("Where the time goes, per mean step".to_owned());
     for delta in &comparison.breakdown {
         let measured = &delta.measured;
         table.push([
@@ -89,7 +112,7 @@ pub(super) fn ops(comparison: &Comparison) -> Table {
         Column::new("count", "count", Format::Text).optional(),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some(format!("Ops whose self time changed most, {}", words::a_unit(comparison.unit)));
+    table.headline = Some(format!("Ops whose self time changed most, {}", words::per_unit(comparison.unit)));
     table.top = Some(TOP_OPS);
     for op in comparison.ops.iter().filter(|op| op.delta_ms() != 0.0) {
         table.push([
@@ -113,7 +136,7 @@ pub(super) fn scopes(comparison: &Comparison) -> Table {
         Column::new("delta_ms", "change", Format::Ms),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some("Scopes whose ops changed most, a step".to_owned());
+    table.headline = Some("Scopes whose ops changed most, per step".to_owned());
     table.top = Some(TOP_SCOPES);
     for scope in comparison.scopes.iter().filter(|scope| scope.delta_ms() != 0.0) {
         let (base, new, change) = (scope.base_ms, scope.new_ms, scope.delta_ms());

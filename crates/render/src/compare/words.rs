@@ -2,30 +2,55 @@
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    Comparison, Difference, Estimate, FindingKey, Match, Needed, OpDelta, SideFigures, Unit, Verdict,
+    CategoryDelta, Comparison, Difference, Estimate, FindingKey, Match, Measured, Next, OpDelta, SideFigures,
+    Statistic, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
 
-use crate::format::{duration_ms, name_cut, percent, plural, short};
+use crate::format::{duration_ms, from_to_ms, name_cut, percent, plural, short};
 
-/// The answer in one line.
+/// So many causes are named in the first line.
+const CAUSES: usize = 2;
+/// A category that owns less of the change than this is no cause.
+const CAUSE: f64 = 0.1;
+
+/// The answer in one line: verdict, size, cause.
 pub(crate) fn headline(comparison: &Comparison) -> String {
-    let Some(ratio) = comparison.median.and_then(|median| median.ratio) else {
+    let figure = comparison.deciding();
+    let Some((measured, ratio)) = figure.and_then(|figure| Some((figure, figure.ratio?))) else {
         return match comparison.unit {
             Unit::Step => "not comparable: a side has no steps".to_owned(),
             Unit::Launch => format!("not comparable: {}", difference(&Difference::NoKernelInCommon)),
         };
     };
-    let (what, range) = (measured(comparison.unit), range(&ratio));
+    let what = what(comparison);
+    let times = from_to_ms(measured.base_ms, measured.new_ms);
     match comparison.verdict {
-        Verdict::Slower => format!("slower: {what} takes {} longer{range}", percent(ratio.value - 1.0)),
-        Verdict::Faster => format!("faster: {what} takes {} less time{range}", percent(1.0 - ratio.value)),
-        Verdict::Same => {
-            format!("no difference: {what} takes {} of the time before{range}", percent(ratio.value))
+        Verdict::Slower | Verdict::Faster => {
+            let (word, size) = (comparison.verdict.key(), size(ratio.value));
+            let all: Vec<String> = std::iter::once(format!("{word}: {what} takes {size} ({times})"))
+                .chain(causes(comparison))
+                .collect();
+            all.join("; ")
         }
+        Verdict::Same => format!("no difference: {what} takes {times}{}", range(&ratio)),
         Verdict::Unclear => {
-            format!("too noisy to say: {what} takes {} of the time before{range}", percent(ratio.value))
+            let certain: Vec<String> = comparison
+                .breakdown
+                .iter()
+                .filter(|delta| delta.proven())
+                .take(CAUSES)
+                .map(category_change)
+                .collect();
+            let whole = format!("{what} takes {times}{}", range(&ratio));
+            match &certain[..] {
+                [] => format!("unclear: {whole}, within the noise"),
+                certain => format!(
+                    "unclear: {} for certain, but the whole is too noisy: {whole}",
+                    certain.join(" and ")
+                ),
+            }
         }
         Verdict::NotComparable => {
             let why = comparison.comparability.differences.iter().find(|difference| difference.blocks());
@@ -34,36 +59,75 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     }
 }
 
-/// What a comparison is about.
-fn measured(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Step => "the step",
-        Unit::Launch => "a launch of the profiled kernels",
+/// What the verdict is about.
+fn what(comparison: &Comparison) -> &'static str {
+    match (comparison.unit, comparison.decided_by) {
+        (Unit::Launch, _) => "a launch of the profiled kernels",
+        (Unit::Step, Statistic::Median) => "the median step",
+        (Unit::Step, Statistic::Mean | Statistic::P90) => "the mean step",
     }
 }
 
-/// The figure that both sides have, as a label.
-pub(crate) fn figure(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Step => "median step",
-        Unit::Launch => "a launch of each kernel that both sides profiled",
+/// `20.0 % longer`, `2.92 times as long`, `45.0 % less time`.
+fn size(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 2.0 => format!("{} times as long", short(ratio)),
+        ratio if ratio >= 1.0 => format!("{} longer", percent(ratio - 1.0)),
+        ratio => format!("{} less time", percent(1.0 - ratio)),
     }
+}
+
+/// What made the difference: categories that moved for certain in its direction, findings that came or went.
+fn causes(comparison: &Comparison) -> Vec<String> {
+    let delta = comparison.mean.map_or(0.0, |mean| mean.delta_ms.value);
+    let moved = comparison
+        .breakdown
+        .iter()
+        .filter(|it| it.proven() && it.measured.delta_ms.value * delta.signum() >= CAUSE * delta.abs());
+    let moved = moved.take(CAUSES).map(category_change);
+    let (findings, word) = match comparison.verdict {
+        Verdict::Faster => (&comparison.findings.solved, "solved"),
+        _ => (&comparison.findings.new, "new"),
+    };
+    let findings = findings.iter().take(CAUSES).map(|it| format!("{} {word}", it.id));
+    moved.chain(findings).collect()
+}
+
+/// `input −36.8 ms`.
+fn category_change(delta: &CategoryDelta) -> String {
+    format!("{} {}", delta.category.key(), change_ms(delta.measured.delta_ms.value))
+}
+
+/// The figures of both sides, with their names: what is paid first.
+pub(crate) fn figures(comparison: &Comparison) -> Vec<(&'static str, &Measured)> {
+    let all = match comparison.unit {
+        Unit::Step => vec![
+            ("mean step", &comparison.mean),
+            ("median step", &comparison.median),
+            ("90th percentile", &comparison.p90),
+        ],
+        Unit::Launch => vec![("a launch of each kernel that both sides profiled", &comparison.mean)],
+    };
+    all.into_iter().filter_map(|(name, figure)| Some((name, figure.as_ref()?))).collect()
 }
 
 /// What ops' times are of.
-pub(crate) fn a_unit(unit: Unit) -> &'static str {
+pub(crate) fn per_unit(unit: Unit) -> &'static str {
     match unit {
-        Unit::Step => "a step",
-        Unit::Launch => "a launch",
+        Unit::Step => "per step",
+        Unit::Launch => "per launch",
     }
 }
 
 /// The interval behind a ratio, in brackets; empty where there is none.
 pub(crate) fn range(ratio: &Estimate) -> String {
-    match ratio.low.zip(ratio.high) {
-        Some((low, high)) => format!(" (95 % interval {} to {})", change(low), change(high)),
-        None => String::new(),
-    }
+    interval(ratio).map_or_else(String::new, |interval| format!(" (95 % interval {interval})"))
+}
+
+/// `−1.2 % to +3.4 %`.
+pub(crate) fn interval(ratio: &Estimate) -> Option<String> {
+    let (low, high) = ratio.low.zip(ratio.high)?;
+    Some(format!("{} to {}", change(low), change(high)))
 }
 
 /// A ratio as a change: 1.05 is `+5.0 %`.
@@ -81,6 +145,29 @@ fn signed(value: f64, show: fn(f64) -> String) -> String {
     if value > 0.0 && !text.starts_with("0.0 ") { format!("+{text}") } else { text }
 }
 
+/// How the verdict was reached, one sentence each.
+pub(crate) fn explanation(comparison: &Comparison) -> Vec<String> {
+    let Some(figure) = comparison.deciding() else { return Vec::new() };
+    let mut lines = vec![format!("Decided by {}.", what(comparison))];
+    if let Some(by_steps) = figure.from_steps {
+        lines.push(format!(
+            "Half the width of its interval: {} from the scatter of the steps (block bootstrap), {} from the difference \
+             between runs.",
+            percent(by_steps),
+            percent(figure.from_runs)
+        ));
+    }
+    lines.push(format!(
+        "Runs of the same program are assumed to differ by {} (standard deviation); changes below {} do not count.",
+        percent(comparison.run_to_run.deviation()),
+        percent(comparison.margins.practical)
+    ));
+    lines.extend(
+        comparison.ranks.as_ref().map(|ranks| format!("Rank test of all steps: {}.", rank_test(ranks))),
+    );
+    lines
+}
+
 /// `p < 0.001, Cliff's delta 0.812`.
 pub(crate) fn rank_test(ranks: &RankTest) -> String {
     let p = if ranks.p < 0.001 { "< 0.001".to_owned() } else { format!("= {:.3}", ranks.p) };
@@ -96,12 +183,48 @@ pub(crate) fn amount(side: &SideFigures, unit: Unit) -> String {
     }
 }
 
-/// What would give an answer.
-pub(crate) fn needed(needed: &Needed) -> Option<String> {
-    let steps = needed.steps.map(|steps| format!("about {} a run", plural(steps, "step", "steps")));
-    let runs = needed.runs.map(|runs| format!("about {} a side", plural(runs, "run", "runs")));
-    let both: Vec<String> = steps.into_iter().chain(runs).collect();
-    (!both.is_empty()).then(|| format!("An answer would need {}.", both.join(" and ")))
+/// The one thing to do next where there is no answer.
+fn next(next: Next) -> String {
+    match next {
+        Next::LongerRuns(steps) => {
+            format!("Next: record at least {} per run.", plural(steps, "step", "steps"))
+        }
+        Next::MoreRuns(runs) => format!(
+            "Next: record {} per side, BASE and NEW in turn, and give all (--base A --base B --new C --new D).",
+            plural(runs, "run", "runs")
+        ),
+        Next::QuieterMachine => {
+            "Next: record again while nothing else runs on the machine; more runs would not be enough."
+                .to_owned()
+        }
+    }
+}
+
+/// What a side's slow steps cost.
+fn rhythm(name: &str, side: &SideFigures) -> Option<String> {
+    let rhythm = side.rhythm?;
+    let (typical, extra) = (duration_ms(rhythm.typical_ms), duration_ms(rhythm.extra_ms));
+    Some(format!(
+        "{name}: {typical} in a typical step, plus {extra} about every {} steps.",
+        short(rhythm.every)
+    ))
+}
+
+/// A factor that differs less from 1 says nothing about the machine.
+const LOAD: f64 = 0.05;
+
+/// What the machine's share of the difference is.
+fn load(comparison: &Comparison) -> Option<String> {
+    let load = comparison.load?;
+    let ops = plural(load.ops as u64, "op", "ops");
+    let shown = (load.factor.ln().abs() > LOAD.max(load.spread)).then(|| {
+        format!(
+            "The {ops} that run as often as before take {} the time on NEW: load on the machine, other clocks, or a change \
+             that touches all of them.",
+            format_args!("{} times", short(load.factor))
+        )
+    });
+    shown.filter(|_| comparison.unit == Unit::Step)
 }
 
 /// What differs, as a clause.
@@ -178,17 +301,20 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
         .collect();
     if comparison.comparability.several_changes() {
         remarks.push(
-            "More than one thing was changed at once: nobody can say which one made the difference."
+            "More than one thing changed at once: the comparison cannot say which one made the difference."
                 .to_owned(),
         );
     }
-    remarks.extend(comparison.needed.as_ref().and_then(needed));
+    remarks.extend(rhythm("BASE", &comparison.base));
+    remarks.extend(rhythm("NEW", &comparison.new));
+    remarks.extend(load(comparison));
+    remarks.extend(comparison.next.map(next));
     // How far runs differ matters only where there are steps to compare.
-    if comparison.median.is_some() && comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {
+    if comparison.mean.is_some() && comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {
         remarks.push(format!(
-            "One run a side: runs of one program are taken to differ by {} from each other; several runs a side \
-             (--base A --base B --new C --new D) measure it instead.",
-            percent(comparison.run_to_run)
+            "One run per side: runs of the same program are assumed to differ by {}. Several runs per side (--base A \
+             --base B --new C --new D) measure it instead.",
+            percent(comparison.run_to_run.deviation())
         ));
     }
     remarks

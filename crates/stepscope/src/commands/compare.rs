@@ -16,12 +16,13 @@ use crate::output::Terminal;
 
 /// Say what changed between two profiles, and whether it is more than noise.
 ///
-/// A side may be several recordings of the same program: give each after --base or --new. One run a side can
-/// tell a change of about 5 %; several runs a side tell less than that.
+/// The verdict is about the mean step: what the whole loop pays. A side may be several recordings of the same program:
+/// give each after --base or --new. On a quiet machine one run per side detects changes of about 10 %, three runs per
+/// side changes of about 5 %. On a busy machine record several runs per side, BASE and NEW in turn.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope compare before/ after/                    the newest session of each\n  \
-    stepscope compare --base a1 --base a2 --new b1 --new b2   several runs a side\n  \
+    stepscope compare --base a1 --base a2 --new b1 --new b2   several runs per side\n  \
     stepscope compare before/ after/ --markdown         for a pull request\n  \
     stepscope compare before/ after/ --html change.html  one page to share")]
 pub(crate) struct CompareArgs {
@@ -33,6 +34,9 @@ pub(crate) struct CompareArgs {
     /// Write Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Also say how the verdict was reached: intervals, noise, rank test.
+    #[arg(long)]
+    explain: bool,
     /// Write one self-contained page with both sides to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -50,6 +54,16 @@ pub(crate) struct SidesArgs {
     /// A recording after the change; may be given several times, instead of NEW.
     #[arg(long, value_name = "PATH", requires = "base", conflicts_with = "pair")]
     new: Vec<PathBuf>,
+    /// The smallest change worth reporting.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    min_effect: f64,
+}
+
+/// `5%` or `5` as 0.05.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    number.map(|number| number / 100.0).ok_or_else(|| "give per cent, e.g. 5%".to_owned())
 }
 
 /// Both sides, read and compared.
@@ -73,7 +87,8 @@ impl SidesArgs {
             paths.iter().map(|path| load_run(path.clone(), &mut exit, terminal)).collect()
         };
         let (base, new) = (side(base)?, side(new)?);
-        let comparison = compare(&base, &new, Margins::default());
+        let margins = Margins { practical: self.min_effect, ..Margins::default() };
+        let comparison = compare(&base, &new, margins);
         Ok(Sides { base, new, comparison, exit })
     }
 }
@@ -102,7 +117,7 @@ impl CompareArgs {
         } else if let Some(path) = &self.html {
             writeln!(out, "{}", path.display())?;
         } else {
-            render::write_text(&comparison, terminal.out, &mut out)?;
+            render::write_text(&comparison, self.explain, terminal.out, &mut out)?;
         }
         out.flush()?;
         Ok(exit)

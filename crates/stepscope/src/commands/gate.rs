@@ -12,7 +12,7 @@ use stepscope_diagnose::rules::RULES;
 use stepscope_render::gate::{self as render, Judgement};
 use stepscope_session::{Exit, Problem};
 
-use super::compare::SidesArgs;
+use super::compare::{SidesArgs, percent};
 use crate::failure::Failure;
 use crate::near::near;
 use crate::output::Terminal;
@@ -22,13 +22,13 @@ const DEFAULT_LIMIT: f64 = 0.05;
 
 /// Compare two profiles for CI: exit 1 on a regression beyond the limit that is not noise.
 ///
-/// What is too noisy to say passes with a warning, unless --strict is given. Sides that cannot be compared
-/// fail, unless --allow-incomparable is given.
+/// The decision is that of `stepscope compare`. If the result is too noisy to decide, the gate passes with a warning,
+/// unless --strict is given. If the sides cannot be compared, it fails, unless --allow-incomparable is given.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Metrics: step.median, step.mean, step.p90, breakdown.CATEGORY, op:NAME, finding:ID\n\n\
+    after_help = "Metrics: step.mean, step.median, step.p90, breakdown.CATEGORY, op:NAME, finding:ID\n\n\
     Examples:\n  \
-    stepscope gate main/ branch/                                       at most 5 % slower\n  \
+    stepscope gate main/ branch/                                       at most 5 % slower in the mean\n  \
     stepscope gate main/ branch/ --max-regression 10% --junit gate.xml for the CI server's report\n  \
     stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other figures\n  \
     stepscope gate main/ branch/ --metric finding:retracing            a finding must not be new"
@@ -42,13 +42,13 @@ pub(crate) struct GateArgs {
     /// The most that a metric may grow, in milliseconds; alone, it replaces the relative limit.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     max_ms: Option<f64>,
-    /// What is held against the limits; may be given several times [default: step.median].
+    /// Which metrics to check; may be given several times [default: step.mean].
     #[arg(long, value_name = "METRIC", value_parser = metric)]
     metric: Vec<Metric>,
-    /// Fail also where it is too noisy to say.
+    /// Also fail when the result is too noisy to decide.
     #[arg(long)]
     strict: bool,
-    /// Do not fail where the sides cannot be compared.
+    /// Do not fail when the sides cannot be compared.
     #[arg(long)]
     allow_incomparable: bool,
     /// Write JSON (schema stepscope.gate.v1).
@@ -60,12 +60,6 @@ pub(crate) struct GateArgs {
     /// Append Markdown to this file as well; without FILE, to the one that $GITHUB_STEP_SUMMARY names.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     github_summary: Option<Option<PathBuf>>,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-    number.map(|number| number / 100.0).ok_or_else(|| "give per cent, e.g. 5%".to_owned())
 }
 
 fn milliseconds(text: &str) -> Result<f64, String> {
@@ -84,7 +78,7 @@ fn metric(text: &str) -> Result<Metric, String> {
         } else if let Some(key) = text.strip_prefix("breakdown.") {
             unknown("category", near(key, categories()), &categories().collect::<Vec<_>>().join(", "))
         } else {
-            "give step.median, step.mean, step.p90, breakdown.CATEGORY, op:NAME or finding:ID".to_owned()
+            "give step.mean, step.median, step.p90, breakdown.CATEGORY, op:NAME or finding:ID".to_owned()
         }
     })
 }
@@ -99,7 +93,7 @@ fn unknown(what: &str, near: Vec<&str>, else_see: &str) -> String {
 impl GateArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         let sides = self.sides.load(terminal)?;
-        let default = [Metric::Step(Statistic::Median)];
+        let default = [Metric::Step(Statistic::Mean)];
         let metrics = if self.metric.is_empty() { &default[..] } else { &self.metric[..] };
         let gate = gate(&sides.base, &sides.new, &sides.comparison, metrics, self.limits());
         let worst = gate.worst();
