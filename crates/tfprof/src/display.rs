@@ -112,7 +112,7 @@ pub(crate) fn sort(rows: &[Row], which: &mut [usize], by: OrderBy, style: Style)
         OrderBy::Params => which.sort_by_key(|at| Reverse(total(at).parameters)),
         OrderBy::FloatOps => which.sort_by_key(|at| Reverse(total(at).float_ops)),
         OrderBy::Occurrence if style == Style::Multiple => {
-            which.sort_by_key(|at| Reverse(members(&rows[*at])))
+            which.sort_by_key(|at| Reverse(members(&rows[*at])));
         }
         OrderBy::Name | OrderBy::Occurrence => which.sort_by(|a, b| rows[*a].name.cmp(&rows[*b].name)),
     }

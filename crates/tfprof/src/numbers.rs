@@ -4,8 +4,8 @@
 pub(crate) fn count(n: i64) -> String {
     match n {
         ..1_000 => n.to_string(),
-        ..1_000_000 => format!("{:.2}k", n as f64 / 1e3),
-        ..1_000_000_000 => format!("{:.2}m", n as f64 / 1e6),
+        1_000..1_000_000 => format!("{:.2}k", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2}m", n as f64 / 1e6),
         _ => format!("{:.2}b", n as f64 / 1e9),
     }
 }
@@ -14,7 +14,7 @@ pub(crate) fn count(n: i64) -> String {
 pub(crate) fn time(micros: i64) -> String {
     match micros {
         ..1_000 => format!("{micros}us"),
-        ..1_000_000 => format!("{:.2}ms", micros as f64 / 1e3),
+        1_000..1_000_000 => format!("{:.2}ms", micros as f64 / 1e3),
         _ => format!("{:.2}sec", micros as f64 / 1e6),
     }
 }
@@ -23,7 +23,7 @@ pub(crate) fn time(micros: i64) -> String {
 pub(crate) fn bytes(bytes: i64) -> String {
     match bytes {
         ..1_000 => format!("{bytes}B"),
-        ..1_000_000 => format!("{:.2}KB", bytes as f64 / 1e3),
+        1_000..1_000_000 => format!("{:.2}KB", bytes as f64 / 1e3),
         _ => format!("{:.2}MB", bytes as f64 / 1e6),
     }
 }

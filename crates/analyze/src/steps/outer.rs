@@ -291,7 +291,7 @@ const LEAST_PART: i64 = 20;
 impl<'s> Search<'s> {
     /// The work that was found to be held, the turns, and whether they are turns for sure.
     fn run(&self) -> Option<(Dur, Turns, bool)> {
-        let mut level: Vec<Range<usize>> = vec![0..self.scopes.len()];
+        let mut level: Vec<Range<usize>> = std::iter::once(0..self.scopes.len()).collect();
         let mut fallback: Option<(Dur, Turns, bool)> = None;
         let mut named: Option<(Dur, Turns)> = None;
         for _ in 0..DEEPEST {

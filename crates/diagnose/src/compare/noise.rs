@@ -123,6 +123,9 @@ pub struct RunToRun {
 }
 
 impl RunToRun {
+    /// No difference: both sides are one run.
+    pub const NONE: RunToRun = RunToRun { known: 0.0, estimated: 0.0, freedom: f64::INFINITY };
+
     /// What every pair of runs has, and no more.
     pub fn least() -> Self {
         RunToRun { known: LEAST_RUN_TO_RUN.powi(2), estimated: 0.0, freedom: f64::INFINITY }

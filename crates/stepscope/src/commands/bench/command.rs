@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use stepscope_capture::bench::command::{End, Outcome, Plan, Run, measure};
 use stepscope_diagnose::compare::noise::{self, Statistic};
-use stepscope_diagnose::compare::{Margins, Verdict, verdict};
+use stepscope_diagnose::compare::{Margins, Next, RunToRun, Verdict, verdict};
 use stepscope_diagnose::statistics::{mean, median};
 use stepscope_render::bench::command as render;
 use stepscope_session::{Exit, Problem};
@@ -173,12 +173,14 @@ fn summary(values: &[f64]) -> Option<render::Summary> {
 fn compare(base: &[f64], new: &[f64]) -> render::Compared {
     let margins = Margins::default();
     let (base, new) = (&[base.to_vec()], &[new.to_vec()]);
-    let measured = noise::measure(base, new, Statistic::Median, 0.0);
+    let measured = noise::measure(base, new, Statistic::Median, RunToRun::NONE);
     let ranks = verdict::ranks(base, new);
-    let said =
-        measured.as_ref().map_or(Verdict::Unclear, |it| verdict::verdict(it, ranks.as_ref(), &margins));
+    let said = measured.as_ref().map_or(Verdict::Unclear, |it| verdict::verdict(it, &margins));
     let runs = base[0].len().min(new[0].len());
     let needed = measured.filter(|_| said == Verdict::Unclear);
-    let needed = needed.and_then(|it| verdict::needed(&it, runs, 1, 0.0, &margins).steps);
+    let needed = needed.and_then(|it| match verdict::next(&it, runs, 1, RunToRun::NONE, &margins) {
+        Next::LongerRuns(runs) => Some(runs),
+        Next::MoreRuns(_) | Next::QuieterMachine => None,
+    });
     render::Compared { measured, ranks, verdict: said, needed }
 }
