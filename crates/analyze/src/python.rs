@@ -550,8 +550,8 @@ mod tests {
             .iter()
             .map(|frame| (frame.function.as_str(), frame.calls, frame.inclusive_ms, frame.own_ms))
             .collect();
-        assert_eq!(rows, [("load", 1, 60.0, 60.0)], "the caller is the step itself");
-        assert!(frames.traced && frames.steps == 1);
+        assert_eq!(rows, [("load", 1, 60.0, 60.0), ("main", 1, 100.0, 30.0)]);
+        assert!(frames.traced && frames.steps == 0);
     }
 
     #[test]

@@ -276,7 +276,7 @@ mod tests {
         facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
         let findings = diagnose(&facts);
         let input = findings.iter().find(|finding| finding.id == FindingId::InputBound);
-        assert!(input.is_some_and(|input| input.gain_ms.is_none() && input.severity == Severity::Warning));
+        assert!(input.is_some_and(|input| input.gain_ms.is_none() && input.severity == Severity::Info));
     }
 
     #[test]

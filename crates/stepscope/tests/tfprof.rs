@@ -105,9 +105,8 @@ fn op_and_code_view_and_saved_profiles() {
     let folder = files();
     let op =
         run(folder.path(), &[&["tfprof", "op"], &FILES[..], &["--select", "float_ops,occurrence"]].concat());
-    assert!(
-        profile(&op).contains("MatMul                       120 float_ops (100.00%, 100.00%),        0|2")
-    );
+    let op = profile(&op);
+    assert!(op.contains("MatMul                   120 float_ops (100.00%, 100.00%),        0|2"), "{op}");
     let code = profile(&run(folder.path(), &[&["tfprof", "code"], &FILES[..]].concat()));
     assert!(
         code.contains("  train.py:10:main (0us/80us") && code.contains("model.py:12:a_function_with_a...")
