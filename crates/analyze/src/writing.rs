@@ -97,8 +97,6 @@ const NEAR: usize = 20_000;
 pub struct Writing {
     /// The stretches.
     pub stretches: Dur,
-    /// The writing ops in them.
-    pub written: Dur,
     /// Steps looked at.
     pub steps: u64,
 }
@@ -118,7 +116,6 @@ impl Writing {
             let walked: Vec<Stretches> =
                 windows.par_iter().map(|&window| Stretches::of(context, track, window)).collect();
             all.stretches += walked.iter().map(|walked| walked.length).sum::<Dur>();
-            all.written += walked.iter().map(|walked| walked.written).sum::<Dur>();
         }
         all
     }
@@ -126,13 +123,12 @@ impl Writing {
     /// Adds another host's.
     pub fn merge(&mut self, other: &Writing) {
         self.stretches += other.stretches;
-        self.written += other.written;
         self.steps += other.steps;
     }
 
-    /// Milliseconds a step around the writing ops.
-    pub fn around_ms(&self) -> f64 {
-        (self.stretches - self.written).at_least_zero().ms() / self.steps.max(1) as f64
+    /// Milliseconds per step from the model's work, or a batch, to the next one, where something is written in between.
+    pub fn stretches_ms(&self) -> f64 {
+        self.stretches.ms() / self.steps.max(1) as f64
     }
 }
 
@@ -140,7 +136,6 @@ impl Writing {
 #[derive(Default)]
 struct Stretches {
     length: Dur,
-    written: Dur,
 }
 
 impl Stretches {
@@ -175,7 +170,6 @@ impl Stretches {
     fn close(&mut self, stretch: Span, written: Dur) {
         if !written.is_zero() {
             self.length += stretch.dur();
-            self.written += written;
         }
     }
 }
@@ -198,9 +192,8 @@ mod tests {
         let trace = sketch.finish();
         let writing = Writing::of(&Context::new(&trace, "host"));
         assert_eq!(writing.steps, 4);
-        assert_eq!(writing.written, Dur::from_us(800));
         assert_eq!(writing.stretches, Dur::from_us(2_800));
-        assert!((writing.around_ms() - 0.5).abs() < 1e-9);
+        assert!((writing.stretches_ms() - 0.7).abs() < 1e-9);
     }
 
     fn spans(events: &[(&str, i64, i64)]) -> Vec<(i64, i64)> {

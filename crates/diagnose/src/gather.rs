@@ -279,6 +279,8 @@ impl Gathered {
         let is_model_op =
             |row: &OpRow| !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE;
         let bounding_host = summary.bounding_host;
+        let output = summary.breakdown_ms.iter().find(|(category, _)| *category == Category::Output);
+        let output_ms = output.map_or(0.0, |(_, ms)| *ms);
         let facts = Facts {
             detail: details.into_iter().nth(summary.bounding_host).flatten(),
             waiting: sums.collectives.finish(),
@@ -287,8 +289,8 @@ impl Gathered {
             recording,
             ops: op_costs(&ops, &summary, is_model_op),
             output_ops: op_costs(&ops, &summary, |row| is_output_op(&row.key.kind)),
+            around_output_ms: (sums.writing.stretches_ms() - output_ms).max(0.0),
             summary,
-            around_output_ms: sums.writing.around_ms(),
             eager: sums.eager,
             callbacks: sums.callbacks,
             setup: sums.setup,
