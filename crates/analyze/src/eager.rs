@@ -78,8 +78,12 @@ impl Eager {
     }
 
     fn add(&mut self, context: &Context, track: &Track, windows: &[Span]) {
+        let trace = context.trace;
+        let names_op = |kind: KindId| trace.kind_name(kind).starts_with(EAGER_OP);
+        let names_op: Vec<bool> =
+            (0..trace.kinds().len()).map(|index| names_op(KindId::from_index(index))).collect();
         let walked: Vec<Walked> =
-            windows.par_iter().map(|&window| Walked::of(context, track, window)).collect();
+            windows.par_iter().map(|&window| Walked::of(context, &names_op, track, window)).collect();
         let usual = median(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
         let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
         for Walked { ops, inside, kernels, pauses, kinds } in walked {
@@ -115,7 +119,7 @@ struct Walked {
 const EAGER_OP: &str = "EagerLocalExecute: ";
 
 impl Walked {
-    fn of(context: &Context, track: &Track, window: Span) -> Self {
+    fn of(context: &Context, names_op: &[bool], track: &Track, window: Span) -> Self {
         let mut walked = Walked::default();
         let mut last_end: Option<Time> = None;
         let mut inside_until = window.start;
@@ -127,11 +131,8 @@ impl Walked {
             let kind = track.kind_of(index);
             let role = context.vocabulary().host_role(kind);
             if start < inside_until {
-                if last_end.is_some() && matches!(role, Role::Framework | Role::Op | Role::HostCollective) {
-                    let named = context.trace.kind_name(kind).starts_with(EAGER_OP);
-                    if named {
-                        *walked.kinds.entry(kind).or_default() += 1;
-                    }
+                if last_end.is_some() && names_op[kind.index()] {
+                    *walked.kinds.entry(kind).or_default() += 1;
                 }
                 if role == Role::EagerKernel && last_end.is_some() {
                     walked.kernels += track.dur(index);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{ProcessId, ProcessKind, Span, Time, Track, TrackId, TrackKind};
+use stepscope_trace::{ProcessId, ProcessKind, Span, StrId, Time, Track, TrackId, TrackKind};
 
 use crate::context::Context;
 use crate::launches::Launch;
@@ -108,6 +108,9 @@ const LOOK_BACK: usize = 64;
 /// The windows of steps that only hand programs to the framework's own threads, by the programs' runs; `None` where the
 /// work is done inside the steps, or where nothing says which step started it.
 pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Option<Vec<Span>> {
+    // Only XLA numbers the runs of its programs.
+    let strings = context.trace.strings();
+    let keys = (strings.find("run_id")?, strings.find("hlo_module")?);
     let computes = Mask::of(State::HostCompute);
     let all = host.time_in(computes, host.span()?);
     let held = median(steps.iter().map(|step| host.time_in(computes, step.span)));
@@ -116,7 +119,7 @@ pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Opt
     }
     let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
     let mut calls = calls(context);
-    for (program, runs) in runs(context) {
+    for (program, runs) in runs(context, keys) {
         let Some(calls) = calls.remove(&program) else { continue };
         // What was called before the recording began runs first, and what is called last may never be seen to run.
         let older = runs.len().saturating_sub(calls.len());
@@ -152,10 +155,8 @@ fn calls(context: &Context) -> BTreeMap<String, Vec<Time>> {
 }
 
 /// When the runs of each program took place on the host, by the function that it was made from.
-fn runs(context: &Context) -> BTreeMap<String, Vec<Span>> {
+fn runs(context: &Context, (run_key, program_key): (StrId, StrId)) -> BTreeMap<String, Vec<Span>> {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
-    let keys = (trace.strings().find("run_id"), trace.strings().find("hlo_module"));
-    let (Some(run_key), Some(program_key)) = keys else { return BTreeMap::new() };
     let mut runs: HashMap<i64, (Span, String), FxBuildHasher> = HashMap::default();
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
         for (index, &kind) in track.kinds().iter().enumerate() {
