@@ -17,7 +17,7 @@ pub const LEAST_RUN_TO_RUN: f64 = 0.02;
 const ORDINARY_SCATTER: f64 = 0.05;
 /// How the standard deviation between runs grows with the scatter beyond that. Measured on two cores whose load went
 /// up and down between 2 and 16 from run to run: steps that scattered by 10 to 30 % came with levels that differed by
-/// 20 to 40 %. With this factor about one such pair in twenty is called different; with half of it, one in four.
+/// 20 to 40 %. With this factor about one such pair in twenty is called different; with 1.2, one in ten.
 const RUNS_PER_SCATTER: f64 = 1.5;
 /// The estimate from the scatter counts like so many runs against what repeated runs say themselves.
 const PRIOR_RUNS: f64 = 3.0;

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::crc32c::masked;
 use super::message::{Damages, Walk};
-use super::{Found, unless_nothing};
+use super::{Found, inflated, unless_nothing};
 use crate::xplane::wire::{Cursor, Payload};
-use crate::{Bytes, Input, ReadError};
+use crate::{Bytes, ReadError};
 
 /// Length and checksum before a record, checksum behind it.
 const HEADER: usize = 12;
@@ -51,15 +51,7 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
 
 /// Reads an event file.
 pub fn read_events(path: &Path) -> Result<Found<TensorFlowEvents>, ReadError> {
-    let input = Input::open(path)?;
-    if input.size() == 0 {
-        return Err(ReadError::Empty { path: path.to_owned() });
-    }
-    let (bytes, broken) = input.inflated();
-    let mut damage = Damages::default();
-    if let Some(error) = broken {
-        damage.add(bytes.len(), || format!("compression: {error}"));
-    }
+    let (bytes, damage) = inflated(path)?;
     let found = events_of(bytes, damage);
     unless_nothing(path, found.value.events == 0, found)
 }

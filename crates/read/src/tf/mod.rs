@@ -121,8 +121,8 @@ pub fn saved_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<Save
     unless_nothing(path, found.value.nodes.is_empty(), found)
 }
 
-/// The inflated bytes of a file that must be one of `wanted`.
-fn content(path: &Path, wanted: &[Kind]) -> Result<(Bytes, Damages), ReadError> {
+/// The inflated bytes of a file, with what broke on the way.
+fn inflated(path: &Path) -> Result<(Bytes, Damages), ReadError> {
     let input = Input::open(path)?;
     if input.size() == 0 {
         return Err(ReadError::Empty { path: path.to_owned() });
@@ -132,6 +132,12 @@ fn content(path: &Path, wanted: &[Kind]) -> Result<(Bytes, Damages), ReadError> 
     if let Some(error) = broken {
         damage.add(bytes.len(), || format!("compression: {error}"));
     }
+    Ok((bytes, damage))
+}
+
+/// The inflated bytes of a file that must be one of `wanted`.
+fn content(path: &Path, wanted: &[Kind]) -> Result<(Bytes, Damages), ReadError> {
+    let (bytes, damage) = inflated(path)?;
     let kind = kind_of(&bytes);
     if kind.is_some_and(|kind| wanted.contains(&kind)) {
         return Ok((bytes, damage));

@@ -17,8 +17,9 @@ use crate::output::Terminal;
 /// Say what changed between two profiles, and whether it is more than noise.
 ///
 /// The verdict is about the mean step: what the whole loop pays. A side may be several recordings of the same program:
-/// give each after --base or --new. On a quiet machine one run per side detects changes of about 10 %, three runs per
-/// side changes of about 5 %. On a busy machine record several runs per side, BASE and NEW in turn.
+/// give each after --base or --new.
+/// If steps scatter by about 3 %, one run per side detects a change of 10 %; more runs per side detect smaller ones. On a
+/// busy machine record several runs per side, BASE and NEW in turn.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope compare before/ after/                    the newest session of each\n  \
