@@ -151,7 +151,7 @@ impl Judge<'_> {
                 let outcome = self.finding(id);
                 return Check { metric: metric.clone(), outcome, measured: None };
             }
-            Metric::Step(Statistic::Mean) => self.comparison.mean,
+            Metric::Step(Statistic::Mean) => self.comparison.paid().copied(),
             Metric::Step(Statistic::Median) => self.comparison.median,
             Metric::Step(Statistic::P90) => self.comparison.p90,
             Metric::Breakdown(which) => {

@@ -31,6 +31,13 @@ impl Judgement<'_> {
     fn incomparable(&self) -> Option<String> {
         (!self.gate.comparable).then(|| words::headline(self.comparison))
     }
+
+    /// What else differs between the sides, in one line: the checks may be about that.
+    fn differs(&self) -> Option<String> {
+        let all = self.comparison.comparability.differences.iter().filter(|it| !it.blocks());
+        let all: Vec<String> = all.map(words::difference).collect();
+        (!all.is_empty()).then(|| format!("also different: {}", all.join("; ")))
+    }
 }
 
 /// One check in one line.
@@ -59,12 +66,12 @@ fn limits(limits: &Limits) -> String {
     relative.into_iter().chain(absolute).collect::<Vec<_>>().join(" and ")
 }
 
-/// Writes short text: the answer, then one line a check.
+/// Writes short text: the answer, what else differs, then one line per check.
 pub fn write_text(judgement: &Judgement<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let word = if judgement.passed { style.green("passed") } else { style.red("failed") };
     writeln!(out, "gate {word} (limit {})", limits(&judgement.gate.limits))?;
-    if let Some(why) = judgement.incomparable() {
-        writeln!(out, "  {why}")?;
+    for line in judgement.incomparable().into_iter().chain(judgement.differs()) {
+        writeln!(out, "  {line}")?;
     }
     for check in &judgement.gate.checks {
         let label = match check.outcome {

@@ -27,6 +27,7 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
             run.setting.origin = Some(Origin::Marker);
         }
         run.setting.batch_size = saved.batch_size.or(run.setting.batch_size);
+        run.machine = Some(saved.machine);
         // Samples tell of every GPU: where there is none, the processors did the work.
         if run.setting.devices.is_empty() {
             run.setting.devices.push((DeviceKind::Cpu, "CPU".to_owned()));

@@ -27,6 +27,24 @@ fn text(args: &[&str]) -> String {
 }
 
 #[test]
+fn a_slower_command_stops_a_build_and_a_faster_one_does_not() {
+    let exit = |old: &str, new: &str, limit: &str| {
+        let against = format!("sleep {new}");
+        let args =
+            ["command", "--runs", "8", "--max-regression", limit, "--against", &against, "--", "sleep", old];
+        code(&bench(&args))
+    };
+    assert_eq!(exit("0.01", "0.3", "5%"), 1);
+    assert_eq!(exit("0.3", "0.01", "5%"), 0);
+    assert_eq!(exit("0.01", "0.3", "100000%"), 0);
+    assert_eq!(
+        code(&bench(&["command", "--max-regression", "5%", "--", "true"])),
+        2,
+        "nothing to compare with"
+    );
+}
+
+#[test]
 fn a_command_takes_as_long_as_it_does() {
     let result = json(&["command", "--runs", "5", "--json", "--", "sleep", "0.1"]);
     let row = &result["rows"][0];

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::{
-    Comparison, Estimate, FindingKey, Measured, Next, SideFigures, Statistic, Unit,
+    Basis, Comparison, Estimate, FindingKey, Measured, Next, SideFigures, Unit,
 };
 
 use super::words;
@@ -36,10 +36,12 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             "high": ratio.and_then(|ratio| ratio.high),
         },
         "decided_by": match comparison.decided_by {
-            Statistic::Mean => "mean",
-            Statistic::Median => "median",
-            Statistic::P90 => "p90",
+            Basis::Mean => "mean",
+            Basis::Median => "median",
+            Basis::BeyondLoad => "beyond_load",
         },
+        "beyond_load": comparison.beyond.as_ref().map(measured),
+        "machine_explains": comparison.machine_explains,
         "mean": comparison.mean.as_ref().map(measured),
         "p90": comparison.p90.as_ref().map(measured),
         "base": side(&comparison.base, comparison.median.map(|it| it.base_ms), comparison.mean.map(|it| it.base_ms)),
@@ -57,7 +59,7 @@ pub fn compare_json(comparison: &Comparison) -> Value {
         "margins": {
             "practical": comparison.margins.practical,
             "same": comparison.margins.same,
-            "significance": comparison.margins.significance,
+            "significance": comparison.margins.confidence.error(),
         },
         "load": comparison.load.map(|load| json!({"factor": load.factor, "spread": load.spread, "ops": load.ops})),
         "needed": comparison.next.map(|next| match next {

@@ -2,8 +2,8 @@
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    CategoryDelta, Comparison, Difference, Estimate, FindingKey, Match, Measured, Next, OpDelta, SideFigures,
-    Statistic, Unit, Verdict,
+    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Machines, Match, Measured, Next,
+    OpDelta, SideFigures, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
@@ -29,11 +29,23 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     match comparison.verdict {
         Verdict::Slower | Verdict::Faster => {
             let (word, size) = (comparison.verdict.key(), size(ratio.value));
-            let all: Vec<String> = std::iter::once(format!("{word}: {what} takes {size} ({times})"))
-                .chain(causes(comparison))
-                .collect();
+            let size = match comparison.decided_by {
+                Basis::BeyondLoad => format!(
+                    "{word}: {what} takes {size} than the load of the machine explains ({} expected, {} measured)",
+                    duration_ms(measured.base_ms),
+                    duration_ms(measured.new_ms)
+                ),
+                Basis::Mean | Basis::Median => format!("{word}: {what} takes {size} ({times})"),
+            };
+            let all: Vec<String> = std::iter::once(size).chain(causes(comparison)).collect();
             all.join("; ")
         }
+        Verdict::Same if comparison.decided_by == Basis::BeyondLoad => format!(
+            "no difference beyond the load of the machine: {what} takes {} instead of {}{}",
+            duration_ms(measured.new_ms),
+            duration_ms(measured.base_ms),
+            range(&ratio)
+        ),
         Verdict::Same => format!("no difference: {what} takes {times}{}", range(&ratio)),
         Verdict::Unclear => {
             let certain: Vec<String> = comparison
@@ -63,8 +75,8 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
 fn what(comparison: &Comparison) -> &'static str {
     match (comparison.unit, comparison.decided_by) {
         (Unit::Launch, _) => "a launch of the profiled kernels",
-        (Unit::Step, Statistic::Median) => "the median step",
-        (Unit::Step, Statistic::Mean | Statistic::P90) => "the mean step",
+        (Unit::Step, Basis::Median) => "the median step",
+        (Unit::Step, Basis::Mean | Basis::BeyondLoad) => "the mean step",
     }
 }
 
@@ -217,7 +229,8 @@ const LOAD: f64 = 0.05;
 fn load(comparison: &Comparison) -> Option<String> {
     let load = comparison.load?;
     let ops = plural(load.ops as u64, "op", "ops");
-    let shown = (load.factor.ln().abs() > LOAD.max(load.spread)).then(|| {
+    let decides = comparison.decided_by == Basis::BeyondLoad;
+    let shown = (decides || load.factor.ln().abs() > LOAD.max(load.spread)).then(|| {
         format!(
             "The {ops} that run as often as before take {} the time on NEW: load on the machine, other clocks, or a change \
              that touches all of them.",
@@ -225,6 +238,30 @@ fn load(comparison: &Comparison) -> Option<String> {
         )
     });
     shown.filter(|_| comparison.unit == Unit::Step)
+}
+
+/// What else the machine did, where it differs enough to matter, or where it explains the difference.
+fn machine(comparison: &Comparison) -> Option<String> {
+    let Machines { base, new } = comparison.machines?;
+    let share = |what: &str, base: Option<f64>, new: Option<f64>| {
+        let (base, new) = base.zip(new)?;
+        ((new - base).abs() >= LOAD).then(|| format!("{what} {} (BASE: {})", percent(new), percent(base)))
+    };
+    let all = [
+        share("other processes used", base.others, new.others),
+        share("other machines took", base.stolen, new.stolen),
+        share("the CPU quota stalled the run for", base.throttled, new.throttled),
+        share("GPU clocks were held down for", base.gpu_throttled, new.gpu_throttled),
+    ];
+    let said: Vec<String> = all.into_iter().flatten().collect();
+    let mut text = format!("On NEW, {}.", said.join(", "));
+    if let Some((base, new)) = base.cpu_ms_per_step.zip(new.cpu_ms_per_step) {
+        text.push_str(&format!(" CPU time per step: {}.", from_to_ms(base, new)));
+    }
+    if comparison.machine_explains {
+        text.push_str(" The machine alone can explain the difference.");
+    }
+    (!said.is_empty()).then_some(text)
 }
 
 /// What differs, as a clause.
@@ -308,6 +345,7 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
     remarks.extend(rhythm("BASE", &comparison.base));
     remarks.extend(rhythm("NEW", &comparison.new));
     remarks.extend(load(comparison));
+    remarks.extend(machine(comparison));
     remarks.extend(comparison.next.map(next));
     // How far runs differ matters only where there are steps to compare.
     if comparison.mean.is_some() && comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {

@@ -61,54 +61,78 @@ pub(crate) struct SidesArgs {
 }
 
 /// `5%` or `5` as 0.05.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
     number.map(|number| number / 100.0).ok_or_else(|| "give per cent, e.g. 5%".to_owned())
 }
 
-/// Both sides, read and compared.
+/// Both sides, as they were read.
 pub(crate) struct Sides {
     pub(crate) base: Vec<Run>,
     pub(crate) new: Vec<Run>,
-    pub(crate) comparison: Comparison,
+    pub(crate) margins: Margins,
     /// `Done`, or `Damaged` where a file was.
     pub(crate) exit: Exit,
 }
 
+impl Sides {
+    /// What changed between them.
+    pub(crate) fn compare(&self) -> Comparison {
+        compare(&self.base, &self.new, self.margins)
+    }
+
+    /// Adds one more run to a side.
+    pub(crate) fn add(&mut self, to_new: bool, run: Loaded) {
+        if run.exit != Exit::Done {
+            self.exit = run.exit;
+        }
+        let side = if to_new { &mut self.new } else { &mut self.base };
+        side.push(run.run);
+    }
+}
+
+/// One recording, read.
+pub(crate) struct Loaded {
+    run: Run,
+    exit: Exit,
+}
+
+impl Loaded {
+    /// Reads a recording.
+    pub(crate) fn of(path: PathBuf, terminal: &Terminal) -> Result<Self, Problem> {
+        let label = path.display().to_string();
+        let profile = load::profile(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
+        let run = run_of(&profile, &label);
+        let exit = if load::end(profile, terminal) == Exit::Done { Exit::Done } else { Exit::Damaged };
+        Ok(Loaded { run, exit })
+    }
+}
+
 impl SidesArgs {
-    /// Reads and compares. Profiles are read one after the other: each may fill much of the memory.
+    /// Reads both sides. Profiles are read one after the other: each may fill much of the memory.
     pub(crate) fn load(&self, terminal: &Terminal) -> Result<Sides, Problem> {
-        let mut exit = Exit::Done;
         let (base, new) = match &self.pair[..] {
             [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
             _ => (&self.base[..], &self.new[..]),
         };
-        let mut side = |paths: &[PathBuf]| -> Result<Vec<Run>, Problem> {
-            paths.iter().map(|path| load_run(path.clone(), &mut exit, terminal)).collect()
-        };
-        let (base, new) = (side(base)?, side(new)?);
         let margins = Margins { practical: self.min_effect, ..Margins::default() };
-        let comparison = compare(&base, &new, margins);
-        Ok(Sides { base, new, comparison, exit })
+        let mut sides = Sides { base: Vec::new(), new: Vec::new(), margins, exit: Exit::Done };
+        for (paths, to_new) in [(base, false), (new, true)] {
+            for path in paths {
+                sides.add(to_new, Loaded::of(path.clone(), terminal)?);
+            }
+        }
+        Ok(sides)
     }
-}
-
-fn load_run(path: PathBuf, exit: &mut Exit, terminal: &Terminal) -> Result<Run, Problem> {
-    let label = path.display().to_string();
-    let profile = load::profile(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
-    let run = run_of(&profile, &label);
-    if load::end(profile, terminal) != Exit::Done {
-        *exit = Exit::Damaged;
-    }
-    Ok(run)
 }
 
 impl CompareArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let Sides { base, new, comparison, exit } = self.sides.load(terminal)?;
+        let sides = self.sides.load(terminal)?;
+        let comparison = sides.compare();
         if let Some(path) = &self.html {
-            write_page(path, |out| render::write_html(&comparison, &base, &new, out))?;
+            write_page(path, |out| render::write_html(&comparison, &sides.base, &sides.new, out))?;
         }
         let mut out = terminal.stdout();
         if self.json {
@@ -121,6 +145,6 @@ impl CompareArgs {
             render::write_text(&comparison, self.explain, terminal.out, &mut out)?;
         }
         out.flush()?;
-        Ok(exit)
+        Ok(sides.exit)
     }
 }

@@ -1,18 +1,20 @@
 //! `stepscope gate`: a comparison that can stop CI.
 
+mod again;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stepscope_analyze::Category;
-use stepscope_diagnose::compare::Statistic;
-use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
+use stepscope_diagnose::compare::{Comparison, Statistic};
+use stepscope_diagnose::gate::{Gate, Limits, Metric, Outcome, gate};
 use stepscope_diagnose::rules::RULES;
 use stepscope_render::gate::{self as render, Judgement};
 use stepscope_session::{Exit, Problem};
 
-use super::compare::{SidesArgs, percent};
+use super::compare::{Sides, SidesArgs, percent};
 use crate::failure::Failure;
 use crate::near::near;
 use crate::output::Terminal;
@@ -31,7 +33,8 @@ const DEFAULT_LIMIT: f64 = 0.05;
     stepscope gate main/ branch/                                       at most 5 % slower in the mean\n  \
     stepscope gate main/ branch/ --max-regression 10% --junit gate.xml for the CI server's report\n  \
     stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other figures\n  \
-    stepscope gate main/ branch/ --metric finding:retracing            a finding must not be new"
+    stepscope gate main/ branch/ --metric finding:retracing            a finding must not be new\n  \
+    stepscope gate main/ branch/ --retries './record.sh'               record more runs while unclear"
 )]
 pub(crate) struct GateArgs {
     #[command(flatten)]
@@ -48,6 +51,8 @@ pub(crate) struct GateArgs {
     /// Also fail when the result is too noisy to decide.
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    again: again::AgainArgs,
     /// Do not fail when the sides cannot be compared.
     #[arg(long)]
     allow_incomparable: bool,
@@ -92,14 +97,12 @@ fn unknown(what: &str, near: Vec<&str>, else_see: &str) -> String {
 
 impl GateArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let sides = self.sides.load(terminal)?;
-        let default = [Metric::Step(Statistic::Mean)];
-        let metrics = if self.metric.is_empty() { &default[..] } else { &self.metric[..] };
-        let gate = gate(&sides.base, &sides.new, &sides.comparison, metrics, self.limits());
+        let mut sides = self.sides.load(terminal)?;
+        let (gate, comparison) = self.decide(&mut sides, terminal)?;
         let worst = gate.worst();
         let comparable = gate.comparable || self.allow_incomparable;
         let passed = comparable && (worst < Outcome::Failed) && !(self.strict && worst == Outcome::Unclear);
-        let judgement = Judgement { gate: &gate, comparison: &sides.comparison, passed };
+        let judgement = Judgement { gate: &gate, comparison: &comparison, passed };
         let mut out = terminal.stdout();
         if self.json {
             render::write_json(&judgement, &mut out)?;
@@ -112,6 +115,28 @@ impl GateArgs {
             return Err(missing(&gate.checks).into());
         }
         Ok(if passed { sides.exit } else { Exit::GateFailed })
+    }
+
+    /// Judges the sides; where the result is unclear and a command is given for it, records more runs first.
+    fn decide(&self, sides: &mut Sides, terminal: &Terminal) -> Result<(Gate, Comparison), Problem> {
+        let default = [Metric::Step(Statistic::Mean)];
+        let metrics = if self.metric.is_empty() { &default[..] } else { &self.metric[..] };
+        let mut again = self.again.ready(sides.base.len().max(sides.new.len()))?;
+        if let Some(again) = &again {
+            sides.margins.confidence = again.confidence();
+        }
+        loop {
+            let comparison = sides.compare();
+            let gate = gate(&sides.base, &sides.new, &comparison, metrics, self.limits());
+            let decided = !gate.comparable || gate.worst() != Outcome::Unclear;
+            let more = match &mut again {
+                Some(again) if !decided => again.round(sides, terminal)?,
+                _ => false,
+            };
+            if !more {
+                return Ok((gate, comparison));
+            }
+        }
     }
 
     fn limits(&self) -> Limits {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
@@ -71,7 +71,8 @@ impl JournalArgs {
 
 fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit, Failure> {
     let profile = load::profile(&Wanted { paths: vec![path.to_owned()], ..Wanted::default() }, terminal)?;
-    let run = run_of(&profile, &path.display().to_string());
+    let run =
+        run_of(&profile, &relative(path, file).unwrap_or_else(|| path.to_owned()).display().to_string());
     let entry = Entry::new(&run, recorded(&profile).unwrap_or_else(now), note);
     let line = entry.line().map_err(io::Error::other)?;
     append(file, &line).map_err(|error| {
@@ -82,6 +83,24 @@ fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit
     let written = fs::read_to_string(file)?;
     write_table(&Journal::parse(&written), false, false, terminal)?;
     Ok(load::end(profile, terminal))
+}
+
+/// The path as seen from the folder that the journal lies in, so that it holds in every clone; `None` where there is no
+/// way from one to the other.
+fn relative(path: &Path, journal: &Path) -> Option<PathBuf> {
+    let folder = match journal.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => folder.canonicalize().ok()?,
+        None => std::env::current_dir().ok()?,
+    };
+    let path = path.canonicalize().ok()?;
+    let common = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    // Another drive, or nothing in common but the root: the whole path says more.
+    if common < 2 {
+        return None;
+    }
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    let relative: PathBuf = up.chain(path.components().skip(common)).collect();
+    Some(if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative })
 }
 
 /// One write for the whole line, so that two programs that add at the same time do not tear each other's.

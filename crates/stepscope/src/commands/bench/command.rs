@@ -12,6 +12,7 @@ use stepscope_session::{Exit, Problem};
 
 use super::infer::ms;
 use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
+use crate::commands::compare::percent;
 use crate::failure::Failure;
 use crate::output::Terminal;
 
@@ -26,6 +27,7 @@ const FAR: f64 = 3.0;
 #[command(after_help = "Examples:\n  \
     stepscope bench command -- python train.py --steps 20\n  \
     stepscope bench command --runs 30 --against 'python train.py --steps 20 --xla' -- python train.py --steps 20\n  \
+    stepscope bench command --against ./new --max-regression 5% -- ./old      exit 1 if ./new is slower\n  \
     stepscope bench command --json -- sh -c 'sort data | uniq > /dev/null'")]
 pub(super) struct CommandArgs {
     /// The program and its arguments, after --.
@@ -34,6 +36,9 @@ pub(super) struct CommandArgs {
     /// Another command line to compare with (B), in quotes.
     #[arg(long, value_name = "COMMAND")]
     against: Option<String>,
+    /// With --against: exit 1 if B takes longer than A by more than this, beyond noise.
+    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
+    max_regression: Option<f64>,
     /// How often to run each.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: u32,
@@ -74,7 +79,8 @@ impl CommandArgs {
             || render::table(&figures),
             |out| render::write_text(&figures, terminal.out, out),
         )?;
-        Ok(Exit::Done)
+        let regressed = self.max_regression.is_some_and(|limit| slower_than(&figures, limit));
+        Ok(if regressed { Exit::GateFailed } else { Exit::Done })
     }
 
     fn figures(&self, plan: &Plan, outcome: &Outcome) -> render::Commands {
@@ -86,6 +92,14 @@ impl CommandArgs {
         };
         render::Commands { sides, compared, warmup: u64::from(self.warmup), stopped: outcome.stopped }
     }
+}
+
+/// Is B slower than A by more than the limit, beyond noise?
+fn slower_than(figures: &render::Commands, limit: f64) -> bool {
+    figures.compared.as_ref().is_some_and(|compared| {
+        let ratio = compared.measured.as_ref().and_then(|measured| measured.ratio);
+        compared.verdict == Verdict::Slower && ratio.is_some_and(|ratio| ratio.value > 1.0 + limit)
+    })
 }
 
 /// An error where a command never ran to its end, or failed every time: its times mean nothing then.
@@ -173,12 +187,12 @@ fn summary(values: &[f64]) -> Option<render::Summary> {
 fn compare(base: &[f64], new: &[f64]) -> render::Compared {
     let margins = Margins::default();
     let (base, new) = (&[base.to_vec()], &[new.to_vec()]);
-    let measured = noise::measure(base, new, Statistic::Median, RunToRun::NONE);
+    let measured = noise::measure(base, new, Statistic::Median, RunToRun::none());
     let ranks = verdict::ranks(base, new);
     let said = measured.as_ref().map_or(Verdict::Unclear, |it| verdict::verdict(it, &margins));
     let runs = base[0].len().min(new[0].len());
     let needed = measured.filter(|_| said == Verdict::Unclear);
-    let needed = needed.and_then(|it| match verdict::next(&it, runs, 1, RunToRun::NONE, &margins) {
+    let needed = needed.and_then(|it| match verdict::next(&it, runs, 1, RunToRun::none(), &margins) {
         Next::LongerRuns(runs) => Some(runs),
         Next::MoreRuns(_) | Next::QuieterMachine => None,
     });
