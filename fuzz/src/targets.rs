@@ -6,6 +6,7 @@ use std::path::Path;
 
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
+use stepscope_read::tfevents::RunReader;
 use stepscope_read::{
     Bytes, ChromeReader, Input, Progress, Reader, RunMetadataReader, TableFile, XPlaneReader, open_input,
 };
@@ -25,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tf_saved", tf_saved),
     ("tf_checkpoint", tf_checkpoint),
     ("tf_events", tf_events),
+    ("tfevents", tfevents),
     ("any", any),
     ("discover", discover),
 ];
@@ -83,6 +85,14 @@ pub fn tf_checkpoint(bytes: &[u8]) {
 pub fn tf_events(bytes: &[u8]) {
     let events = tf::events_of(Bytes::held(bytes.to_vec()), Damages::default()).value;
     assert!(events.runs.iter().all(|run| run.place.end <= bytes.len()));
+}
+
+/// Values logged for TensorBoard, as series.
+pub fn tfevents(bytes: &[u8]) {
+    let log = RunReader::of_bytes(bytes);
+    for series in &log.series {
+        assert!(series.steps.len() == series.values.len() && series.steps.len() == series.wall_s.len());
+    }
 }
 
 /// Whatever reader recognises the bytes.

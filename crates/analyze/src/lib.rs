@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod collectives;
 mod context;
 pub mod counters;
+pub mod curves;
 pub mod devices;
 pub mod eager;
 pub mod functions;

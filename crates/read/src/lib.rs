@@ -22,6 +22,7 @@ mod samples;
 mod smi;
 mod table;
 pub mod tf;
+pub mod tfevents;
 mod xplane;
 
 use std::path::Path;

@@ -27,6 +27,7 @@ pub mod journal;
 pub mod monitor;
 pub mod report;
 pub mod run;
+pub mod scalars;
 mod signature;
 pub mod style;
 pub mod table;

@@ -11,7 +11,7 @@ use stepscope_trace::Span;
 
 use crate::commands::{
     BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
-    ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     Export(ExportArgs),
     Tfprof(TfprofArgs),
+    Scalars(ScalarsArgs),
 }
 
 impl Command {
@@ -81,6 +82,7 @@ impl Command {
             Command::Monitor(args) => args.run(terminal),
             Command::Bench(args) => args.run(terminal),
             Command::Tfprof(args) => args.run(terminal),
+            Command::Scalars(args) => args.run(terminal),
             Command::Export(args) => {
                 let ExportArgs { source, to, output } = args;
                 export::run(&source.wanted(), to, output.as_deref(), terminal)

@@ -7,5 +7,6 @@ pub mod damage;
 pub mod ncu;
 pub mod nsys;
 pub mod stage;
+pub mod tfevents;
 pub mod tfprof;
 pub mod xspace;

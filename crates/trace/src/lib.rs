@@ -20,6 +20,7 @@ mod ids;
 mod kind;
 mod nesting;
 mod note;
+pub mod series;
 mod strings;
 mod time;
 mod trace;

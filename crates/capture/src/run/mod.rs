@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! pipes    standard output and error, passed on            found    event files and profiles left behind
-//! lines    bytes → lines                                   events   event files → scalars
+//! lines    bytes → lines
 //! said     a line → what it says of steps                  usage    samples → utilisation
 //! listen   all lines → numbers that go up                  profile  one window over gRPC, once steps are steady
 //!                                                          signals  passed on to the command
@@ -11,7 +11,6 @@
 //! steps    the best of all series;  steady: where its steady state begins
 //! ```
 
-mod events;
 mod found;
 mod lines;
 mod listen;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::events;
+use stepscope_read::tfevents::RunReader;
+
 use super::listen::Listener;
 use super::series::{Observation, Series};
 use super::steady::{Steady, median, quantile, steady};
@@ -203,28 +204,32 @@ fn event_series(files: &[PathBuf], begun_wall_s: f64) -> (Vec<(String, Series)>,
     let mut per_second = Vec::new();
     for file in files {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-        events::read(file, &mut |scalar| {
-            let at_s = scalar.wall_s - begun_wall_s;
+        let mut reader = RunReader::new(".", vec![file.clone()]);
+        // What cannot be read says nothing about steps; the rest does.
+        let _ = reader.read();
+        for logged in reader.into_log().series {
+            let points = logged.steps.iter().zip(&logged.wall_s).zip(&logged.values);
             // Logs that go on where an older run ended hold that run, too.
-            if at_s < 0.0 {
-                return;
-            }
-            if scalar.tag.ends_with("steps_per_second") {
-                per_second.extend(scalar.value.filter(|value| *value > 0.0).map(|value| 1e3 / value));
-            } else if !OTHER_TAGS.iter().any(|other| scalar.tag.starts_with(other)) {
-                let key = (folder.clone(), scalar.tag);
+            let own = points.map(|((step, wall), value)| (*step, wall - begun_wall_s, *value));
+            let own = own.filter(|(step, at_s, _)| *at_s >= 0.0 && *step >= 0);
+            if logged.tag.ends_with("steps_per_second") {
+                per_second.extend(own.filter(|(.., value)| *value > 0.0).map(|(.., value)| 1e3 / value));
+            } else if !OTHER_TAGS.iter().any(|other| logged.tag.starts_with(other)) {
+                let key = (folder.clone(), logged.tag.clone());
                 if series.len() < MOST_TAGS || series.contains_key(&key) {
-                    series.entry(key).or_default().push(scalar.step, at_s);
+                    let entry = series.entry(key).or_default();
+                    own.for_each(|(step, at_s, _)| entry.push(step.cast_unsigned(), at_s));
                 }
             }
-        });
+        }
     }
     (series.into_iter().map(|((_, tag), series)| (tag, series)).collect(), per_second)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::events::tests::{record, scalar};
+    use stepscope_testkit::tfevents::{record, scalar};
+
     use super::super::listen::Stream;
     use super::*;
 

@@ -17,7 +17,7 @@
 //! gives what could be read before and after it, and a [`Damage`] with the place.
 
 mod checkpoint;
-mod crc32c;
+pub(crate) mod crc32c;
 mod events;
 mod graph;
 mod kind;

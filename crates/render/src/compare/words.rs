@@ -348,7 +348,8 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
     remarks.extend(machine(comparison));
     remarks.extend(comparison.next.map(next));
     // How far runs differ matters only where there are steps to compare.
-    if comparison.mean.is_some() && comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {
+    let one_run = comparison.base.runs.len().min(comparison.new.runs.len()) == 1;
+    if comparison.mean.is_some() && one_run && comparison.next != Some(Next::QuieterMachine) {
         remarks.push(format!(
             "One run per side: runs of the same program are assumed to differ by {}. Several runs per side (--base A \
              --base B --new C --new D) measure it instead.",
