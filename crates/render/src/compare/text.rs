@@ -84,7 +84,7 @@ pub(super) fn breakdown(comparison: &Comparison) -> Table {
         Column::new("base_ms", "BASE", Format::Ms),
         Column::new("new_ms", "NEW", Format::Ms),
         Column::new("delta_ms", "change", Format::Ms),
-        Column::new("proven", "proven", Format::Text),
+        Column::new("proven", "significant", Format::Text),
     ];
     let mut table = Table::new("compare", columns);
     table.headline = Some("Breakdown of the mean step".to_owned());

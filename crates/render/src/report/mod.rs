@@ -351,12 +351,12 @@ impl Report {
         }
     }
 
-    /// What the time of a breakdown is of.
+    /// What the breakdown splits: the step or the capture.
     fn whole(&self) -> &'static str {
         if self.summary.step_ms.is_some() { "step" } else { "capture" }
     }
 
-    /// Commands that lead on from here.
+    /// Commands to run next.
     fn next_commands(&self) -> Vec<String> {
         let view = self
             .findings
@@ -430,7 +430,7 @@ fn view_for(id: FindingId) -> &'static str {
     }
 }
 
-/// A path as one word of a shell's line.
+/// A path as one shell word.
 fn shell_word(path: &str) -> String {
     let path = crate::format::printable(path);
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@,~".contains(c);
@@ -446,8 +446,8 @@ fn uncapitalised(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// What a finding could win: `could win up to 34.9 ms a step (88 %)`.
+/// The most that a fix can save: `saves at most 34.9 ms per step`.
 fn promise(finding: &Finding) -> Option<String> {
     let gain = finding.gain_ms.filter(|gain| *gain > 0.0)?;
-    Some(format!("could win up to {} a step", duration_ms(gain)))
+    Some(format!("saves at most {} per step", duration_ms(gain)))
 }

@@ -173,7 +173,7 @@ fn pooled(bars: &[Bar]) -> Vec<Bar> {
             });
             let label = chunk
                 .first()
-                .map_or(String::new(), |bar| format!("mean of {} steps from {}", chunk.len(), bar.label));
+                .map_or(String::new(), |bar| format!("mean of {} steps, starting at {}", chunk.len(), bar.label));
             Bar { label, owners: owners.to_vec() }
         })
         .collect()
@@ -194,7 +194,7 @@ pub(crate) fn swatch(category: Category) -> Html {
     tag("i", &[("class", "swatch"), ("style", &style)], Html::new())
 }
 
-/// Who owns a step: one stacked bar, and a row for each category.
+/// The breakdown of a step: one stacked bar, and one row per category.
 pub fn breakdown(rows: &[(Category, f64, f64)]) -> Html {
     let Some(&(_, _, largest)) = rows.first() else { return Html::new() };
     let part = |&(category, ms, share): &(Category, f64, f64)| {

@@ -1,7 +1,7 @@
-//! The report as one self-contained HTML file: verdict, key figures, step chart, breakdown, findings, tables that
-//! sort, facts of the run, health.
+//! The report as one self-contained HTML file: verdict, key figures, step chart, breakdown, findings, sortable
+//! tables, facts about the run, health.
 //!
-//! [`page`] holds what is safe and general, [`chart`] and [`parts`] the pieces; other pages use them too.
+//! [`page`] holds the safe, general parts; [`chart`] and [`parts`] hold the pieces. Other pages use them too.
 
 pub mod chart;
 pub mod page;
