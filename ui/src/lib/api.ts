@@ -116,8 +116,8 @@ async function reach(url: string, signal?: AbortSignal): Promise<Response> {
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(
-      "The server does not answer",
-      "stepscope serve was probably stopped",
+      "The server is not responding",
+      "stepscope serve has probably stopped",
       "Start it again and reload this page.",
     );
   }

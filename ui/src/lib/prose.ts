@@ -40,7 +40,7 @@ const HOST = /^stepscope report \S+ --host$/;
 
 /** Where the sentences speak of a category; elsewhere the same word may be a name from the recording. */
 function isCategory(before: string | undefined, after: string | undefined): boolean {
-  return (after ?? "").startsWith(" can fall by ") || (before ?? "").endsWith("Begin with ");
+  return /^ (?:can fall by|to drop by) /.test(after ?? "") || /(?:Begin|Start) with $/.test(before ?? "");
 }
 
 /** The page that a command means; none where it does something that no page does. */

@@ -5,10 +5,10 @@ import Overview from "../pages/Overview.svelte";
 
 /** Pages in groups, as the navigation shows them. */
 export const GROUPS: { title: string; pages: Page[] }[] = [
-  { title: "Why", pages: ["overview", "timeline", "steps"] },
-  { title: "Where the time goes", pages: ["ops", "kernels", "scopes", "input", "functions", "inference"] },
-  { title: "What it ran on", pages: ["memory", "devices", "health"] },
-  { title: "Before and after", pages: ["compare"] },
+  { title: "Summary", pages: ["overview", "timeline", "steps"] },
+  { title: "Time", pages: ["ops", "kernels", "scopes", "input", "functions", "inference"] },
+  { title: "Hardware and data", pages: ["memory", "devices", "health"] },
+  { title: "Comparison", pages: ["compare"] },
 ];
 
 type Loaded = { default: unknown };

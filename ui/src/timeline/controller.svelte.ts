@@ -160,7 +160,7 @@ export class Controller implements Commands {
     if (!selected) return;
     this.source.neighbour(selected.track, selected.event, dir, same).then((hit) => {
       if (hit) void this.select(hit);
-      else this.page.say(dir === "next" ? "No later one" : "No earlier one");
+      else this.page.say(dir === "next" ? "No later event" : "No earlier event");
     }, (error) => this.fail(error));
   }
 

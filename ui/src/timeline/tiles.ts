@@ -75,7 +75,7 @@ class Columns {
   take<T>(type: { new (buffer: ArrayBuffer, at: number, length: number): T; BYTES_PER_ELEMENT: number }, length: number): T {
     const start = Math.ceil(this.at / 8) * 8;
     const end = start + length * type.BYTES_PER_ELEMENT;
-    if (end > this.buffer.byteLength) throw new BadTile("the tile ends in the middle of a column");
+    if (end > this.buffer.byteLength) throw new BadTile("the tile is truncated in a column");
     this.at = end;
     return new type(this.buffer, start, length);
   }
@@ -85,7 +85,7 @@ function header(buffer: ArrayBuffer): { header: Header; end: number } {
   const bytes = new DataView(buffer);
   if (buffer.byteLength < 8 || bytes.getUint32(0, true) !== 0x31545353) throw new BadTile("not a tile");
   const end = 8 + bytes.getUint32(4, true);
-  if (end > buffer.byteLength) throw new BadTile("the tile ends in its header");
+  if (end > buffer.byteLength) throw new BadTile("the tile is truncated in its header");
   const text = new TextDecoder().decode(new Uint8Array(buffer, 8, end - 8));
   return { header: JSON.parse(text) as Header, end };
 }
