@@ -1,4 +1,4 @@
-//! CRC-32C, as TensorFlow puts it behind blocks and records: masked, so that a checksum of a checksum still is one.
+//! CRC-32C as TensorFlow appends it to blocks and records: masked, so that a checksum of a checksum works too.
 
 /// One step per byte value, of the reversed polynomial 0x82f63b78.
 const TABLE: [u32; 256] = {
