@@ -1,11 +1,11 @@
-//! Event files: what programs write for TensorBoard, as far as it tells of steps. A record is a length, its checksum,
-//! an `Event` and its checksum; an event has a time, a step and perhaps scalars.
+//! Event files: the parts of TensorBoard's files that contain steps. A record is a length, its checksum, an
+//! `Event` and its checksum; an event has a time, a step and possibly scalars.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Events that hold more than scalars do (graphs, images) are passed over unread.
+/// Larger events (graphs, images) are skipped unread.
 const LARGEST: u64 = 1 << 20;
 
 /// A scalar of an event.
@@ -18,7 +18,7 @@ pub(super) struct Scalar {
     pub(super) value: Option<f64>,
 }
 
-/// Reads all scalars of a file. A file that breaks off in the middle of a record is one that is still written.
+/// Reads all scalars of a file. A file that ends in the middle of a record is still being written.
 pub(super) fn read(path: &Path, each: &mut dyn FnMut(Scalar)) {
     let Ok(file) = File::open(path) else { return };
     let mut file = BufReader::new(file);
@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path, each: &mut dyn FnMut(Scalar)) {
     }
 }
 
-/// A field of a message: its number, and what it holds.
+/// A field of a message: its number and its content.
 enum Field<'b> {
     Number(u64),
     Wide([u8; 8]),
@@ -59,7 +59,7 @@ enum Field<'b> {
     Narrow([u8; 4]),
 }
 
-/// Takes the next field off `rest`; `None` at the end and where it is broken.
+/// Takes the next field off `rest`; `None` at the end or if it is damaged.
 fn field<'b>(rest: &mut &'b [u8]) -> Option<(u64, Field<'b>)> {
     let key = varint(rest)?;
     let value = match key & 7 {
@@ -108,7 +108,7 @@ fn event(mut rest: &[u8], each: &mut dyn FnMut(Scalar)) {
     }
 }
 
-/// A summary's tag and its value where it is a scalar.
+/// A summary's tag, and its value if it is a scalar.
 fn tagged(mut rest: &[u8]) -> Option<(String, Option<f64>)> {
     let (mut tag, mut scalar) = (None, None);
     while let Some((number, value)) = field(&mut rest) {
@@ -122,7 +122,7 @@ fn tagged(mut rest: &[u8]) -> Option<(String, Option<f64>)> {
     Some((tag?, scalar))
 }
 
-/// The value of a tensor that is one float: its bytes (field 4), or a list of floats (field 5).
+/// The value of a tensor with one float: its bytes (field 4), or a list of floats (field 5).
 fn first_float(mut rest: &[u8]) -> Option<f64> {
     let mut found = None;
     while let Some((number, value)) = field(&mut rest) {
@@ -136,7 +136,7 @@ fn first_float(mut rest: &[u8]) -> Option<f64> {
     found
 }
 
-/// Castagnoli's checksum, rotated and shifted as TensorFlow's records have it.
+/// Castagnoli's checksum, rotated and shifted as in TensorFlow's records.
 fn masked_crc(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {
