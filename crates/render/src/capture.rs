@@ -43,7 +43,9 @@ impl Window {
 /// Message: the loop is steady.
 pub fn steady(window: &Window) -> String {
     match window {
-        Window::Steps { median_ms, .. } => format!("steady at {} per step; recording", duration_ms(*median_ms)),
+        Window::Steps { median_ms, .. } => {
+            format!("steady at {} per step; recording", duration_ms(*median_ms))
+        }
         _ => "steady; recording".to_owned(),
     }
 }
@@ -104,7 +106,9 @@ pub fn what_to_change(report: &Report, duration_ms: f64) -> Vec<String> {
     let found = |id: FindingId| report.findings.iter().any(|finding| finding.id == id);
     let mut remarks = Vec::new();
     if found(FindingId::StartupProfiled) {
-        remarks.push("the recording contains the warm-up; use --until-steady to wait for a steady state".to_owned());
+        remarks.push(
+            "the recording contains the warm-up; use --until-steady to wait for a steady state".to_owned(),
+        );
     }
     if found(FindingId::NoSteps) {
         remarks.push(format!(
@@ -128,7 +132,10 @@ fn few_steps(report: &Report) -> String {
     match enough {
         Some(seconds) => {
             let seconds = decimal(seconds, 0).replace(',', "");
-            format!("only a few steps were recorded; use --duration {seconds}s for about {}", decimal(ENOUGH_STEPS, 0))
+            format!(
+                "only a few steps were recorded; use --duration {seconds}s for about {}",
+                decimal(ENOUGH_STEPS, 0)
+            )
         }
         None => "only a few steps were recorded; record longer with --duration".to_owned(),
     }

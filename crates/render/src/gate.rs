@@ -48,8 +48,11 @@ fn told(check: &Check) -> String {
         Some(ratio) => format!("{}{}", words::change(ratio.value), words::range(ratio)),
         None => words::change_ms(measured.delta_ms.value),
     };
-    let remark =
-        if check.outcome == Outcome::Unclear { "; too noisy to rule out a regression beyond the limit" } else { "" };
+    let remark = if check.outcome == Outcome::Unclear {
+        "; too noisy to rule out a regression beyond the limit"
+    } else {
+        ""
+    };
     format!("{name} {times}, {change}{remark}")
 }
 

@@ -169,14 +169,14 @@ pub fn words(issue: &Issue) -> Worded {
         Trouble::IdleDevices => {
             let count = issue.count.unwrap_or(1);
             let devices = plural(count, "device has", "devices have");
-            (
-                format!("{devices} no events, but others do"),
-                "check whether the job was supposed to use them",
-            )
+            (format!("{devices} no events, but others do"), "check whether the job was supposed to use them")
         }
         Trouble::Repaired => return Worded { message: repair(issue, &detail), fix: None },
         Trouble::UnknownContent => {
-            return plain(format!("{} of a kind that this version of stepscope does not know ({detail})", parts(issue)));
+            return plain(format!(
+                "{} of a kind that this version of stepscope does not know ({detail})",
+                parts(issue)
+            ));
         }
         Trouble::Overlapping => {
             return plain(format!(

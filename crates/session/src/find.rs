@@ -188,9 +188,9 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
              including StringIds.parquet",
         ),
         Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
-        Lookalike::Database => {
-            Some("stepscope reads databases that `nsys export --type sqlite` writes; this one is from another program")
-        }
+        Lookalike::Database => Some(
+            "stepscope reads databases that `nsys export --type sqlite` writes; this one is from another program",
+        ),
         Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
     }
 }

@@ -82,7 +82,9 @@ pub(crate) fn missed(covers: &Coverage) -> Result<(), Problem> {
         return Ok(());
     }
     let asked = match covers.selection.range {
-        Range::Steps(first, last) if first == last => format!("step {first} was not recorded, or not completely"),
+        Range::Steps(first, last) if first == last => {
+            format!("step {first} was not recorded, or not completely")
+        }
         Range::Steps(first, i64::MAX) => format!("no complete step from {first} on was recorded"),
         Range::Steps(i64::MIN, last) => format!("no complete step up to {last} was recorded"),
         Range::Steps(first, last) => format!("none of the steps {first} to {last} was recorded completely"),

@@ -109,7 +109,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     let peak = records[peak_place];
     let details = records::details(context, peak.event);
     let steps: Vec<_> = context.breakdown().counted().map(|(step, _)| (step.number, step.span)).collect();
-    // What a layer keeps, its step needs: only what is known to be a step can leak.
+    // A step needs what a layer keeps: only known steps can leak.
     let layers = matches!(context.steps().how, How::Period(_));
     let steps = if context.breakdown().whole_capture || layers { Vec::new() } else { steps };
     let freed = blocks::pair(&records);
@@ -139,7 +139,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     })
 }
 
-/// The records' amounts, thinned so that each piece keeps its maximum.
+/// The amounts of the records, thinned so that each piece keeps its maximum.
 fn timeline(records: &[records::Record]) -> Vec<(Time, i64)> {
     let piece = records.len().div_ceil(MOST_POINTS).max(1);
     records

@@ -195,7 +195,8 @@ impl<'d> Import<'d> {
             let mut beside = input.path().as_os_str().to_owned();
             beside.push(ending);
             if std::fs::metadata(&beside).is_ok_and(|data| data.len() > 0) {
-                let detail = format!("there is a {} file next to it: the export is not finished", &ending[1..]);
+                let detail =
+                    format!("there is a {} file next to it: the export is not finished", &ending[1..]);
                 self.builder.note(NoteKind::Damaged, &detail, 1, None);
             }
         }

@@ -39,7 +39,8 @@ fn read_export(import: &mut Import) {
         let outcome = import.database.rows_where(table, &["name", "value"], which, |row| {
             let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
             if name == "EXPORT_SCHEMA_VERSION" && is_newer(&value) {
-                let detail = format!("export schema {value}, newer than the tested {}.{}", NEWEST.0, NEWEST.1);
+                let detail =
+                    format!("export schema {value}, newer than the tested {}.{}", NEWEST.0, NEWEST.1);
                 import.builder.note(NoteKind::Unknown, &detail, 1, None);
             }
             let property = import.builder.text_property(&name, &value);

@@ -404,7 +404,10 @@ fn a_file_that_ends_early_gives_what_is_there() {
     let trace = try_read(whole[..whole.len() * 2 / 3].to_vec()).unwrap().trace;
     assert_eq!(trace.events(), 12, "the tables of work come first in the file");
     let damage = notes(&trace, NoteKind::Damaged);
-    assert!(damage.iter().any(|(detail, count)| detail.contains("is truncated") && *count > 10), "{damage:?}");
+    assert!(
+        damage.iter().any(|(detail, count)| detail.contains("is truncated") && *count > 10),
+        "{damage:?}"
+    );
 }
 
 #[test]

@@ -119,7 +119,10 @@ fn a_table_that_cannot_be_read_is_noted_and_the_rest_is_there() {
     fs::write(&kernels, &bytes[..bytes.len() - 9]).unwrap();
     let trace = opened(&copy).trace;
     assert_eq!(trace.events(), 6, "the calls are there still");
-    assert_eq!(notes(&trace), [(NoteKind::Damaged, "table CUPTI_ACTIVITY_KIND_KERNEL: the file is truncated")]);
+    assert_eq!(
+        notes(&trace),
+        [(NoteKind::Damaged, "table CUPTI_ACTIVITY_KIND_KERNEL: the file is truncated")]
+    );
     let foreign = folder().join("../../tables/brotli.parquet");
     fs::copy(foreign, copy.join("NVTX_EVENTS.parquet")).unwrap();
     fs::write(&kernels, bytes).unwrap();

@@ -356,8 +356,11 @@ fn write_step(step: &Step, style: Style, out: &mut dyn Write) -> io::Result<()> 
 /// Amount of data sent and received, and the number of connections.
 fn amounts(step: &Step) -> String {
     let requests = plural(step.requests, "request", "requests");
-    let warmup =
-        if step.warmup > 0 { format!(" after {}", plural(step.warmup, "warm-up request", "warm-up requests")) } else { String::new() };
+    let warmup = if step.warmup > 0 {
+        format!(" after {}", plural(step.warmup, "warm-up request", "warm-up requests"))
+    } else {
+        String::new()
+    };
     let connections = match step.connections {
         0 => "over existing connections".to_owned(),
         opened => format!("over {}", plural(opened, "new connection", "new connections")),

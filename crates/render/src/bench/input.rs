@@ -72,7 +72,10 @@ const BUNCHED: f64 = 0.5;
 pub fn headline(input: &Input) -> String {
     let Some(steady) = &input.steady else {
         let came = plural(input.batches, "batch", "batches");
-        return format!("{came}, the first after {}: too few to measure the throughput", duration_ms(input.first_ms));
+        return format!(
+            "{came}, the first after {}: too few to measure the throughput",
+            duration_ms(input.first_ms)
+        );
     };
     let examples =
         steady.examples_per_second.map_or(String::new(), |rated| format!(" ({} examples/s)", rate(rated)));

@@ -59,11 +59,7 @@ pub(super) fn drawing(sides: &[Side<'_>; 2]) -> Html {
         if beyond > 0 {
             let longest = side.steps_ms.last().copied().unwrap_or_default();
             let steps = plural(beyond, "longer step", "longer steps");
-            about.push_str(&format!(
-                " {}: {steps} not shown, up to {}.",
-                side.name,
-                duration_ms(longest)
-            ));
+            about.push_str(&format!(" {}: {steps} not shown, up to {}.", side.name, duration_ms(longest)));
         }
     }
     [tag("svg", &attributes, inner), text("p", "soft", &about)].into_iter().collect()

@@ -195,8 +195,7 @@ fn next(next: Next) -> String {
             plural(runs, "run", "runs")
         ),
         Next::QuieterMachine => {
-            "Next: record again on an idle machine; more runs would not be enough."
-                .to_owned()
+            "Next: record again on an idle machine; more runs would not be enough.".to_owned()
         }
     }
 }
@@ -242,7 +241,9 @@ pub(crate) fn difference(difference: &Difference) -> String {
             format!("the device changed from {} to {}", base.join(", "), new.join(", "))
         }
         Difference::DeviceCount(base, new) => format!("the number of devices changed from {base} to {new}"),
-        Difference::HostCount(base, new) => format!("the number of recorded hosts changed from {base} to {new}"),
+        Difference::HostCount(base, new) => {
+            format!("the number of recorded hosts changed from {base} to {new}")
+        }
         Difference::Framework(base, new) => format!("the framework changed from {base:?} to {new:?}"),
         Difference::Version { of, base, new } => format!("{of} changed from {base} to {new}"),
         Difference::StepOrigin(base, new) => {

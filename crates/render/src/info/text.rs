@@ -192,7 +192,9 @@ fn describe(device: &DeviceInfo) -> String {
     facts.extend(device.memory_bytes.map(|size| bytes(size as f64)));
     facts.extend(device.memory_bandwidth.map(|rate| format!("{} GB/s", short(rate as f64 / 1e9))));
     facts.extend(device.compute_capability.as_ref().map(|version| format!("compute capability {version}")));
-    facts.push(device.events.map_or("listed without events".to_owned(), |events| plural(events, "event", "events")));
+    facts.push(
+        device.events.map_or("listed without events".to_owned(), |events| plural(events, "event", "events")),
+    );
     facts.join(" · ")
 }
 

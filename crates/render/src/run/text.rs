@@ -46,7 +46,10 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
             line(if place == 0 { "hint" } else { "" }, &sentence(hint))?;
         }
         if !page.hints.is_empty() {
-            line("", "This is a hint from utilisation, not proof. Record a profile to be sure (see `stepscope run --help`).")?;
+            line(
+                "",
+                "This is a hint from utilisation, not proof. Record a profile to be sure (see `stepscope run --help`).",
+            )?;
         }
     }
     if let Some(why) = &page.no_profile {
@@ -104,7 +107,10 @@ fn counted(steps: &RunSteps) -> String {
         text += &format!("; first step seen after {}", duration_ms(steps.first_s * 1e3));
     }
     if steps.steady && steps.warm_up > 0 {
-        text += &format!("; {} excluded", plural(steps.warm_up, &format!("warm-up {}", what.0), &format!("warm-up {}", what.1)));
+        text += &format!(
+            "; {} excluded",
+            plural(steps.warm_up, &format!("warm-up {}", what.0), &format!("warm-up {}", what.1))
+        );
     }
     if steps.profiled > 0 {
         let more = plural(steps.profiled, &format!("more {}", what.0), &format!("more {}", what.1));
@@ -177,7 +183,10 @@ fn sentence(hint: &Hint) -> String {
             percent(*busy)
         ),
         Hint::GpuHeld(share) => {
-            format!("The GPU's clocks were throttled in {} of the samples, by heat or power.", percent(*share))
+            format!(
+                "The GPU's clocks were throttled in {} of the samples, by heat or power.",
+                percent(*share)
+            )
         }
         Hint::DiskWait(share) => format!(
             "Cores waited for disks for {} of their time: disk access may be the bottleneck.",

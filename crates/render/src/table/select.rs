@@ -39,7 +39,9 @@ pub enum SelectError {
         asked: String,
     },
     /// The regular expression is invalid.
-    #[error("--filter is not a valid regular expression; {reason}; escape special characters with a backslash")]
+    #[error(
+        "--filter is not a valid regular expression; {reason}; escape special characters with a backslash"
+    )]
     BadFilter {
         /// The parser's message, in one line.
         reason: String,

@@ -44,8 +44,9 @@ fn memory(kernel: &KernelCounters) -> Option<String> {
 
 fn arithmetic(kernel: &KernelCounters) -> Option<String> {
     let rate = kernel.flops_per_s.filter(|rate| *rate > 0.0)?;
-    let peak =
-        kernel.sheet_fp32.map_or(String::new(), |part| format!(", {} of the data sheet's peak", percent(part)));
+    let peak = kernel
+        .sheet_fp32
+        .map_or(String::new(), |part| format!(", {} of the data sheet's peak", percent(part)));
     let intensity = kernel
         .intensity()
         .map_or(String::new(), |flops| format!(", {} per byte of device memory", short(flops)));

@@ -77,9 +77,7 @@ pub fn meaning(sign: Sign) -> &'static str {
         Sign::ArgumentsVary => "retraced because its arguments vary",
         Sign::Recreated => "retraced because the function is re-created each time",
         Sign::ShapesVary => "recompiled because shapes vary",
-        Sign::ShapesVaryOrRecreated => {
-            "recompiled because shapes vary or the function is re-created"
-        }
+        Sign::ShapesVaryOrRecreated => "recompiled because shapes vary or the function is re-created",
         Sign::CompilesEachCall => "recompiled without retracing",
         Sign::FirstCallOnly => "traced or compiled once",
     }

@@ -119,9 +119,9 @@ fn headline(input: &Input) -> String {
     }
     match (pipeline.bounding(), &pipeline.bound) {
         (Some(stage), Some(bound)) => {
-            let at_most = pipeline
-                .most_batches_per_second
-                .map_or(String::new(), |most| format!(", so the pipeline delivers at most {} batches/s", short(most)));
+            let at_most = pipeline.most_batches_per_second.map_or(String::new(), |most| {
+                format!(", so the pipeline delivers at most {} batches/s", short(most))
+            });
             let cost = duration_ms(bound.ms_per_batch);
             format!("{waits}; the slowest stage, {}, takes {cost} per batch{at_most}", stage.name)
         }
@@ -130,8 +130,9 @@ fn headline(input: &Input) -> String {
 }
 
 fn loader_words(loader: &Loader) -> String {
-    let fetch =
-        loader.fetch_ms.map_or(String::new(), |fetch| format!(" takes {} per batch", duration_ms(fetch.mean)));
+    let fetch = loader
+        .fetch_ms
+        .map_or(String::new(), |fetch| format!(" takes {} per batch", duration_ms(fetch.mean)));
     let workers = match loader.has_workers {
         Some(false) => " in the training process (num_workers=0)",
         Some(true) => " in worker processes",

@@ -116,9 +116,7 @@ fn profiled(table: &mut Table, counters: &Counters) {
     }
     let described = counters.kernels.iter().filter_map(counted::line).take(DESCRIBED);
     described.for_each(|line| table.note(line));
-    table.note(
-        "Launches were profiled one at a time, without a timeline: their share of a step is unknown.",
-    );
+    table.note("Launches were profiled one at a time, without a timeline: their share of a step is unknown.");
 }
 
 fn as_row(kernel: &KernelCounters) -> KernelRow {

@@ -90,7 +90,8 @@ fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
 fn headline(summary: &Summary) -> String {
     match (summary.step_ms, summary.bound()) {
         (Some(Moments { median, p90, p99, stddev, .. }), Some(host)) => {
-            let spread = stddev.map_or(String::new(), |spread| format!(", standard deviation {}", duration_ms(spread)));
+            let spread = stddev
+                .map_or(String::new(), |spread| format!(", standard deviation {}", duration_ms(spread)));
             format!(
                 "{} per step (median of {}; p90 {}, p99 {}{spread}), {}",
                 duration_ms(median),
@@ -100,7 +101,9 @@ fn headline(summary: &Summary) -> String {
                 terms::how(&host.how)
             )
         }
-        (None, Some(host)) if !host.whole_capture => "No counted steps: none was recorded completely".to_owned(),
+        (None, Some(host)) if !host.whole_capture => {
+            "No counted steps: none was recorded completely".to_owned()
+        }
         (None, Some(host)) if host.origin != Origin::None => {
             format!("No step within {}", host.covers.span.map_or("it".to_owned(), crate::covers::time))
         }

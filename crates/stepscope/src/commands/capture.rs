@@ -93,10 +93,7 @@ impl CaptureArgs {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         if self.duration.as_millis() == 0 {
             let what = Problem::new(Exit::Usage, "--duration is less than a millisecond");
-            return Err(what
-                .then("that is too short to record anything")
-                .then("try --duration 2s")
-                .into());
+            return Err(what.then("that is too short to record anything").then("try --duration 2s").into());
         }
         let recorder = Recorder::new(leave)?;
         let form = self.form.form();

@@ -79,7 +79,8 @@ impl PlaceArgs {
         let url = server.url();
         let mut out = terminal.stdout();
         writeln!(out, "{url}")?;
-        let stop = if std::io::stdout().is_terminal() { "press Ctrl-C to stop" } else { "an interrupt stops it" };
+        let stop =
+            if std::io::stdout().is_terminal() { "press Ctrl-C to stop" } else { "an interrupt stops it" };
         writeln!(out, "serving {what}; {stop}")?;
         out.flush()?;
         drop(out);

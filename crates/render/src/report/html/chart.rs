@@ -171,9 +171,9 @@ fn pooled(bars: &[Bar]) -> Vec<Bar> {
                 let all = chunk.iter().flat_map(|bar| &bar.owners).filter(|(owner, _)| *owner == category);
                 (category, all.map(|(_, ms)| ms).sum::<f64>() / chunk.len() as f64)
             });
-            let label = chunk
-                .first()
-                .map_or(String::new(), |bar| format!("mean of {} steps, starting at {}", chunk.len(), bar.label));
+            let label = chunk.first().map_or(String::new(), |bar| {
+                format!("mean of {} steps, starting at {}", chunk.len(), bar.label)
+            });
             Bar { label, owners: owners.to_vec() }
         })
         .collect()

@@ -135,8 +135,10 @@ pub fn html_page(title: &str, kicker: &str, sections: &[Section]) -> String {
         inner.push(&section.body);
         body.push(&tag("section", &[], inner));
     }
-    let made =
-        format!("Made by stepscope {}. This file is self-contained and loads nothing from the network.", env!("CARGO_PKG_VERSION"));
+    let made = format!(
+        "Made by stepscope {}. This file is self-contained and loads nothing from the network.",
+        env!("CARGO_PKG_VERSION")
+    );
     body.push(&tag("footer", &[], Html::text(&made)));
     let title = Html::text(&printable(&title.replace('`', "")));
     format!(

@@ -146,7 +146,9 @@ impl InferArgs {
         let told = |load: Load| {
             watched.say(match load {
                 Load::Open { per_second, .. } => format!("sending {per_second:.0} requests per second"),
-                Load::Closed { clients } => format!("sending from {}", plural(clients as u64, "client", "clients")),
+                Load::Closed { clients } => {
+                    format!("sending from {}", plural(clients as u64, "client", "clients"))
+                }
             });
         };
         let Some(loads) = &self.sweep else {

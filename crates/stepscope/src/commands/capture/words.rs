@@ -120,15 +120,17 @@ pub(super) fn problem(address: &Address, error: &CaptureError, taker: &Taker<'_>
 fn not_grpc(address: &Address, said: Option<&str>) -> Problem {
     let problem = Problem::new(Exit::Nothing, format!("no profiler server is listening at {address}"));
     match said {
-        Some(line) if line.starts_with("HTTP/") => problem
-            .then(format!("found a web server that answered `{}`", printable(line)))
-            .then(format!("give the profiler's port, not the port of a web page such as TensorBoard; {START}")),
+        Some(line) if line.starts_with("HTTP/") => {
+            problem.then(format!("found a web server that answered `{}`", printable(line))).then(format!(
+                "give the profiler's port, not the port of a web page such as TensorBoard; {START}"
+            ))
+        }
         Some(line) => problem
             .then(format!("found another service that answered `{}`", printable(line)))
             .then(format!("check the port; {START}")),
-        None => problem
-            .then("the service there does not speak gRPC")
-            .then(format!("check the port; {START}")),
+        None => {
+            problem.then("the service there does not speak gRPC").then(format!("check the port; {START}"))
+        }
     }
 }
 

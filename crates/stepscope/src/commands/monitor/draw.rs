@@ -164,8 +164,9 @@ impl Dashboard {
         frame.render_widget(gauge, left);
         let title = match &self.newest.tree {
             Some(tree) => {
-                let own =
-                    tree.pss.map_or(String::new(), |pss| format!(", {} with shared pages counted once", bytes(pss as f64)));
+                let own = tree.pss.map_or(String::new(), |pss| {
+                    format!(", {} with shared pages counted once", bytes(pss as f64))
+                });
                 format!(" processes: {}{own} ", bytes(tree.rss as f64))
             }
             None => format!(" swap used: {} ", size(machine.swap_used)),

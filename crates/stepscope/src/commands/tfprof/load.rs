@@ -190,10 +190,9 @@ impl Loaded {
     fn end_run(&mut self, path: &Path, step: i64, found: Found<tf::RunSummary>) {
         let summary = self.take(path, found);
         if summary.records == 0 {
-            let problem =
-                Problem::new(Exit::Damaged, format!("{} contains no node records", path.display()))
-                    .then("the run was not traced, so its step is empty")
-                    .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
+            let problem = Problem::new(Exit::Damaged, format!("{} contains no node records", path.display()))
+                .then("the run was not traced, so its step is empty")
+                .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
             self.damage.push(problem);
         }
         self.profile.end_step(step, &summary.devices);
