@@ -1,9 +1,9 @@
 //! Where the time of the steps goes: each instant of a step belongs to exactly one category.
 //!
-//! For every device the host's and the device's states are swept together. Work of the device owns an instant
-//! before anything else does; where the device has nothing to do, what the host is doing is the reason. With
-//! no device in the trace, the model's ops on the host are the work. So the categories of a step add up to
-//! the step by construction, and a copy or a collective that hides under compute is not charged, only told.
+//! For every device, the states of host and device are swept together. Device work takes precedence; if the
+//! device is idle, the activity of the host is the reason. Without a device in the trace, the model's ops on
+//! the host are the work. The categories of a step therefore add up to the step by construction, and a copy or
+//! a collective that is hidden under compute is not charged, only reported.
 //!
 //! One exception: if the device has run dry by the end of a wait for input, the whole wait counts as input,
 //! including the part in which the device finished earlier work. The step waits all that time. A wait that ends

@@ -1,14 +1,16 @@
 //! Peak specifications of devices by name, for figures that a profile does not contain.
 //!
-//! Upper bounds: dense, without structured sparsity, at the boost clock; matrix units with 32-bit accumulation where
-//! the sheet tells them apart. A figure that is not there is unknown, or the device has no such units. Of cards with two
-//! devices the figures are one device's; where one name covers cards of several memories, they are the usual card's.
+//! Upper bounds: dense, without structured sparsity, at the boost clock; matrix units with 32-bit accumulation
+//! if the data sheet distinguishes them. A missing figure is unknown, or the device has no such units. For
+//! cards with two devices, the figures are for one device; if one name covers cards with different memories,
+//! they are for the most common card.
 //!
-//! How they were checked: half-precision, 32-bit and memory figures were compared with what the vendors' data sheets and
-//! architecture papers say, as resellers, reviews and the tables of training libraries quote them, for V100, T4, A2 to
-//! A100, L4 to L40S, H100, H200, B100 to B300, RTX A4000 to A6000, RTX Ada, RTX PRO 6000, GeForce 3090, 40 and 50, MI100
-//! to MI355X; rates alone for GeForce 2070 SUPER to 3080 Ti, Quadro and Radeon. Everything else follows from units ×
-//! clock and bus × data rate (64-bit rates of cards above all), or is written from memory and says `not looked up`.
+//! How they were checked: half-precision, 32-bit and memory figures were compared with the vendors' data sheets
+//! and architecture papers, as quoted by resellers, reviews and the tables of training libraries, for V100, T4,
+//! A2 to A100, L4 to L40S, H100, H200, B100 to B300, RTX A4000 to A6000, RTX Ada, RTX PRO 6000, GeForce 3090,
+//! 40 and 50, MI100 to MI355X; rates alone for GeForce 2070 SUPER to 3080 Ti, Quadro and Radeon. Everything
+//! else is computed from units × clock and bus × data rate (mostly 64-bit rates of cards), or is from memory
+//! and marked `not looked up`.
 
 /// Peak rates of a device, in 10¹² operations per second.
 #[derive(Copy, Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Time by name scope, as a tree for a flame graph.
 //!
-//! Programs give their work a place in several ways. In order of trust: the paths of ops (`model/dense/MatMul`,
-//! `jit(f)/layer/dot_general`), of kernels before those of host ops; modules of a network (`nn.Module: Linear_0`
-//! frames); the Python stack, where it was recorded. The first that a host has is taken, and the answer says
+//! Programs name their work in several ways. In order of trust: the paths of ops (`model/dense/MatMul`,
+//! `jit(f)/layer/dot_general`), those of kernels before those of host ops; modules of a network (`nn.Module:
+//! Linear_0` frames); the Python stack, if recorded. The first one that a host has is used, and the result says
 //! which.
 //!
 //! One partial result per host ([`ScopesPartial::of`]) → [`ScopesPartial::merge`] → [`ScopesPartial::finish`].

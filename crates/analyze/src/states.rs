@@ -1,9 +1,9 @@
 //! What each thread and stream is doing at any time.
 //!
-//! Every track becomes a line of states: from here to there it waits for input, from there on it traces a
-//! graph. Events nest, and the innermost does not always decide: an op that runs inside the input pipeline is
-//! input, whatever it computes, and a constant that is made while a graph is being traced is tracing. So some
-//! states *hold*: what lies inside them keeps them.
+//! Every track becomes a line of states: first it waits for input, then it traces a graph, and so on. Events
+//! nest, and the innermost does not always decide: an op inside the input pipeline is input, whatever it
+//! computes, and a constant that is created while a graph is being traced is tracing. Therefore some states
+//! *hold*: everything inside them keeps the state.
 //!
 //! One pass with a stack per track, linear in its events. Nothing is assigned to categories here: that is the
 //! work of [`crate::breakdown`].

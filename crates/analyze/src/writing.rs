@@ -24,11 +24,11 @@ const LONG_PAUSE: i64 = 10;
 /// … unless it is shorter than this: a thread that loses its processor pauses for some slices of 4 ms.
 const SHORT: Dur = Dur::from_us(20_000);
 
-/// When a Python thread prepares and writes something: from the first eager op that was started for it to the end of the
-/// op that writes. `tf.summary` computes its histograms and images by eager ops, and those are output, as all that it
-/// does. Model work, a batch that is fetched and a long pause end what belongs to a write. A checkpoint ends in Python that
-/// notes what was written and removes what is old: up to its own length, the time until the next activity or the end of
-/// the step is its own.
+/// When a Python thread prepares and writes something: from the first eager op for it to the end of the op that
+/// writes. `tf.summary` computes its histograms and images with eager ops, which count as output. Model work, a
+/// fetched batch and a long pause end what belongs to a write. A checkpoint ends with Python that records what
+/// was written and removes old files: the time until the next activity or the end of the step belongs to it, up
+/// to its own length.
 pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) -> Vec<Span> {
     if !kinds.any_on(track, Does::WRITES) {
         return Vec::new();

@@ -11,8 +11,8 @@
 //! advise    tfprof's own checks
 //! ```
 //!
-//! This crate knows nothing of files: values in, values and text out. The text is a format that another program fixed,
-//! down to its spelling, so it is written here beside the rules that it shows and not among stepscope's own sentences.
+//! This crate knows nothing about files: values in, values and text out. Another program defines the text down
+//! to its spelling, so it is written here beside the rules it shows, not among stepscope's own sentences.
 
 mod advise;
 mod code;

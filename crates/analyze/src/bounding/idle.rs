@@ -1,9 +1,9 @@
 //! Idle time by cause: why the bottleneck device has nothing to do.
 //!
-//! The breakdown knows categories; here calls into the device's runtime are told apart as well. A gap belongs to what
-//! the host does in it: it allocates memory, it is blocked in a copy or a wait, it launches, or it does something else.
-//! A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the device has to wait
-//! until new work is launched. The second part is told apart too.
+//! The breakdown knows categories; this module also distinguishes calls into the device's runtime. A gap
+//! belongs to what the host does in it: allocating memory, blocked in a copy or a wait, launching, or something
+//! else. A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the
+//! device has to wait for new work. The second part is reported separately.
 
 use stepscope_trace::{Dur, EventId, Span, Time, Track};
 

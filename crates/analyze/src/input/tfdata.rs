@@ -1,9 +1,9 @@
 //! tf.data: from iterator events to totals per stage.
 //!
-//! A stage's event covers everything until its element is there: its inputs, its function, its waiting. What
-//! is its own follows from how the events nest on a thread. A function that runs on other threads is found by
-//! the number of its run, and belongs to the stage on whose thread it was started; which stage such a thread
-//! works for shows in the inputs that it asks.
+//! A stage's event covers everything until its element is ready: its inputs, its function, its waiting. Its own
+//! part follows from how the events nest on a thread. A function on another thread is found by its run number,
+//! and belongs to the stage on whose thread it was started; the inputs that a thread requests show which stage
+//! it works for.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;

@@ -1,10 +1,10 @@
 //! Steps: how long one iteration of the training or inference loop takes, even if it is not marked.
 //!
-//! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps), requests to a
-//! server, runs of a program and of an optimizer ([`repetition`]), the outermost call that repeats ([`outer`]), calls of
-//! a compiled function, batches, one call that is a pass through the model, and only then the period of the sequence of
-//! kernels or ops on the busiest track ([`period`]): layers inside a step have one as well. Which one was used is part of
-//! the answer.
+//! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps),
+//! requests to a server, runs of a program and of an optimizer ([`repetition`]), the outermost repeating call
+//! ([`outer`]), calls of a compiled function, batches, one call that is a pass through the model, and only then
+//! the period of the sequence of kernels or ops on the busiest track ([`period`]), because layers inside a step
+//! have one as well. The result says which one was used.
 //!
 //! A step lasts from its start to the start of the next one, so that the time between two markers counts too; a
 //! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never

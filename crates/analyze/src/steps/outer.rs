@@ -1,10 +1,10 @@
 //! Steps by the outermost repeating call: user annotations, Python frames, calls of compiled functions, as they
 //! nest on a thread.
 //!
-//! Looked for from the outside in. A level at which something repeats and holds most of the work is the loop. Where one
-//! call holds it, the loop may be inside — unless that call is itself a pass through a model: that has layers inside, and
-//! no steps. What belongs to one turn (a batch fetched, a forward pass, a backward pass, an update) repeats equally
-//! often, and is one step together.
+//! The search goes from the outside in. A level at which something repeats and covers most of the work is the
+//! loop. If one call covers it, the loop may be inside, unless that call is itself a pass through a model,
+//! which contains layers but no steps. The parts of one iteration (fetching a batch, a forward pass, a backward
+//! pass, an update) repeat equally often, and together form one step.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

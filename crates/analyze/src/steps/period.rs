@@ -15,9 +15,9 @@ const ALIKE: f64 = 0.6;
 /// Among periods that fit nearly as well as the best, the shortest is right: twice the period fits as well, and
 /// much better if something happens every few steps.
 const NEARLY: f64 = 0.05;
-/// The same with every name weighing as much as any other. Layers fill a step with few names, and repeat within it;
-/// what a step has once (an embedding, a loss, an optimizer) are many names of few events, which a period of layers
-/// leaves unexplained. What comes only every so many steps (logging, a scheduler) are few names.
+/// The same with equal weight for every name. Layers fill a step with few names and repeat within it; what
+/// occurs once per step (an embedding, a loss, an optimizer) are many names with few events, which a period of
+/// layers leaves unexplained. What occurs only every few steps (logging, a scheduler) are few names.
 const NEARLY_BY_NAME: f64 = 0.2;
 /// A name with fewer events does not repeat.
 const OFTEN: u32 = 3;

@@ -197,10 +197,10 @@ const COLLECTIVES: &[&str] = &[
     "barrier-cores",
 ];
 
-/// Does a kernel compute each element of its result from one element of each input, and nothing else? PyTorch's
-/// eager kernels (1.0 to 2.9), TensorFlow's through Eigen and its kernel generator (2.4 on), XLA's for single ops.
-/// Kernels that a compiler already made of several ops (`triton_poi_fused_…`, `loop_…_fusion`) are not meant: what
-/// could be fused in them is.
+/// Whether a kernel computes each element of its result from one element of each input, and nothing else:
+/// PyTorch's eager kernels (1.0 to 2.9), TensorFlow's through Eigen and its kernel generator (2.4 on), XLA's
+/// for single ops. Kernels that a compiler already fused (`triton_poi_fused_…`, `loop_…_fusion`) do not count:
+/// they are already fused.
 pub fn is_elementwise(kernel: &str) -> bool {
     const EIGEN: &[&str] =
         &["TensorCwiseUnaryOp", "TensorCwiseBinaryOp", "TensorCwiseTernaryOp", "TensorConversionOp"];

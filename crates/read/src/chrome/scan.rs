@@ -4,10 +4,10 @@
 //! returns the location of each value ([`Piece`]). If the slice ends in the middle of something, it returns
 //! [`Stop::More`], and the caller retries with a longer slice.
 //!
-//! Text that is not quite JSON is taken as its writer meant it: bare words for values, commas missing or too
-//! many. A quotation mark that nobody escaped is the hard case. The quick mode believes every mark that is
-//! followed by `,`, `:`, `}` or `]`; when that leads astray, the caller scans the same event again in the
-//! *careful* mode, which believes a mark only if what follows reads like the next key.
+//! Text that is not quite JSON is read as its writer meant it: bare words for values, missing or extra commas.
+//! An unescaped quotation mark is the hard case. The quick mode accepts every mark that is followed by `,`,
+//! `:`, `}` or `]`. If that fails, the caller scans the same event again in the *careful* mode, which accepts a
+//! mark only if what follows looks like the next key.
 
 use memchr::memchr2;
 

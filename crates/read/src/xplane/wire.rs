@@ -199,10 +199,10 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The varint at the beginning of eight bytes, and its length; `None` if it does not end there. All bytes are
-/// taken at once: find the first byte without the top bit, blank what follows it, then close the gaps between
-/// the groups of seven bits, pairs first. Ids have one byte and durations up to four, for which half the work
-/// does.
+/// The varint at the start of eight bytes, and its length; `None` if it does not end there. All bytes are
+/// processed at once: find the first byte without the top bit, clear what follows it, then close the gaps
+/// between the groups of seven bits, pairs first. Ids have one byte and durations up to four, which need only
+/// half the work.
 #[inline(always)]
 fn unpack(word: u64) -> Option<(u64, usize)> {
     if word & 0x80 == 0 {

@@ -1,11 +1,11 @@
 //! A track as rows: the row of each event, and a pyramid over each row, so that any time range can be walked at
 //! any resolution without visiting invisible events.
 //!
-//! A track of nine million events is looked at through a window of a thousand pixels. So eight events that follow
-//! each other in a row are put together into a [`Piece`] (from where to where, how long busy, which is the longest),
-//! four nodes into one above, and so on. A walk comes down from the top: a node that is narrower than a pixel is
-//! taken as a whole, and only what is wider is looked into. That visits a few thousand nodes, whatever the zoom, and
-//! loses nothing: each event is part of exactly one piece of the walk.
+//! A track of nine million events is viewed through a window of a thousand pixels. Therefore eight consecutive
+//! events of a row are combined into a [`Piece`] (start, end, busy time, longest event), four nodes into one
+//! above, and so on. A walk starts at the top: a node narrower than a pixel is used as a whole, and only wider
+//! ones are expanded. This visits a few thousand nodes at any zoom level and loses nothing: each event is part
+//! of exactly one piece of the walk.
 //!
 //! Costs four bytes per event for the order and eight to sixteen for the pyramid. Rows of a track that nests do
 //! not overlap; it also works for rows that do (work that belongs to no thread).
