@@ -1,4 +1,4 @@
-//! `stepscope monitor` as a user sees it: CSV and JSON for programs, a dashboard that gives the terminal back.
+//! `stepscope monitor` as a user sees it: CSV and JSON for programs, a dashboard that restores the terminal.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;

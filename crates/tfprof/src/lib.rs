@@ -2,11 +2,11 @@
 //! graph, operation type and line of code, with advice.
 //!
 //! ```text
-//! profile   graph + op log + runs + variables (stepscope-tfgraph)  →  nodes with what each step recorded
+//! profile   graph + op log + runs + variables (stepscope-tfgraph)  →  nodes with the recording of each step
 //! options   the 21 options of tfprof, the presets of ProfileOptionBuilder, the line form of its prompt
 //! scope, graph, op, code   nodes → rows with own and total values
 //! display   which rows are shown, in which order, with which totals
-//! text      rows as tfprof prints them, byte for byte
+//! text      rows as printed by tfprof, byte for byte
 //! json, timeline, pprof   the same for programs
 //! advise    tfprof's own checks
 //! ```

@@ -40,7 +40,10 @@ pub(crate) fn truth(args: &[&str]) -> Outcome {
 /// What CI runs: with the binary that the other tests use.
 pub(crate) fn check() -> Outcome {
     if !floor::documented()? {
-        return Err("the tables in docs/agreement.md do not match xtask/truth.json; run cargo xtask truth --write".into());
+        return Err(
+            "the tables in docs/agreement.md do not match xtask/truth.json; run cargo xtask truth --write"
+                .into(),
+        );
     }
     let binary = built(&["build", "--quiet", "-p", "stepscope"], "debug/stepscope")?;
     hold(&binary, &Options::default())

@@ -2,13 +2,13 @@
 //! sampled, and its log directory is examined at the end.
 //!
 //! ```text
-//! pipes    standard output and error, passed on            found    event files and profiles left behind
+//! pipes    standard output and error, forwarded            found    event files and profiles of the run
 //! lines    bytes → lines                                   events   event files → scalars
-//! said     a line → what it says of steps                  usage    samples → utilisation
-//! listen   all lines → numbers that go up                  profile  one window over gRPC, once steps are steady
-//!                                                          signals  passed on to the command
-//! series   numbers that go up → how long steps took
-//! steps    the best of all series;  steady: where its steady state begins
+//! said     a line → what it says about steps               usage    samples → utilisation
+//! listen   all lines → numbers that count up               profile  one window over gRPC, once steps are steady
+//!                                                          signals  forwarded to the command
+//! series   numbers that count up → step durations
+//! steps    the best of all series;  steady: the start of its steady state
 //! ```
 
 mod events;

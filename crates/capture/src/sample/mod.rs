@@ -1,10 +1,10 @@
 //! Hardware sampling: the machine, a process tree, its control group and the GPUs.
 //!
 //! ```text
-//! file      small files of /proc and /sys, read again and again
+//! file      small files of /proc and /sys, read repeatedly
 //! machine   processors, memory, disks, network
-//! process   one process;  tree: a process and all that come of it
-//! cgroup    what the control group allows
+//! process   one process;  tree: a process and its descendants
+//! cgroup    limits of the control group
 //! gpu       NVIDIA and AMD
 //! csv       samples as a table for other programs
 //! ```

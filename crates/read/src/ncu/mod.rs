@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! report   the native file: blocks of length-prefixed messages
-//! pages    CSV: the raw page (one row a launch) and the details page (one row a metric)
+//! pages    CSV: the raw page (one row per launch) and the details page (one row per metric)
 //! console  the details page as text
 //! units    scaled units → base units (ns, bytes, Hz, per second)
-//! labels   the details page's words → names of metrics
-//! sentences  its advice → metrics that it has no figures of
+//! labels   labels of the details page → names of metrics
+//! sentences  its advice → metrics that the page does not list
 //! launch   profiled launches → events, devices
 //! ```
 //!

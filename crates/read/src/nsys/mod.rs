@@ -12,11 +12,11 @@
 //! waits        of the host for a device, of one stream for another
 //! host         calls, libraries, system calls, overhead, samples
 //! nvtx         ranges and marks
-//! payload      what NCCL and others write into a range
+//! payload      data that NCCL and others attach to a range
 //! counters     sampled metrics, allocated memory, page faults
-//! session      versions, options, complaints, the wall clock; never the environment
+//! session      versions, options, messages, the wall clock; never the environment
 //! devices      what the GPUs are
-//! report       .nsys-rep → export in a cache of ours
+//! report       .nsys-rep → export in stepscope's cache
 //! ```
 //!
 //! Names and arguments are spelt as in Kineto, so that everything that works for Kineto's traces also works

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! thrift   the encoding of all metadata
-//! footer   which columns there are, and where
+//! footer   the columns and their locations
 //! page     a page's header, its content inflated
 //! bits     runs, packed groups, differences
 //! values   values by their encoding

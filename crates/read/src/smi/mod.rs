@@ -1,14 +1,14 @@
 //! Logs of `nvidia-smi`: samples of a GPU's utilisation, memory, power, clocks and temperature.
 //!
 //! ```text
-//! fields   what columns are called and measured in; what they are where nobody says
+//! fields   names and units of columns; what they must be without a header
 //! clock    timestamps of every style
 //! query    `--query-gpu=… --format=csv`: rows → samples
-//! bare     what columns are where neither names nor units were written
+//! bare     columns without names and units
 //! dmon     `nvidia-smi dmon` and `pmon`: tables for terminals → samples
 //! page     plain `nvidia-smi`: the page for people → samples
 //! dump     `nvidia-smi -q`: everything under headings → samples
-//! gauges   samples → counter tracks, one set a GPU
+//! gauges   samples → counter tracks, one set per GPU
 //! ```
 //!
 //! A log has no events, so its trace contains only counters. Times start at the first sample.

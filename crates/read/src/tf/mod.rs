@@ -2,14 +2,14 @@
 //! profiles, checkpoints. They become the plain values of `stepscope-tfgraph`.
 //!
 //! ```text
-//! kind         which of them a file is, by content
-//! message      protobuf messages walked with damage noted: what is known is kept, what does not fit is named
+//! kind         the kind of a file, by content
+//! message      protobuf messages: known fields are kept, damage is noted
 //! graph, text  GraphDef in its two forms
 //! run          RunMetadata, record by record
 //! op_log       OpLogProto
 //! saved        ProfileProto
-//! checkpoint   TensorBundle: the index is an SSTable (`sstable`), the values lie beside it
-//! events       event files that carry graphs and run metadata
+//! checkpoint   TensorBundle: the index is an SSTable (`sstable`), the values are in other files
+//! events       event files that contain graphs and run metadata
 //! trace        RunMetadata as a profile like any other
 //! ```
 //!

@@ -5,7 +5,7 @@
 //! /…/device:CPU:0            what the host's threads ran          → threads of the host
 //! /…/device:GPU:0            what the host did to launch kernels  → threads of the host
 //! /…/device:GPU:0/stream:7   kernels                              → streams of the device
-//! /…/device:GPU:0/stream:all all streams once more                → derived; streams where it is all there is
+//! /…/device:GPU:0/stream:all all streams combined                 → derived; streams if there are no others
 //! ```
 //!
 //! Runs of one program are in separate files: `run_meta_0.pb`, `run_meta_1.pb`, … are the steps of one

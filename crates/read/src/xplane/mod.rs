@@ -1,10 +1,10 @@
 //! XPlane: profiles of TensorFlow and JAX (`*.xplane.pb`), a protobuf of planes, lines and events.
 //!
 //! ```text
-//! scan     where everything lies: one walk from length to length, planes and lines in parallel
+//! scan     locates everything: one walk from length to length, planes and lines in parallel
 //! planes   names → strings, metadata → kinds, lines → tracks, stats → devices and environment
 //! events   events → columns, in pieces of 65,536 on every core, in place
-//! stats    arguments, decoded from the file when asked for
+//! stats    arguments, decoded from the file on demand
 //! ```
 //!
 //! Every event of the file becomes one event of the trace. Damage in an event keeps the event; damage in a line

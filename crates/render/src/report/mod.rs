@@ -382,7 +382,7 @@ impl Report {
         if first != "ops" {
             commands.push(format!("stepscope ops {target}"));
         }
-        // Of several paths a comparison could not tell where one side ends.
+        // With several paths, it would be unclear where one side of a comparison ends.
         if self.targets.len() == 1 {
             commands.push(format!("stepscope compare {target} AFTER"));
         }

@@ -295,7 +295,7 @@ mod tests {
         let mut page = page();
         page.steps.as_mut().unwrap().profiled = 9;
         let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains("9 steps more left out, slowed by the profile"), "{told}");
+        assert!(told.contains("9 more steps excluded, slowed down by the profiler"), "{told}");
     }
 
     #[test]
@@ -306,6 +306,6 @@ mod tests {
         let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("no steady state: 12 × 80.0 ms, then 228 × 35.0 ms"), "{told}");
         page.steps = None;
-        assert!(text(&page).contains("none seen"));
+        assert!(text(&page).contains("no steps found"));
     }
 }

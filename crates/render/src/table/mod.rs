@@ -21,13 +21,13 @@
 //!     Column::new("count", "count", Format::Count),
 //!     Column::new("total_ms", "total", Format::Ms),
 //!     Column::new("fraction", "share", Format::Percent),
-//!     Column::new("flops", "FLOP/s", Format::Short).optional(), // left out where the terminal is narrow
+//!     Column::new("flops", "FLOP/s", Format::Short).optional(), // omitted on narrow terminals
 //! ]);
 //! ops.headline = Some("MatMul takes 61.0 % of the step".to_owned());
-//! ops.top = Some(20); // text shows 20 rows unless --top says otherwise; JSON and CSV have all
+//! ops.top = Some(20); // text shows 20 rows by default; JSON and CSV have all
 //! ops.push([Cell::from("MatMul"), 12_u64.into(), 4.25.into(), 0.61.into(), Cell::Null]);
-//! ops.note("Times are self times: without what runs inside.");
-//! ops.member("device_count", 2); // a further member of the JSON object, beside "rows"
+//! ops.note("Times are self times, without nested ops.");
+//! ops.member("device_count", 2); // another member of the JSON object, beside "rows"
 //!
 //! let mut out = Vec::new();
 //! let picked = ops.pick(&Select::default(), ops.top).unwrap();
