@@ -1,4 +1,4 @@
-/** What the pages are called, and what each answers. */
+/** Titles of the pages, and the question that each answers. */
 import type { Page } from "./route";
 
 export const TITLES: Record<Page, string> = {
@@ -17,7 +17,7 @@ export const TITLES: Record<Page, string> = {
   compare: "Compare",
 };
 
-/** What a page answers, in a few words. */
+/** The question that a page answers. */
 export const ABOUT: Record<Page, string> = {
   overview: "Why is the step slow?",
   timeline: "What ran when?",

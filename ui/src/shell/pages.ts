@@ -1,4 +1,4 @@
-/** The pages: their groups, and how to load each. All but the first are chunks of their own. */
+/** The pages: their groups, and how to load each. All except the first are separate chunks. */
 import type { Component } from "svelte";
 import type { Page } from "../lib/route";
 import Overview from "../pages/Overview.svelte";
@@ -13,7 +13,7 @@ export const GROUPS: { title: string; pages: Page[] }[] = [
 
 type Loaded = { default: unknown };
 const LOADERS: Record<Page, () => Promise<Loaded>> = {
-  // Where everybody begins: it comes along with the frame.
+  // The first page is part of the main chunk.
   overview: () => Promise.resolve({ default: Overview }),
   timeline: () => import("../pages/Timeline.svelte"),
   steps: () => import("../pages/Steps.svelte"),

@@ -1,6 +1,6 @@
 /**
- * The timeline itself, without any framework: holds the state, draws a frame when something changed, and tells the page
- * around it what happened. Everything hot happens here and in what it calls; nothing in here waits for the network.
+ * The timeline itself, without any framework: holds the state, draws a frame when something changed, and notifies the
+ * page around it. All hot code is here and in what it calls; nothing in here waits for the network.
  */
 import { axisBase, Backdrop } from "./backdrop";
 import { type ColorMode, hueOf, palette } from "./colors";
@@ -27,9 +27,9 @@ import { approach, clamp, levelFor, opening, pan, tilesOf, timeAt, xAt, zoom } f
 export const AXIS_HEIGHT = 36;
 export const MINIMAP_HEIGHT = 44;
 const CACHE_BYTES = 192 * 1024 * 1024;
-/** Shortest time between two looks at what is missing while the view moves, in ms. */
+/** Minimum time between two checks for missing tiles while the view moves, in ms. */
 const ASK_EVERY = 60;
-/** In how many parts the minimap divides the trace for its lanes. */
+/** Number of parts into which the minimap divides the trace for its lanes. */
 const LANE_COLUMNS = 1024;
 
 export interface Surfaces {
@@ -61,7 +61,7 @@ const enum Dirty {
 
 export class Engine {
   readonly bounds: Span;
-  /** What is shown where nothing else was asked for. */
+  /** The default view. */
   readonly opening: Span;
   readonly slotOf: ReadonlyMap<number, number>;
   readonly search: Search;
@@ -275,7 +275,7 @@ export class Engine {
     this.pending = 0;
     if (this.closed) return;
     const began = performance.now();
-    // After a pause the clock starts anew: nothing moved meanwhile.
+    // After a pause the clock restarts: nothing moved in the meantime.
     const dt = this.gliding ? Math.min(200, now - this.lastFrame) : 16;
     this.lastFrame = now;
     let dirty = this.dirty;
