@@ -173,7 +173,8 @@ fn each_failure_has_words_of_its_own() {
     let dead = format!("localhost:{dead}");
     let error = refused(&Logs::new(), &[&dead, "--wait", "0s"]);
     assert!(
-        error.starts_with(&format!("nothing is listening at {dead}; ")) && error.contains("start_server(9999)")
+        error.starts_with(&format!("nothing is listening at {dead}; "))
+            && error.contains("start_server(9999)")
     );
 
     let error = refused(&Logs::new(), &["no-such-host.invalid:6009", "--wait", "0s"]);

@@ -240,7 +240,10 @@ fn a_second_capture_is_told_that_the_process_is_busy_and_a_killed_process_that_i
     let output = long.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     // It may itself have been busy with one of the short ones, and be trying again when the process ends.
-    assert!(said.contains("disappeared during the capture") || said.contains("nothing is listening at"), "{said}");
+    assert!(
+        said.contains("disappeared during the capture") || said.contains("nothing is listening at"),
+        "{said}"
+    );
     assert_eq!(code(&output), 3);
     assert_eq!(fs::read_dir(logs.path()).unwrap().count(), 0);
 }

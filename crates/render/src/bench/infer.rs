@@ -199,12 +199,8 @@ pub fn headline(infer: &Infer) -> String {
 
 fn step_headline(infer: &Infer, step: &Step) -> String {
     let latency = &step.latency;
-    let within = |share: &str, ms: Option<f64>| ms.map(|ms| format!("{share} within {}", duration_ms(ms)));
-    let times = [
-        within("p50", latency.p50),
-        within("99 %", latency.p99),
-        latency.max.map(|ms| format!("the slowest in {}", duration_ms(ms))),
-    ];
+    let figure = |name: &str, ms: Option<f64>| ms.map(|ms| format!("{name} {}", duration_ms(ms)));
+    let times = [figure("p50", latency.p50), figure("p99", latency.p99), figure("max", latency.max)];
     let times: Vec<String> = times.into_iter().flatten().collect();
     let failed = step.requests - step.answered;
     let failed = match failed {
