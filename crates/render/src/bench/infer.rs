@@ -229,7 +229,7 @@ fn offered(infer: &Infer, step: &Step) -> String {
             format!("{} requests/s{examples}", rate(step.throughput))
         }
         Load::Open { per_second, .. } => {
-            format!("{} answers/s of {} requests/s{examples}", rate(step.throughput), rate(per_second))
+            format!("{} of {} requests/s answered{examples}", rate(step.throughput), rate(per_second))
         }
         Load::Closed { clients } => {
             format!(
@@ -419,8 +419,8 @@ fn remarks(infer: &Infer) -> Vec<String> {
     say(
         longest > 0 && any(&|step| step.latency.p999.is_none()) && infer.swept.is_none(),
         format!(
-            "{} are too few for p99.9, which needs {}: use a longer --duration.",
-            plural(longest, "answer", "answers"),
+            "{} too few for p99.9, which needs {}: use a longer --duration.",
+            plural(longest, "answer is", "answers are"),
             thousands(infer.needed_for_p999)
         ),
     );

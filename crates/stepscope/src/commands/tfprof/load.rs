@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use stepscope_read::ReadError;
 use stepscope_read::tf::{self, Damages, Found, Kind};
+use stepscope_render::format::plural;
 use stepscope_session::{Exit, Problem};
 use stepscope_tfprof::Profile;
 
@@ -83,7 +84,11 @@ impl Files {
         let runs = self.runs();
         if !self.run_meta_steps.is_empty() && self.run_meta_steps.len() != runs.len() {
             return Err(Problem::new(Exit::Usage, "--run_meta_steps does not match --run_meta_path")
-                .then(format!("{} numbers for {} files", self.run_meta_steps.len(), runs.len()))
+                .then(format!(
+                    "{} for {}",
+                    plural(self.run_meta_steps.len() as u64, "number", "numbers"),
+                    plural(runs.len() as u64, "file", "files")
+                ))
                 .then("give one number per file"));
         }
         for (at, path) in runs.iter().enumerate() {
