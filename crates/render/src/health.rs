@@ -131,11 +131,11 @@ pub fn words(issue: &Issue) -> Worded {
             (format!("{} longer than the whole capture", events("last")), "do not trust their durations")
         }
         Trouble::TimeOutOfRange => (
-            format!("{} times beyond 106 days{on}; they were moved to the limit", have("has", "have")),
+            format!("{} times beyond 106 days{on}, moved to the limit", have("has", "have")),
             "record again; the clock was wrong",
         ),
         Trouble::NegativeDuration => (
-            format!("{} an end before the start{on}; they are shown as instants", have("has", "have")),
+            format!("{} an end before the start{on}, shown as instants", have("has", "have")),
             "do not rely on microsecond precision for this track",
         ),
         Trouble::Unpaired => (

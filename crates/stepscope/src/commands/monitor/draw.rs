@@ -8,7 +8,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
 use stepscope_capture::sample::{Gpu, Sample};
-use stepscope_render::format::{UNKNOWN, bytes, decimal, duration_ms, percent};
+use stepscope_render::format::{UNKNOWN, bytes, decimal, duration_ms, percent, plural};
 
 /// Samples kept for the history graphs: more than any terminal is wide.
 const PAST: usize = 600;
@@ -137,10 +137,10 @@ impl Dashboard {
         let limit =
             self.newest.cgroup.cpu_limit.map_or(String::new(), |limit| format!(" of {limit:.1} allowed"));
         let title = format!(
-            " processes: {} cores{limit}, {} processes, {} threads ",
+            " run: {} cores{limit}, {}, {} ",
             known(tree.cpu.map(|cpu| decimal(cpu, 2))),
-            tree.processes,
-            tree.threads
+            plural(tree.processes, "process", "processes"),
+            plural(tree.threads, "thread", "threads")
         );
         self.spark(frame, right, &title, &self.tree, None);
     }
