@@ -1,6 +1,6 @@
 /**
  * Reads the server's binary tiles (`SST1`, see `crates/serve/API.md`). Columns are views into the answer, never copies;
- * what drawing and pointing need beside them (where a row starts, which spans can carry a label) is found in one pass.
+ * additional data for drawing and hit testing (where a row starts, which spans can have a label) is computed in one pass.
  */
 
 export class BadTile extends Error {}
@@ -54,7 +54,7 @@ export interface Chunk {
 
 export const BEGINS_BEFORE = 1;
 export const ENDS_BEHIND = 2;
-/** Narrower spans (in buckets) never carry a label, not even drawn two levels finer. */
+/** Narrower spans (in buckets) never have a label, not even two levels finer. */
 const WIDE = 6;
 
 interface Header {
@@ -90,7 +90,7 @@ function header(buffer: ArrayBuffer): { header: Header; end: number } {
   return { header: JSON.parse(text) as Header, end };
 }
 
-/** `slotOf` says where a track stands in the session's list; `hueOf` gives a name's colour. */
+/** `slotOf` returns the position of a track in the session's list; `hueOf` the colour of a name. */
 export function decode(buffer: ArrayBuffer, slotOf: (track: number) => number, hueOf: (name: string) => number): Chunk {
   const { header: head, end } = header(buffer);
   const n = head.spans;
