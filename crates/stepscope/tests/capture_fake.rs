@@ -187,14 +187,14 @@ fn each_failure_has_words_of_its_own() {
             Answer::Error(Code::Unavailable, "starting"),
             "the server at ADDRESS is not ready; it said: starting",
         ),
-        (Answer::Error(Code::Unimplemented, ""), "the gRPC server at ADDRESS records no profiles"),
+        (Answer::Error(Code::Unimplemented, ""), "the gRPC server at ADDRESS cannot record profiles"),
         (
             Answer::Error(Code::Internal, "out of luck"),
             "ADDRESS could not record; it answered Internal: out of luck",
         ),
-        (Answer::Empty, "ADDRESS recorded nothing; found an empty trace of 2 s"),
+        (Answer::Empty, "ADDRESS recorded nothing; the trace of 2 s is empty"),
         (Answer::Nothing, "ADDRESS did not send its profile"),
-        (Answer::Die, "ADDRESS went away during the capture; the connection broke"),
+        (Answer::Die, "ADDRESS disappeared during the capture; the connection broke"),
     ];
     for (answer, expected) in answers {
         let server = FakeProfiler::start([answer]);

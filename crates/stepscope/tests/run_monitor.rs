@@ -60,7 +60,7 @@ fn a_process_of_others_is_watched_until_it_ends() {
 #[test]
 fn wrong_usage_is_told() {
     for (args, text) in [
-        (&[][..], "error: no terminal for the dashboard; "),
+        (&[][..], "error: the dashboard needs a terminal; "),
         (&["--csv", "--json"], "error: --csv and --json both go to standard output; "),
         (&["--json", "--pid", "4194303"], "error: there is no process 4194303; "),
         (&["--csv", "--interval", "1ms"], "error: invalid value '1ms'"),
