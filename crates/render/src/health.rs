@@ -360,6 +360,6 @@ mod tests {
                 .starts_with("healthy: this recording of 0 events is reliable (1 note)")
         );
         let worst = said(&[remark, issue(Trouble::Damaged, "a tag", Some(1))]);
-        assert_eq!(worst, "not healthy (1 error, 1 remark): the file is damaged: a tag");
+        assert_eq!(worst, "not healthy (1 error, 1 note): the file is damaged: a tag");
     }
 }
