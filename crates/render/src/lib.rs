@@ -2,7 +2,7 @@
 //! only crate with sentences for people. All earlier stages pass on typed values.
 //!
 //! - [`table`]: shared by all views. A view fills a [`Table`], which provides text, JSON and CSV, sorting,
-//! filtering and cutting to the top rows.
+//!   filtering and cutting to the top rows.
 //! - [`info`] and [`health`]: the content of a recording, and its problems.
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
 //! - [`bench`]: measurements of servers, commands and input pipelines.
