@@ -1,8 +1,8 @@
-//! Builds the page (`ui/`) and puts it into the binary: `npm ci` where the lock file changed, `vite build` into
-//! `OUT_DIR`, then one compressed file each with a table of them all.
+//! Builds the page (`ui/`) and embeds it in the binary: `npm ci` if the lock file changed, `vite build` into
+//! `OUT_DIR`, then one compressed file each and a table of all files.
 //!
-//! `STEPSCOPE_UI_DIST=DIR` takes a page that is already built; `STEPSCOPE_SKIP_UI=1`, or a machine without npm, gives a
-//! page that says how to get the real one.
+//! `STEPSCOPE_UI_DIST=DIR` uses a page that is already built; with `STEPSCOPE_SKIP_UI=1`, or without npm, a
+//! placeholder says how to get the real page.
 #![allow(clippy::expect_used, clippy::panic, reason = "a build that cannot go on says so and ends")]
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A lock that is older than this was left behind.
+/// An older lock was left behind.
 const STALE: Duration = Duration::from_secs(600);
 
 const PLACEHOLDER: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>stepscope</title>\n\
@@ -35,7 +35,7 @@ fn main() {
     let page = match page(&ui, &out) {
         Ok(page) => page,
         Err(why) => {
-            println!("cargo::warning=the page is left out: {why}");
+            println!("cargo::warning=building without the page: {why}");
             let page = out.join("placeholder");
             fs::create_dir_all(&page).expect("OUT_DIR can be written to");
             fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written to");
@@ -85,8 +85,8 @@ fn page(ui: &Path, out: &Path) -> Result<PathBuf, String> {
     Ok(target)
 }
 
-/// Installs what the lock file names, unless that is there already. Two builds at once must not do it: `npm ci` begins
-/// by deleting what it finds.
+/// Installs what the lock file names, unless it is already installed. Two builds must not do this at once,
+/// because `npm ci` starts by deleting.
 fn install(ui: &Path) -> Result<(), String> {
     let installed = || {
         let lock = fs::metadata(ui.join("package-lock.json")).and_then(|lock| lock.modified());
@@ -117,7 +117,7 @@ fn run(command: &mut Command, what: &str) -> Result<(), String> {
     Err(format!("{what} failed: {}", last.join(" | ")))
 }
 
-/// A file that only one build at a time can make.
+/// A file that only one build can create at a time.
 struct Lock(PathBuf);
 
 impl Lock {
@@ -199,7 +199,7 @@ fn mime(name: &str) -> &'static str {
     }
 }
 
-/// FNV-1a: enough to tell one build of a file from another.
+/// FNV-1a: enough to distinguish builds of a file.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -1,5 +1,5 @@
-//! What is done with an input: read it, then look at everything that is decoded only on demand. Whatever the
-//! bytes are, nothing may panic, hang, or take memory beyond the input's own size class.
+//! What is done with an input: read it, then access everything that is decoded on demand. Whatever the bytes
+//! are, nothing may panic, hang, or use memory out of proportion to the input.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub fn chrome(bytes: &[u8]) {
     read_with(&ChromeReader, bytes);
 }
 
-/// A folder of tables in which the bytes stand for every table that is read.
+/// A folder of tables in which the bytes are used for every table that is read.
 pub fn tables(bytes: &[u8]) {
     let names = ["StringIds", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"];
     let table = |name: &str| TableFile { name: name.to_owned(), bytes: Bytes::held(bytes.to_vec()) };
@@ -128,7 +128,7 @@ fn read_with(reader: &dyn Reader, bytes: &[u8]) {
     }
 }
 
-/// Looks at every event, its place, its nesting and its arguments, and checks what a trace promises.
+/// Accesses every event, its position, nesting and arguments, and checks the invariants of a trace.
 fn walk(trace: &Trace) {
     let mut events = 0;
     for track in trace.tracks() {

@@ -44,7 +44,7 @@ describe("one recording", () => {
     await verdict.waitFor();
     expect(await verdict.textContent()).toContain("Input-bound");
     await page.screenshot({ path: `${shots}overview.png`, fullPage: true });
-    await page.getByRole("link", { name: "Show me on the timeline" }).first().click();
+    await page.getByRole("link", { name: "Show on the timeline" }).first().click();
     await drawn(page);
     expect(page.url()).toMatch(/timeline\?.*from=\d+/);
     await page.screenshot({ path: `${shots}timeline-evidence.png` });
@@ -159,7 +159,7 @@ describe("two recordings", () => {
     const verdict = page.getByRole("heading", { level: 1 });
     await verdict.waitFor();
     expect((await verdict.textContent())?.length).toBeGreaterThan(10);
-    await page.getByRole("button", { name: "Show them one under the other" }).click();
+    await page.getByRole("button", { name: "Show both timelines" }).click();
     await page.getByRole("region", { name: "Timeline", exact: true }).nth(1).waitFor();
     await page.screenshot({ path: `${shots}compare.png`, fullPage: true });
     expect(await stumbles(page)).toEqual([]);
@@ -181,7 +181,7 @@ describe("two recordings", () => {
     const { page, wrongs, close } = await open(browser, server.address);
     await page.getByRole("heading", { level: 1 }).waitFor();
     session("2026_01_02_00_00_00");
-    await page.getByText("A new session appeared").waitFor({ timeout: 30_000 });
+    await page.getByText("New session:").waitFor({ timeout: 30_000 });
     expect(wrongs).toEqual([]);
     await close();
     await server.stop();
@@ -243,7 +243,7 @@ describe("the words of the terminal", () => {
     await advice.waitFor();
     expect(await page.locator("main").innerText()).not.toMatch(/stepscope (compare|input|kernels|ops|memory|steps|devices|health)/);
     await advice.getByRole("link", { name: "Compare" }).click();
-    await page.getByText("There is nothing to compare with yet").waitFor();
+    await page.getByText("There is no other session to compare with").waitFor();
     expect(wrongs).toEqual([]);
     await close();
     await server.stop();

@@ -116,7 +116,7 @@ test("the keys that are listed do what is said, and their list goes with Escape"
   await drawn(page);
   const { x, y, width } = await place(page);
   await page.mouse.move(x + width / 2, y + 60);
-  const keys = page.getByRole("dialog", { name: "Keys of the timeline" });
+  const keys = page.getByRole("dialog", { name: "Timeline keys" });
   await page.keyboard.press("?");
   await keys.waitFor();
   await page.keyboard.press("w");

@@ -1,5 +1,5 @@
 //! The direction of the data: read → trace → analyse → diagnose → render. A crate knows the ones before it and
-//! nothing of those after; this check fails when a dependency points the other way.
+//! nothing about those after it; this check fails if a dependency points the other way.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::run::Outcome;
 
-/// Which of our own crates each crate may depend on. A crate that is not listed may depend on none.
+/// The workspace crates that each crate may depend on. An unlisted crate may depend on none.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-trace", &[]),
     ("stepscope-tfgraph", &[]),
@@ -52,7 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Only tests may use it.
 const TESTKIT: &str = "stepscope-testkit";
 
-/// Looks at the manifests of the workspace.
+/// Examines the manifests of the workspace.
 pub(crate) fn check() -> Outcome {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)

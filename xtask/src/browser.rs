@@ -1,4 +1,4 @@
-//! The browser for the page's end-to-end tests: found, or installed from Debian's packages where that is allowed.
+//! The browser for the page's end-to-end tests: found, or installed from Debian's packages if allowed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::run::{Outcome, run};
 
 const USUAL: &[&str] = &["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/// Where Chromium is; installs it first where it is missing and apt is there.
+/// Location of Chromium; installs it first if it is missing and apt is available.
 pub(crate) fn chromium() -> Result<PathBuf, String> {
     if let Some(found) = found() {
         return Ok(found);

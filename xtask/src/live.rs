@@ -1,5 +1,5 @@
-//! Tests against real frameworks: training loops in TensorFlow and JAX that are captured while they run, and the
-//! Python helper inside them. They need a Python that has both; it is made once, below `target`, and used again.
+//! Tests against real frameworks: training loops in TensorFlow and JAX that are captured while they run, and
+//! the Python helper inside them. They need a Python with both; it is created once below `target` and reused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::Command;
 
 use crate::run::{Outcome, run};
 
-/// Where the environment lies; cargo's own folder is left out of git already.
+/// Location of the environment; cargo's own folder is already ignored by git.
 const FOLDER: &str = "target/live-venv";
-/// What is in it: pinned, so that a new release of a framework is a change of this line and of nothing else.
+/// Its content: pinned, so that a new framework release only changes this line.
 const PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0", "keras==3.15.0", "jax[cpu]==0.10.2"];
-/// A Python that has the packages already.
+/// Names a Python that already has the packages.
 const PYTHON: &str = "STEPSCOPE_TEST_PYTHON";
 
-/// Runs the live tests, in an environment that is made where there is none.
+/// Runs the live tests, in an environment that is created if necessary.
 pub(crate) fn check() -> Outcome {
     let python = match std::env::var_os(PYTHON) {
         Some(python) => PathBuf::from(python),
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Outcome {
 fn environment() -> Result<PathBuf, String> {
     let folder = std::env::current_dir().map_err(|error| error.to_string())?.join(FOLDER);
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    // Written last: an environment without it was never finished.
+    // Written last: an environment without it is incomplete.
     let finished = folder.join("packages.txt");
     let packages = PACKAGES.join("\n");
     if fs::read_to_string(&finished).is_ok_and(|installed| installed == packages) {

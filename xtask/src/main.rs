@@ -1,6 +1,6 @@
-//! The project's own chores, so that a machine with Rust, Node and Python needs nothing else:
-//! `cargo xtask check` is what CI runs.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+//! The project's own tasks, so that a machine with Rust, Node and Python needs nothing else: `cargo xtask
+//! check` is what CI runs.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to whoever runs it")]
 
 mod arrows;
 mod browser;
@@ -15,18 +15,18 @@ use std::process::ExitCode;
 use run::{Outcome, cargo};
 
 const USAGE: &str = "\
-cargo xtask check              every check that CI makes: format, lints, tests, arrows, truth, live captures, page, fuzzing
-cargo xtask page               the page alone: types, unit tests, a browser
+cargo xtask check              everything that CI checks: format, lints, tests, arrows, truth, live captures, page, fuzzing
+cargo xtask page               only the page: types, unit tests, a browser
 cargo xtask arrows             do the crates depend on each other in the right direction?
-cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
+cargo xtask truth [--write]    check the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
-cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (default 10)";
+cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    // All paths below are the repository's, wherever in it the command was given.
+    // All paths below are relative to the repository, wherever the command was run.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if let Err(error) = std::env::set_current_dir(&root) {
         eprintln!("error: cannot enter {}: {error}", root.display());

@@ -1,4 +1,4 @@
-//! The web page's own checks: types, unit tests, and a newcomer's way through it in a real browser.
+//! The web page's own checks: types, unit tests, and a new user's walk through it in a real browser.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(crate) fn check() -> Outcome {
     end_to_end()
 }
 
-/// The tests in a browser, against the binary that the other tests use.
+/// The browser tests, against the binary that the other tests use.
 pub(crate) fn end_to_end() -> Outcome {
     cargo("page: binary", &["build", "--quiet", "-p", "stepscope"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);

@@ -1,5 +1,5 @@
-//! Compression that comes inside formats or around files, all in Rust and all with a bound: what comes out may never
-//! be larger than the caller allows, whatever the bytes say.
+//! Compression inside formats or around files, in pure Rust and always bounded: the output never exceeds the
+//! caller's limit, whatever the bytes claim.
 
 use std::io::{self, Read};
 
@@ -9,25 +9,25 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::table::TableError;
 
-/// How a block of bytes is compressed.
+/// Compression of a block of bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
-    /// Google's, without a frame.
+    /// Snappy without a frame.
     Snappy,
-    /// Of one member or several.
+    /// One or several gzip members.
     Gzip,
-    /// A block without a frame.
+    /// LZ4 block without a frame.
     Lz4,
-    /// Blocks in a frame.
+    /// LZ4 blocks in a frame.
     Lz4Frame,
-    /// Of one frame or several.
+    /// One or several Zstandard frames.
     Zstd,
 }
 
 /// The first bytes of a Zstandard frame.
 pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// What `packed` inflates to, at most `limit` bytes.
+/// Inflates `packed` to at most `limit` bytes.
 pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     const WHAT: &str = "compressed block";
     let inflated = match codec {
@@ -50,7 +50,7 @@ fn read_up_to(source: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Snappy says its length in front; three bytes make 64 at most, so that it cannot lie by much.
+/// Snappy stores its length at the front; three bytes make at most 64, so it cannot be far off.
 fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     const WHAT: &str = "snappy block";
     let len = snap::raw::decompress_len(packed).map_err(|_| TableError::Wrong(WHAT))?;
@@ -60,7 +60,7 @@ fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     snap::raw::Decoder::new().decompress_vec(packed).map_err(|_| TableError::Wrong(WHAT))
 }
 
-/// LZ4: literals, then a copy of what came before, over and over; the last piece has literals only.
+/// LZ4: literals, then a copy of earlier output, repeatedly; the last sequence has literals only.
 fn lz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), TableError> {
     const WHAT: &str = "LZ4 block";
     let mut rest = packed;
@@ -97,7 +97,7 @@ fn lz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), TableError>
         if out.len() + count > limit {
             return Err(TableError::Wrong(WHAT));
         }
-        // A copy may overlap its own end: as much at a time as is there already.
+        // A copy may overlap its own end: copies as much at a time as exists already.
         let mut left = count;
         while left > 0 {
             let piece = left.min(out.len() - from);
@@ -108,7 +108,7 @@ fn lz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), TableError>
     Ok(())
 }
 
-/// Blocks of LZ4, each with its length in front; copies may reach back into the blocks before.
+/// LZ4 blocks, each after its length; copies may refer to earlier blocks.
 fn lz4_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     const WHAT: &str = "LZ4 frame";
     let (&[magic @ .., flags, _], rest) = packed.split_first_chunk::<6>().ok_or(TableError::Short(WHAT))?;
@@ -116,7 +116,7 @@ fn lz4_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
         return Err(TableError::Wrong(WHAT));
     }
     let has = |bit: u8| flags & bit != 0;
-    // Behind the flags: the size, a dictionary's number, and a checksum; behind each block: a checksum.
+    // After the flags: the size, a dictionary id, and a checksum; after each block: a checksum.
     let head = if has(8) { 8 } else { 0 } + if has(1) { 4 } else { 0 } + 1;
     let checksum = if has(16) { 4 } else { 0 };
     let mut rest = rest.get(head..).ok_or(TableError::Short(WHAT))?;
@@ -138,10 +138,10 @@ fn lz4_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     }
 }
 
-/// A stream of the inflated bytes of Zstandard frames, one after the other.
+/// A stream of inflated bytes from consecutive Zstandard frames.
 pub(crate) struct Zstd<'a> {
     rest: &'a [u8],
-    /// How many more bytes may come out.
+    /// Number of bytes that may still come out.
     allowed: u64,
     frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
 }
@@ -152,12 +152,12 @@ impl<'a> Zstd<'a> {
         Zstd { rest: packed, allowed, frame: None }
     }
 
-    /// How many packed bytes were not looked at yet.
+    /// Number of packed bytes not yet read.
     pub(crate) fn left(&self) -> usize {
         self.frame.as_ref().map_or(self.rest.len(), |frame| frame.get_ref().len())
     }
 
-    /// Opens the next frame; false where there is none.
+    /// Opens the next frame; false if there is none.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.rest.is_empty() {
             match StreamingDecoder::new(self.rest) {
@@ -165,7 +165,7 @@ impl<'a> Zstd<'a> {
                     self.frame = Some(Box::new(frame));
                     return Ok(true);
                 }
-                // Other tools' notes lie in frames that are to be passed over: magic, length, content.
+                // Skippable frames with data of other tools: magic, length, content.
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                     length,
                     ..
@@ -190,7 +190,7 @@ impl Read for Zstd<'_> {
             let count = frame.read(out)?;
             if count > 0 || out.is_empty() {
                 let left = self.allowed.checked_sub(count as u64);
-                self.allowed = left.ok_or_else(|| io::Error::other("inflates to more than is believed"))?;
+                self.allowed = left.ok_or_else(|| io::Error::other("inflates to more than the limit"))?;
                 return Ok(count);
             }
             self.rest = frame.get_ref();

@@ -1,6 +1,6 @@
-//! Numbers, times, sizes and dates as people write them. Fixed forms: equal values give equal text everywhere.
+//! Numbers, times, sizes and dates in a fixed format: equal values give equal text everywhere.
 
-/// What stands for a value that is not known.
+/// Placeholder for an unknown value.
 pub const UNKNOWN: &str = "–";
 
 /// `1234567` as `1,234,567`.
@@ -46,14 +46,13 @@ pub fn short(value: f64) -> String {
     decimal(value, decimals)
 }
 
-/// A length of time in the unit that suits it: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`, `3 min 20 s`,
-/// `34 h 43 min`.
+/// A duration in a suitable unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`, `3 min 20 s`, `34 h 43 min`.
 pub fn duration_ms(ms: f64) -> String {
     if !ms.is_finite() {
         return UNKNOWN.to_owned();
     }
     match ms.abs() {
-        // Less than half a picosecond, the finest that a trace can tell, is what rounding leaves.
+        // Less than half a picosecond, the resolution of a trace, is a rounding error.
         v if v < 5e-10 => "0 ms".to_owned(),
         v if v < 1e-3 => format!("{} ns", short(ms * 1e6)),
         v if v < 1.0 => format!("{} µs", short(ms * 1e3)),
@@ -70,7 +69,7 @@ pub fn duration_ms(ms: f64) -> String {
     }
 }
 
-/// Two lengths of time in one unit, that of the longer: `0.850 ms → 12.3 ms`.
+/// Two durations in the unit of the longer one: `0.850 ms → 12.3 ms`.
 pub fn from_to_ms(before: f64, after: f64) -> String {
     let longest = before.abs().max(after.abs());
     let (factor, unit) = match longest {
@@ -98,7 +97,7 @@ pub fn bytes(size: f64) -> String {
     format!("{text} {}", UNITS[unit])
 }
 
-/// A share as per cent: `0.453` as `45.3 %`.
+/// A share as a percentage: `0.453` as `45.3 %`.
 pub fn percent(fraction: f64) -> String {
     if fraction.is_finite() { format!("{} %", decimal(fraction * 100.0, 1)) } else { UNKNOWN.to_owned() }
 }
@@ -131,7 +130,8 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// `text` in at most `width` characters. The middle goes: in names of ops and kernels both ends tell most.
+/// Shortens `text` to at most `width` characters by cutting the middle: both ends of op and kernel names say
+/// most.
 pub fn middle_cut(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
@@ -144,7 +144,8 @@ pub fn middle_cut(text: &str, width: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// A name in at most `width` characters: what is too long loses the noise of a C++ signature first, then its middle.
+/// Shortens a name to at most `width` characters: first removes the noise of a C++ signature, then cuts the
+/// middle.
 pub fn name_cut(name: &str, width: usize) -> String {
     if name.chars().count() <= width {
         return name.to_owned();
@@ -152,7 +153,7 @@ pub fn name_cut(name: &str, width: usize) -> String {
     middle_cut(&crate::signature::plain(name), width)
 }
 
-/// `text` without control characters, which could otherwise play tricks with the terminal.
+/// `text` without control characters, which could manipulate the terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

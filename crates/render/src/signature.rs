@@ -1,8 +1,8 @@
-//! C++ signatures as people call them: a kernel's name is often the whole type of a template, with parameters, casts,
-//! lambdas and namespaces around the two words that tell it from others.
+//! Readable C++ signatures: a kernel's name is often the whole type of a template, with parameters, casts,
+//! lambdas and namespaces around the two words that identify it.
 
-/// `text` without the noise of a C++ signature: `void a::f<(int)4, b::G<float>>(int, T2)` is `a::f<4, G<float>>`. What
-/// is no such signature stays as it is.
+/// `text` without the noise of a C++ signature: `void a::f<(int)4, b::G<float>>(int, T2)` becomes `a::f<4,
+/// G<float>>`. Other text stays as it is.
 pub(crate) fn plain(text: &str) -> String {
     if !text.contains("::") && !text.starts_with("void ") {
         return text.to_owned();
@@ -13,7 +13,7 @@ pub(crate) fn plain(text: &str) -> String {
     without_qualifiers(&bare)
 }
 
-/// Without what stands in round and square brackets; `None` where they do not pair.
+/// Removes everything in round and square brackets; `None` if they do not match.
 fn without_brackets(text: &str) -> Option<String> {
     let (mut kept, mut open) = (String::with_capacity(text.len()), Vec::new());
     for letter in text.chars() {
@@ -30,13 +30,13 @@ fn without_brackets(text: &str) -> Option<String> {
     open.is_empty().then_some(kept)
 }
 
-/// Inside a template's arguments, names without the namespaces before them.
+/// Removes the namespaces from names inside template arguments.
 fn without_qualifiers(text: &str) -> String {
     let (mut kept, mut depth, mut word) = (String::with_capacity(text.len()), 0_usize, String::new());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("::") {
-            // Lambdas left nothing behind some of the colons.
+            // Removed lambdas leave nothing after some of the colons.
             let named = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
             if depth > 0 && named {
                 word.clear();

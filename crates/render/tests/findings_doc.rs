@@ -1,4 +1,4 @@
-//! docs/findings.md says what the code does: every threshold with its value, every finding with a section.
+//! docs/findings.md matches the code: every threshold with its value, every finding with a section.
 
 #![expect(clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The constants, as the source has them.
+/// The constants from the source.
 fn thresholds() -> BTreeMap<String, f64> {
     let constant = |line: &str| {
         let (name, rest) = line.strip_prefix("pub const ")?.split_once(':')?;

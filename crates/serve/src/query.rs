@@ -1,4 +1,4 @@
-//! What stands behind the question mark, read with suspicion: bounded, decoded once, numbers within their limits.
+//! The query string, parsed defensively: bounded, decoded once, numbers within their limits.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use crate::error::Refusal;
 
 /// Longer queries are refused.
 pub(crate) const LONGEST: usize = 8 << 10;
-/// Tracks that one request may name.
+/// Maximum number of tracks in one request.
 pub(crate) const MOST_TRACKS: usize = 1024;
 
 /// The parts of a query, decoded.
@@ -14,7 +14,7 @@ pub(crate) const MOST_TRACKS: usize = 1024;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Takes a query apart.
+    /// Parses a query.
     pub(crate) fn of(text: Option<&str>) -> Result<Self, Refusal> {
         let text = text.unwrap_or("");
         if text.len() > LONGEST {
@@ -33,18 +33,18 @@ impl Query {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// A number that has to be there.
+    /// A required number.
     pub(crate) fn number<T: FromStr>(&self, key: &'static str) -> Result<T, Refusal> {
         let text = self.text(key).unwrap_or("");
         text.parse().map_err(|_| Refusal::Query(key, text.chars().take(80).collect()))
     }
 
-    /// A number that may be left out.
+    /// An optional number.
     pub(crate) fn number_or<T: FromStr>(&self, key: &'static str, default: T) -> Result<T, Refusal> {
         if self.text(key).is_none() { Ok(default) } else { self.number(key) }
     }
 
-    /// A finite number of nanoseconds, within what fits a session's time.
+    /// A finite number of nanoseconds within the range of a session.
     pub(crate) fn ns(&self, key: &'static str) -> Result<i64, Refusal> {
         let ns: f64 = self.number(key)?;
         if !ns.is_finite() || ns.abs() > 9.2e15 {
@@ -53,7 +53,7 @@ impl Query {
         Ok(crate::timeline::model::ps(ns))
     }
 
-    /// Numbers between commas; `None` where the part is missing.
+    /// Comma-separated numbers; `None` if the part is missing.
     pub(crate) fn tracks(&self, key: &'static str) -> Result<Option<Vec<u32>>, Refusal> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let bad = || Refusal::Query(key, text.chars().take(80).collect());
@@ -63,7 +63,7 @@ impl Query {
     }
 }
 
-/// Undoes the encoding of addresses; `None` where it is broken.
+/// Decodes percent-encoding; `None` if it is invalid.
 pub(crate) fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

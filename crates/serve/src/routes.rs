@@ -1,4 +1,4 @@
-//! Which address gives what. Every request comes through here: first the guard, then the page or the data.
+//! Routing. Every request arrives here: first the guard, then the page or the data.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::timeline::event::{Same, Way};
 use crate::timeline::tile::{MOST_LEVEL, Place};
 use crate::timeline::{area, event, frame, overview, tile};
 
-/// Hits that one answer holds at the most.
+/// Maximum number of hits in one answer.
 const MOST_HITS: usize = 5_000;
-/// Buckets of the overview.
+/// Maximum number of buckets in the overview.
 const MOST_BUCKETS: usize = 4_096;
-/// Longer texts are not searched for.
+/// Maximum length of a search text.
 const LONGEST_TEXT: usize = 1_000;
 
 const JSON: &str = "application/json";
@@ -37,11 +37,11 @@ pub(crate) struct App {
     pub(crate) guard: Guard,
 }
 
-/// An answer before it is dressed.
+/// An answer before headers are added.
 struct Reply {
     kind: &'static str,
     body: Bytes,
-    /// What it is called when it is saved.
+    /// Its file name when it is saved.
     file: Option<String>,
 }
 
@@ -177,7 +177,7 @@ async fn data(app: &App, path: &str, query: &Query) -> Result<Reply, Refusal> {
 }
 
 async fn session(app: &App, id: usize, rest: &[&str], query: &Query) -> Result<Reply, Refusal> {
-    // Those who come to a session anew begin with one of these.
+    // A new visit to a session starts with one of these.
     let fresh = matches!(rest, ["report" | "timeline" | "info"]);
     match *rest {
         ["report"] => {

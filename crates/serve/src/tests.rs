@@ -1,4 +1,4 @@
-//! The server as a browser, a script and an attacker meet it.
+//! The server as seen by a browser, a script and an attacker.
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Client {
         })
     }
 
-    /// Asks as the page does: again as long as the session is being opened.
+    /// Requests like the page does: repeats while the session is being opened.
     fn get(&self, address: &str) -> Answer {
         loop {
             let answer = self.send(Method::GET, address, &[]);
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// Every address that gives JSON about a session, with a query that fits.
+/// Every address that returns JSON about a session, with a valid query.
 const ADDRESSES: [&str; 22] = [
     "/api/s/0/report",
     "/api/s/0/info",

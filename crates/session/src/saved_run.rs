@@ -1,5 +1,5 @@
-//! A run that was saved: `run.json` of schema `stepscope.run.v1`, as far as a comparison wants to know it. Beside it
-//! lie its samples and perhaps a profile, which are read like any other.
+//! A saved run: the parts of `run.json` (schema `stepscope.run.v1`) that a comparison needs. Its samples, and
+//! possibly a profile, are in the same folder and are read like any others.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -10,15 +10,15 @@ use stepscope_diagnose::compare::Machine;
 use stepscope_read::discover::RUN_FILE;
 
 const SCHEMA: &str = "stepscope.run.v1";
-/// Larger than any: a run keeps 65,536 observations at most.
+/// Larger than any real file: a run keeps at most 65,536 observations.
 const LARGEST: u64 = 256 << 20;
 
 /// A saved run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedRun {
-    /// Milliseconds a step, of the steps that count, in order. An observation of several steps is one value.
+    /// Milliseconds per step of the counted steps, in order. An observation of several steps is one value.
     pub steps_ms: Vec<f64>,
-    /// Examples in a batch, where known.
+    /// Examples per batch, if known.
     pub batch_size: Option<u64>,
     /// What else the machine did meanwhile.
     pub machine: Machine,
@@ -72,7 +72,7 @@ struct Observed {
 }
 
 impl SavedRun {
-    /// Reads the run that was saved in `folder`; `None` where none was, or what is there is something else.
+    /// Reads the run saved in `folder`; `None` if there is none, or if the file is something else.
     pub fn in_folder(folder: &Path) -> Option<Self> {
         let file = File::open(folder.join(RUN_FILE)).ok()?;
         if file.metadata().ok()?.len() > LARGEST {
@@ -82,7 +82,7 @@ impl SavedRun {
         if document.schema != SCHEMA {
             return None;
         }
-        // A time of single examples is no step's.
+        // The time of a single example is not the time of a step.
         let steps = document.steps.filter(|steps| steps.unit == "step");
         let counts = |one: &Observed| !one.warm_up && one.ms.is_finite() && one.ms > 0.0;
         let observed = steps.map(|steps| steps.observed).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! GPU verdicts on runs that were made up with known truth, as three tools would have recorded them: the same run gets
-//! the same verdict, the same steps and the same breakdown whichever recorder it came from. Where a recorder did not
-//! see what would prove the cause, the verdict must say so, and [`expected`] says why.
+//! GPU verdicts on synthetic runs with a known truth, as three tools would have recorded them: the same run
+//! gets the same verdict, the same steps and the same breakdown from every profiler. If a profiler did not
+//! record what would prove the cause, the verdict must say so, and [`expected`] says why.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 

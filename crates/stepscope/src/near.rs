@@ -1,9 +1,10 @@
-//! Names that a user may have meant.
+//! Suggestions for misspelt names.
 
-/// So many are offered.
+/// Maximum number of suggestions.
 const OFFERED: usize = 3;
 
-/// Those of `known` that are spelt most like `given`, the most likely first: in few letters, or in a word of it.
+/// The names in `known` that are spelt most like `given`, most likely first: few letters differ, or a word
+/// matches.
 pub(crate) fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
     let shares_word = |name: &str| words(name).any(|word| words(given).any(|other| is_like(word, other)));
     let mut found: Vec<(bool, usize, &str)> = known
@@ -18,13 +19,13 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split(['-', '_', '.']).filter(|word| word.len() > 2 && *word != "bound")
 }
 
-/// Does one begin like the other? `retrace` and `retracing`.
+/// Whether both start alike: `retrace` and `retracing`.
 fn is_like(a: &str, b: &str) -> bool {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
     same >= 4 || same == a.len().max(b.len())
 }
 
-/// How many letters have to be put in, left out or changed.
+/// Number of letters to insert, remove or change.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

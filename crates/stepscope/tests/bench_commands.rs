@@ -129,10 +129,10 @@ fn lines_can_be_told_apart_and_the_step_be_judged() {
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do echo loading; echo batch of 8; sleep 0.02; done";
     let args = ["input", "--line", r"batch of (\d+)", "--step", "1s", "--", "sh", "-c", script];
     let words = text(&args);
-    assert!(words.contains("enough for a step of 1.00 s"), "{words}");
+    assert!(words.contains("fast enough for a 1.00 s step"), "{words}");
     assert!(words.contains("10 batches, 80 examples"), "{words}");
     let words = text(&args.map(|arg| if arg == "1s" { "1ms" } else { arg }));
-    assert!(words.contains("too slow for a step of 1.00 ms"), "{words}");
+    assert!(words.contains("too slow for a 1.00 ms step"), "{words}");
     let sized = json(&["input", "--batch-size", "16", "--json", "--", "sh", "-c", "echo a; echo b"]);
     assert_eq!(sized["rows"][0]["examples"], 32);
     assert_eq!(sized["rows"][0]["batches_per_s"], Value::Null, "two batches have no pace");
@@ -142,10 +142,10 @@ fn lines_can_be_told_apart_and_the_step_be_judged() {
 fn a_pipeline_without_batches_is_an_error_with_advice() {
     let output = bench(&["input", "--", "sh", "-c", "exit 4"]);
     assert_eq!(code(&output), 3);
-    assert!(told(&output).contains("exit code 4, it wrote no line"), "{}", told(&output));
+    assert!(told(&output).contains("exit code 4, it printed no lines"), "{}", told(&output));
     let output = bench(&["input", "--line", "batch", "--", "echo", "hello"]);
     assert_eq!(code(&output), 3);
-    assert!(told(&output).contains("1 lines did not match"), "{}", told(&output));
+    assert!(told(&output).contains("1 line did not match"), "{}", told(&output));
     assert_eq!(code(&bench(&["input", "--line", "(", "--", "true"])), 2);
 }
 

@@ -1,5 +1,5 @@
-//! `stepscope bench infer` against servers whose delays are known: what is measured is held against the server's own
-//! log of the same run, since this machine may be busy with other things.
+//! `stepscope bench infer` against servers with known delays. The results are compared with the server's own
+//! log of the same run, because this machine may be busy with other things.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -249,7 +249,7 @@ fn errors_are_counted_by_kind() {
     assert!((number(row, "failed_fraction") - 0.4).abs() < 0.02, "{row}");
     let text = String::from_utf8(bench(&failing().url, &args[..args.len() - 1]).stdout).unwrap();
     assert!(text.contains("HTTP status 503: overloaded"), "{text}");
-    assert!(text.contains("answer says error"), "{text}");
+    assert!(text.contains("the answer reports an error"), "{text}");
 }
 
 #[test]

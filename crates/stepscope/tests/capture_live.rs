@@ -1,6 +1,6 @@
-//! `stepscope capture` against real training loops in TensorFlow and JAX, in processes of their own.
+//! `stepscope capture` against real training loops in TensorFlow and JAX, in separate processes.
 //!
-//! They run where STEPSCOPE_TEST_PYTHON names a Python that has both; `cargo xtask live` makes one.
+//! They run if STEPSCOPE_TEST_PYTHON names a Python with both; `cargo xtask live` creates one.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
@@ -194,7 +194,7 @@ fn a_process_that_does_nothing_yields_an_empty_trace() {
     let output = capture(logs.path(), &[&program.address(), "--duration", "300ms"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(code(&output), 3, "{said}");
-    assert!(said.contains("recorded nothing; found an empty trace of 300 ms"), "{said}");
+    assert!(said.contains("recorded nothing; the trace of 300 ms is empty"), "{said}");
     assert_eq!(fs::read_dir(logs.path()).unwrap().count(), 0);
 }
 
@@ -240,7 +240,10 @@ fn a_second_capture_is_told_that_the_process_is_busy_and_a_killed_process_that_i
     let output = long.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     // It may itself have been busy with one of the short ones, and be trying again when the process ends.
-    assert!(said.contains("went away during the capture") || said.contains("nothing listens at"), "{said}");
+    assert!(
+        said.contains("disappeared during the capture") || said.contains("nothing is listening at"),
+        "{said}"
+    );
     assert_eq!(code(&output), 3);
     assert_eq!(fs::read_dir(logs.path()).unwrap().count(), 0);
 }

@@ -1,4 +1,4 @@
-//! The contract with scripts: exit codes, where words go, what is never touched.
+//! The contract with scripts: exit codes, where messages go, what is never touched.
 
 mod support;
 
@@ -81,7 +81,7 @@ fn the_newest_session_is_taken_and_another_on_demand() {
     }
     let path = folder.path().to_str().unwrap();
     let newest = run_in(folder.path(), &["info", path]);
-    assert!(newest.contains("2 sessions found, took the newest, 2026_02_01_00_00_00"), "{newest}");
+    assert!(newest.contains("found 2 sessions, using the newest, 2026_02_01_00_00_00"), "{newest}");
     let other = run_in(folder.path(), &["info", path, "--session", "2026_01"]);
     assert!(other.contains("session     2026_01_01_00_00_00") && !other.contains("stderr"), "{other}");
     insta::assert_snapshot!(run_in(folder.path(), &["info", path, "--session", "2025"]));

@@ -1,4 +1,4 @@
-//! Reports on real profiles of Nsight Compute and logs of nvidia-smi, where the corpus is there.
+//! Reports on real Nsight Compute profiles and nvidia-smi logs, if the corpus is available.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -97,7 +97,7 @@ fn logs_of_nvidia_smi_are_summed_up() {
         }
         // What utilisation means is said where it is shown, and only there.
         let shown = gpus.iter().any(|gpu| !gpu["utilisation"].is_null());
-        let explained = devices["notes"].to_string().contains("does not say that the GPU was busy");
+        let explained = devices["notes"].to_string().contains("does not mean that the GPU was used well");
         assert_eq!(explained, shown, "{path:?}");
     }
 }

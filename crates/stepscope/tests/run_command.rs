@@ -1,4 +1,4 @@
-//! `stepscope run` as a user sees it: the command behaves as without us, and a page comes in the end.
+//! `stepscope run` as a user sees it: the command behaves as it would on its own, and a summary follows.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -43,7 +43,7 @@ fn every_byte_and_the_exit_code_are_the_commands_own() {
     assert!(output.stdout == fs::read(copy).unwrap(), "not one byte more or less");
     let page = page(&output);
     assert!(page.starts_with("to stderr\n") && page.contains("with exit code 7"), "{page}");
-    assert!(page.contains("none seen"), "no steps are no steps\n{page}");
+    assert!(page.contains("no steps found"), "no steps are no steps\n{page}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_cannot_be_started_is_an_error_in_our_form() {
     assert_eq!(code(&output), 127);
     assert!(
         page(&output)
-            .starts_with("error: cannot start `no-such-program-anywhere`; there is no such program; ")
+            .starts_with("error: cannot start `no-such-program-anywhere`; the program does not exist; ")
     );
     assert_eq!(code(&run(&["--", "/"])), 126);
     assert_eq!(code(&run(&[])), 2);
@@ -295,7 +295,7 @@ fn saved_runs_are_sides_of_a_comparison_and_of_a_gate() {
     assert_eq!((gate(before, after), gate(after, before)), (1, 0));
     let again = run(&["--save", before, "--", "true"]);
     assert_eq!(code(&again), 2, "a saved run is not written over");
-    assert!(page(&again).contains("holds a run already"));
+    assert!(page(&again).contains("already contains a run"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `stepscope serve` and `stepscope demo --serve` as somebody starts, uses and stops them.
+//! `stepscope serve` and `stepscope demo --serve` as a user starts, uses and stops them.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::io::{BufRead, BufReader, Read, Write};

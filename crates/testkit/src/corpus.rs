@@ -1,17 +1,17 @@
-//! Real profiles that are not part of the repository: a folder that tests use where it is there, and say so where it
-//! is not. `STEPSCOPE_CORPUS` names it; without that it is `shared/corpus` beside the repository.
+//! Real profiles outside the repository: a folder that tests use if it exists, and report if it does not.
+//! `STEPSCOPE_CORPUS` names it; the default is `shared/corpus` beside the repository.
 #![expect(clippy::print_stderr, reason = "says which folder was not there")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of the corpus by its path in it (`""` is the corpus itself); `None`, said aloud, where it is not
-/// there.
+/// A file or folder of the corpus by its path in it (`""` is the corpus itself); `None`, with a message, if it
+/// does not exist.
 pub fn corpus(path: &str) -> Option<PathBuf> {
     let beside = repository().join("../shared/corpus");
     let found = std::env::var_os("STEPSCOPE_CORPUS").map_or(beside, PathBuf::from).join(path);
     if !found.exists() {
-        eprintln!("{} is not there: nothing to hold against it", found.display());
+        eprintln!("{} does not exist: skipping the comparison", found.display());
         return None;
     }
     Some(found)

@@ -182,13 +182,13 @@ export interface Allocator {
   timeline: [number, number][];
 }
 
-/** A quantity that a monitor sampled. */
+/** A sampled quantity. */
 export interface Gauge {
   mean: number;
   max: number;
 }
 
-/** What it sampled of one GPU. */
+/** The samples of one GPU. */
 export interface Gauges {
   host: string;
   id: string;
@@ -225,7 +225,7 @@ export interface Delta {
 
 export interface Comparison {
   verdict: "faster" | "slower" | "same" | "unclear" | "not-comparable";
-  /** What was measured: the step, or a launch of each kernel that both sides profiled. */
+  /** The unit of measurement: the step, or one launch of each kernel profiled on both sides. */
   unit: "step" | "launch";
   summary: string;
   ratio: { median: number | null; low: number | null; high: number | null };
@@ -233,7 +233,7 @@ export interface Comparison {
   decided_by: "mean" | "median" | "p90";
   base: { runs: string[]; steps: number; median_ms: number | null; mean_ms: number | null };
   new: { runs: string[]; steps: number; median_ms: number | null; mean_ms: number | null };
-  /** What else is to be said, one sentence each. */
+  /** Further notes, one sentence each. */
   remarks: string[];
   delta_ms: Estimate | null;
   breakdown: (Delta & { category: string; proven: boolean; delta_low_ms: number | null; delta_high_ms: number | null })[];

@@ -1,5 +1,5 @@
-//! XPlane: damaged files are read as far as they go. Nothing panics, nothing takes long, nothing takes much
-//! memory, and what lies before the damage is kept.
+//! XPlane: damaged files are read as far as possible. Nothing panics, takes long or uses much memory, and
+//! everything before the damage is kept.
 
 #![expect(clippy::panic, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! A comparison for programs: schema `stepscope.compare.v1`.
+//! A comparison as JSON: schema `stepscope.compare.v1`.
 
 use std::io::{self, Write};
 
@@ -15,8 +15,8 @@ pub fn write_json(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()
     writeln!(out)
 }
 
-/// The comparison as a value. `ratio` is NEW over BASE of the figure that decided (`decided_by`): `median` the
-/// estimate, `low` and `high` its interval.
+/// The comparison as a value. `ratio` is NEW over BASE for the figure that decided (`decided_by`): `median` is
+/// the estimate, `low` and `high` are its interval.
 pub fn compare_json(comparison: &Comparison) -> Value {
     let deciding = comparison.deciding();
     let ratio = deciding.and_then(|figure| figure.ratio);
@@ -108,7 +108,7 @@ fn side(side: &SideFigures, median_ms: Option<f64>, mean_ms: Option<f64>) -> Val
     })
 }
 
-/// One figure on both sides.
+/// One figure of both sides.
 pub(crate) fn measured(measured: &Measured) -> Value {
     json!({
         "base_ms": measured.base_ms, "new_ms": measured.new_ms, "delta_ms": measured.delta_ms.value,

@@ -1,4 +1,4 @@
-//! Reports made by hand, for tests.
+//! Hand-made reports for tests.
 
 use stepscope_analyze::Category;
 use stepscope_analyze::breakdown::Shares;
@@ -13,7 +13,7 @@ use super::{HealthRow, OpRow, Report, SourceRow};
 
 const NS_PER_US: i64 = 1_000;
 
-/// A step of the given number, from when, with so many microseconds a category.
+/// A step with this number and start, and microseconds per category.
 pub(crate) fn step(number: i64, start_us: i64, owners: &[(Category, i64)]) -> StepRow {
     let mut shares = Shares::default();
     for &(category, us) in owners {
@@ -23,7 +23,7 @@ pub(crate) fn step(number: i64, start_us: i64, owners: &[(Category, i64)]) -> St
     StepRow { number, span: Span::new(start, start + shares.total()), shares, set_apart: None }
 }
 
-/// A host with those steps.
+/// A host with these steps.
 pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> HostSummary {
     HostSummary {
         host: name.to_owned(),
@@ -50,7 +50,7 @@ pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> Hos
     }
 }
 
-/// A finding with what the engine would set.
+/// A finding with the fields that the engine would set.
 pub(crate) fn settled(mut finding: Finding, fraction: f64, step_ms: f64, category: Category) -> Finding {
     finding.fraction = Some(fraction);
     finding.claims = vec![(category, fraction * step_ms)];
@@ -110,7 +110,7 @@ pub(crate) fn input_bound() -> Report {
         health: vec![HealthRow {
             id: "short-capture",
             severity: "warning",
-            message: "the capture is very short: 480 ms; fix: profile at least ten steps after warm-up"
+            message: "the capture is very short: 480 ms; fix: record at least ten steps after the warm-up"
                 .to_owned(),
         }],
         summary,
@@ -150,7 +150,7 @@ pub(crate) fn no_steps() -> Report {
     }
 }
 
-/// A device that computes, with findings of several sorts.
+/// A device that computes, with several kinds of findings.
 pub(crate) fn on_device() -> Report {
     let steps = (0..40)
         .map(|number| {

@@ -1,4 +1,4 @@
-//! `stepscope compare`: what changed between two sides, and whether it is more than noise.
+//! `stepscope compare`: what changed between two sides, and whether the change is more than noise.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// Say what changed between two profiles, and whether it is more than noise.
+/// Compare two profiles: what changed, and is it more than noise?
 ///
-/// The verdict is about the mean step: what the whole loop pays. A side may be several recordings of the same program:
-/// give each after --base or --new.
-/// If steps scatter by about 3 %, one run per side detects a change of 10 %; more runs per side detect smaller ones. On a
-/// busy machine record several runs per side, BASE and NEW in turn.
+/// The verdict is about the mean step, which is what the whole loop pays. A side can be several recordings of
+/// the same program: repeat --base or --new. If steps scatter by about 3 %, one run per side detects a change
+/// of 10 %; more runs per side detect smaller ones. On a busy machine, record several runs per side,
+/// alternating between BASE and NEW.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope compare before/ after/                    the newest session of each\n  \
@@ -35,24 +35,24 @@ pub(crate) struct CompareArgs {
     /// Write Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Also say how the verdict was reached: intervals, noise, rank test.
+    /// Also explain the verdict: intervals, noise, rank test.
     #[arg(long)]
     explain: bool,
-    /// Write one self-contained page with both sides to FILE.
+    /// Write one self-contained HTML page with both sides to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Two sides.
+/// The two sides.
 #[derive(Debug, Args)]
 pub(crate) struct SidesArgs {
     /// The profile before the change, then the one after it.
     #[arg(value_names = ["BASE", "NEW"], num_args = 2, required_unless_present_all = ["base", "new"])]
     pair: Vec<PathBuf>,
-    /// A recording before the change; may be given several times, instead of BASE.
+    /// A recording before the change, instead of BASE; repeatable.
     #[arg(long, value_name = "PATH", requires = "new", conflicts_with = "pair")]
     base: Vec<PathBuf>,
-    /// A recording after the change; may be given several times, instead of NEW.
+    /// A recording after the change, instead of NEW; repeatable.
     #[arg(long, value_name = "PATH", requires = "base", conflicts_with = "pair")]
     new: Vec<PathBuf>,
     /// The smallest change worth reporting.
@@ -64,7 +64,7 @@ pub(crate) struct SidesArgs {
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-    number.map(|number| number / 100.0).ok_or_else(|| "give per cent, e.g. 5%".to_owned())
+    number.map(|number| number / 100.0).ok_or_else(|| "give a percentage, e.g. 5%".to_owned())
 }
 
 /// Both sides, as they were read.

@@ -1,4 +1,4 @@
-//! `stepscope gate`: a comparison that can stop CI.
+//! `stepscope gate`: a comparison that can fail a CI job.
 
 mod again;
 
@@ -19,33 +19,34 @@ use crate::failure::Failure;
 use crate::near::near;
 use crate::output::Terminal;
 
-/// How much slower NEW may be unless told otherwise.
+/// Default limit for how much slower NEW may be.
 const DEFAULT_LIMIT: f64 = 0.05;
 
-/// Compare two profiles for CI: exit 1 on a regression beyond the limit that is not noise.
+/// Compare two profiles in CI: exit code 1 on a significant regression beyond the limit.
 ///
-/// The decision is that of `stepscope compare`. If the result is too noisy to decide, the gate passes with a warning,
-/// unless --strict is given. If the sides cannot be compared, it fails, unless --allow-incomparable is given.
+/// The decision is the same as in `stepscope compare`. If the result is too noisy to decide, the gate passes
+/// with a warning, unless --strict is given. If the sides cannot be compared, it fails, unless
+/// --allow-incomparable is given.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Metrics: step.mean, step.median, step.p90, breakdown.CATEGORY, op:NAME, finding:ID\n\n\
     Examples:\n  \
-    stepscope gate main/ branch/                                       at most 5 % slower in the mean\n  \
-    stepscope gate main/ branch/ --max-regression 10% --junit gate.xml for the CI server's report\n  \
-    stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other figures\n  \
-    stepscope gate main/ branch/ --metric finding:retracing            a finding must not be new\n  \
+    stepscope gate main/ branch/                                       mean step at most 5 % slower\n  \
+    stepscope gate main/ branch/ --max-regression 10% --junit gate.xml write a JUnit report\n  \
+    stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other metrics\n  \
+    stepscope gate main/ branch/ --metric finding:retracing            fail if the finding is new\n  \
     stepscope gate main/ branch/ --retries './record.sh'               record more runs while unclear"
 )]
 pub(crate) struct GateArgs {
     #[command(flatten)]
     sides: SidesArgs,
-    /// The most that a metric may grow, relative to BASE [default: 5%].
+    /// Largest allowed increase of a metric, relative to BASE [default: 5%].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     max_regression: Option<f64>,
-    /// The most that a metric may grow, in milliseconds; alone, it replaces the relative limit.
+    /// Largest allowed increase of a metric, in milliseconds; if given alone, it replaces the relative limit.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     max_ms: Option<f64>,
-    /// Which metrics to check; may be given several times [default: step.mean].
+    /// Metric to check; repeatable [default: step.mean].
     #[arg(long, value_name = "METRIC", value_parser = metric)]
     metric: Vec<Metric>,
     /// Also fail when the result is too noisy to decide.
@@ -62,7 +63,7 @@ pub(crate) struct GateArgs {
     /// Write a JUnit report to this file as well.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Append Markdown to this file as well; without FILE, to the one that $GITHUB_STEP_SUMMARY names.
+    /// Append Markdown to FILE as well [default FILE: $GITHUB_STEP_SUMMARY].
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     github_summary: Option<Option<PathBuf>>,
 }
@@ -79,7 +80,7 @@ fn metric(text: &str) -> Result<Metric, String> {
         let findings = || RULES.iter().map(|rule| rule.id.key());
         let categories = || Category::ALL.into_iter().map(Category::key);
         if let Some(id) = text.strip_prefix("finding:") {
-            unknown("finding", near(id, findings()), "docs/findings.md lists all")
+            unknown("finding", near(id, findings()), "see docs/findings.md for all of them")
         } else if let Some(key) = text.strip_prefix("breakdown.") {
             unknown("category", near(key, categories()), &categories().collect::<Vec<_>>().join(", "))
         } else {
@@ -90,8 +91,8 @@ fn metric(text: &str) -> Result<Metric, String> {
 
 fn unknown(what: &str, near: Vec<&str>, else_see: &str) -> String {
     match &near[..] {
-        [] => format!("there is no such {what}; {else_see}"),
-        near => format!("there is no such {what}; did you mean {}?", near.join(" or ")),
+        [] => format!("unknown {what}; {else_see}"),
+        near => format!("unknown {what}; did you mean {}?", near.join(" or ")),
     }
 }
 
@@ -155,7 +156,7 @@ impl GateArgs {
             let path = path.ok_or_else(|| {
                 Problem::new(Exit::Usage, "no file for --github-summary")
                     .then("GITHUB_STEP_SUMMARY is not set")
-                    .then("name one: --github-summary=FILE")
+                    .then("give a file: --github-summary=FILE")
             })?;
             let file = OpenOptions::new().create(true).append(true).open(&path);
             let file = file.map_err(|error| unwritable(&path, &error))?;
@@ -175,14 +176,14 @@ fn written(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
     Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
         .then(error.to_string())
-        .then("give a file in a folder that exists")
+        .then("choose a file in an existing folder")
 }
 
-/// A misspelt metric must not pass for ever.
+/// A misspelt metric must not pass forever.
 fn missing(checks: &[stepscope_diagnose::gate::Check]) -> Problem {
     let names: Vec<String> =
         checks.iter().filter(|it| it.outcome == Outcome::Missing).map(|it| it.metric.key()).collect();
     Problem::new(Exit::Usage, format!("neither side has {}", names.join(", ")))
-        .then("nothing was measured for it")
-        .then("check the name with `stepscope ops --by type`")
+        .then("no measurement has that name")
+        .then("list the names with `stepscope ops --by type`")
 }

@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// Where the journal lies unless told otherwise: in the current folder, never beside the profiles.
+/// Default location of the journal: the current folder, never beside the profiles.
 const DEFAULT_FILE: &str = "stepscope.journal";
 
-/// Keep a log of experiments: one line a run, proven or not.
+/// Keep a log of experiments, one line per run, with a verdict on each change.
 ///
-/// The journal is a text file with one line a run that belongs into version control. Lines are only ever added,
-/// so branches merge by keeping all lines (`stepscope.journal merge=union` in .gitattributes).
+/// The journal is a text file with one line per run. Keep it in version control. Lines are only ever added, so
+/// branches merge by keeping all lines (`stepscope.journal merge=union` in .gitattributes).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope journal add logs/ --note \"prefetch added\"\n  \
@@ -42,13 +42,13 @@ enum JournalCommand {
         /// What was changed.
         #[arg(long, value_name = "TEXT")]
         note: String,
-        /// The journal.
+        /// The journal file.
         #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
     },
     /// Show all runs, each compared with the one before it.
     Show {
-        /// The journal.
+        /// The journal file.
         #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
         /// Write JSON (schema stepscope.journal.v1).
@@ -78,7 +78,7 @@ fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit
     append(file, &line).map_err(|error| {
         Problem::new(Exit::Usage, format!("cannot write {}", file.display()))
             .then(error.to_string())
-            .then("give a file in a folder that exists after --file")
+            .then("set --file to a file in an existing folder")
     })?;
     let written = fs::read_to_string(file)?;
     write_table(&Journal::parse(&written), false, false, terminal)?;

@@ -1,5 +1,5 @@
-//! The commands, one file each. Views are the commands that show one table: `stepscope_session::views` lists them, and
-//! they share their options, their loading and their output in [`view`].
+//! The commands, one file each. A view is a command that shows one table: `stepscope_session::views` lists the
+//! views, and [`view`] holds the options, loading and output that they share.
 
 mod bench;
 mod capture;

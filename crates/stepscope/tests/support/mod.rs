@@ -1,4 +1,4 @@
-//! Runs the binary as a user would, from the repository's root, and writes down all that came of it.
+//! Runs the binary as a user would, from the root of the repository, and records the result.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 

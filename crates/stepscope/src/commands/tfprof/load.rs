@@ -1,30 +1,31 @@
-//! tfprof's files, read and put together.
+//! Reads tfprof's files and combines them.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stepscope_read::ReadError;
 use stepscope_read::tf::{self, Damages, Found, Kind};
+use stepscope_render::format::plural;
 use stepscope_session::{Exit, Problem};
 use stepscope_tfprof::Profile;
 
 /// The files.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// A saved profile (ProfileProto); stands for all other files.
+    /// A saved profile (ProfileProto); replaces all other files.
     #[arg(
         long = "profile_path",
         value_name = "FILE",
         conflicts_with_all = ["graph_path", "run_meta_path", "op_log_path"]
     )]
     profile_path: Option<PathBuf>,
-    /// The graph (GraphDef), binary or text, or an event file that carries it.
+    /// The graph (GraphDef), binary or text, or an event file that contains it.
     #[arg(long = "graph_path", id = "graph_path", value_name = "FILE")]
     graph_path: Option<PathBuf>,
-    /// What runs recorded (RunMetadata, or event files that carry it), separated by commas; the steps 0, 1, 2, ….
+    /// Recorded runs (RunMetadata, or event files that contain it), separated by commas: steps 0, 1, 2, ….
     #[arg(long = "run_meta_path", id = "run_meta_path", value_name = "FILES")]
     run_meta_path: Vec<String>,
-    /// Numbers for the steps of --run_meta_path, separated by commas, instead of 0, 1, 2, ….
+    /// Step numbers for --run_meta_path, separated by commas, instead of 0, 1, 2, ….
     #[arg(
         long = "run_meta_steps",
         value_name = "NUMBERS",
@@ -35,16 +36,16 @@ pub(crate) struct Files {
     /// The op log (tfprof_log): FLOPs, types and call stacks.
     #[arg(long = "op_log_path", id = "op_log_path", value_name = "FILE")]
     op_log_path: Option<PathBuf>,
-    /// The prefix of a checkpoint, for values of variables and the type _checkpoint_variables.
+    /// Prefix of a checkpoint, for variable values and the type _checkpoint_variables.
     #[arg(long = "checkpoint_path", value_name = "PREFIX")]
     checkpoint_path: Option<PathBuf>,
 }
 
-/// A profile, and what was wrong with its files.
+/// A profile, and the damage in its files.
 pub(crate) struct Loaded {
     pub(crate) profile: Profile,
     pub(crate) damage: Vec<Problem>,
-    /// For each step, the share of the graph's nodes that are known to have run.
+    /// For each step, the share of the graph's nodes that ran.
     pub(crate) coverage: Vec<f64>,
 }
 
@@ -57,8 +58,8 @@ impl Files {
                 loaded.profile = Profile::of_saved(&loaded.take(path, found));
             }
             None if self.graph_path.is_none() && self.run_meta_path.is_empty() => {
-                return Err(Problem::new(Exit::Usage, "no files were given")
-                    .then("tfprof reads a saved profile, or a graph with what its runs recorded")
+                return Err(Problem::new(Exit::Usage, "no files given")
+                    .then("tfprof reads a saved profile, or a graph with its recorded runs")
                     .then(
                         "give --profile_path FILE, or --graph_path FILE with --run_meta_path FILE,FILE,…",
                     ));
@@ -82,9 +83,13 @@ impl Files {
         }
         let runs = self.runs();
         if !self.run_meta_steps.is_empty() && self.run_meta_steps.len() != runs.len() {
-            return Err(Problem::new(Exit::Usage, "--run_meta_steps does not fit --run_meta_path")
-                .then(format!("{} numbers for {} files", self.run_meta_steps.len(), runs.len()))
-                .then("give one number for each file"));
+            return Err(Problem::new(Exit::Usage, "--run_meta_steps does not match --run_meta_path")
+                .then(format!(
+                    "{} for {}",
+                    plural(self.run_meta_steps.len() as u64, "number", "numbers"),
+                    plural(runs.len() as u64, "file", "files")
+                ))
+                .then("give one number per file"));
         }
         for (at, path) in runs.iter().enumerate() {
             loaded.add_runs(path, self.run_meta_steps.get(at).copied())?;
@@ -92,7 +97,7 @@ impl Files {
         Ok(())
     }
 
-    /// The files with runs: each value is a file, or several separated by commas.
+    /// The run files: each value is a file, or several separated by commas.
     fn runs(&self) -> Vec<PathBuf> {
         let files = |value: &String| match Path::new(value).exists() {
             true => vec![PathBuf::from(value)],
@@ -103,7 +108,7 @@ impl Files {
 }
 
 impl Loaded {
-    /// The value, once its damage is noted.
+    /// Notes the damage and returns the value.
     fn take<T>(&mut self, path: &Path, found: Found<T>) -> T {
         self.note(path, &found.damage);
         found.value
@@ -140,7 +145,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// A checkpoint adds little; without it the view is still worth showing.
+    /// A checkpoint adds little; without it, the view is still worth showing.
     fn add_checkpoint(&mut self, prefix: &Path, with_values: bool) -> Result<(), Problem> {
         match tf::read_checkpoint(prefix, with_values) {
             Ok(found) => {
@@ -150,8 +155,8 @@ impl Loaded {
             Err(error @ ReadError::Io { .. }) => return Err(unreadable(error)),
             Err(error) => {
                 let problem = Problem::new(Exit::Damaged, error.to_string())
-                    .then("its index is cut off or damaged, so that no variable of it is shown")
-                    .then("save it again, or leave --checkpoint_path out");
+                    .then("its index is truncated or damaged, so its variables are not shown")
+                    .then("save it again, or omit --checkpoint_path");
                 self.damage.push(problem);
             }
         }
@@ -190,10 +195,9 @@ impl Loaded {
     fn end_run(&mut self, path: &Path, step: i64, found: Found<tf::RunSummary>) {
         let summary = self.take(path, found);
         if summary.records == 0 {
-            let problem =
-                Problem::new(Exit::Damaged, format!("{} holds no record of a node", path.display()))
-                    .then("the run was not traced, so that its step counts nothing")
-                    .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
+            let problem = Problem::new(Exit::Damaged, format!("{} contains no node records", path.display()))
+                .then("the run was not traced, so its step is empty")
+                .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
             self.damage.push(problem);
         }
         self.profile.end_step(step, &summary.devices);
@@ -206,12 +210,12 @@ fn is_events(error: &ReadError) -> bool {
 }
 
 fn carries_none(path: &Path, what: &str) -> Problem {
-    Problem::new(Exit::Nothing, format!("{} carries no {what}", path.display()))
-        .then("it is an event file without it")
+    Problem::new(Exit::Nothing, format!("{} contains no {what}", path.display()))
+        .then("it is an event file without that data")
         .then("record it with FileWriter.add_graph and FileWriter.add_run_metadata")
 }
 
-/// A file that gives nothing.
+/// Error for a file from which nothing could be read.
 fn unreadable(error: ReadError) -> Problem {
     let problem = Problem::new(Exit::Nothing, error.to_string());
     let option = match &error {
@@ -219,19 +223,19 @@ fn unreadable(error: ReadError) -> Problem {
         _ => None,
     };
     match (error, option) {
-        (_, Some(option)) => problem.then(format!("give it with {option}")),
+        (_, Some(option)) => problem.then(format!("pass it with {option}")),
         (ReadError::WrongKind { .. }, None) => {
-            problem.then("its content is of no kind that tfprof knows").then("check which file was meant")
+            problem.then("tfprof does not know this kind of file").then("check the file name")
         }
-        (ReadError::Empty { .. }, _) => problem.then("nothing was written into it").then("record it again"),
+        (ReadError::Empty { .. }, _) => problem.then("it contains 0 bytes").then("record it again"),
         (ReadError::Damaged { .. }, _) => {
-            problem.then("nothing before it could be read").then("record it again")
+            problem.then("nothing before that place could be read").then("record it again")
         }
         _ => problem.then("check the path"),
     }
 }
 
-/// The option for a file of this kind.
+/// The option that takes this kind of file.
 fn option_of(kind: &str) -> Option<&'static str> {
     let options = [
         (Kind::Graph, "--graph_path"),
@@ -245,7 +249,7 @@ fn option_of(kind: &str) -> Option<&'static str> {
     options.into_iter().find(|(known, _)| known.name() == kind).map(|(_, option)| option)
 }
 
-/// A file that gives a part.
+/// Error for a file that could be read in part.
 fn damage_of(path: &Path, damage: &Damages) -> Option<Problem> {
     let first = damage.first()?;
     let place = first.at.map(|at| format!(" at byte {at}")).unwrap_or_default();
@@ -257,7 +261,7 @@ fn damage_of(path: &Path, damage: &Damages) -> Option<Problem> {
     let what = format!("{} is damaged: {}{place}{more}", path.display(), first.what);
     Some(
         Problem::new(Exit::Damaged, what)
-            .then("numbers are those of what could be read")
+            .then("the numbers cover only the part that could be read")
             .then("record it again"),
     )
 }
