@@ -1,5 +1,7 @@
 //! Event files: what programs write for TensorBoard, as far as it tells of steps. A record is a length, its checksum,
 //! an `Event` and its checksum; an event has a time, a step and perhaps scalars.
+//!
+//! By hand, because of all of TensorBoard's messages three numbers are wanted, while the file still grows.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};

@@ -1,5 +1,7 @@
 //! FlatBuffers, as far as Arrow's metadata needs them: fields of a table by number. Every position is checked; what is
 //! not there is nothing.
+//!
+//! By hand, because the generated code would need a schema compiler, and a dozen fields are read.
 
 /// A table somewhere in a buffer.
 #[derive(Copy, Clone, Debug)]

@@ -8,6 +8,9 @@
 //! many. A quotation mark that nobody escaped is the hard case. The quick mode believes every mark that is
 //! followed by `,`, `:`, `}` or `]`; when that leads astray, the caller scans the same event again in the
 //! *careful* mode, which believes a mark only if what follows reads like the next key.
+//!
+//! By hand, because a JSON library refuses what recorders really write (cut off, unescaped, bare words), and because it
+//! would build values where positions are enough.
 
 use memchr::memchr2;
 

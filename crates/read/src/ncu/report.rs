@@ -1,6 +1,8 @@
 //! The native report, as NVIDIA's Customization Guide documents it: `NVR\0`, the header's length, the header, then
 //! blocks. A block is a length, its header (how many sources and results, the strings, the payload's size), and
 //! a payload of messages with a length each: sources first, results after them. Values are in base units.
+//!
+//! By hand, over the same wire reader as XPlane, for the same reason: damage keeps what came before it.
 
 use std::ops::Range;
 

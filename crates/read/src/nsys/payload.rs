@@ -2,6 +2,8 @@
 //!
 //! Exports hold them as bytes (`nsys export --include-blobs=true`): a head of 32 bytes with domain, schema and length,
 //! then the fields where the schema says. Only flat numbers are taken; what a schema does not explain stays out.
+//!
+//! By hand, because the layout is the recording's own: it comes with the schema in the file.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, StrId};

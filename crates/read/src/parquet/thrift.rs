@@ -1,5 +1,7 @@
 //! Thrift's compact protocol, as far as Parquet's metadata needs it: fields are visited by number, and whatever is not
 //! wanted is skipped. Nothing is allocated here, and a length is never believed beyond the bytes that are there.
+//!
+//! By hand, because Thrift's own crate decodes into generated objects; here a dozen fields are wanted out of hundreds.
 
 use crate::table::TableError;
 

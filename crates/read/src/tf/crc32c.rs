@@ -1,4 +1,6 @@
 //! CRC-32C, as TensorFlow puts it behind blocks and records: masked, so that a checksum of a checksum still is one.
+//!
+//! By hand: thirty lines, and the files that carry such checksums are small.
 
 /// One step per byte value, of the reversed polynomial 0x82f63b78.
 const TABLE: [u32; 256] = {

@@ -1,6 +1,9 @@
 //! Protobuf messages, walked with damage noted. Unlike the XPlane reader, which must be fast over millions of tiny
 //! events, this one checks every field against what the message may hold: a wrong wire type or an unknown number is
 //! how a flipped bit shows.
+//!
+//! By hand, because a generated decoder refuses a damaged message as a whole, where all that precedes the damage is wanted,
+//! and its place.
 
 use std::borrow::Cow;
 use std::ops::Range;

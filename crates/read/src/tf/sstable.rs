@@ -1,5 +1,7 @@
 //! The table format of LevelDB, in which TensorFlow keeps the index of a checkpoint: blocks of sorted keys that share
 //! prefixes, a block that says where the others are, a footer that says where that one is.
+//!
+//! By hand, because damage in one block is named and must not hide the other blocks; one walk is all that is wanted.
 
 use super::crc32c::masked;
 use super::message::Damages;

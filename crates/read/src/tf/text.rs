@@ -1,4 +1,6 @@
 //! GraphDef as text (`graph.pbtxt`): protobuf's text format, as far as graphs use it.
+//!
+//! By hand, because parsers of the text format work from a compiled schema; here unknown fields are passed over.
 
 use stepscope_tfgraph::{Attr, DataType, Graph, NodeDef, Shape};
 

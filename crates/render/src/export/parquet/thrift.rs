@@ -1,4 +1,6 @@
 //! Just enough of Thrift's compact protocol to write Parquet's headers and footer.
+//!
+//! By hand, because a few headers are all that is written.
 
 /// The type of a field or of a list's elements.
 #[derive(Copy, Clone)]
