@@ -2,8 +2,14 @@
 //! sampled all the while ([`sample`]), servers and commands measured ([`bench`]).
 //!
 //! What is recorded becomes files or plain values; this crate knows nothing of analyses and of words for people.
+//!
+//! Commands are run and processes are watched with Unix's means: pseudo-terminals, signals, `/proc`. On other systems
+//! only [`grpc`] is there.
 
+#[cfg(unix)]
 pub mod bench;
 pub mod grpc;
+#[cfg(unix)]
 pub mod run;
+#[cfg(unix)]
 pub mod sample;

@@ -25,6 +25,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a length of time that is more than nothing.
+#[cfg(unix)]
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     duration(text)
         .and_then(|time| if time.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(time) })
