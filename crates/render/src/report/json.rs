@@ -1,4 +1,4 @@
-//! The report for programs: `stepscope.report.v1`, exactly as the contract has it, one row a line.
+//! The report for programs: `stepscope.report.v1` as docs/json.md promises it, one row per line.
 //!
 //! Numbers are full precision and never NaN or infinite: what is not known is `null`. Steps are written as they
 //! are read, so that a million of them need no memory.

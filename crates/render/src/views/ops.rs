@@ -79,7 +79,7 @@ fn cells(row: &OpRow, window: Window) -> [Cell; 15] {
     ]
 }
 
-/// The contract's word for where an op ran.
+/// The public word for where an op ran (docs/json.md).
 pub fn side(row: &OpRow) -> &'static str {
     match row.key.side {
         Where::Host => "host",
