@@ -1,8 +1,10 @@
 //! Builds the page (`ui/`) and embeds it in the binary: `npm ci` if the lock file changed, `vite build` into
 //! `OUT_DIR`, then one compressed file each and a table of all files.
 //!
-//! `STEPSCOPE_UI_DIST=DIR` uses a page that is already built; with `STEPSCOPE_SKIP_UI=1`, or without npm, a
-//! placeholder says how to get the real page.
+//! `STEPSCOPE_UI_DIST=DIR` takes a page that is already built. A published crate has no `ui/` beside it and carries the
+//! built page in `page/` (`cargo xtask package` puts it there). `STEPSCOPE_SKIP_UI=1` gives a page that says how to get
+//! the real one. Where the page cannot be built, a debug build does the same with a warning, and a release build fails:
+//! nobody ships a program without its page by mistake.
 #![allow(clippy::expect_used, clippy::panic, reason = "a build that cannot go on says so and ends")]
 
 use std::fmt::Write as _;
@@ -27,22 +29,37 @@ const PLACEHOLDER: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"ut
 fn main() {
     let root = PathBuf::from(env("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(env("OUT_DIR"));
-    let ui = root.join("../../ui");
     for name in ["STEPSCOPE_SKIP_UI", "STEPSCOPE_UI_DIST"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
     println!("cargo::rerun-if-changed=build.rs");
-    let page = match page(&ui, &out) {
-        Ok(page) => page,
-        Err(why) => {
-            println!("cargo::warning=building without the page: {why}");
-            let page = out.join("placeholder");
-            fs::create_dir_all(&page).expect("OUT_DIR can be written to");
-            fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written to");
-            page
+    let page = if is_set("STEPSCOPE_SKIP_UI") {
+        placeholder(&out, "STEPSCOPE_SKIP_UI is set")
+    } else {
+        match page(&root, &out) {
+            Ok(page) => page,
+            Err(why) if env("PROFILE") == "release" => {
+                panic!(
+                    "the page cannot be built: {why}; fix that, or set STEPSCOPE_SKIP_UI=1 to build without it"
+                )
+            }
+            Err(why) => placeholder(&out, &why),
         }
     };
     embed(&page, &out);
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// A folder with a page that says how to get the real one.
+fn placeholder(out: &Path, why: &str) -> PathBuf {
+    println!("cargo::warning=the page is left out: {why}");
+    let page = out.join("placeholder");
+    fs::create_dir_all(&page).expect("OUT_DIR can be written to");
+    fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written to");
+    page
 }
 
 fn env(name: &str) -> String {
@@ -50,16 +67,24 @@ fn env(name: &str) -> String {
 }
 
 /// The folder that holds the built page.
-fn page(ui: &Path, out: &Path) -> Result<PathBuf, String> {
-    if let Some(built) = std::env::var_os("STEPSCOPE_UI_DIST") {
-        let built = PathBuf::from(built);
-        println!("cargo::rerun-if-changed={}", built.display());
-        let whole = built.join("index.html").exists();
-        return if whole { Ok(built) } else { Err(format!("no index.html in {}", built.display())) };
+fn page(root: &Path, out: &Path) -> Result<PathBuf, String> {
+    let ui = root.join("../../ui");
+    match std::env::var_os("STEPSCOPE_UI_DIST") {
+        Some(folder) => built(PathBuf::from(folder)),
+        None if ui.join("package.json").exists() => build(&ui, out),
+        None => built(root.join("page")),
     }
-    if std::env::var_os("STEPSCOPE_SKIP_UI").is_some_and(|skip| !skip.is_empty() && skip != "0") {
-        return Err("STEPSCOPE_SKIP_UI is set".to_owned());
-    }
+}
+
+/// A page that somebody built before.
+fn built(page: PathBuf) -> Result<PathBuf, String> {
+    println!("cargo::rerun-if-changed={}", page.display());
+    let whole = page.join("index.html").exists();
+    if whole { Ok(page) } else { Err(format!("no index.html in {}", page.display())) }
+}
+
+/// Builds the page from its sources.
+fn build(ui: &Path, out: &Path) -> Result<PathBuf, String> {
     let inputs = [
         "src",
         "public",

@@ -2,8 +2,14 @@
 //! ([`sample`]), benchmarks of servers and commands ([`bench`]).
 //!
 //! Results are files or plain values; this crate knows nothing about analyses and text for users.
+//!
+//! Commands are run and processes are watched with Unix features: pseudo-terminals, signals, `/proc`. Other systems
+//! have only [`grpc`].
 
+#[cfg(unix)]
 pub mod bench;
 pub mod grpc;
+#[cfg(unix)]
 pub mod run;
+#[cfg(unix)]
 pub mod sample;

@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder as Lz4Frame;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
@@ -32,11 +33,8 @@ pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u
     const WHAT: &str = "compressed block";
     let inflated = match codec {
         Codec::Snappy => return snappy(packed, limit),
-        Codec::Lz4 => {
-            let mut out = Vec::new();
-            return lz4(packed, &mut out, limit).map(|()| out);
-        }
-        Codec::Lz4Frame => return lz4_frame(packed, limit),
+        Codec::Lz4 => return lz4(packed, limit),
+        Codec::Lz4Frame => read_up_to(Lz4Frame::new(packed), limit),
         Codec::Gzip => read_up_to(MultiGzDecoder::new(packed), limit),
         Codec::Zstd => read_up_to(Zstd::new(packed, limit as u64), limit),
     };
@@ -60,82 +58,12 @@ fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     snap::raw::Decoder::new().decompress_vec(packed).map_err(|_| TableError::Wrong(WHAT))
 }
 
-/// LZ4: literals, then a copy of earlier output, repeatedly; the last sequence has literals only.
-fn lz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), TableError> {
-    const WHAT: &str = "LZ4 block";
-    let mut rest = packed;
-    let take = |rest: &mut &[u8]| -> Result<u8, TableError> {
-        let (&first, after) = rest.split_first().ok_or(TableError::Short(WHAT))?;
-        *rest = after;
-        Ok(first)
-    };
-    let length = |rest: &mut &[u8], short: u8| -> Result<usize, TableError> {
-        let mut length = usize::from(short);
-        let mut more = short == 15;
-        while more {
-            let byte = take(rest)?;
-            length += usize::from(byte);
-            more = byte == 255;
-        }
-        Ok(length)
-    };
-    while !rest.is_empty() {
-        let token = take(&mut rest)?;
-        let literals = length(&mut rest, token >> 4)?;
-        let (copied, after) = rest.split_at_checked(literals).ok_or(TableError::Short(WHAT))?;
-        if out.len() + literals > limit {
-            return Err(TableError::Wrong(WHAT));
-        }
-        out.extend_from_slice(copied);
-        rest = after;
-        if rest.is_empty() {
-            break;
-        }
-        let back = usize::from(u16::from_le_bytes([take(&mut rest)?, take(&mut rest)?]));
-        let count = length(&mut rest, token & 15)? + 4;
-        let from = out.len().checked_sub(back).filter(|_| back > 0).ok_or(TableError::Wrong(WHAT))?;
-        if out.len() + count > limit {
-            return Err(TableError::Wrong(WHAT));
-        }
-        // A copy may overlap its own end: copies as much at a time as exists already.
-        let mut left = count;
-        while left > 0 {
-            let piece = left.min(out.len() - from);
-            out.extend_from_within(from..from + piece);
-            left -= piece;
-        }
-    }
-    Ok(())
-}
-
-/// LZ4 blocks, each after its length; copies may refer to earlier blocks.
-fn lz4_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
-    const WHAT: &str = "LZ4 frame";
-    let (&[magic @ .., flags, _], rest) = packed.split_first_chunk::<6>().ok_or(TableError::Short(WHAT))?;
-    if magic != [0x04, 0x22, 0x4d, 0x18] {
-        return Err(TableError::Wrong(WHAT));
-    }
-    let has = |bit: u8| flags & bit != 0;
-    // After the flags: the size, a dictionary id, and a checksum; after each block: a checksum.
-    let head = if has(8) { 8 } else { 0 } + if has(1) { 4 } else { 0 } + 1;
-    let checksum = if has(16) { 4 } else { 0 };
-    let mut rest = rest.get(head..).ok_or(TableError::Short(WHAT))?;
-    let mut out = Vec::new();
-    loop {
-        let (size, after) = rest.split_first_chunk::<4>().ok_or(TableError::Short(WHAT))?;
-        let size = u32::from_le_bytes(*size);
-        let (stored, len) = (size >> 31 == 1, (size & 0x7fff_ffff) as usize);
-        if size == 0 {
-            return Ok(out);
-        }
-        let (block, after) = after.split_at_checked(len).ok_or(TableError::Short(WHAT))?;
-        match stored {
-            true if out.len() + len > limit => return Err(TableError::Wrong(WHAT)),
-            true => out.extend_from_slice(block),
-            false => lz4(block, &mut out, limit)?,
-        }
-        rest = after.get(checksum..).ok_or(TableError::Short(WHAT))?;
-    }
+/// A block of LZ4 does not say how long it gets; one byte makes 255 at most.
+fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+    let mut out = vec![0; limit.min(packed.len().saturating_mul(255))];
+    let len = lz4_flex::block::decompress_into(packed, &mut out);
+    out.truncate(len.map_err(|_| TableError::Wrong("LZ4 block"))?);
+    Ok(out)
 }
 
 /// A stream of inflated bytes from consecutive Zstandard frames.

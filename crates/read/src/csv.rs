@@ -1,4 +1,7 @@
 //! Text that tools print for people: its encoding, and CSV parsing. Shared by the readers of such logs.
+//!
+//! By hand, because these logs are no proper CSV: lines of other programs between the rows, headers in the middle, rows of
+//! more fields than the header has, UTF-16 from Windows.
 
 use std::borrow::Cow;
 

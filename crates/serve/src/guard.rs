@@ -97,9 +97,8 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
 
 /// Sixteen random bytes from the system, in hexadecimal.
 pub(crate) fn new_token() -> std::io::Result<String> {
-    use std::io::Read as _;
     let mut bytes = [0_u8; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -5,13 +5,12 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use stepscope_render::words::serve as words;
 use stepscope_session::{Exit, Problem};
 
 use crate::error::problem;
 use crate::guard::{Guard, host_text, new_token};
-use crate::routes::{App, handle};
+use crate::routes::{App, router};
 use crate::store::{Limits, Source, Store};
 
 /// The default port, not commonly used by others.
@@ -102,7 +101,7 @@ impl Server {
             store.preload(0);
         }
         tokio::spawn(Arc::clone(&store).watch());
-        let router = Router::new().fallback(handle).with_state(self.app);
+        let router = router(self.app);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let serving = axum::serve(listener, router).with_graceful_shutdown(until(stopped.clone()));
         let serving = tokio::spawn(async move { serving.await });

@@ -9,8 +9,10 @@ use stepscope_render::Select;
 use stepscope_session::{Exit, Wanted};
 use stepscope_trace::Span;
 
+#[cfg(unix)]
+use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
-    BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
+    CaptureArgs, CompareArgs, CompletionsArgs, Exported, GateArgs, JournalArgs, ManArgs, PlaceArgs,
     ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
@@ -54,12 +56,17 @@ pub(crate) enum Command {
     Journal(JournalArgs),
     Serve(ServeArgs),
     Capture(CaptureArgs),
+    #[cfg(unix)]
     Run(RunArgs),
+    #[cfg(unix)]
     Monitor(MonitorArgs),
+    #[cfg(unix)]
     Bench(BenchArgs),
     Export(ExportArgs),
     Tfprof(TfprofArgs),
     Scalars(ScalarsArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 impl Command {
@@ -78,11 +85,16 @@ impl Command {
             Command::Journal(args) => args.run(terminal),
             Command::Serve(args) => args.run(terminal),
             Command::Capture(args) => args.run(terminal),
+            #[cfg(unix)]
             Command::Run(args) => args.run(terminal),
+            #[cfg(unix)]
             Command::Monitor(args) => args.run(terminal),
+            #[cfg(unix)]
             Command::Bench(args) => args.run(terminal),
             Command::Tfprof(args) => args.run(terminal),
             Command::Scalars(args) => args.run(terminal),
+            Command::Completions(args) => args.run(terminal),
+            Command::Man(args) => args.run(terminal),
             Command::Export(args) => {
                 let ExportArgs { source, to, output } = args;
                 export::run(&source.wanted(), to, output.as_deref(), terminal)

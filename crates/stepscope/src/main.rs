@@ -11,6 +11,8 @@ mod near;
 mod output;
 mod progress;
 mod quantity;
+#[cfg(all(test, unix))]
+mod reference;
 
 use std::process::ExitCode;
 

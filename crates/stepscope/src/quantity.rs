@@ -24,7 +24,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if time < LONGEST { Ok(time) } else { Err("too long".to_owned()) }
 }
 
-/// Parses a duration above zero.
+/// Reads a length of time that is more than nothing.
+#[cfg(unix)]
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     duration(text)
         .and_then(|time| if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) })

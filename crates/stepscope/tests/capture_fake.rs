@@ -112,6 +112,7 @@ fn the_report_comes_in_other_forms_or_not_at_all() {
     let (server, logs) = (FakeProfiler::start([Answer::Profile(profile())]), Logs::new());
     let output = logs.capture(&[&server.address(), "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    support::schema::fits(&report);
     assert_eq!(report["schema"], "stepscope.report.v1");
     let output = logs.capture(&[&server.address(), "--no-report"]);
     let path = String::from_utf8(output.stdout).unwrap();
@@ -307,6 +308,7 @@ fn a_watch_keeps_to_its_budget_and_to_its_own_sessions() {
     let output = logs.capture(&args.map(|arg| arg as &str));
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let sample: serde_json::Value = serde_json::from_str(line).unwrap();
+        support::schema::fits(&sample);
         assert_eq!(sample["schema"], "stepscope.capture.v1");
         assert!(sample["median_ms"].as_f64().unwrap() > 0.0);
     }

@@ -1,4 +1,4 @@
-//! The contract with scripts: exit codes, where messages go, what is never touched.
+//! What scripts rely on (docs/cli.md): exit codes, where messages go, what is never touched.
 
 mod support;
 

@@ -133,11 +133,13 @@ fn trees_for_programs_have_the_names_of_tfprof() {
     let folder = files();
     let shown = run(folder.path(), &[&["tfprof", "scope", "--json"], &FILES[..]].concat());
     let tree: Value = serde_json::from_str(&text(&shown)).unwrap();
+    support::schema::fits(&tree);
     assert_eq!((&tree["schema"], &tree["view"]), (&"stepscope.tfprof.v1".into(), &"scope".into()));
     assert_eq!((&tree["total_exec_micros"], &tree["total_parameters"]), (&120.into(), &6.into()));
     assert_eq!(tree["children"][1]["children"][2]["name"], "dense/kernel");
     let advice = run(folder.path(), &[&["tfprof", "advise", "--json"], &FILES[..]].concat());
     let advice: Value = serde_json::from_str(&text(&advice)).unwrap();
+    support::schema::fits(&advice);
     assert!(advice["checkers"]["ExpensiveOperationChecker"]["reports"].is_array());
 }
 

@@ -6,6 +6,7 @@ pub mod corpus;
 pub mod damage;
 pub mod ncu;
 pub mod nsys;
+pub mod skip;
 pub mod stage;
 pub mod tfevents;
 pub mod tfprof;

@@ -136,7 +136,10 @@ export class Engine {
       width: 0, height: 0, ratio: 1, window: this.window, level: 0, first: 0, last: -1, layout: this.layout, scroll: 0,
       slots: [], store: this.store, palette: palette(this.mode, categories, this.theme.dark), mode: this.mode, dim: false,
     };
-    this.hook = { ready: false, renderer: this.renderer.kind, frames: [], tileTimes: this.store.times, spans: 0, complete: () => this.complete() };
+    this.hook = {
+      ready: false, renderer: this.renderer.kind, frames: [], tileTimes: this.store.times, spans: 0,
+      complete: () => this.complete(), view: () => this.window,
+    };
     if (this.minimap) {
       source.overview().then((overview) => {
         this.minimap?.setOverview(overview);

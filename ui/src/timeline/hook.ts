@@ -3,6 +3,7 @@
  * contains the milliseconds of page code for each of the last frames, `tileTimes` those between requesting and receiving
  * a tile, and `complete()` says whether every visible tile of the current level is drawn. Costs one push per frame.
  */
+import type { Span } from "./types";
 
 export interface Hook {
   ready: boolean;
@@ -11,6 +12,7 @@ export interface Hook {
   tileTimes: number[];
   spans: number;
   complete(): boolean;
+  view(): Span;
 }
 
 declare global {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use crate::run::{Outcome, cargo};
+use crate::skips::Skips;
 
 /// What was asked for.
 #[derive(Default)]
@@ -37,12 +38,19 @@ pub(crate) fn truth(args: &[&str]) -> Outcome {
     hold(&binary, &options)
 }
 
-/// What CI runs: with the binary that the other tests use.
-pub(crate) fn check() -> Outcome {
+/// What a check runs: with the binary that the other tests use.
+pub(crate) fn check(skips: &mut Skips) -> Outcome {
     if !floor::documented()? {
         return Err(
             "the tables in docs/agreement.md do not match xtask/truth.json; run cargo xtask truth --write"
                 .into(),
+        );
+    }
+    if cases::corpus().is_none() {
+        skips.note(
+            "truth of recordings",
+            "there is no corpus",
+            "STEPSCOPE_CORPUS names a folder of real profiles; then run `cargo xtask truth`",
         );
     }
     let binary = built(&["build", "--quiet", "-p", "stepscope"], "debug/stepscope")?;

@@ -13,7 +13,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Signal, kill_process};
 use wait4::Wait4 as _;
 
@@ -274,10 +273,23 @@ impl NamedPipe {
     fn new() -> io::Result<NamedPipe> {
         let folder = new_folder()?;
         let path = folder.join("batches");
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        make_pipe(&path)?;
         let open = OpenOptions::new().read(true).write(true).open(&path)?;
         Ok(NamedPipe { path, folder, open })
     }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn make_pipe(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
+}
+
+/// Apple's systems have no such call; their own tool makes pipes.
+#[cfg(target_vendor = "apple")]
+fn make_pipe(path: &Path) -> io::Result<()> {
+    let made = Command::new("mkfifo").args(["-m", "600"]).arg(path).status()?;
+    if made.success() { Ok(()) } else { Err(io::Error::other("mkfifo failed")) }
 }
 
 fn new_folder() -> io::Result<PathBuf> {

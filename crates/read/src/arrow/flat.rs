@@ -1,5 +1,7 @@
 //! The parts of FlatBuffers that Arrow's metadata needs: fields of a table by number. Every position is
 //! checked; missing data is `None`.
+//!
+//! By hand, because the generated code would need a schema compiler, and a dozen fields are read.
 
 /// A table inside a buffer.
 #[derive(Copy, Clone, Debug)]

@@ -8,6 +8,9 @@
 //! ```
 //!
 //! As in `parquet`, nothing here panics, and no length allocates more memory than the file's bytes justify.
+//!
+//! By hand, because a few flat columns are all that is wanted, and Arrow's own crates take longer to build than all of
+//! this one.
 
 mod column;
 mod flat;

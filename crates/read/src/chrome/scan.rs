@@ -8,6 +8,9 @@
 //! An unescaped quotation mark is the hard case. The quick mode accepts every mark that is followed by `,`,
 //! `:`, `}` or `]`. If that fails, the caller scans the same event again in the *careful* mode, which accepts a
 //! mark only if what follows looks like the next key.
+//!
+//! By hand, because a JSON library refuses what recorders really write (cut off, unescaped, bare words), and because it
+//! would build values where positions are enough.
 
 use memchr::memchr2;
 

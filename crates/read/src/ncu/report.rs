@@ -2,6 +2,8 @@
 //! header, then blocks. A block is a length, its header (number of sources and results, the strings, the size
 //! of the payload), and a payload of length-prefixed messages: sources first, then results. Values are in base
 //! units.
+//!
+//! By hand, over the same wire reader as XPlane, for the same reason: damage keeps what came before it.
 
 use std::ops::Range;
 

@@ -3,6 +3,8 @@
 //! Exports contain them as bytes (`nsys export --include-blobs=true`): a 32-byte header with domain, schema and
 //! length, then the fields at the positions given in the schema. Only flat numbers are read; the rest is
 //! ignored.
+//!
+//! By hand, because the layout is the recording's own: it comes with the schema in the file.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, StrId};

@@ -1,5 +1,7 @@
 //! The parts of Thrift's compact protocol that Parquet's metadata needs: fields are visited by number, and the
 //! rest is skipped. Nothing is allocated here, and no length is trusted beyond the available bytes.
+//!
+//! By hand, because Thrift's own crate decodes into generated objects; here a dozen fields are wanted out of hundreds.
 
 use crate::table::TableError;
 

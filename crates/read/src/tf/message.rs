@@ -1,6 +1,9 @@
 //! Walks protobuf messages and notes damage. The XPlane reader must be fast for millions of tiny events; this
 //! one checks every field against its message, because a wrong wire type or an unknown number reveals a flipped
 //! bit.
+//!
+//! By hand, because a generated decoder refuses a damaged message as a whole, where all that precedes the damage is wanted,
+//! and its place.
 
 use std::borrow::Cow;
 use std::ops::Range;

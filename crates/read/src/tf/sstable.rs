@@ -1,5 +1,7 @@
 //! LevelDB's table format, in which TensorFlow stores the index of a checkpoint: blocks of sorted keys with
 //! shared prefixes, an index block that locates the others, and a footer that locates the index block.
+//!
+//! By hand, because damage in one block is named and must not hide the other blocks; one walk is all that is wanted.
 
 use super::crc32c::masked;
 use super::message::Damages;

@@ -1,4 +1,6 @@
 //! GraphDef as text (`graph.pbtxt`): the parts of protobuf's text format that graphs use.
+//!
+//! By hand, because parsers of the text format work from a compiled schema; here unknown fields are passed over.
 
 use stepscope_tfgraph::{Attr, DataType, Graph, NodeDef, Shape};
 

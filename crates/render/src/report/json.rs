@@ -1,4 +1,4 @@
-//! The report as JSON: `stepscope.report.v1`, one row per line.
+//! The report as JSON: `stepscope.report.v1` as described in docs/json.md, one row per line.
 //!
 //! Numbers have full precision and are never NaN or infinite: unknown is `null`. Steps are written as they are
 //! read, so that a million of them need no memory.

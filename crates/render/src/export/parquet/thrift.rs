@@ -1,4 +1,6 @@
 //! The parts of Thrift's compact protocol needed for Parquet's headers and footer.
+//!
+//! By hand, because a few headers are all that is written.
 
 /// The type of a field or of a list's elements.
 #[derive(Copy, Clone)]
