@@ -20,6 +20,7 @@ fn rows(args: &[&str]) -> Vec<Value> {
     let output = scalars(&[args, &["--json"]].concat());
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(all["schema"], "stepscope.scalars.v1");
+    support::schema::fits(&all);
     all["rows"].as_array().unwrap().clone()
 }
 
