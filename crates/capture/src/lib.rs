@@ -1,5 +1,5 @@
 //! Recording: profiles taken from running processes over gRPC ([`grpc`]), commands run and timed ([`run`]), hardware
-//! sampled all the while ([`sample`]), servers and commands measured ([`bench`]).
+//! sampled all the while ([`sample`]), servers and commands measured ([`mod@bench`]).
 //!
 //! What is recorded becomes files or plain values; this crate knows nothing of analyses and of words for people.
 //!

@@ -5,11 +5,11 @@
 //!   filtering and cutting to the top rows come from there.
 //! - [`info`] and [`health`]: what is in a recording and what is wrong with it, in words.
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
-//! - [`bench`]: what was measured of servers, commands and input pipelines.
+//! - [`mod@bench`]: what was measured of servers, commands and input pipelines.
 //! - [`capture`]: what a capture brought.
 //! - [`report`]: the answer, as text, JSON, Markdown and HTML; [`words`] makes sentences of findings.
 //! - [`export`]: the trace itself in other tools' formats.
-//! - [`style`] and [`format`]: colour and width of the terminal, numbers and times as people write them.
+//! - [`style`] and [`mod@format`]: colour and width of the terminal, numbers and times as people write them.
 //!
 //! This crate knows nothing of how a number was computed.
 

@@ -36,7 +36,7 @@ pub(crate) struct CaptureArgs {
     /// Where the profiler servers listen.
     #[arg(required = true, value_name = "HOST:PORT", value_parser = words::address)]
     hosts: Vec<Address>,
-    /// Write below this directory, into plugins/profile/<session>/<host>.xplane.pb.
+    /// Write below this directory, into plugins/profile/SESSION/HOST.xplane.pb.
     #[arg(long, value_name = "DIR")]
     logdir: PathBuf,
     /// How long to record: 2s, 500ms.
