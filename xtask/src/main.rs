@@ -95,11 +95,11 @@ fn tests(skips: &Skips) -> Outcome {
     run::run("tests", &mut tests)
 }
 
-/// The documentation of all crates, without a warning.
+/// The documentation of all crates with their private parts, for people who work on them, without a warning.
 fn documentation() -> Outcome {
     let mut docs = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     docs.args(["doc", "--workspace", "--no-deps", "--quiet", "--document-private-items"]);
-    run::run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))
+    run::run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
 }
 
 /// Licences, advisories and duplicates of what is depended on (`deny.toml`), where cargo-deny is installed.

@@ -1,5 +1,5 @@
 //! Recording: profiles from running processes over gRPC ([`grpc`]), timed commands ([`run`]), hardware samples
-//! ([`sample`]), benchmarks of servers and commands ([`bench`]).
+//! ([`sample`]), benchmarks of servers and commands ([`mod@bench`]).
 //!
 //! Results are files or plain values; this crate knows nothing about analyses and text for users.
 //!

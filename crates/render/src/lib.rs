@@ -5,11 +5,11 @@
 //!   filtering and cutting to the top rows.
 //! - [`info`] and [`health`]: the content of a recording, and its problems.
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
-//! - [`bench`]: measurements of servers, commands and input pipelines.
+//! - [`mod@bench`]: measurements of servers, commands and input pipelines.
 //! - [`capture`]: messages about a capture.
 //! - [`report`]: the report as text, JSON, Markdown and HTML; [`words`] turns findings into sentences.
 //! - [`export`]: the trace in the formats of other tools.
-//! - [`style`] and [`format`]: terminal colours and width, formats of numbers and times.
+//! - [`style`] and [`mod@format`]: terminal colours and width, formats of numbers and times.
 //!
 //! This crate knows nothing about how a number was computed.
 

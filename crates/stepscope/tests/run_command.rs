@@ -167,23 +167,24 @@ for step in range(30):
     assert!(steps["median_ms"].as_f64().unwrap() >= 9.9);
 }
 
+/// Works for a while, lets a child work, and writes down what the system counted for both.
+const BUSY: &str = "
+import json, os, resource, subprocess, sys, time
+block = bytearray(b'x') * 150_000_000
+end = time.process_time() + 0.2
+while time.process_time() < end: pass
+subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.8: pass'])
+own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+json.dump([cpu, own.ru_maxrss * 1024], open(sys.argv[1], 'w'))
+";
+
 #[test]
 fn processor_time_and_memory_are_those_of_the_kernel() {
     retried(|| {
-        let script = "
-    import json, os, resource, subprocess, sys, time
-    block = bytearray(b'x') * 150_000_000
-    end = time.process_time() + 0.2
-    while time.process_time() < end: pass
-    subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.8: pass'])
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    json.dump([cpu, own.ru_maxrss * 1024], open(sys.argv[1], 'w'))
-    ";
         let folder = tempfile::tempdir().unwrap();
         let (truth, report) = (folder.path().join("truth.json"), folder.path().join("run.json"));
-        let args =
-            ["--json", report.to_str().unwrap(), "--", "python3", "-c", script, truth.to_str().unwrap()];
+        let args = ["--json", report.to_str().unwrap(), "--", "python3", "-c", BUSY, truth.to_str().unwrap()];
         assert_eq!(code(&run(&args)), 0);
         let (truth, usage) = (json(&truth), json(&report)["usage"].clone());
         let pair = |ours: &serde_json::Value, theirs: &serde_json::Value| {

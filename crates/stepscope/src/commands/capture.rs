@@ -37,7 +37,7 @@ pub(crate) struct CaptureArgs {
     /// Addresses of the profiler servers.
     #[arg(required = true, value_name = "HOST:PORT", value_parser = words::address)]
     hosts: Vec<Address>,
-    /// Log directory; writes plugins/profile/<session>/<host>.xplane.pb below it.
+    /// Log directory; writes plugins/profile/SESSION/HOST.xplane.pb below it.
     #[arg(long, value_name = "DIR")]
     logdir: PathBuf,
     /// How long to record: 2s, 500ms.
