@@ -20,7 +20,7 @@ pub(super) fn of_others(finding: &Finding) -> Option<String> {
     let about = finding.about_ms?;
     let others = about - finding.claimed_ms();
     (others > about * NEGLIGIBLE).then(|| {
-        format!("{} of these {} belongs to other findings.", duration_ms(others), duration_ms(about))
+        format!("Of these {}, other findings own {}.", duration_ms(about), duration_ms(others))
     })
 }
 

@@ -35,7 +35,8 @@ impl ExplainArgs {
         let mut out = terminal.stdout();
         match one {
             _ if self.json => {
-                explain::write_json(&one.map_or_else(explain::in_order, |rule| vec![rule]), &mut out)?
+                let rules = one.map_or_else(explain::in_order, |rule| vec![rule]);
+                explain::write_json(&rules, &mut out)?;
             }
             Some(rule) => explain::write_text(rule, terminal.out, &mut out)?,
             None => explain::write_list(terminal.out, &mut out)?,
