@@ -9,13 +9,14 @@ use crate::run::Outcome;
 
 /// The workspace crates that each crate may depend on. An unlisted crate may depend on none.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("stepscope-text", &[]),
     ("stepscope-trace", &[]),
     ("stepscope-tfgraph", &[]),
     ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph"]),
     ("stepscope-tfprof", &["stepscope-tfgraph"]),
     ("stepscope-analyze", &["stepscope-trace"]),
-    ("stepscope-diagnose", &["stepscope-trace", "stepscope-analyze"]),
-    ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
+    ("stepscope-diagnose", &["stepscope-text", "stepscope-trace", "stepscope-analyze"]),
+    ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
         "stepscope-session",
         &["stepscope-trace", "stepscope-read", "stepscope-analyze", "stepscope-diagnose", "stepscope-render"],

@@ -8,7 +8,7 @@ use crate::vocabulary::{Keys, Role, Vocabulary, is_synchronous_copy, starts_grap
 
 /// An asynchronous copy call returns within this time. A longer one waits: for the device, or for the driver,
 /// which stages copies of unpinned memory.
-const RETURNS_WITHIN: Dur = Dur::from_us(50);
+pub const RETURNS_WITHIN: Dur = Dur::from_us(50);
 
 /// Whether a copy call with this name and duration waits until the copy is done.
 pub(crate) fn waits_for_copy(call: &str, length: Dur) -> bool {

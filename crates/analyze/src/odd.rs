@@ -14,7 +14,7 @@ use crate::steps::median;
 use crate::vocabulary::Role;
 
 /// A step this many times as long as the median is an odd one.
-const LONG: f64 = 2.0;
+pub const LONG: f64 = 2.0;
 /// A function that spends less than this share of its time in the other steps belongs to the odd ones.
 const ELSEWHERE: f64 = 0.1;
 

@@ -2,6 +2,7 @@
 
 use stepscope_analyze::health::{Issue, Severity, Trouble};
 use stepscope_analyze::info::Source;
+use stepscope_diagnose::complaints;
 
 use crate::format::{duration_ms, plural, printable};
 use crate::style::Style;
@@ -250,70 +251,16 @@ fn repair(issue: &Issue, code: &str) -> String {
     }
 }
 
-/// Meaning of profilers' error messages. The first row whose words all appear in the text applies.
-const COMPLAINTS: &[(&[&str], &str, &str)] = &[
-    (
-        &["insufficient_privileges"],
-        "the driver does not let this user trace the GPU",
-        "as root, set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot, or run the job with CAP_SYS_ADMIN",
-    ),
-    (
-        &["nvgpuctrperm"],
-        "the driver does not let this user read the GPU's counters",
-        "as root, set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot, or run the job with CAP_SYS_ADMIN",
-    ),
-    (
-        &["multiple_subscribers"],
-        "another profiler is using the GPU's tracing interface",
-        "stop the other profiler (nsys, ncu, DCGM, a second framework profiler) and record again",
-    ),
-    (
-        &["cupti", "load"],
-        "CUPTI, the GPU's tracing library, was not found: the recording contains no kernels",
-        "put CUPTI on the library path (export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH, \
-         or pip install nvidia-cuda-cupti-cu12) and record again",
-    ),
-    (
-        &["cupti"],
-        "CUPTI, the GPU's tracing library, reported an error: kernels may be missing",
-        "check that CUPTI matches the CUDA version of the driver and that no other profiler is running, then record again",
-    ),
-    (
-        &["roctracer"],
-        "roctracer, AMD's tracing library, reported an error: kernels may be missing",
-        "check that roctracer matches the ROCm version of the driver, then record again",
-    ),
-    (
-        &["another profil"],
-        "another profiler session was running",
-        "stop it (only one may run in a process) and record again",
-    ),
-    (
-        &["already", "profil"],
-        "another profiler session was running",
-        "stop it (only one may run in a process) and record again",
-    ),
-    (&["deadline"], "the capture took longer than allowed", "record for a shorter time, or less detail"),
-    (&["dropped"], "the profiler's buffer was full", "record fewer steps, or less detail"),
-    (&["buffer", "full"], "the profiler's buffer was full", "record fewer steps, or less detail"),
-    (
-        &["permission"],
-        "the profiler lacked a permission",
-        "grant the permission named in the message and record again",
-    ),
-];
-
+/// What the recorder itself says, with what it means where that is known.
 fn complaint(issue: &Issue, text: &str) -> Worded {
-    let lower = text.to_lowercase();
-    let known = COMPLAINTS.iter().find(|(words, _, _)| words.iter().all(|word| lower.contains(word)));
     let times = issue
         .count
         .filter(|&count| count > 1)
         .map_or(String::new(), |n| format!(", {}", plural(n, "time", "times")));
-    match known {
-        Some((_, cause, cure)) => Worded {
-            message: format!("{cause}; the profiler reports: {text}{times}"),
-            fix: Some((*cure).to_owned()),
+    match complaints::known(text) {
+        Some(known) => Worded {
+            message: format!("{}; the profiler reports: {text}{times}", known.meaning),
+            fix: Some(known.fix.to_owned()),
         },
         None if text.is_empty() => plain(format!(
             "the profiler reported {}",

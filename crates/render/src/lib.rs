@@ -1,5 +1,5 @@
-//! Results and findings as text, JSON, CSV, Markdown and HTML. This is the last stage of the data flow, and the
-//! only crate with sentences for people. All earlier stages pass on typed values.
+//! Results and findings as text, JSON, CSV, Markdown and HTML: the last stage of the data flow. All sentences for people
+//! are written here, except those of a finding, which are in its own file in `stepscope-diagnose`.
 //!
 //! - [`table`]: shared by all views. A view fills a [`Table`], which provides text, JSON and CSV, sorting,
 //!   filtering and cutting to the top rows.
@@ -7,7 +7,7 @@
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
 //! - [`mod@bench`]: measurements of servers, commands and input pipelines.
 //! - [`capture`]: messages about a capture.
-//! - [`report`]: the report as text, JSON, Markdown and HTML; [`words`] turns findings into sentences.
+//! - [`report`]: the report as text, JSON, Markdown and HTML. [`explain`]: the documentation of findings.
 //! - [`export`]: the trace in the formats of other tools.
 //! - [`style`] and [`mod@format`]: terminal colours and width, formats of numbers and times.
 //!
@@ -17,8 +17,8 @@ pub mod bench;
 pub mod capture;
 pub mod compare;
 pub mod covers;
+pub mod explain;
 pub mod export;
-pub mod format;
 pub mod gate;
 pub mod gauges;
 pub mod health;
@@ -28,11 +28,11 @@ pub mod monitor;
 pub mod report;
 pub mod run;
 pub mod scalars;
-mod signature;
 pub mod style;
 pub mod table;
 pub mod views;
 pub mod words;
 
+pub use stepscope_text as format;
 pub use style::Style;
 pub use table::{Cell, Column, Format, Select, Table};

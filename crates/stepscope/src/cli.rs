@@ -12,8 +12,8 @@ use stepscope_trace::Span;
 #[cfg(unix)]
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
-    CaptureArgs, CompareArgs, CompletionsArgs, Exported, GateArgs, JournalArgs, ManArgs, PlaceArgs,
-    ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, GateArgs, JournalArgs, ManArgs,
+    PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Info(InfoArgs),
     #[command(flatten)]
     View(ViewCommand),
+    Explain(ExplainArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
     Journal(JournalArgs),
@@ -80,6 +81,7 @@ impl Command {
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
             Command::View(view) => view.run(terminal),
+            Command::Explain(args) => args.run(terminal),
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),

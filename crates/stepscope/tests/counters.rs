@@ -41,7 +41,7 @@ fn a_profiled_kernel_has_its_columns_and_its_verdict() {
     let report = json("report", &path);
     assert_eq!(ids(&report), ["uncoalesced-access"]);
     let told = report["findings"][0]["evidence"].to_string();
-    assert!(told.contains("At most 78 % of the kernel's time can be won"), "{told}");
+    assert!(told.contains("A fix saves at most 78 % of the kernel's time"), "{told}");
 }
 
 /// `uncoalesced-access` is found exactly where ncu counted sectors that an ideal pattern would not need and memory is

@@ -15,7 +15,7 @@ const LONG_CALL: Dur = Dur::from_us(100_000);
 /// With fewer steps, it is unknown whether a call recurs.
 const LEAST_STEPS: usize = 3;
 /// In that case, a single call that takes this share of the step is not one of many.
-const SINGLE: f64 = 0.05;
+pub const SINGLE: f64 = 0.05;
 /// If the first launch of a kernel takes this many times the usual launch, it loads the kernel's code.
 const LOADING: i64 = 20;
 /// Number of launches used to find the usual duration.

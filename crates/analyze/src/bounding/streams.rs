@@ -9,9 +9,9 @@ use crate::vocabulary::{Role, starts_graph};
 use crate::window::Windows;
 
 /// A grid that fills less than this share of the device leaves room for another one.
-const LEAVES_ROOM: f64 = 0.5;
+pub const LEAVES_ROOM: f64 = 0.5;
 /// A stream with a smaller share of the kernel time is ignored.
-const COMPUTES: f64 = 0.1;
+pub const COMPUTES: f64 = 0.1;
 
 /// One stream.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
