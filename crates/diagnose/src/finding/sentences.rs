@@ -19,9 +19,8 @@ const NEGLIGIBLE: f64 = 0.02;
 pub(super) fn of_others(finding: &Finding) -> Option<String> {
     let about = finding.about_ms?;
     let others = about - finding.claimed_ms();
-    (others > about * NEGLIGIBLE).then(|| {
-        format!("Of these {}, other findings own {}.", duration_ms(about), duration_ms(others))
-    })
+    (others > about * NEGLIGIBLE)
+        .then(|| format!("Of these {}, other findings own {}.", duration_ms(about), duration_ms(others)))
 }
 
 /// Where to look, as a time in the trace.
