@@ -50,7 +50,7 @@ fn is_tiny(facts: &Facts) -> bool {
 }
 
 /// Trust first; then by severity, what can be saved before what cannot, and within one by what they own. Ties are broken
-/// by the rank of findings about trust and by the id, never by where a rule is listed.
+/// by the rank of findings about trust, by habits before others, and by the id: never by where a rule is listed.
 fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     // What can be saved comes before a healthy verdict, which stands where its share puts it among mere remarks.
     let rank = |finding: &Finding| match finding.severity {
@@ -63,16 +63,18 @@ fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
         About::Answer => 1,
         About::Habits | About::Cause => 2,
     };
-    let doubt = |finding: &Finding| match finding.rule.about {
+    // What a loop does in every step is the better start.
+    let first = |finding: &Finding| match finding.rule.about {
         About::Trust { rank } => rank,
-        _ => u8::MAX,
+        About::Habits => 0,
+        About::Answer | About::Cause => 1,
     };
     leads(a)
         .cmp(&leads(b))
         .then(rank(a).cmp(&rank(b)))
         .then(b.claimed_ms().total_cmp(&a.claimed_ms()))
         .then(a.severity.cmp(&b.severity))
-        .then(doubt(a).cmp(&doubt(b)))
+        .then(first(a).cmp(&first(b)))
         .then(a.id().cmp(b.id()))
 }
 

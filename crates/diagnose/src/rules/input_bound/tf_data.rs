@@ -105,7 +105,9 @@ fn why(pipeline: &Pipeline) -> String {
         (false, _) if sort(pipeline) == Sort::Map && !pipeline.parallel && !pipeline.ran_parallel => {
             "runs on one thread".to_owned()
         }
-        (false, Some(many)) if many >= 1.5 => format!("cannot keep up with {} parallel calls", short(many.round())),
+        (false, Some(many)) if many >= 1.5 => {
+            format!("cannot keep up with {} parallel calls", short(many.round()))
+        }
         _ => "cannot keep up".to_owned(),
     };
     format!("; {name} {how}")
