@@ -18,7 +18,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
         "stepscope-session",
-        &["stepscope-trace", "stepscope-read", "stepscope-analyze", "stepscope-diagnose", "stepscope-render"],
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-tfgraph",
+            "stepscope-tfprof",
+        ],
     ),
     (
         "stepscope-serve",
@@ -29,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-diagnose",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-tfprof",
         ],
     ),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
@@ -43,7 +52,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-session",
             "stepscope-serve",
             "stepscope-capture",
-            "stepscope-tfgraph",
             "stepscope-tfprof",
         ],
     ),

@@ -2,7 +2,7 @@
 //!
 //! A request comes through [`routes`], where the guard looks at who asks, and is answered from the [`store`]: sessions
 //! are found, watched and opened there, and each keeps its [`timeline`] and every answer that was worked out once
-//! ([`answers`]). The page itself is part of the binary ([`assets`]). `API.md` beside this crate is the border to `ui/`.
+//! ([`answers`], and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate is the border to `ui/`.
 //!
 //! The figures are the same that the command line prints: both come from `stepscope-session`. Nothing is ever written,
 //! and no path of a request reaches the file system: sessions go by number, files of the page by a fixed table.
@@ -17,6 +17,7 @@ mod server;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tfprof;
 mod timeline;
 
 pub use server::{DEFAULT_PORT, Options, Server};

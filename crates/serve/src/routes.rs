@@ -17,6 +17,7 @@ use crate::error::Refusal;
 use crate::guard::{Guard, HEADERS};
 use crate::query::{LONGEST, Query};
 use crate::store::Store;
+use crate::tfprof;
 use crate::timeline::event::{Same, Way};
 use crate::timeline::tile::{MOST_LEVEL, Place};
 use crate::timeline::{area, event, frame, overview, tile};
@@ -195,6 +196,7 @@ async fn session(app: &App, id: usize, rest: &[&str], query: &Query) -> Result<R
             let opened = app.store.open(id, fresh).await?;
             heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
         }
+        ["model", ref rest @ ..] => model(app, id, rest, query).await,
         ["timeline"] => {
             let opened = app.store.open(id, fresh).await?;
             heavy(move || answers::timeline(&opened)).await.map(Reply::json)
@@ -245,6 +247,26 @@ async fn table(app: &App, id: usize, name: &str, query: &Query, csv: bool) -> Re
             true => Reply { kind: "text/csv; charset=utf-8", body, file: Some(format!("{name}.csv")) },
             false => Reply::json(body),
         })
+    })
+    .await
+}
+
+/// The model behind runs of classic TensorFlow.
+async fn model(app: &App, id: usize, rest: &[&str], query: &Query) -> Result<Reply, Refusal> {
+    let what = match rest {
+        [] => "",
+        [only] => only,
+        _ => return Err(Refusal::Missing("address")),
+    };
+    let (what, query) = (what.to_owned(), query.clone());
+    let opened = app.store.open(id, false).await?;
+    heavy(move || match what.as_str() {
+        "" => tfprof::about(&opened).map(Reply::json),
+        "view" => tfprof::view(&opened, &query).map(|value| Reply::value(&value)),
+        "node" => tfprof::node(&opened, &query).map(|value| Reply::value(&value)),
+        "find" => tfprof::find(&opened, &query).map(|value| Reply::value(&value)),
+        "variables" => tfprof::variables(&opened).map(Reply::json),
+        _ => Err(Refusal::Missing("address")),
     })
     .await
 }

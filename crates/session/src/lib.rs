@@ -1,11 +1,13 @@
 //! A recording as a whole: which one is meant ([`find`]), its hosts read ([`load`]), and what the command line and the
-//! page both make of it: the report ([`report`]), the views ([`views`]) and a comparison's side ([`side`]).
+//! page both make of it: the report ([`report`]), the views ([`views`]), a comparison's side ([`side`]) and, for classic
+//! TensorFlow, the model that ran ([`model`]).
 //!
 //! This is the wiring that binds readers, analyses, rules and words; it holds no analysis of its own, and knows
 //! nothing of terminals and browsers. Problems are worded here once, for both.
 
 pub mod find;
 pub mod load;
+pub mod model;
 mod problem;
 pub mod report;
 mod sample;

@@ -68,7 +68,7 @@ fn start(rows: &[Row], order: &[usize], options: &Options) -> usize {
 }
 
 /// What nodes have together: those that count, their values, and whether the row counts at all. A node that matches
-/// two patterns is summed twice, as tfprof does.
+/// two patterns is summed twice, as tfprof does, unless that is corrected.
 pub(crate) fn snapshot(profile: &Profile, options: &Options, nodes: &[usize]) -> (Members, Measures, bool) {
     let patterns = &options.account_type_regexes;
     let mut picked: Vec<usize> = Vec::new();
@@ -80,6 +80,10 @@ pub(crate) fn snapshot(profile: &Profile, options: &Options, nodes: &[usize]) ->
                 |index: &&usize| profile.nodes[**index].types.iter().any(|name| pattern.is_match(name));
             picked.extend(nodes.iter().filter(matches));
         }
+    }
+    if profile.is_fixed {
+        picked.sort_unstable();
+        picked.dedup();
     }
     let (mut members, mut own) = (Members::default(), Measures::default());
     for &index in &picked {

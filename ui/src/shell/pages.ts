@@ -6,7 +6,7 @@ import Overview from "../pages/Overview.svelte";
 /** Pages in groups, as the navigation shows them. */
 export const GROUPS: { title: string; pages: Page[] }[] = [
   { title: "Why", pages: ["overview", "timeline", "steps"] },
-  { title: "Where the time goes", pages: ["ops", "kernels", "scopes", "input", "functions", "inference"] },
+  { title: "Where the time goes", pages: ["ops", "kernels", "scopes", "model", "input", "functions", "inference"] },
   { title: "What it ran on", pages: ["memory", "devices", "health"] },
   { title: "Before and after", pages: ["compare"] },
 ];
@@ -22,6 +22,7 @@ const LOADERS: Record<Page, () => Promise<Loaded>> = {
   input: () => import("../pages/Input.svelte"),
   memory: () => import("../pages/Memory.svelte"),
   scopes: () => import("../pages/Scopes.svelte"),
+  model: () => import("../pages/Model.svelte"),
   devices: () => import("../pages/Devices.svelte"),
   functions: () => import("../pages/Functions.svelte"),
   inference: () => import("../pages/Inference.svelte"),

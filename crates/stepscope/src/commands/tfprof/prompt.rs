@@ -8,8 +8,7 @@ use stepscope_session::{Exit, Problem};
 use stepscope_tfprof::{Column, OPTION_NAMES, Options, OrderBy, parse_line};
 
 use super::Wanted;
-use super::load::Loaded;
-use super::show::{Form, show};
+use super::show::{Subject, show};
 use crate::failure::Failure;
 use crate::output::Terminal;
 use editor::Editor;
@@ -43,7 +42,8 @@ impl Lines {
 
 /// Runs lines until there are no more. Of a pipe, a line that is wrong ends it.
 pub(crate) fn run(
-    loaded: &Loaded,
+    subject: &Subject<'_>,
+    coverage: &[f64],
     mut options: Options,
     interactive: bool,
     terminal: &Terminal,
@@ -53,12 +53,12 @@ pub(crate) fn run(
         false => Lines::Pipe(io::stdin().lock().lines()),
     };
     if interactive {
-        for (step, coverage) in loaded.coverage.iter().enumerate() {
+        for (step, coverage) in coverage.iter().enumerate() {
             terminal.remark(&format!("step {step}: run graph coverage {coverage:.2}"));
         }
     }
     while let Some(line) = lines.next()? {
-        match step(loaded, &line, &mut options, terminal) {
+        match step(subject, &line, &mut options, terminal) {
             Ok(true) => {}
             Ok(false) => break,
             Err(Failure::Problem(problem)) if interactive => {
@@ -71,7 +71,12 @@ pub(crate) fn run(
 }
 
 /// Runs one line. Are there to be more?
-fn step(loaded: &Loaded, line: &str, options: &mut Options, terminal: &Terminal) -> Result<bool, Failure> {
+fn step(
+    subject: &Subject<'_>,
+    line: &str,
+    options: &mut Options,
+    terminal: &Terminal,
+) -> Result<bool, Failure> {
     let parsed =
         parse_line(line.trim(), options).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
     let mut out = terminal.stdout();
@@ -83,7 +88,7 @@ fn step(loaded: &Loaded, line: &str, options: &mut Options, terminal: &Terminal)
         word => {
             let Some(wanted) = Wanted::named(word) else { return Err(unknown(word).into()) };
             drop(out);
-            show(&loaded.profile, wanted, &parsed.options, Form { json: false }, terminal)?;
+            show(subject, wanted, &parsed.options, terminal)?;
             return Ok(true);
         }
     }
