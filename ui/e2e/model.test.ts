@@ -39,7 +39,8 @@ test("draws the scopes, and the tree says the same", async () => {
   await page.screenshot({ path: `${shots}model-treemap.png`, fullPage: true });
 
   await page.getByRole("combobox", { name: "Measure" }).selectOption("params");
-  await page.getByRole("button", { name: /^head: 81,920/ }).first().waitFor();
+  // The variable and the optimizer's slot.
+  await page.getByRole("button", { name: /^head: 163,840/ }).first().waitFor();
   await tree.getByRole("button", { name: "Parameters" }).click();
   expect(await tree.locator("[aria-sort=ascending], [aria-sort=descending]").count()).toBe(1);
   expect(wrongs).toEqual([]);

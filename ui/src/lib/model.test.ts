@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { commandOf, lines, measured, openAtFirst, shape, treeOf, type Measures, type ModelView } from "./model";
+import { columnsAtFirst, commandOf, lines, measured, openAtFirst, shape, treeOf, type Measures, type ModelView } from "./model";
 
 const zeros = (length: number): Measures => {
   const none = () => Array.from({ length }, () => 0);
@@ -50,6 +50,12 @@ it("offers what there is, and prints the same by a command", () => {
     "stepscope tfprof scope --graph_path graph.pb --select micros,params --order_by micros",
   );
   expect(commandOf(view(), ["micros"], "name")).toBe("stepscope tfprof scope --graph_path graph.pb --select micros");
+});
+
+it("leaves columns out at first that say nothing new", () => {
+  const whole = { ...zeros(1), micros: [100], cpu_micros: [100], bytes: [5], peak_bytes: [5] };
+  expect(columnsAtFirst({ ...view(), whole })).toEqual(["micros", "peak_bytes"]);
+  expect(columnsAtFirst({ ...view(), whole: { ...whole, accelerator_micros: [40] } })).toEqual(["micros", "accelerator_micros", "cpu_micros", "peak_bytes"]);
 });
 
 it("writes shapes", () => {

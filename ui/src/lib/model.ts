@@ -117,6 +117,13 @@ export function measured(view: ModelView): Measure[] {
   return MEASURES.filter(({ key }) => (view.whole[key][0] ?? 0) > 0).map(({ key }) => key);
 }
 
+/** The columns at first: without what all of one kind of memory says again, or CPU time where there is no other. */
+export function columnsAtFirst(view: ModelView): Measure[] {
+  const there = measured(view);
+  const both = there.includes("accelerator_micros");
+  return there.filter((key) => key !== "bytes" && (key !== "cpu_micros" || both));
+}
+
 /** The rows as a tree of one measure, for a flame graph or treemap. */
 export function treeOf(view: ModelView, measure: Measure): Node {
   const depths: number[] = [];

@@ -1,6 +1,6 @@
 //! What a view of the corrected profile shows otherwise than the same view of the profile as it is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Value, json};
@@ -84,8 +84,8 @@ impl Amount {
     }
 }
 
-/// The cells of a row, by column.
-type Cells = BTreeMap<&'static str, Amount>;
+/// The cells of a row, in the order of their columns.
+type Cells = Vec<(&'static str, Amount)>;
 
 impl Changes {
     /// Compares two views that differ in the profile only.
@@ -160,9 +160,10 @@ impl Change {
 }
 
 fn change(name: &str, before: Option<&Cells>, after: Option<&Cells>) -> Option<Change> {
-    let columns = after.or(before)?.keys().copied();
+    let columns = after.or(before)?.iter().map(|(column, _)| *column);
     let cell = |column: &'static str| {
-        let [before, after] = [before, after].map(|side| side.and_then(|cells| cells.get(column)).cloned());
+        let of = |cells: &Cells| cells.iter().find(|(name, _)| *name == column).map(|(_, amount)| amount.clone());
+        let [before, after] = [before, after].map(|side| side.and_then(of));
         let empty = |amount: &Option<Amount>| amount.as_ref().is_none_or(|it| it.number() == 0);
         // That a row without a value comes or goes says nothing.
         let says = before != after && !(before.is_none() != after.is_none() && empty(&before) && empty(&after));
@@ -230,7 +231,7 @@ fn cells(shown: &Shown<'_>, row: &Row) -> Cells {
         && let Some(node) = row.node(shown.profile)
     {
         let shapes = input_shapes(&shown.profile.input_shapes(node)).join("|");
-        cells.insert(Column::InputShapes.name(), Amount::Text(shapes));
+        cells.push((Column::InputShapes.name(), Amount::Text(shapes)));
     }
     cells
 }
@@ -239,15 +240,15 @@ fn cells(shown: &Shown<'_>, row: &Row) -> Cells {
 fn amounts(shown: &Shown<'_>, of: &Measures) -> Cells {
     let all = shown.options.shows(Column::Micros);
     let candidates = [
+        (Column::Micros, false, Amount::Micros(of.exec_micros)),
+        (Column::AcceleratorMicros, all, Amount::Micros(of.accelerator_micros)),
+        (Column::CpuMicros, all, Amount::Micros(of.cpu_micros)),
+        (Column::FloatOps, false, Amount::Count(of.float_ops)),
+        (Column::Params, false, Amount::Count(of.parameters)),
         (Column::Bytes, false, Amount::Bytes(of.requested_bytes)),
         (Column::PeakBytes, false, Amount::Bytes(of.peak_bytes)),
         (Column::ResidualBytes, false, Amount::Bytes(of.residual_bytes)),
         (Column::OutputBytes, false, Amount::Bytes(of.output_bytes)),
-        (Column::Micros, all, Amount::Micros(of.exec_micros)),
-        (Column::AcceleratorMicros, all, Amount::Micros(of.accelerator_micros)),
-        (Column::CpuMicros, all, Amount::Micros(of.cpu_micros)),
-        (Column::Params, false, Amount::Count(of.parameters)),
-        (Column::FloatOps, false, Amount::Count(of.float_ops)),
         (Column::Occurrence, false, Amount::Count(of.runs)),
     ];
     let shown = candidates.into_iter().filter(|(column, also, _)| *also || shown.options.shows(*column));

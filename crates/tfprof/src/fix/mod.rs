@@ -8,7 +8,7 @@ mod changes;
 mod einsum;
 mod flops;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use stepscope_tfgraph::Attr;
 
@@ -34,7 +34,7 @@ pub struct Fixed {
 pub struct Reason {
     /// Which.
     pub kind: ReasonKind,
-    /// The nodes, in the order of their names, with more where there is more to say.
+    /// The nodes, with more where there is more to say.
     pub nodes: Vec<String>,
 }
 
@@ -119,17 +119,22 @@ impl Profile {
             take_tensors(node, &mut reasons);
         }
         count_float_ops(self, &mut profile, &mut reasons);
-        let reasons = reasons.0.into_iter().map(|(kind, nodes)| Reason { kind, nodes });
+        let reasons = reasons.0.into_iter().map(|(kind, nodes)| Reason { kind, nodes: nodes.into() });
         Fixed { profile, reasons: reasons.collect() }
     }
 }
 
 #[derive(Default)]
-struct Reasons(BTreeMap<ReasonKind, Vec<String>>);
+struct Reasons(BTreeMap<ReasonKind, VecDeque<String>>);
 
 impl Reasons {
+    /// Puts it before what was added: what people ask for comes first.
+    fn add_first(&mut self, kind: ReasonKind, what: String) {
+        self.0.entry(kind).or_default().push_front(what);
+    }
+
     fn add(&mut self, kind: ReasonKind, what: String) {
-        self.0.entry(kind).or_default().push(what);
+        self.0.entry(kind).or_default().push_back(what);
     }
 }
 
@@ -156,10 +161,13 @@ fn name_what_ran(node: &mut Node, reasons: &mut Reasons) {
     if ran.op == node.op {
         return;
     }
-    reasons.add(ReasonKind::Ran, format!("{} ran {}", node.name, ran.op));
+    let what = format!("{} ran {}", node.name, ran.op);
     if node.op == node.name {
         // A node that only the run knows had no type but its name.
         node.types.remove(&node.name);
+        reasons.add(ReasonKind::Ran, what);
+    } else {
+        reasons.add_first(ReasonKind::Ran, what);
     }
     node.types.insert(ran.op.clone());
     node.graph_op = Some(std::mem::replace(&mut node.op, ran.op.clone()));
