@@ -48,8 +48,10 @@ impl Layers {
         };
         let single: Vec<&OpRow> = of_model().filter(|row| is_part_of_batch_norm(row)).collect();
         // Without these it is something else that happens to bear the name.
-        let normalises = single.iter().any(|row| matches!(row.key.kind.as_str(), "SquaredDifference" | "Rsqrt"));
-        let transposes = of_model().filter(|row| row.key.name.ends_with(LAYOUT_OPTIMIZER) && is_transpose(row));
+        let normalises =
+            single.iter().any(|row| matches!(row.key.kind.as_str(), "SquaredDifference" | "Rsqrt"));
+        let transposes =
+            of_model().filter(|row| row.key.name.ends_with(LAYOUT_OPTIMIZER) && is_transpose(row));
         Layers {
             batch_norm: normalises.then(|| cost(single, batch_norm_layer)).flatten(),
             layout: cost(transposes.collect(), transposed_op),
@@ -78,8 +80,21 @@ fn transposed_op(name: &str) -> Option<&str> {
 
 /// Operations that batch normalisation is made of.
 const ARITHMETIC: [&str; 15] = [
-    "Add", "AddV2", "AddN", "Mean", "Mul", "Neg", "RealDiv", "Rsqrt", "RsqrtGrad", "Sqrt", "Square",
-    "SquaredDifference", "Sub", "Sum", "Tile",
+    "Add",
+    "AddV2",
+    "AddN",
+    "Mean",
+    "Mul",
+    "Neg",
+    "RealDiv",
+    "Rsqrt",
+    "RsqrtGrad",
+    "Sqrt",
+    "Square",
+    "SquaredDifference",
+    "Sub",
+    "Sum",
+    "Tile",
 ];
 
 fn is_part_of_batch_norm(row: &OpRow) -> bool {

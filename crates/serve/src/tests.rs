@@ -498,7 +498,8 @@ fn the_graph_is_walked_node_by_node() {
     let ends = client.data("/api/s/0/model/node");
     let end = ends["ends"].as_array().unwrap().iter().find(|it| it["op"] == "MatMul").unwrap();
     let node = client.data(&format!("/api/s/0/model/node?name={}", end["name"].as_str().unwrap()));
-    let links: Vec<_> = node["inputs"].as_array().unwrap().iter().map(|it| (&it["name"], &it["port"])).collect();
+    let links: Vec<_> =
+        node["inputs"].as_array().unwrap().iter().map(|it| (&it["name"], &it["port"])).collect();
     assert_eq!(links, [(&"dense/Relu".into(), &0.into()), (&"x".into(), &Value::Null)]);
     let found = client.data("/api/s/0/model/find?q=relu%24");
     assert_eq!((&found["total"], &found["nodes"][0]["own"]["micros"][0]), (&1.into(), &41.into()));

@@ -91,7 +91,9 @@ pub(crate) fn view(opened: &Opened, query: &Query) -> Result<Value, Refusal> {
     let mut options = options(query)?;
     let shown = |options: &Options| {
         let shown = Shown::new(profile, view, options);
-        shown.map(|shown| (shown.flat(), shown.whole())).map_err(|error| Refusal::Query("view", error.to_string()))
+        shown
+            .map(|shown| (shown.flat(), shown.whole()))
+            .map_err(|error| Refusal::Query("view", error.to_string()))
     };
     let (mut rows, mut whole) = shown(&options)?;
     let mut cut = None;
@@ -116,12 +118,10 @@ pub(crate) fn view(opened: &Opened, query: &Query) -> Result<Value, Refusal> {
 
 /// The options that a request names, on top of everything shown.
 fn options(query: &Query) -> Result<Options, Refusal> {
-    let mut options = Options { max_depth: DEEPEST, step: query.number_or("step", -1)?, ..Options::default() };
-    let given = [
-        ("show", "show_name_regexes"),
-        ("hide", "hide_name_regexes"),
-        ("account", "account_type_regexes"),
-    ];
+    let mut options =
+        Options { max_depth: DEEPEST, step: query.number_or("step", -1)?, ..Options::default() };
+    let given =
+        [("show", "show_name_regexes"), ("hide", "hide_name_regexes"), ("account", "account_type_regexes")];
     for (key, name) in given {
         if let Some(text) = query.text(key).filter(|text| !text.is_empty()) {
             options.set(name, &[text.to_owned()]).map_err(|error| Refusal::Query(key, error.to_string()))?;

@@ -218,7 +218,8 @@ fn a_fix_corrects_and_lists_what_it_changes() {
     let json = run(folder.path(), &[&args[..], &["--json"]].concat());
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     let changed = json["fix"]["changed"].as_array().unwrap();
-    let row = |name: &str, column: &str| changed.iter().find(|it| it["name"] == name && it["column"] == column);
+    let row =
+        |name: &str, column: &str| changed.iter().find(|it| it["name"] == name && it["column"] == column);
     assert_eq!(row("_FusedMatMul", "float_ops").unwrap()["after"], 70);
     assert_eq!(row("Relu", "micros").unwrap()["before"], 40);
     assert!(json["fix"]["reasons"].as_array().unwrap().iter().any(|it| it["reason"] == "ran-as"));

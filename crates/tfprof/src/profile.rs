@@ -227,7 +227,8 @@ impl Profile {
     /// The shapes of a node's inputs; empty where one is not known.
     pub(crate) fn input_shapes(&self, node: &Node) -> BTreeMap<i64, Vec<i64>> {
         if let Some(tensors) = &node.tensors {
-            let shape = |(producer, port): &(String, i64)| self.node(producer)?.output_shapes.get(port).cloned();
+            let shape =
+                |(producer, port): &(String, i64)| self.node(producer)?.output_shapes.get(port).cloned();
             return (0..).zip(tensors.iter().map(|tensor| shape(tensor).unwrap_or_default())).collect();
         }
         let shape = |producer: &String| {
@@ -314,7 +315,8 @@ impl Node {
 
     /// Keeps what ran, from the first record that says it, and the shapes that came out.
     fn add_call(&mut self, record: &NodeRecord<'_>) {
-        let shapes = || record.outputs.iter().filter_map(|output| Some((output.slot, output.shape.as_ref()?)));
+        let shapes =
+            || record.outputs.iter().filter_map(|output| Some((output.slot, output.shape.as_ref()?)));
         match &mut self.ran {
             Some(ran) => {
                 for (slot, shape) in shapes() {

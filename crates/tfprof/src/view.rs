@@ -208,7 +208,9 @@ const MISSING_STREAMS: &str = "\n\nFound accelerator operation but misses accele
 fn doc(view: View, options: &Options, is_fixed: bool) -> String {
     let about = match view {
         // tfprof explains the scope view here.
-        View::Graph if is_fixed => "graph: The nodes are those of the model graph; below each are its inputs.",
+        View::Graph if is_fixed => {
+            "graph: The nodes are those of the model graph; below each are its inputs."
+        }
         View::Scope | View::Graph => {
             "scope: The nodes in the model graph are organized by their names, which is hierarchical like filesystem."
         }

@@ -85,7 +85,14 @@ impl Profile {
     }
 
     /// An edge from `producer`, as it is listed at one of its ends.
-    fn link(&self, name: &str, node: Option<&Node>, producer: &str, port: Option<i64>, step: i64) -> NodeLink {
+    fn link(
+        &self,
+        name: &str,
+        node: Option<&Node>,
+        producer: &str,
+        port: Option<i64>,
+        step: i64,
+    ) -> NodeLink {
         let shape = port.and_then(|port| self.node(producer)?.output_shapes.get(&port).cloned());
         NodeLink {
             node: node.map(|node| line(node, step)),
@@ -152,11 +159,18 @@ mod tests {
         let ends: Vec<String> = profile.ends(-1).into_iter().map(|line| line.name).collect();
         assert_eq!(ends, ["a", "b"]);
         let info = profile.describe("loss/use", -1).unwrap();
-        let inputs: Vec<_> =
-            info.inputs.iter().map(|it| (it.name.as_str(), it.port, &it.shape[..], it.node.is_some())).collect();
+        let inputs: Vec<_> = info
+            .inputs
+            .iter()
+            .map(|it| (it.name.as_str(), it.port, &it.shape[..], it.node.is_some()))
+            .collect();
         assert_eq!(
             inputs,
-            [("split", Some(1), &[3][..], true), ("gone", Some(0), &[][..], false), ("split", None, &[][..], true)]
+            [
+                ("split", Some(1), &[3][..], true),
+                ("gone", Some(0), &[][..], false),
+                ("split", None, &[][..], true)
+            ]
         );
         let users: Vec<&str> = info.users.iter().map(|user| user.name.as_str()).collect();
         assert_eq!(users, ["a", "b"]);

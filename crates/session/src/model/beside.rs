@@ -94,7 +94,8 @@ mod tests {
     fn an_event_file_is_its_own_graph() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.out.tfevents.1.host");
-        std::fs::write(&path, tfprof::events(&tfprof::graph(), &[tfprof::run(0, 100), tfprof::run(1, 100)])).unwrap();
+        std::fs::write(&path, tfprof::events(&tfprof::graph(), &[tfprof::run(0, 100), tfprof::run(1, 100)]))
+            .unwrap();
         let files = ModelFiles::beside(std::slice::from_ref(&path));
         assert_eq!(files.graph, Some(path));
         assert_eq!(files.load(Keep::default()).unwrap().profile.steps().count(), 2);

@@ -100,8 +100,11 @@ impl Changes {
         rows.extend(gone.filter_map(|row| Some((row, change(&row.name, Some(&row.cells), None)?))));
         // A row above only passes on what changed below it.
         let passed_on: HashSet<u64> = rows.iter().filter_map(|(row, _)| row.above).collect();
-        let mut kept: Vec<Change> =
-            rows.into_iter().filter(|(row, _)| !passed_on.contains(&row.key)).map(|(_, change)| change).collect();
+        let mut kept: Vec<Change> = rows
+            .into_iter()
+            .filter(|(row, _)| !passed_on.contains(&row.key))
+            .map(|(_, change)| change)
+            .collect();
         kept.sort_by_key(|change| std::cmp::Reverse(change.size()));
         let whole = change("whole view", Some(&old.whole), Some(&new.whole));
         let rows = whole.into_iter().chain(kept).collect();
@@ -118,7 +121,8 @@ impl Changes {
         }
         let mut out = "\nChanged by --fix:\n".to_owned();
         for Change { name, cells } in self.rows.iter().take(LISTED) {
-            let value = |amount: &Option<Amount>| amount.as_ref().map_or("not shown".to_owned(), Amount::text);
+            let value =
+                |amount: &Option<Amount>| amount.as_ref().map_or("not shown".to_owned(), Amount::text);
             let cell = |cell: &ChangedCell| {
                 format!("{} {} -> {}", cell.column, value(&cell.before), value(&cell.after))
             };
@@ -140,13 +144,12 @@ impl Changes {
     /// The same for programs.
     pub fn json(&self) -> Value {
         let value = |amount: &Option<Amount>| amount.as_ref().map_or(Value::Null, Amount::json);
-        let cell = |name: &str, cell: &ChangedCell| {
-            json!({"name": name, "column": cell.column, "before": value(&cell.before), "after": value(&cell.after)})
-        };
+        let cell = |name: &str, cell: &ChangedCell| json!({"name": name, "column": cell.column, "before": value(&cell.before), "after": value(&cell.after)});
         let rows = self.rows.iter().flat_map(|row| row.cells.iter().map(|it| cell(&row.name, it)));
-        let reasons = self.reasons.iter().map(|(key, text, nodes)| {
-            json!({"reason": key, "text": text, "nodes": nodes})
-        });
+        let reasons = self
+            .reasons
+            .iter()
+            .map(|(key, text, nodes)| json!({"reason": key, "text": text, "nodes": nodes}));
         json!({"changed": rows.collect::<Vec<_>>(), "reasons": reasons.collect::<Vec<_>>()})
     }
 }
@@ -162,11 +165,13 @@ impl Change {
 fn change(name: &str, before: Option<&Cells>, after: Option<&Cells>) -> Option<Change> {
     let columns = after.or(before)?.iter().map(|(column, _)| *column);
     let cell = |column: &'static str| {
-        let of = |cells: &Cells| cells.iter().find(|(name, _)| *name == column).map(|(_, amount)| amount.clone());
+        let of =
+            |cells: &Cells| cells.iter().find(|(name, _)| *name == column).map(|(_, amount)| amount.clone());
         let [before, after] = [before, after].map(|side| side.and_then(of));
         let empty = |amount: &Option<Amount>| amount.as_ref().is_none_or(|it| it.number() == 0);
         // That a row without a value comes or goes says nothing.
-        let says = before != after && !(before.is_none() != after.is_none() && empty(&before) && empty(&after));
+        let says =
+            before != after && !(before.is_none() != after.is_none() && empty(&before) && empty(&after));
         says.then_some(ChangedCell { column, before, after })
     };
     let cells: Vec<ChangedCell> = columns.filter_map(cell).collect();

@@ -67,7 +67,10 @@ mod tests {
     fn a_product_counts_two_per_combination() {
         assert_eq!(count("ab,bc->ac", &[&[32, 64], &[64, 128]]), Some(2 * 32 * 64 * 128));
         // Attention in Keras: scores, then values.
-        assert_eq!(count("aecd,abcd->acbe", &[&[2, 128, 8, 64], &[2, 128, 8, 64]]), Some(2 * 2 * 128 * 128 * 8 * 64));
+        assert_eq!(
+            count("aecd,abcd->acbe", &[&[2, 128, 8, 64], &[2, 128, 8, 64]]),
+            Some(2 * 2 * 128 * 128 * 8 * 64)
+        );
     }
 
     #[test]

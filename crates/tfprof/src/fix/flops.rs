@@ -112,8 +112,12 @@ fn products(work: &Work<'_>, op: &str) -> Option<i64> {
         "Conv2DBackpropFilter" | "Conv3DBackpropFilter" | "Conv3DBackpropFilterV2" => {
             Some(times(twice(work.input_size(2)?), without_last(work.output()?)?))
         }
-        "DepthwiseConv2dNativeBackpropInput" => Some(times(twice(work.input_size(2)?), window(work.input(1)?)?)),
-        "DepthwiseConv2dNativeBackpropFilter" => Some(times(twice(work.input_size(2)?), window(work.output()?)?)),
+        "DepthwiseConv2dNativeBackpropInput" => {
+            Some(times(twice(work.input_size(2)?), window(work.input(1)?)?))
+        }
+        "DepthwiseConv2dNativeBackpropFilter" => {
+            Some(times(twice(work.input_size(2)?), window(work.output()?)?))
+        }
         "Einsum" | "XlaEinsum" => einsum::float_ops(work.attr("equation")?.as_text()?, work.inputs),
         _ if op.contains("Attention") && !op.contains("Grad") && !op.contains("Backward") => attention(work),
         _ => None,
@@ -159,7 +163,9 @@ fn window(filter: &[i64]) -> Option<i64> {
 /// Query, key and value of `…×length×depth`: two products and a softmax between them.
 fn attention(work: &Work<'_>) -> Option<i64> {
     let (query, key, value) = (work.input(0)?, work.input(1)?, work.input(2)?);
-    let ([batch @ .., length, depth], [.., keys, _], [.., _, width]) = (query, key, value) else { return None };
+    let ([batch @ .., length, depth], [.., keys, _], [.., _, width]) = (query, key, value) else {
+        return None;
+    };
     let scores = times(times(size(batch).unwrap_or(1), *length), *keys);
     Some(times(scores, twice(depth.saturating_add(*width)).saturating_add(5)))
 }
@@ -241,7 +247,16 @@ fn updated(work: &Work<'_>, op: &str) -> Option<i64> {
 fn activation_cost(op: &str) -> Option<i64> {
     let activation = matches!(
         op,
-        "Relu" | "Relu6" | "LeakyRelu" | "Elu" | "Selu" | "Sigmoid" | "Tanh" | "Softplus" | "Softsign" | "Gelu"
+        "Relu"
+            | "Relu6"
+            | "LeakyRelu"
+            | "Elu"
+            | "Selu"
+            | "Sigmoid"
+            | "Tanh"
+            | "Softplus"
+            | "Softsign"
+            | "Gelu"
     );
     activation.then_some(1)
 }
@@ -257,10 +272,11 @@ fn elementwise(work: &Work<'_>, op: &str) -> Option<i64> {
         return Some(times(2, out()?));
     }
     match op {
-        "BiasAdd" | "BiasAddV1" | "Add" | "AddV2" | "Sub" | "Mul" | "RealDiv" | "Div" | "DivNoNan" | "FloorDiv"
-        | "FloorMod" | "Maximum" | "Minimum" | "Pow" | "GreaterEqual" | "Greater" | "LessEqual" | "Less"
-        | "Equal" | "NotEqual" | "Reciprocal" | "Inv" | "Square" | "Log" | "Log1p" | "Neg" | "Exp" | "Expm1"
-        | "Sqrt" | "Abs" | "Sign" | "Erf" | "Sin" | "Cos" | "Floor" | "Ceil" | "Round" => out(),
+        "BiasAdd" | "BiasAddV1" | "Add" | "AddV2" | "Sub" | "Mul" | "RealDiv" | "Div" | "DivNoNan"
+        | "FloorDiv" | "FloorMod" | "Maximum" | "Minimum" | "Pow" | "GreaterEqual" | "Greater"
+        | "LessEqual" | "Less" | "Equal" | "NotEqual" | "Reciprocal" | "Inv" | "Square" | "Log" | "Log1p"
+        | "Neg" | "Exp" | "Expm1" | "Sqrt" | "Abs" | "Sign" | "Erf" | "Sin" | "Cos" | "Floor" | "Ceil"
+        | "Round" => out(),
         "SquaredDifference" | "Rsqrt" | "SqrtGrad" => Some(times(2, out()?)),
         "RsqrtGrad" => Some(times(4, out()?)),
         _ => None,
@@ -271,7 +287,13 @@ fn elementwise(work: &Work<'_>, op: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn count(op: &str, graph_op: &str, attrs: &[(&str, Attr)], inputs: &[&[i64]], output: &[i64]) -> Option<i64> {
+    fn count(
+        op: &str,
+        graph_op: &str,
+        attrs: &[(&str, Attr)],
+        inputs: &[&[i64]],
+        output: &[i64],
+    ) -> Option<i64> {
         let attrs: Vec<(String, Attr)> =
             attrs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let inputs: Vec<Vec<i64>> = inputs.iter().map(|dims| dims.to_vec()).collect();
@@ -288,7 +310,10 @@ mod tests {
         assert_eq!(simple("MatMul", &[&[32, 64], &[64, 128]], &[32, 128]), Some(2 * 64 * 32 * 128));
         assert_eq!(simple("MatMul", &[&[64, 32], &[128, 64]], &[32, 128]), Some(2 * 64 * 32 * 128));
         // tfprof takes the last size of the first input, which is wrong where that is transposed.
-        assert_eq!(simple("BatchMatMulV2", &[&[8, 64, 32], &[8, 64, 128]], &[8, 32, 128]), Some(2 * 64 * 8 * 32 * 128));
+        assert_eq!(
+            simple("BatchMatMulV2", &[&[8, 64, 32], &[8, 64, 128]], &[8, 32, 128]),
+            Some(2 * 64 * 8 * 32 * 128)
+        );
         assert_eq!(simple("MatMul", &[&[-1, 64], &[64, 128]], &[-1, 128]), None);
         // The weights are enough where the first input is not known.
         assert_eq!(simple("MatMul", &[&[], &[64, 128]], &[32, 128]), Some(2 * 64 * 32 * 128));
@@ -302,7 +327,10 @@ mod tests {
         let inputs: &[&[i64]] = &[&[32, 64], &[64, 128], &[128]];
         assert_eq!(count("_FusedMatMul", "BiasAdd", &[], inputs, &[32, 128]), Some(product + 32 * 128));
         assert_eq!(count("_FusedMatMul", "Relu", &[], inputs, &[32, 128]), Some(product + 2 * 32 * 128));
-        assert_eq!(count("_MklNativeFusedMatMul", "Relu", &[], inputs, &[32, 128]), Some(product + 2 * 32 * 128));
+        assert_eq!(
+            count("_MklNativeFusedMatMul", "Relu", &[], inputs, &[32, 128]),
+            Some(product + 2 * 32 * 128)
+        );
         let channels: &[i64] = &[16];
         let inputs: &[&[i64]] = &[&[8, 28, 28, 3], &[3, 3, 3, 16], channels, channels, channels, channels];
         let out = 8 * 28 * 28 * 16;
@@ -317,7 +345,10 @@ mod tests {
         let (filter, gradient): (&[i64], &[i64]) = (&[3, 3, 8, 16], &[4, 16, 14, 14]);
         let expected = 2 * (4 * 16 * 14 * 14) * 3 * 3 * 8;
         assert_eq!(simple("Conv2DBackpropInput", &[&[4], filter, gradient], &[4, 8, 28, 28]), Some(expected));
-        assert_eq!(simple("Conv2DBackpropFilter", &[&[4, 8, 28, 28], &[4], gradient], filter), Some(expected));
+        assert_eq!(
+            simple("Conv2DBackpropFilter", &[&[4, 8, 28, 28], &[4], gradient], filter),
+            Some(expected)
+        );
         let depthwise = 2 * (4 * 14 * 14 * 8) * 9;
         let (filter, gradient): (&[i64], &[i64]) = (&[3, 3, 8, 1], &[4, 14, 14, 8]);
         assert_eq!(
@@ -339,7 +370,10 @@ mod tests {
             count("ResourceApplyMomentum", "ResourceApplyMomentum", &nesterov, momentum, &[]),
             Some(7 * 64 * 128)
         );
-        assert_eq!(simple("ResourceSparseApplyAdagrad", &[scalar, scalar, scalar, &[5, 128]], &[]), Some(7 * 640));
+        assert_eq!(
+            simple("ResourceSparseApplyAdagrad", &[scalar, scalar, scalar, &[5, 128]], &[]),
+            Some(7 * 640)
+        );
         assert_eq!(simple("ResourceApplyUnheardOf", momentum, &[]), None);
         assert_eq!(simple("AssignAddVariableOp", &[scalar, weights], &[]), Some(64 * 128));
     }
@@ -366,14 +400,19 @@ mod tests {
     #[test]
     fn pools_need_their_window() {
         let ksize = [("ksize", Attr::Ints(vec![1, 2, 2, 1]))];
-        assert_eq!(count("MaxPool", "MaxPool", &ksize, &[&[8, 28, 28, 16]], &[8, 14, 14, 16]), Some(4 * 8 * 14 * 14 * 16));
+        assert_eq!(
+            count("MaxPool", "MaxPool", &ksize, &[&[8, 28, 28, 16]], &[8, 14, 14, 16]),
+            Some(4 * 8 * 14 * 14 * 16)
+        );
         assert_eq!(simple("MaxPool", &[&[8, 28, 28, 16]], &[8, 14, 14, 16]), None);
     }
 
     #[test]
     fn sizes_beyond_all_bounds_do_not_overflow() {
         let huge: &[i64] = &[i64::MAX, i64::MAX];
-        for op in ["MatMul", "Conv2D", "Relu", "FusedBatchNormV3", "AddN", "Softmax", "ScaledDotProductAttention"] {
+        for op in
+            ["MatMul", "Conv2D", "Relu", "FusedBatchNormV3", "AddN", "Softmax", "ScaledDotProductAttention"]
+        {
             let _ = simple(op, &[huge, huge, huge], huge);
         }
     }

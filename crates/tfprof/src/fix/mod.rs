@@ -81,7 +81,9 @@ impl Reason {
     pub fn text(&self) -> String {
         let count = self.nodes.len();
         let (one, many) = match self.kind {
-            ReasonKind::Ran => ("node counts as the operation that ran", "nodes count as the operations that ran"),
+            ReasonKind::Ran => {
+                ("node counts as the operation that ran", "nodes count as the operations that ran")
+            }
             ReasonKind::Ports => (
                 "node takes another output than the first, or only waits for an input",
                 "nodes take another output than the first, or only wait for an input",
@@ -194,7 +196,8 @@ fn take_tensors(node: &mut Node, reasons: &mut Reasons) {
 fn count_float_ops(before: &Profile, profile: &mut Profile, reasons: &mut Reasons) {
     let some_ran = !profile.steps.is_empty();
     // Nodes inside a compiled cluster run without a record of their own.
-    let clustered = profile.nodes.iter().any(|node| node.op.starts_with("_Xla") || node.op.starts_with("XlaLaunch"));
+    let clustered =
+        profile.nodes.iter().any(|node| node.op.starts_with("_Xla") || node.op.starts_with("XlaLaunch"));
     for index in profile.in_order() {
         let node = &profile.nodes[index];
         let was = before.nodes[index].float_ops;
@@ -206,7 +209,8 @@ fn count_float_ops(before: &Profile, profile: &mut Profile, reasons: &mut Reason
             count(profile, node).or(node.graph_op.is_some().then_some(0))
         };
         let Some(counted) = counted.filter(|counted| *counted != was) else { continue };
-        let kind = if node.execs.is_empty() && some_ran { ReasonKind::NeverRan } else { ReasonKind::FloatOps };
+        let kind =
+            if node.execs.is_empty() && some_ran { ReasonKind::NeverRan } else { ReasonKind::FloatOps };
         reasons.add(kind, node.name.clone());
         profile.nodes[index].float_ops = counted;
     }

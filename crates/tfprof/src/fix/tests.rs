@@ -23,11 +23,8 @@ fn node(name: &str, op: &str, inputs: &[&str], outputs: &[&[i64]]) -> NodeDef {
 
 fn ran(profile: &mut Profile, label: &'static str, shapes: &[&[i64]], micros: i64) {
     let name = label.split_once(" = ").map_or(label, |(name, _)| name);
-    let output = |(slot, dims): (i64, &&[i64])| OutputUse {
-        slot,
-        shape: Some(dims.to_vec()),
-        ..OutputUse::default()
-    };
+    let output =
+        |(slot, dims): (i64, &&[i64])| OutputUse { slot, shape: Some(dims.to_vec()), ..OutputUse::default() };
     let record = NodeRecord {
         name: name.into(),
         label: label.into(),
@@ -98,8 +95,7 @@ fn what_never_ran_counts_no_work() {
 #[test]
 fn without_runs_nothing_is_taken_for_idle() {
     let mut profile = Profile::to_be_fixed();
-    let nodes =
-        vec![node("x", "Placeholder", &[], &[&[32, 64]]), node("relu", "Relu", &["x"], &[&[32, 64]])];
+    let nodes = vec![node("x", "Placeholder", &[], &[&[32, 64]]), node("relu", "Relu", &["x"], &[&[32, 64]])];
     profile.add_graph(&Graph { nodes });
     let fixed = profile.fixed();
     assert_eq!(fixed.profile.node("relu").unwrap().measures(-1).float_ops, 32 * 64);
@@ -176,7 +172,11 @@ fn advice_has_the_times_of_all_inside_a_scope() {
     let (before, after) = (advise(&profile), advise(&profile.fixed().profile));
     let changes = Advice::changes(&before, &after);
     let said = |text: &str, line: &Option<String>| line.as_ref().is_some_and(|line| line.contains(text));
-    assert!(changes.iter().any(|(_, before, after)| said("total: 0us", before) && said("total: 500us", after)));
-    assert!(changes.iter().any(|(_, before, after)| said("FusedBatchNorm instead", before) && after.is_none()));
+    assert!(
+        changes.iter().any(|(_, before, after)| said("total: 0us", before) && said("total: 500us", after))
+    );
+    assert!(
+        changes.iter().any(|(_, before, after)| said("FusedBatchNorm instead", before) && after.is_none())
+    );
     assert_eq!(changes.len(), 2);
 }

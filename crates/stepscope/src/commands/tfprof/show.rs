@@ -62,9 +62,7 @@ fn show_advice(subject: &Subject<'_>, terminal: &Terminal) -> Result<Exit, Failu
         let checkers: Map<String, Value> = checkers.collect();
         let mut answer = json!({ "schema": SCHEMA, "view": "advise", "checkers": checkers });
         if let Some(changes) = changes {
-            let change = |(checker, before, after): &AdviceChange| {
-                json!({ "checker": checker, "before": before, "after": after })
-            };
+            let change = |(checker, before, after): &AdviceChange| json!({ "checker": checker, "before": before, "after": after });
             answer["fix"] = json!({ "changed": changes.iter().map(change).collect::<Vec<_>>() });
         }
         writeln!(out, "{answer}")?;
