@@ -1,8 +1,8 @@
-"""Records a steady window of a training loop, with correct step markers, and names what a step does.
+"""Records a steady-state window of a training loop, with step markers and named phases.
 
-One file, no dependencies: copy it beside your training script. It imports no framework; it uses the one that your
-program has already imported (TensorFlow, Keras 3, JAX or PyTorch). It never breaks training: whatever goes wrong with
-the profiler becomes a warning, and the loop goes on.
+One file, no dependencies: copy it next to your training script. It imports no framework; it uses the one that your
+program has already imported (TensorFlow, Keras 3, JAX or PyTorch). It never breaks training: any problem with the
+profiler becomes a warning, and the loop continues.
 
     import stepscope
 
@@ -10,16 +10,16 @@ the profiler becomes a warning, and the loop goes on.
         for batch in w.wrap(dataset):
             train_step(batch)
 
-or, where the loop is not a ``for`` over batches, ``w.step()`` at the end of each iteration; or, with Keras,
+If the loop is not a ``for`` over batches, call ``w.step()`` at the end of each iteration. With Keras, use
 ``model.fit(..., callbacks=[stepscope.KerasCallback("logs", warmup=10, steps=20)])``.
 
-Ten steps run unprofiled, so that tracing, compiling and caches are out of the way; the next twenty are recorded; then
-the profile is written below ``logs`` and ``stepscope report logs`` says why a step takes as long as it does.
+Ten steps run unprofiled, so that tracing, compiling and cold caches are over. The next twenty are recorded. Then the
+profile is written below ``logs``, and ``stepscope report logs`` explains why the step is slow.
 
-``stepscope.step(i)`` and ``stepscope.mark("input")`` annotate steps and their phases without recording anything
-themselves: for programs that are recorded from outside, by ``stepscope capture``.
+``stepscope.step(i)`` and ``stepscope.mark("input")`` only annotate steps and their phases, for programs that are
+recorded from outside with ``stepscope capture``.
 
-``stepscope.tfprof`` is TensorFlow's classic profiler; it needs the folder ``stepscope_parts`` beside this file.
+``stepscope.tfprof`` is TensorFlow's classic profiler; it needs the folder ``stepscope_parts`` next to this file.
 """
 
 import atexit
@@ -36,7 +36,7 @@ import warnings
 __all__ = ["KerasCallback", "mark", "step", "window"]
 __version__ = "0.1.0"
 
-#: Where parts lie that not every program needs: ``stepscope.tfprof``. This file works without them.
+#: Location of optional parts: ``stepscope.tfprof``. This file works without them.
 __path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "stepscope_parts")]
 
 #: Phases that the analysis knows; any other name is kept as a plain annotation.
@@ -44,7 +44,7 @@ PHASES = ("input", "output", "python", "compute", "sync")
 
 
 class StepscopeWarning(UserWarning):
-    """Something about the profile is not as it was asked for; training is not affected."""
+    """The profile is not as requested; training is not affected."""
 
 
 def _warn(text):
@@ -113,7 +113,7 @@ class _Jax:
         self._profiler.start_trace(logdir, profiler_options=options)
 
     def finish_work(self):
-        """Calls return before their work is done: without waiting, the last steps' work would be cut off."""
+        """Calls return before their work is done. Without waiting, the work of the last steps would be cut off."""
         for array in self._jax.live_arrays():
             if not array.is_deleted():
                 array.block_until_ready()
@@ -139,7 +139,7 @@ class _Torch:
         self._profile = None
 
     def prepare(self, python):
-        """One step ahead: the first thing that PyTorch's profiler records is slow."""
+        """Runs one step ahead, because the first event that PyTorch's profiler records is slow."""
         profiler = self._torch.profiler
         activities = [profiler.ProfilerActivity.CPU]
         if self._torch.cuda.is_available():
@@ -170,7 +170,7 @@ class _Torch:
                 os.remove(part)
 
     def _drop(self, path, name):
-        """PyTorch also writes what had not ended when the profiler stopped; half a step would count as one."""
+        """PyTorch also writes unfinished events when the profiler stops; half a step would count as a whole one."""
         with gzip.open(path, "rt") as file:
             trace = json.load(file)
         trace["traceEvents"] = [event for event in trace["traceEvents"] if event.get("name") != name]
@@ -178,13 +178,13 @@ class _Torch:
             json.dump(trace, file)
 
     def unprepare(self):
-        # What was prepared can only be taken down once it was started.
+        # A prepared profiler can only be stopped after it was started.
         profile, self._profile = self._profile, None
         profile.start_trace()
         profile.stop_trace()
 
     def step(self, name, number):
-        # The one name that PyTorch's own tools know steps by.
+        # The only step name that PyTorch's own tools recognise.
         return self._torch.profiler.record_function("ProfilerStep#{}".format(number))
 
     def mark(self, name):
@@ -203,7 +203,7 @@ def _keras_backend():
 
 
 def _framework_name():
-    """What the program uses: Keras' backend; else JAX or PyTorch, also beside TensorFlow, which then loads data."""
+    """The framework in use: Keras' backend, else JAX or PyTorch, even beside TensorFlow, which then loads data."""
     loaded = [name for name in ("jax", "torch", "tensorflow") if name in sys.modules]
     backend = _keras_backend()
     if backend in loaded:
@@ -260,7 +260,7 @@ class _Annotation:
 
 
 def step(number, name="train"):
-    """``with stepscope.step(i):`` around one iteration. Costs next to nothing while nobody records."""
+    """``with stepscope.step(i):`` around one iteration. Costs almost nothing while no profiler is active."""
 
     def make():
         framework = _framework()
@@ -272,8 +272,8 @@ def step(number, name="train"):
 def mark(phase):
     """``with stepscope.mark("input"):`` around a phase of a step.
 
-    ``input`` waits for or makes the next batch, ``output`` writes checkpoints and logs, ``python`` is the loop's own
-    work, ``compute`` is the model's work in code that the framework does not see, ``sync`` waits for a device.
+    ``input`` waits for or creates the next batch, ``output`` writes checkpoints and logs, ``python`` is Python work of
+    the loop, ``compute`` is model work in code that the framework does not see, ``sync`` waits for a device.
     """
 
     return _phase(phase, None)
@@ -301,10 +301,10 @@ def _close_at_exit():
 
 
 class window:
-    """Leaves the first ``warmup`` steps alone, records the next ``steps``, writes the profile below ``logdir``.
+    """Skips the first ``warmup`` steps, records the next ``steps``, and writes the profile below ``logdir``.
 
-    ``python=True`` records every Python call too, which slows the loop down. ``framework`` is ``"tensorflow"``,
-    ``"jax"`` or ``"torch"``, where the program has imported several and the wrong one would be taken.
+    ``python=True`` also records all Python calls, which slows the loop down. ``framework`` is ``"tensorflow"``,
+    ``"jax"`` or ``"torch"``; set it if the program imports several and the wrong one would be used.
     """
 
     def __init__(self, logdir, warmup=10, steps=20, *, name="train", python=False, framework=None):
@@ -325,7 +325,7 @@ class window:
 
     @property
     def done(self):
-        """Was all recorded that was asked for? A loop that runs only for the profile may end then."""
+        """True once everything is recorded. A loop that only runs for the profile can end then."""
         return self._state == "done"
 
     def __enter__(self):
@@ -339,7 +339,7 @@ class window:
         return False
 
     def step(self):
-        """Ends one step of the loop and begins the next."""
+        """Ends one step of the loop and starts the next."""
         if self._state not in _RUNNING:
             return
         self._seen += 1
@@ -351,7 +351,7 @@ class window:
             self._begin_marker()
 
     def wrap(self, iterable):
-        """Iterates, and takes each turn of the loop as a step; fetching the next item is its input phase."""
+        """Iterates and counts each iteration as a step; fetching the next item is its input phase."""
         iterator = iter(iterable)
         while True:
             try:
@@ -362,7 +362,7 @@ class window:
             yield item
             self.step()
 
-    # Keras calls these: its loop begins and ends batches itself, and does other things between them.
+    # Keras calls these: its loop starts and ends batches itself, and does other work between them.
 
     def _batch_begins(self):
         if self._state == "recording" and self._marker is None:
@@ -377,14 +377,14 @@ class window:
             self.recorded += 1
         self._advance()
 
-    # What has to be done between two steps.
+    # Work between two steps.
 
     def _open(self):
         global _active
         if self._state != "new":
             return
         with _lock:
-            # Keras does not tell its callbacks when an exception ends a fit: one that is still open has ended.
+            # Keras does not notify callbacks when an exception ends a fit: a window that is still open has ended.
             stale = _active if _active is not None and _active._is_callback else None
         if stale is not None:
             stale._close(True)
@@ -394,7 +394,7 @@ class window:
                 _active = self
         if not free:
             self._state = "off"
-            _warn("another window is open, and a process records one profile at a time; this one does nothing")
+            _warn("another window is already open; a process records one profile at a time, so this window is ignored")
             return
         self._state = "waiting"
         self._advance()
@@ -411,7 +411,7 @@ class window:
         self._framework = _framework(self._wanted)
         if self._framework is None:
             wanted = self._wanted or "TensorFlow, JAX or PyTorch"
-            _warn("nothing is recorded: {} is not imported".format(wanted))
+            _warn("nothing is recorded, because {} is not imported".format(wanted))
             self._give_up()
             return
         if self._try("prepare the profiler", self._framework.prepare, self._python):
@@ -431,12 +431,12 @@ class window:
         unfinished = None if self._marker is None else self._seen
         self._try("wait for the devices", framework.finish_work)
         written = self._try("write the profile", framework.stop, self.logdir, unfinished)
-        # Closed after the profiler: a step that was not finished is not in the profile.
+        # Closed after the profiler, so that an unfinished step is not in the profile.
         self._end_marker()
         self._release()
         if written:
             steps = "1 step" if self.recorded == 1 else "{} steps".format(self.recorded)
-            text = "stepscope: recorded {}; `stepscope report {}` tells what they show".format(steps, self.logdir)
+            text = "stepscope: recorded {}; run `stepscope report {}` to see the verdict".format(steps, self.logdir)
             with contextlib.suppress(Exception):
                 print(text, file=sys.stderr)
 
@@ -448,10 +448,10 @@ class window:
             self._stop()
         elif self._state in ("waiting", "prepared"):
             if not failed:
-                text = "nothing was recorded: the loop ended after {} steps, within the warm-up of {}"
+                text = "nothing was recorded: the loop ended after {} steps, during the warm-up of {} steps"
                 _warn(text.format(self._seen, self.warmup))
             if self._state == "prepared":
-                self._try("end the profiler", self._framework.unprepare)
+                self._try("stop the profiler", self._framework.unprepare)
             self._give_up()
         else:
             self._release()
@@ -489,10 +489,10 @@ class window:
 
 
 def KerasCallback(logdir, warmup=10, steps=20, *, python=False):
-    """A callback for ``model.fit`` of Keras 3, on any of its backends, and of tf.keras."""
+    """A callback for ``model.fit``, for Keras 3 with any backend and for tf.keras."""
     keras = sys.modules.get("keras") or getattr(sys.modules.get("tensorflow"), "keras", None)
     if keras is None:
-        raise RuntimeError("stepscope.KerasCallback is for Keras: import keras first")
+        raise RuntimeError("stepscope.KerasCallback needs Keras: import keras first")
 
     class StepscopeCallback(keras.callbacks.Callback):
         def __init__(self):

@@ -1,8 +1,10 @@
-//! Builds the page (`ui/`) and puts it into the binary: `npm ci` where the lock file changed, `vite build` into
-//! `OUT_DIR`, then one compressed file each with a table of them all.
+//! Builds the page (`ui/`) and embeds it in the binary: `npm ci` if the lock file changed, `vite build` into
+//! `OUT_DIR`, then one compressed file each and a table of all files.
 //!
-//! `STEPSCOPE_UI_DIST=DIR` takes a page that is already built; `STEPSCOPE_SKIP_UI=1`, or a machine without npm, gives a
-//! page that says how to get the real one.
+//! `STEPSCOPE_UI_DIST=DIR` takes a page that is already built. A published crate has no `ui/` beside it and carries the
+//! built page in `page/` (`cargo xtask package` puts it there). `STEPSCOPE_SKIP_UI=1` gives a page that says how to get
+//! the real one. Where the page cannot be built, a debug build does the same with a warning, and a release build fails:
+//! nobody ships a program without its page by mistake.
 #![allow(clippy::expect_used, clippy::panic, reason = "a build that cannot go on says so and ends")]
 
 use std::fmt::Write as _;
@@ -16,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A lock that is older than this was left behind.
+/// An older lock was left behind.
 const STALE: Duration = Duration::from_secs(600);
 
 const PLACEHOLDER: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>stepscope</title>\n\
@@ -27,22 +29,37 @@ const PLACEHOLDER: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"ut
 fn main() {
     let root = PathBuf::from(env("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(env("OUT_DIR"));
-    let ui = root.join("../../ui");
     for name in ["STEPSCOPE_SKIP_UI", "STEPSCOPE_UI_DIST"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
     println!("cargo::rerun-if-changed=build.rs");
-    let page = match page(&ui, &out) {
-        Ok(page) => page,
-        Err(why) => {
-            println!("cargo::warning=the page is left out: {why}");
-            let page = out.join("placeholder");
-            fs::create_dir_all(&page).expect("OUT_DIR can be written to");
-            fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written to");
-            page
+    let page = if is_set("STEPSCOPE_SKIP_UI") {
+        placeholder(&out, "STEPSCOPE_SKIP_UI is set")
+    } else {
+        match page(&root, &out) {
+            Ok(page) => page,
+            Err(why) if env("PROFILE") == "release" => {
+                panic!(
+                    "the page cannot be built: {why}; fix that, or set STEPSCOPE_SKIP_UI=1 to build without it"
+                )
+            }
+            Err(why) => placeholder(&out, &why),
         }
     };
     embed(&page, &out);
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// A folder with a page that says how to get the real one.
+fn placeholder(out: &Path, why: &str) -> PathBuf {
+    println!("cargo::warning=the page is left out: {why}");
+    let page = out.join("placeholder");
+    fs::create_dir_all(&page).expect("OUT_DIR can be written to");
+    fs::write(page.join("index.html"), PLACEHOLDER).expect("OUT_DIR can be written to");
+    page
 }
 
 fn env(name: &str) -> String {
@@ -50,16 +67,24 @@ fn env(name: &str) -> String {
 }
 
 /// The folder that holds the built page.
-fn page(ui: &Path, out: &Path) -> Result<PathBuf, String> {
-    if let Some(built) = std::env::var_os("STEPSCOPE_UI_DIST") {
-        let built = PathBuf::from(built);
-        println!("cargo::rerun-if-changed={}", built.display());
-        let whole = built.join("index.html").exists();
-        return if whole { Ok(built) } else { Err(format!("no index.html in {}", built.display())) };
+fn page(root: &Path, out: &Path) -> Result<PathBuf, String> {
+    let ui = root.join("../../ui");
+    match std::env::var_os("STEPSCOPE_UI_DIST") {
+        Some(folder) => built(PathBuf::from(folder)),
+        None if ui.join("package.json").exists() => build(&ui, out),
+        None => built(root.join("page")),
     }
-    if std::env::var_os("STEPSCOPE_SKIP_UI").is_some_and(|skip| !skip.is_empty() && skip != "0") {
-        return Err("STEPSCOPE_SKIP_UI is set".to_owned());
-    }
+}
+
+/// A page that somebody built before.
+fn built(page: PathBuf) -> Result<PathBuf, String> {
+    println!("cargo::rerun-if-changed={}", page.display());
+    let whole = page.join("index.html").exists();
+    if whole { Ok(page) } else { Err(format!("no index.html in {}", page.display())) }
+}
+
+/// Builds the page from its sources.
+fn build(ui: &Path, out: &Path) -> Result<PathBuf, String> {
     let inputs = [
         "src",
         "public",
@@ -85,8 +110,8 @@ fn page(ui: &Path, out: &Path) -> Result<PathBuf, String> {
     Ok(target)
 }
 
-/// Installs what the lock file names, unless that is there already. Two builds at once must not do it: `npm ci` begins
-/// by deleting what it finds.
+/// Installs what the lock file names, unless it is already installed. Two builds must not do this at once,
+/// because `npm ci` starts by deleting.
 fn install(ui: &Path) -> Result<(), String> {
     let installed = || {
         let lock = fs::metadata(ui.join("package-lock.json")).and_then(|lock| lock.modified());
@@ -117,7 +142,7 @@ fn run(command: &mut Command, what: &str) -> Result<(), String> {
     Err(format!("{what} failed: {}", last.join(" | ")))
 }
 
-/// A file that only one build at a time can make.
+/// A file that only one build can create at a time.
 struct Lock(PathBuf);
 
 impl Lock {
@@ -199,7 +224,7 @@ fn mime(name: &str) -> &'static str {
     }
 }
 
-/// FNV-1a: enough to tell one build of a file from another.
+/// FNV-1a: enough to distinguish builds of a file.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes
         .iter()

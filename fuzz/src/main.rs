@@ -1,5 +1,5 @@
 //! Fuzzing without any tool: every target gets damaged inputs until its time is up. The same seed gives the
-//! same inputs; an input that fails is kept below `fuzz/artifacts` and can be run again by naming it.
+//! same inputs; an input that fails is saved below `fuzz/artifacts` and can be run again by name.
 
 mod memory;
 
@@ -16,7 +16,7 @@ use stepscope_testkit::damage::Rng;
 
 const USAGE: &str = "usage: stepscope-fuzz [--seconds N] [--seed N] [TARGET [FILE...]]";
 
-/// One input may take this long; the usual takes milliseconds.
+/// Time limit for one input; the usual takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ fn run(options: &Options) -> Result<(), String> {
     let targets: Vec<_> = TARGETS.iter().filter(|(name, _)| wanted(name)).collect();
     if targets.is_empty() {
         let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no such target; there are {}", names.join(", ")));
+        return Err(format!("unknown target; the targets are {}", names.join(", ")));
     }
     for (name, target) in targets {
         if options.files.is_empty() {
@@ -85,7 +85,7 @@ fn fuzz(name: &str, target: Target, options: &Options) -> Result<(), String> {
         }
         runs += 1;
     }
-    println!("{name}: {runs} damaged inputs, none harmful");
+    println!("{name}: {runs} damaged inputs, no failures");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Counts memory, so that an input that makes a reader greedy is found although nothing breaks.
+//! Counts memory, to find inputs that make a reader use too much memory although nothing breaks.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,7 +12,7 @@ static BEFORE: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; only sizes are counted beside it.
+// SAFETY: every call goes unchanged to the system's allocator; only the sizes are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
@@ -26,19 +26,19 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Begins to count anew.
+/// Restarts the count.
 pub fn restart() {
     BEFORE.store(NOW.load(Relaxed), Relaxed);
     MOST.store(NOW.load(Relaxed), Relaxed);
 }
 
-/// The most that was held at one time since the last restart.
+/// The peak since the last restart.
 pub fn most() -> usize {
     MOST.load(Relaxed).saturating_sub(BEFORE.load(Relaxed))
 }
 
-/// What an input of this size may take. Tables of fixed size come first; then a byte of input may become an
-/// event (`{},`), and gzip may turn it into a thousand.
+/// Allowed memory for an input of this size. Fixed tables come first; then a byte of input may become an event
+/// (`{},`), and gzip may turn it into a thousand.
 pub fn allowed(input: usize) -> usize {
     (32 << 20) + input * 4_096
 }

@@ -1,8 +1,8 @@
-//! One damaged input from a seed: a few of the testkit's damages on top of each other.
+//! Creates a damaged input from a seed: a few of the testkit's damages on top of each other.
 
 use stepscope_testkit::damage::{HUGE_VARINTS, Rng, flip_bits, noise, overwrite, splice};
 
-/// Texts that mean something to one format or the other.
+/// Texts with a meaning in some format.
 const TEXTS: &[&[u8]] = &[
     b"\"",
     b"\\",

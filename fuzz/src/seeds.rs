@@ -1,4 +1,4 @@
-//! Where inputs come from: the project's own small profiles, plain and inflated, and content of other kinds.
+//! Sources of inputs: the project's own small profiles, plain and inflated, and other content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use stepscope_read::{Bytes, Input};
 use stepscope_testkit::damage::FOREIGN;
 use stepscope_testkit::tfprof;
 
-/// Inputs larger than this would leave time for too few of them.
+/// Maximum size of inputs; larger ones would leave time for too few of them.
 const LARGEST: usize = 64 << 10;
 
-/// All seeds, each no larger than fuzzing likes.
+/// All seeds, within the size limit.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = FOREIGN.iter().map(|bytes| bytes.to_vec()).collect();
     let (graph, run) = (tfprof::graph(), tfprof::run(0, 5));
@@ -26,7 +26,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     for file in files_below(&fixtures) {
         let Ok(bytes) = fs::read(&file) else { continue };
         let (inflated, _) = Input::from_bytes("seed", Bytes::held(bytes.clone())).inflated();
-        // A prefix of a profile is a damaged profile already; its rest comes back as a seed of its own.
+        // A prefix of a profile is already a damaged profile; its rest becomes a separate seed.
         for part in [&bytes[..], &inflated[..]] {
             let tail = part.len().saturating_sub(LARGEST);
             seeds.push(part[..part.len().min(LARGEST)].to_vec());

@@ -1,11 +1,12 @@
-//! What is done with an input: read it, then look at everything that is decoded only on demand. Whatever the
-//! bytes are, nothing may panic, hang, or take memory beyond the input's own size class.
+//! What is done with an input: read it, then access everything that is decoded on demand. Whatever the bytes
+//! are, nothing may panic, hang, or use memory out of proportion to the input.
 
 use std::fs;
 use std::path::Path;
 
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
+use stepscope_read::tfevents::RunReader;
 use stepscope_read::{
     Bytes, ChromeReader, Input, Progress, Reader, RunMetadataReader, TableFile, XPlaneReader, open_input,
 };
@@ -25,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tf_saved", tf_saved),
     ("tf_checkpoint", tf_checkpoint),
     ("tf_events", tf_events),
+    ("tfevents", tfevents),
     ("any", any),
     ("discover", discover),
 ];
@@ -39,7 +41,7 @@ pub fn chrome(bytes: &[u8]) {
     read_with(&ChromeReader, bytes);
 }
 
-/// A folder of tables in which the bytes stand for every table that is read.
+/// A folder of tables in which the bytes are used for every table that is read.
 pub fn tables(bytes: &[u8]) {
     let names = ["StringIds", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"];
     let table = |name: &str| TableFile { name: name.to_owned(), bytes: Bytes::held(bytes.to_vec()) };
@@ -85,6 +87,14 @@ pub fn tf_events(bytes: &[u8]) {
     assert!(events.runs.iter().all(|run| run.place.end <= bytes.len()));
 }
 
+/// Values logged for TensorBoard, as series.
+pub fn tfevents(bytes: &[u8]) {
+    let log = RunReader::of_bytes(bytes);
+    for series in &log.series {
+        assert!(series.steps.len() == series.values.len() && series.steps.len() == series.wall_s.len());
+    }
+}
+
 /// Whatever reader recognises the bytes.
 pub fn any(bytes: &[u8]) {
     if let Ok(opened) = open_input(&input(bytes), &Progress::new()) {
@@ -118,7 +128,7 @@ fn read_with(reader: &dyn Reader, bytes: &[u8]) {
     }
 }
 
-/// Looks at every event, its place, its nesting and its arguments, and checks what a trace promises.
+/// Accesses every event, its position, nesting and arguments, and checks the invariants of a trace.
 fn walk(trace: &Trace) {
     let mut events = 0;
     for track in trace.tracks() {

@@ -173,7 +173,7 @@ class Window(Faked):
     def test_a_loop_within_the_warmup_records_nothing(self):
         self.use("tensorflow", fake_tensorflow(self.log))
         warned = self.run_loop(3, warmup=10, steps=10)
-        self.assertIn("within the warm-up of 10", warned[0])
+        self.assertIn("during the warm-up of 10", warned[0])
         self.assertNotIn(("start",), self.log)
 
     def test_an_exception_ends_the_profile_and_goes_on(self):
@@ -211,7 +211,7 @@ class Window(Faked):
                     inner.step()
                 outer.step()
         self.assertEqual((inner.recorded, outer.recorded), (0, 1))
-        self.assertIn("another window is open", str(caught[0].message))
+        self.assertIn("another window is already open", str(caught[0].message))
         self.assertEqual(self.log.count(("start",)), 1)
 
     def test_without_a_framework_the_loop_runs(self):

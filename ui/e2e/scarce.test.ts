@@ -44,12 +44,12 @@ const colours = (page: Page) =>
 test("the overview shows what was sampled and leads to it", async () => {
   const { page, wrongs, close } = await open(browser, server.address);
   const main = page.locator("main");
-  await main.getByText("Some kernel ran").waitFor();
+  await main.getByText("Utilisation", { exact: true }).first().waitFor();
   expect(await main.innerText()).not.toMatch(/stepscope devices|not recorded|No step time/);
   await page.screenshot({ path: `${shots}samples-overview.png` });
-  await main.getByRole("region", { name: "What this recording can tell" }).getByRole("link", { name: "timeline" }).click();
+  await main.getByRole("region", { name: "What this recording contains" }).getByRole("link", { name: "timeline" }).click();
   await page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
-  await main.getByText(/nothing here says what ran/).waitFor();
+  await main.getByText(/does not show what ran/).waitFor();
   await expect.poll(() => colours(page)).toBeGreaterThan(3);
   await page.screenshot({ path: `${shots}samples-timeline.png` });
   expect(wrongs).toEqual([]);
@@ -59,7 +59,7 @@ test("the overview shows what was sampled and leads to it", async () => {
 test("a page that has nothing says which has", async () => {
   const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/ops`);
   await page.locator("main").getByRole("link", { name: "Devices" }).click();
-  await page.locator("main").getByText("Some kernel ran").waitFor();
+  await page.locator("main").getByText("Utilisation", { exact: true }).first().waitFor();
   expect(wrongs).toEqual([]);
   await close();
 });

@@ -92,6 +92,8 @@ export interface Watched {
 /** Opens a page that is watched from its first byte. */
 export async function open(browser: Browser, address: string, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  // A busy machine may take its time; what never comes is found all the same.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const wrongs: string[] = [];
   const origin = new URL(address).origin;

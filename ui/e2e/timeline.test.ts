@@ -19,12 +19,30 @@ const drawn = (page: Page) => page.waitForFunction(() => window.__stepscopeTimel
 const plotOf = (page: Page) => page.getByRole("application", { name: "Events over time" });
 const address = (renderer = "auto") => `${server.address}/?renderer=${renderer}#/s/0/timeline`;
 
-/** What the address says is shown, in nanoseconds; written a little after things changed. */
-async function shown(page: Page): Promise<{ from: number; width: number }> {
-  await page.waitForURL((url) => url.hash.includes("view="));
-  await page.waitForTimeout(500);
-  const [from, to] = (new URLSearchParams(page.url().split("?").at(-1)).get("view") ?? "").split("~").map(Number);
-  return { from: from ?? Number.NaN, width: (to ?? Number.NaN) - (from ?? Number.NaN) };
+/** What is shown, in nanoseconds. */
+interface Shown {
+  from: number;
+  width: number;
+  /** As it stands in the address. */
+  view: string;
+}
+
+/**
+ * What is shown once all movement has ended: the address, which is written a little after things changed, says what the
+ * picture shows. After a gesture, `before` is what was shown until then.
+ */
+async function shown(page: Page, before?: Shown): Promise<Shown> {
+  const settled = await page.waitForFunction((before) => {
+    const view = new URLSearchParams(location.hash.split("?")[1] ?? "").get("view");
+    const now = window.__stepscopeTimeline?.view();
+    if (!view || view === before || !now) return false;
+    const [from, to] = view.split("~").map(Number);
+    const near = (a: number | undefined, b: number) => Math.abs((a ?? Number.NaN) - b) <= 2 + (now.end - now.start) * 1e-6;
+    return near(from, now.start) && near(to, now.end) ? view : false;
+  }, before?.view ?? "");
+  const view = String(await settled.jsonValue());
+  const [from, to] = view.split("~").map(Number);
+  return { from: from ?? Number.NaN, width: (to ?? Number.NaN) - (from ?? Number.NaN), view };
 }
 
 async function place(page: Page): Promise<{ x: number; y: number; width: number }> {
@@ -86,7 +104,7 @@ test("two fingers zoom where they are and pan where they go", async () => {
   await fingers("touchStart", 0.5, 0.8);
   for (let part = 1; part <= 10; part += 1) await fingers("touchMove", 0.5 - part * 0.02, 0.8 - part * 0.02);
   await fingers("touchEnd");
-  const moved = await shown(page);
+  const moved = await shown(page, zoomed);
   expect(moved.width / zoomed.width).toBeCloseTo(1, 2);
   expect((moved.from - zoomed.from) / zoomed.width).toBeCloseTo(0.2, 1);
   expect(await page.getByRole("article", { name: "Selected event" }).count()).toBe(0);
@@ -105,7 +123,7 @@ test("a trackpad's pinch zooms the timeline, not the page", async () => {
   const first = await shown(page);
   expect(await page.evaluate(() => window.visualViewport?.scale)).toBe(1);
   await page.mouse.wheel(width / 4, 0);
-  const second = await shown(page);
+  const second = await shown(page, first);
   expect((second.from - first.from) / first.width).toBeCloseTo(0.25, 1);
   expect(wrongs).toEqual([]);
   await close();
@@ -116,7 +134,7 @@ test("the keys that are listed do what is said, and their list goes with Escape"
   await drawn(page);
   const { x, y, width } = await place(page);
   await page.mouse.move(x + width / 2, y + 60);
-  const keys = page.getByRole("dialog", { name: "Keys of the timeline" });
+  const keys = page.getByRole("dialog", { name: "Timeline keys" });
   await page.keyboard.press("?");
   await keys.waitFor();
   await page.keyboard.press("w");
@@ -126,12 +144,13 @@ test("the keys that are listed do what is said, and their list goes with Escape"
   await page.keyboard.press("w", { delay: 300 });
   const near = await shown(page);
   await page.keyboard.press("d", { delay: 150 });
-  const right = await shown(page);
+  const right = await shown(page, near);
   expect(right.from).toBeGreaterThan(near.from);
   await page.keyboard.press("ArrowLeft", { delay: 150 });
-  expect((await shown(page)).from).toBeLessThan(right.from);
+  const left = await shown(page, right);
+  expect(left.from).toBeLessThan(right.from);
   await page.keyboard.press("s", { delay: 150 });
-  expect((await shown(page)).width).toBeGreaterThan(near.width);
+  expect((await shown(page, left)).width).toBeGreaterThan(near.width);
   await page.keyboard.press("/");
   expect(await page.evaluate(() => document.activeElement?.getAttribute("type"))).toBe("search");
   expect(wrongs).toEqual([]);

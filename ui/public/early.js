@@ -1,13 +1,13 @@
 /**
- * Runs before anything is drawn: sets the colours that were chosen or are the system's, and asks the server for what every page needs while
- * the page's own script is still on its way. `src/lib/api.ts` takes the answers over, each once.
+ * Runs before anything is drawn: sets the chosen or system colour scheme, and requests what every page needs while the
+ * page's own script is still loading. `src/lib/api.ts` uses each answer once.
  */
 (() => {
   let theme = null;
   try {
     theme = localStorage.getItem("stepscope.theme");
   } catch {
-    // Storage may be forbidden.
+    // Storage may be disabled.
   }
   if (theme !== "light" && theme !== "dark") theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
   document.documentElement.dataset.theme = theme;
@@ -16,7 +16,7 @@
   const answers = (window.__stepscopeEarly = new Map());
   for (const path of ["api/sessions", "api/categories"]) {
     const answer = fetch(path, { headers });
-    // Whoever takes it over says what went wrong.
+    // The code that uses it reports errors.
     answer.catch(() => undefined);
     answers.set(path, answer);
   }

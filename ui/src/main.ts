@@ -1,4 +1,4 @@
-/** Where the page begins. */
+/** Entry point of the page. */
 import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
@@ -6,7 +6,7 @@ import { app } from "./lib/app.svelte";
 import { load } from "./shell/pages";
 
 app.start();
-// The page's own chunk comes along while the sessions are asked for.
+// The page's chunk is loaded while the sessions are requested.
 void load(app.route.page).catch(() => undefined);
 const target = document.getElementById("app");
 if (target) {

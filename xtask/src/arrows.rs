@@ -1,5 +1,5 @@
 //! The direction of the data: read → trace → analyse → diagnose → render. A crate knows the ones before it and
-//! nothing of those after; this check fails when a dependency points the other way.
+//! nothing about those after it; this check fails if a dependency points the other way.
 
 use std::process::Command;
 
@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use crate::run::Outcome;
 
-/// Which of our own crates each crate may depend on. A crate that is not listed may depend on none.
+/// The workspace crates that each crate may depend on. An unlisted crate may depend on none.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("stepscope-text", &[]),
     ("stepscope-trace", &[]),
     ("stepscope-tfgraph", &[]),
     ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph"]),
     ("stepscope-tfprof", &["stepscope-tfgraph"]),
     ("stepscope-analyze", &["stepscope-trace"]),
-    ("stepscope-diagnose", &["stepscope-trace", "stepscope-analyze"]),
-    ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
+    ("stepscope-diagnose", &["stepscope-text", "stepscope-trace", "stepscope-analyze"]),
+    ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
         "stepscope-session",
         &[
@@ -60,7 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Only tests may use it.
 const TESTKIT: &str = "stepscope-testkit";
 
-/// Looks at the manifests of the workspace.
+/// Examines the manifests of the workspace.
 pub(crate) fn check() -> Outcome {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)

@@ -1,41 +1,57 @@
-//! The project's own chores, so that a machine with Rust, Node and Python needs nothing else:
-//! `cargo xtask check` is what CI runs.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+//! The project's own tasks, so that a machine with Rust, Node and Python needs nothing else: `cargo xtask
+//! check` is what CI runs.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to whoever runs it")]
 
 mod arrows;
 mod browser;
+mod citations;
+mod docs;
 mod live;
+mod package;
 mod page;
+mod portable;
 mod run;
+mod skips;
 mod truth;
+mod types;
 
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use run::{Outcome, cargo};
+use skips::Skips;
 
 const USAGE: &str = "\
-cargo xtask check              every check that CI makes: format, lints, tests, arrows, truth, live captures, page, fuzzing
+cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, packages, truth, live captures, page,
+                               fuzzing. Leaves out what this machine cannot run and says how to run it; with --all,
+                               which CI uses, that is an error
 cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do the crates depend on each other in the right direction?
+cargo xtask package            pack all crates for crates.io, with the page, and compile them from their packages
+cargo xtask types              write the page's types from docs/schema/
+cargo xtask docs --write       write docs/findings.md from the comments in crates/diagnose/src/rules
 cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
-cargo xtask fuzz [--seconds N] damage inputs at random for N seconds a target (default 10)";
+cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    // All paths below are the repository's, wherever in it the command was given.
+    // All paths below are relative to the repository, wherever the command was run.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if let Err(error) = std::env::set_current_dir(&root) {
         eprintln!("error: cannot enter {}: {error}", root.display());
         return ExitCode::FAILURE;
     }
     let outcome = match args[..] {
-        ["check"] => check(),
-        ["page"] => page::check(),
+        ["check"] => check(false),
+        ["check", "--all"] => check(true),
+        ["page"] => page::check(&mut Skips::new(true)),
         ["arrows"] => arrows::check(),
+        ["package"] => package::whole(),
+        ["types"] => types::write(),
+        ["docs", "--write"] => docs::write(),
         ["truth", ref rest @ ..] => truth::truth(rest),
         ["live"] => live::check(),
         ["fuzz"] => fuzz("10"),
@@ -51,17 +67,56 @@ fn main() -> ExitCode {
     }
 }
 
-fn check() -> Outcome {
+/// Everything, in the order in which it is most likely to fail soon. `all`: nothing may be left out.
+fn check(all: bool) -> Outcome {
+    let mut skips = Skips::new(all);
     cargo("format", &["fmt", "--all", "--check"])?;
+    docs::format_rules()?;
     cargo("format of the fuzz targets", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
     arrows::check()?;
+    portable::check()?;
+    citations::check()?;
+    types::check()?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    cargo("tests", &["test", "--workspace", "--quiet"])?;
-    truth::check()?;
-    live::check()?;
-    page::check()?;
+    documentation()?;
+    tests(&skips)?;
+    package::check()?;
+    portable::windows(&mut skips)?;
+    dependencies(&mut skips)?;
+    truth::check(&mut skips)?;
+    let live = live::check_if_there(&mut skips, all)?;
+    skips.take_tests(live);
+    page::check(&mut skips)?;
     fuzz("10")?;
-    println!("all checks passed");
+    println!("{}", skips.summary());
+    Ok(())
+}
+
+/// All tests. Those that cannot run here write it down.
+fn tests(skips: &Skips) -> Outcome {
+    let mut tests = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    tests.args(["test", "--workspace", "--quiet"]).env("STEPSCOPE_SKIPPED", skips.watch_tests()?);
+    run::run("tests", &mut tests)
+}
+
+/// The documentation of all crates with their private parts, for people who work on them, without a warning.
+fn documentation() -> Outcome {
+    let mut docs = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    docs.args(["doc", "--workspace", "--no-deps", "--quiet", "--document-private-items"]);
+    run::run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
+}
+
+/// Licences, advisories and duplicates of what is depended on (`deny.toml`), where cargo-deny is installed.
+fn dependencies(skips: &mut Skips) -> Outcome {
+    let asked = Command::new("cargo").args(["deny", "--version"]).output();
+    if asked.is_ok_and(|output| output.status.success()) {
+        return cargo("dependencies", &["deny", "--all-features", "check", "--hide-inclusion-graph"]);
+    }
+    skips.note(
+        "dependencies",
+        "cargo-deny is missing",
+        "`cargo install cargo-deny`, then `cargo deny check`",
+    );
     Ok(())
 }
 

@@ -1,12 +1,12 @@
-//! Runs other programs, and says what failed.
+//! Runs other programs, and reports what failed.
 
 use std::process::Command;
 use std::time::Instant;
 
-/// Done, or what went wrong.
+/// Success, or what went wrong.
 pub(crate) type Outcome = Result<(), String>;
 
-/// Runs cargo, the one that runs us.
+/// Runs the same cargo that runs this program.
 pub(crate) fn cargo(what: &str, args: &[&str]) -> Outcome {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     run(what, Command::new(cargo).args(args))
@@ -25,6 +25,6 @@ pub(crate) fn run(what: &str, command: &mut Command) -> Outcome {
     if !status.success() {
         return Err(format!("{what} failed: {command:?}"));
     }
-    println!("    {what}: fine after {:.0} s", began.elapsed().as_secs_f64());
+    println!("    {what}: passed after {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
 }

@@ -1,44 +1,45 @@
-//! Why no kernel of a device is in a recording: whether it was asked for, and whether anything was started on it.
+//! Why a recording contains no kernels of a device: whether they were requested, and whether anything was
+//! launched.
 //!
-//! Looks at the names of calls and at the recorder's own options; only worth asking where kernels are missing.
+//! Looks at the names of calls and at the profiler's options; only useful if kernels are missing.
 
 use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
 
 use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, runs_on_device, starts_kernels};
 
-/// What is known of a device whose kernels were not recorded.
+/// What is known about a device whose kernels were not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// The recorder was told what to record, and the device was not among it.
+    /// The profiler's settings did not include the device.
     NotAsked {
-        /// What it was told to record.
+        /// What the settings included.
         asked: Vec<String>,
     },
-    /// A profiler ran kernels again and again to count in them: how long they take was not recorded.
+    /// A profiler replayed kernels to collect counters: their durations were not recorded.
     Replayed {
-        /// How many ranges it counted in.
+        /// Number of ranges with counters.
         ranges: u64,
     },
-    /// Work was started on the device, or its memory was used, but its side is missing.
+    /// Work was launched on the device, or its memory was used, but the device side is missing.
     Unseen,
-    /// The device's library was called, but no call started a kernel.
+    /// The device's library was called, but no call launched a kernel.
     NothingStarted {
-        /// How often it was called.
+        /// Number of calls.
         calls: u64,
     },
-    /// The recorder watched the device's library, and nobody called it.
+    /// The profiler traced the device's library, but nothing called it.
     NeverCalled,
-    /// Neither calls nor work were recorded, and whether they were asked for is not said.
+    /// Neither calls nor work were recorded, and the settings do not say whether they were requested.
     Unknown,
 }
 
-/// The option in which Nsight Systems lists what it was told to record, once each.
+/// The option in which Nsight Systems lists what to record, once each.
 const ASKED: &str = "CAPTURE_EVENT_TYPE";
 /// Its word for calls and work of the device.
 const DEVICE: &str = "Cuda";
 
 impl Absence {
-    /// Looks at one host.
+    /// Analyses one host.
     pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
         let ranges = replayed(trace, vocabulary);
         if ranges > 0 {
@@ -69,14 +70,14 @@ fn asked(trace: &Trace) -> Vec<String> {
     named.collect()
 }
 
-/// How many ranges a profiler replayed to count in.
+/// Number of ranges that a profiler replayed to collect counters.
 fn replayed(trace: &Trace, vocabulary: &Vocabulary) -> u64 {
     let kinds = (0..trace.kinds().len()).map(KindId::from_index);
     let ranges = kinds.filter(|&kind| is_replayed(trace.str(trace.kind(kind).category)));
     ranges.map(|kind| vocabulary.signatures.events(kind)).sum()
 }
 
-/// How many calls of the device's library there are, and how many of them start kernels.
+/// Number of calls of the device's library, and how many of them launch kernels.
 fn calls(trace: &Trace, vocabulary: &Vocabulary) -> (u64, u64) {
     let called = (0..trace.kinds().len())
         .map(KindId::from_index)
@@ -87,17 +88,17 @@ fn calls(trace: &Trace, vocabulary: &Vocabulary) -> (u64, u64) {
     })
 }
 
-/// Was the allocator of a device's memory at work?
+/// Whether a device memory allocator was used.
 pub(crate) fn uses_device_memory(trace: &Trace) -> bool {
     trace.strings().find("GPU_0_bfc").is_some()
 }
 
-/// Are there ops that only devices have?
+/// Whether there are ops that only devices have.
 pub(crate) fn has_device_ops(trace: &Trace) -> bool {
     trace.kinds().iter().any(|kind| runs_on_device(trace.str(kind.name)))
 }
 
-/// Does a thread of the host start kernels?
+/// Whether a host thread launches kernels.
 pub(crate) fn starts_any_kernel(trace: &Trace) -> bool {
     let names: Vec<bool> = (0..trace.kinds().len())
         .map(|index| starts_kernels(trace.kind_name(KindId::from_index(index))))

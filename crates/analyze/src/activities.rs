@@ -1,15 +1,15 @@
-//! What a Python thread asks TensorFlow for, one thing after the other, and what each of them is: the model's own work,
-//! writing, building a pipeline, fetching a batch.
+//! What a Python thread asks TensorFlow to do, one activity after the other: the model's work, output, building
+//! a pipeline, fetching a batch.
 //!
-//! An eager op shows as several events inside one another. The outermost is the activity; what lies inside says what it
-//! does. Markers, annotations and frames of Python are looked through.
+//! An eager op appears as several nested events. The outermost is the activity; the events inside show what it
+//! does. Markers, annotations and Python frames are transparent.
 
 use stepscope_trace::{Form, KindId, Span, Trace, Track};
 
 use crate::names::concrete_function;
 use crate::vocabulary::{Role, Vocabulary, is_dense, is_python_frame, words};
 
-/// What an activity does, several at once.
+/// What an activity does; several at once are possible.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Does(u8);
 
@@ -20,11 +20,11 @@ impl Does {
     pub(crate) const WRITES: Does = Does(1 << 1);
     /// Builds datasets, iterators or their functions.
     pub(crate) const SETS_UP: Does = Does(1 << 2);
-    /// Makes an iterator ready to be asked: a pipeline begins.
+    /// Initialises an iterator: a pipeline starts.
     pub(crate) const MAKES_ITERATOR: Does = Does(1 << 3);
-    /// Asks for the next batch.
+    /// Requests the next batch.
     pub(crate) const FETCHES: Does = Does(1 << 4);
-    /// Lets go of a tensor, a dataset or an iterator.
+    /// Releases a tensor, a dataset or an iterator.
     pub(crate) const DELETES: Does = Does(1 << 5);
     /// Writes a checkpoint.
     pub(crate) const SAVES: Does = Does(1 << 6);
@@ -38,7 +38,7 @@ impl Does {
     }
 }
 
-/// What each kind of event says about the activity that it lies in; `None` for those that are looked through.
+/// What each kind of event says about its activity; `None` for transparent ones.
 pub(crate) struct Kinds(Vec<Option<Does>>);
 
 impl Kinds {
@@ -51,12 +51,12 @@ impl Kinds {
         )
     }
 
-    /// Does any event of the trace do this?
+    /// Whether any event of the trace does this.
     pub(crate) fn any(&self, wanted: Does) -> bool {
         self.0.iter().flatten().any(|does| does.has(wanted))
     }
 
-    /// Does any event of this track do this?
+    /// Whether any event of this track does this.
     pub(crate) fn any_on(&self, track: &Track, wanted: Does) -> bool {
         track.kinds().iter().any(|kind| self.0[kind.index()].is_some_and(|does| does.has(wanted)))
     }
@@ -100,14 +100,14 @@ fn named(name: &str) -> Does {
     }
 }
 
-/// One thing that a thread asks for.
+/// One activity of a thread.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Activity {
     pub(crate) span: Span,
     pub(crate) does: Does,
 }
 
-/// The activities of a thread from the `from`th event on, in time order.
+/// The activities of a thread, starting at event `from`, in time order.
 pub(crate) fn activities<'a>(
     kinds: &'a Kinds,
     track: &'a Track,

@@ -1,17 +1,17 @@
-//! Where the steps' time goes: each instant of a step has exactly one owner.
+//! Where the time of the steps goes: each instant of a step belongs to exactly one category.
 //!
-//! For every device the host's and the device's states are swept together. Work of the device owns an instant
-//! before anything else does; where the device has nothing to do, what the host is doing is the reason. With
-//! no device in the trace, the model's ops on the host are the work. So the categories of a step add up to
-//! the step by construction, and a copy or a collective that hides under compute is not charged, only told.
+//! For every device, the states of host and device are swept together. Device work takes precedence; if the
+//! device is idle, the activity of the host is the reason. Without a device in the trace, the model's ops on
+//! the host are the work. The categories of a step therefore add up to the step by construction, and a copy or
+//! a collective that is hidden under compute is not charged, only reported.
 //!
-//! One exception: a wait for input at whose end the device has run dry belongs to input as a whole, also the
-//! part in which the device still finished what it had. The step waits all that time. A wait that ends while
-//! the device still works is hidden, and costs nothing.
+//! One exception: if the device has run dry by the end of a wait for input, the whole wait counts as input,
+//! including the part in which the device finished earlier work. The step waits all that time. A wait that ends
+//! while the device is busy is hidden and costs nothing.
 //!
-//! A host that runs ahead of its device would charge step N's kernels to step N+1. So device work belongs to
-//! the step in which it was launched, and a step's window on such a device reaches from the end of the step
-//! before's work to the end of its own.
+//! A host that runs ahead of its device would charge the kernels of step N to step N+1. Therefore device work
+//! belongs to the step that launched it, and a step's window on such a device reaches from the end of the
+//! previous step's work to the end of its own.
 
 mod gaps;
 mod launched;
@@ -34,43 +34,44 @@ pub(crate) use within::united;
 /// One step on one device.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct StepShares {
-    /// The window that was looked at.
+    /// The analysed window.
     pub window: Span,
-    /// Who owns it.
+    /// Its breakdown.
     pub shares: Shares,
     /// Time in which the device or the host's processor computed or copied.
     pub busy: Dur,
-    /// Time in which the device itself did anything at all; the host's processor where there is no device.
+    /// Time in which the device itself did anything at all; the host's processor if there is no device.
     pub own_busy: Dur,
-    /// Collectives that ran under compute.
+    /// Collectives hidden under compute.
     pub hidden_communication: Dur,
-    /// Copies that ran under compute.
+    /// Copies hidden under compute.
     pub hidden_copies: Dur,
 }
 
-/// The steps on one device, or on the host where there is none.
+/// The steps on one device, or on the host if there is none.
 #[derive(Clone, Debug)]
 pub struct DeviceBreakdown {
     /// The device's process; `None` for the host.
     pub process: Option<ProcessId>,
-    /// One for each step, also those that do not count.
+    /// One per step, including excluded ones.
     pub steps: Vec<StepShares>,
-    /// Does the device run behind the host, so that its windows are its own?
+    /// True if the device lags behind the host, so that it has its own windows.
     pub asynchronous: bool,
-    /// In how many steps it did anything.
+    /// Number of steps in which it did anything.
     pub steps_seen: usize,
 }
 
 /// Where the time of one host's steps goes.
 #[derive(Clone, Debug)]
 pub struct Breakdown {
-    /// The steps, with those set apart that only warm up.
+    /// The steps, with warm-up steps excluded.
     pub steps: Vec<Step>,
-    /// Every device that did anything; the host alone where none did.
+    /// Every device that did anything; only the host if none did.
     pub devices: Vec<DeviceBreakdown>,
-    /// Which of them bounds the step.
+    /// The one that limits the step.
     pub bounding: usize,
-    /// There are no steps, or none are asked for: the one window is the whole capture, or the time asked for.
+    /// True if there are no steps, or none are requested: the only window is the whole capture, or the
+    /// requested time range.
     pub whole_capture: bool,
 }
 
@@ -101,13 +102,13 @@ impl Breakdown {
         breakdown
     }
 
-    /// The device that bounds the step.
+    /// The bottleneck device.
     pub fn bound(&self) -> Option<&DeviceBreakdown> {
         self.devices.get(self.bounding)
     }
 
-    /// The share of the steps' own time in which a device did anything, without the pauses between them and the steps that
-    /// do not count; of all windows where none counts.
+    /// The share of the step time in which a device did anything, without the pauses between steps and the
+    /// excluded steps; of all windows if no step counts.
     pub fn busy_fraction(&self, device: &DeviceBreakdown) -> f64 {
         let any = self.steps.iter().any(|step| step.set_apart.is_none());
         let all = || self.steps.iter().zip(&device.steps);
@@ -116,18 +117,18 @@ impl Breakdown {
         counted().map(|shares| shares.own_busy).sum::<Dur>().fraction_of(time)
     }
 
-    /// The steps that count, on the device that bounds them.
+    /// The counted steps on the bottleneck device.
     pub fn counted(&self) -> impl Iterator<Item = (&Step, &StepShares)> {
         let shares = self.bound().map_or(&[][..], |device| &device.steps[..]);
         self.steps.iter().zip(shares).filter(|(step, _)| step.set_apart.is_none())
     }
 }
 
-/// What owns an instant.
+/// The category of an instant.
 pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Category {
     const ORDER: [(State, Category); 14] = [
         (State::DeviceCompute, Category::Compute),
-        // Beside a device, ops on the host are dispatch: they only compute where there is none, and hide collectives
+        // With a device, ops on the host are dispatch: they only compute if there is none, and hide collectives
         // between processors as a device's do.
         (State::HostCompute, Category::Compute),
         (State::Communication, Category::Communication),
@@ -154,28 +155,28 @@ pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Cate
         None if unrecorded() => Category::Unknown,
         None => ground.fallback,
     };
-    // What the host does around an unrecorded device may hide under the device's work: nobody can tell.
+    // What the host does around an unrecorded device may be hidden under the device's work, so it is unknown.
     if ground.device_unseen && HIDES.contains(&category) { Category::Unknown } else { category }
 }
 
 /// What is known about the whole trace when a single instant is judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
-    /// Who owns an instant in which nothing is recorded.
+    /// Category of an instant in which nothing is recorded.
     pub(crate) fallback: Category,
-    /// Who owns an instant inside recorded Python or an annotation, and nothing below it.
+    /// Category of an instant inside recorded Python or an annotation, with nothing nested.
     pub(crate) present: Category,
-    /// Were frames of Python recorded?
+    /// Whether Python frames were recorded.
     pub(crate) frames: bool,
-    /// There was a device whose side was not recorded.
+    /// Whether there was a device whose side was not recorded.
     pub(crate) device_unseen: bool,
-    /// Long pauses in which the host recorded nothing, and which do not recur: what they hold is unknown.
+    /// Long pauses in which the host recorded nothing, and which do not recur: their content is unknown.
     pub(crate) gaps: Vec<Span>,
 }
 
 impl Ground {
-    /// An annotation alone does not show that Python runs inside it: where no frame of Python was recorded, its
-    /// inside is as unknown as everything else that nobody recorded.
+    /// An annotation alone does not show that Python runs inside it: if no Python frame was recorded, its
+    /// inside is unknown, like everything else that was not recorded.
     pub(crate) fn of(context: &Context, host: &Timeline) -> Self {
         let fallback = fallback_category(context);
         let mut kinds = (0..context.trace.kinds().len()).map(KindId::from_index);
@@ -190,8 +191,8 @@ impl Ground {
     }
 }
 
-/// Where nothing is recorded at all: if the trace holds the thread that runs the user's Python, that thread is
-/// in Python. If not, nobody knows.
+/// If nothing at all is recorded: if the trace contains the thread that runs the user's Python, that thread is
+/// in Python. Otherwise it is unknown.
 pub(crate) fn fallback_category(context: &Context) -> Category {
     let trace = context.trace;
     let known = context.states().lines.iter().any(|(track, line)| {
@@ -200,7 +201,7 @@ pub(crate) fn fallback_category(context: &Context) -> Category {
             && line.states.iter().any(|&state| state != Mask::default() && state != Mask::of(State::Present))
     });
     let marked = context.steps().on_host && context.steps().track.is_some();
-    // A recorder of device calls alone does not see the framework: what is not recorded may be either.
+    // A profiler that only records device calls does not see the framework: unrecorded time may be either.
     if context.vocabulary().framework == Framework::Unknown {
         return Category::Idle;
     }
@@ -241,7 +242,7 @@ pub(crate) fn working_devices(context: &Context) -> Vec<ProcessId> {
     processes
 }
 
-/// No steps: one window that holds all that was recorded.
+/// Without steps: one window over everything that was recorded.
 fn whole(context: &Context, host: &Timeline) -> Vec<Step> {
     let devices =
         working_devices(context).into_iter().filter_map(|device| merged(context, Some(device)).span());
@@ -284,12 +285,12 @@ fn device_breakdown(
     DeviceBreakdown { process: Some(process), asynchronous, steps_seen: seen(&shares), steps: shares }
 }
 
-/// In how many windows the device did anything.
+/// Number of windows in which the device did anything.
 fn seen(shares: &[StepShares]) -> usize {
     shares.iter().filter(|step| !step.own_busy.is_zero()).count()
 }
 
-/// The waits for input at whose end the device has nothing left to do, in time order.
+/// The waits for input at whose end the device has run dry, in time order.
 pub(crate) fn starving_waits(host: &Timeline, device: &Timeline) -> Vec<Span> {
     host.spans_in(State::InputWait).filter(|wait| device.before(wait.end).0 & DEVICE_BUSY.0 == 0).collect()
 }
@@ -334,8 +335,8 @@ fn shares_of(
     StepShares { window, shares, busy, own_busy, hidden_communication, hidden_copies }
 }
 
-/// The device that all others wait for: it computes and copies the longest. One that waits in collectives is
-/// waiting for it.
+/// The device that all others wait for: it computes and copies the longest. A device in a collective is waiting
+/// for it.
 fn bounding(devices: &[DeviceBreakdown], steps: &[Step]) -> usize {
     let own_work = |device: &DeviceBreakdown| -> Dur {
         let counted = device.steps.iter().zip(steps).filter(|(_, step)| step.set_apart.is_none());

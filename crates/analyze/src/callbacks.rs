@@ -1,8 +1,8 @@
-//! Host callbacks: Python that a compiled program calls in the middle of a step (`jax.pure_callback`, `io_callback`,
-//! `tf.py_function`, `tf.numpy_function`). The program waits for the interpreter, whatever the device could do meanwhile,
-//! and the compiler can neither fuse across the call nor move it.
+//! Host callbacks: Python that a compiled program calls in the middle of a step (`jax.pure_callback`,
+//! `io_callback`, `tf.py_function`, `tf.numpy_function`). The program waits for the interpreter, whatever the
+//! device could do in the meantime, and the compiler can neither fuse across the call nor move it.
 //!
-//! Those that the input pipeline calls are the pipeline's own.
+//! Callbacks from the input pipeline belong to the pipeline.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ use crate::recurrence::Recurrence;
 use crate::states::{State, StateLine};
 use crate::vocabulary::{Keys, is_callback, is_python_frame, op_type};
 
-/// The partial: callbacks in the steps that count.
+/// Partial result: callbacks in the counted steps.
 #[derive(Clone, Debug, Default)]
 pub struct Callbacks {
-    /// Time in them by op type, e.g. `pure_callback`.
+    /// Time by op type, e.g. `pure_callback`.
     ops: BTreeMap<String, Dur>,
-    /// Time in them by the user's function that they call, where a Python tracer saw it.
+    /// Time by the user's function, if a Python tracer recorded it.
     functions: BTreeMap<String, Dur>,
-    /// How many there are.
+    /// Number of calls.
     pub calls: u64,
-    /// Who owns their time.
+    /// Their breakdown.
     pub shares: Shares,
-    /// How often a step has one; of several hosts, the first where any does.
+    /// How often a step has one; with several hosts, the first host that has any.
     pub recurrence: Recurrence,
-    /// Steps looked at.
+    /// Number of steps analysed.
     pub steps: u64,
 }
 
 impl Callbacks {
-    /// Walks the host's threads; nothing where no callback was recorded.
+    /// Walks the host's threads; empty if no callback was recorded.
     pub fn of(context: &Context) -> Self {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let windows: Vec<Span> = breakdown.counted().map(|(_, step)| step.window).collect();
@@ -76,7 +76,7 @@ impl Callbacks {
         for (index, kind) in track.kinds().iter().enumerate() {
             let span = track.span_of(index);
             if span.start < until {
-                // JAX's own frames around the call are in a file of a name that users give, too.
+                // JAX's own frames around the call are in a file whose name users may also have.
                 let place = if span.start < named_until { None } else { user_place(context.trace, *kind) };
                 if let Some(place) = place.filter(|place| !place.contains("callback.py:")) {
                     *self.functions.entry(place).or_default() += span.dur();
@@ -97,7 +97,7 @@ impl Callbacks {
         }
     }
 
-    /// Adds another host's.
+    /// Adds another host.
     pub fn merge(&mut self, other: Callbacks) {
         other.ops.into_iter().for_each(|(op, time)| *self.ops.entry(op).or_default() += time);
         other
@@ -112,12 +112,12 @@ impl Callbacks {
         }
     }
 
-    /// The type of callback that costs most.
+    /// The most expensive type of callback.
     pub fn op(&self) -> Option<&str> {
         longest(&self.ops)
     }
 
-    /// The user's function that costs most, as `file.py:12 f`.
+    /// The user's most expensive function, as `file.py:12 f`.
     pub fn function(&self) -> Option<&str> {
         longest(&self.functions)
     }
@@ -127,7 +127,7 @@ fn longest(times: &BTreeMap<String, Dur>) -> Option<&str> {
     times.iter().max_by_key(|(_, time)| **time).map(|(name, _)| name.as_str())
 }
 
-/// The type of callback that a kind of event is, if it is one.
+/// The callback type of a kind of event, if it is one.
 fn callback(context: &Context, kind: KindId) -> Option<String> {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let (name, shape) = (trace.kind_name(kind), trace.kind(kind));
@@ -147,7 +147,7 @@ fn callback(context: &Context, kind: KindId) -> Option<String> {
     is_callback(op).then(|| op.to_owned())
 }
 
-/// JAX's own frames around a callback: what an older version records where the op goes by another name.
+/// JAX's own frames around a callback, which older versions record where the op has another name.
 fn frame(name: &str) -> Option<&'static str> {
     if !name.contains("callback.py") {
         return None;

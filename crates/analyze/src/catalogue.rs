@@ -1,19 +1,21 @@
-//! What devices can do at the most, by their names: for figures that a profile does not carry.
+//! Peak specifications of devices by name, for figures that a profile does not contain.
 //!
-//! Upper bounds: dense, without structured sparsity, at the boost clock; matrix units with 32-bit accumulation where
-//! the sheet tells them apart. A figure that is not there is unknown, or the device has no such units. Of cards with two
-//! devices the figures are one device's; where one name covers cards of several memories, they are the usual card's.
+//! Upper bounds: dense, without structured sparsity, at the boost clock; matrix units with 32-bit accumulation
+//! if the data sheet distinguishes them. A missing figure is unknown, or the device has no such units. For
+//! cards with two devices, the figures are for one device; if one name covers cards with different memories,
+//! they are for the most common card.
 //!
-//! How they were checked: half-precision, 32-bit and memory figures were compared with what the vendors' data sheets and
-//! architecture papers say, as resellers, reviews and the tables of training libraries quote them, for V100, T4, A2 to
-//! A100, L4 to L40S, H100, H200, B100 to B300, RTX A4000 to A6000, RTX Ada, RTX PRO 6000, GeForce 3090, 40 and 50, MI100
-//! to MI355X; rates alone for GeForce 2070 SUPER to 3080 Ti, Quadro and Radeon. Everything else follows from units ×
-//! clock and bus × data rate (64-bit rates of cards above all), or is written from memory and says `not looked up`.
+//! How they were checked: half-precision, 32-bit and memory figures were compared with the vendors' data sheets
+//! and architecture papers, as quoted by resellers, reviews and the tables of training libraries, for V100, T4,
+//! A2 to A100, L4 to L40S, H100, H200, B100 to B300, RTX A4000 to A6000, RTX Ada, RTX PRO 6000, GeForce 3090,
+//! 40 and 50, MI100 to MI355X; rates alone for GeForce 2070 SUPER to 3080 Ti, Quadro and Radeon. Everything
+//! else is computed from units × clock and bus × data rate (mostly 64-bit rates of cards), or is from memory
+//! and marked `not looked up`.
 
-/// What a device can do at the most. Rates are in 10¹² operations a second.
+/// Peak rates of a device, in 10¹² operations per second.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Peaks {
-    /// The name as people know it.
+    /// The common name.
     pub name: &'static str,
     /// Streaming multiprocessors or compute units.
     pub multiprocessors: Option<u32>,
@@ -21,7 +23,7 @@ pub struct Peaks {
     pub fp64: Option<f64>,
     /// 32-bit floating point, ordinary units.
     pub fp32: Option<f64>,
-    /// 32-bit floating point of reduced precision, matrix units.
+    /// 32-bit floating point with reduced precision, matrix units.
     pub tf32: Option<f64>,
     /// 16-bit floating point, matrix units.
     pub half: Option<f64>,
@@ -29,28 +31,27 @@ pub struct Peaks {
     pub fp8: Option<f64>,
     /// 8-bit integers, matrix units.
     pub int8: Option<f64>,
-    /// Device memory, in 10⁹ bytes a second.
+    /// Device memory, in 10⁹ bytes per second.
     pub memory: f64,
-    /// Words that a name must have, in capitals.
+    /// Words that a name must contain, in capitals.
     words: &'static [&'static str],
 }
 
-/// How many times faster than the ordinary units the matrix units of most devices of the data centre are.
+/// How many times faster the matrix units of most data centre devices are than the ordinary units.
 pub const USUAL_SPEEDUP: f64 = 16.0;
 
 impl Peaks {
-    /// How many times faster than its ordinary units with 32 bits its matrix units are with 16; `None` where it has
-    /// none.
+    /// How many times faster its 16-bit matrix units are than its ordinary 32-bit units; `None` if it has none.
     pub fn matrix_speedup(&self) -> Option<f64> {
         self.half.map(|half| self.fp32.map_or(USUAL_SPEEDUP, |ordinary| half / ordinary))
     }
 }
 
-/// Words that make another device of the same number, unless an entry has them.
+/// Words that make another device with the same number, unless an entry has them.
 const VARIANTS: &[&str] =
     &["TI", "SUPER", "LAPTOP", "MOBILE", "MAX", "MIG", "NVL", "D", "ADA", "XT", "XTX", "GRE", "S"];
 
-/// What the device of this name can do; `None` of one that is not listed, or of which the name does not say enough.
+/// The specifications of the device with this name; `None` if it is not listed, or if the name is ambiguous.
 pub fn peaks_of(name: &str) -> Option<&'static Peaks> {
     let upper = name.to_ascii_uppercase();
     let words: Vec<&str> =
@@ -64,12 +65,12 @@ pub fn peaks_of(name: &str) -> Option<&'static Peaks> {
     best.next().filter(|_| best.next().is_none())
 }
 
-/// A figure that is there.
+/// A known figure.
 const fn known(value: f64) -> Option<f64> {
     if value > 0.0 { Some(value) } else { None }
 }
 
-/// A row: rates in the order of [`Peaks`], 0 where there is none.
+/// A row: rates in the order of [`Peaks`], 0 if there is none.
 const fn row(
     name: &'static str,
     words: &'static [&'static str],
@@ -92,7 +93,7 @@ const fn row(
     }
 }
 
-/// All devices that are known.
+/// All known devices.
 #[rustfmt::skip]
 pub const DEVICES: &[Peaks] = &[
     // name, words, multiprocessors, [fp64, fp32, tf32, half, fp8, int8], memory

@@ -1,17 +1,18 @@
-//! Collectives of several ranks held against one another: how long each rank waits for the last one to arrive, and how
-//! long the transfer itself takes.
+//! Collectives of several ranks compared: how long each rank waits for the last one to arrive, and how long the
+//! transfer itself takes.
 //!
-//! A collective's kernel runs from the moment in which its own rank is ready until all have exchanged their data. On
-//! one rank alone, waiting for others looks like communicating. Only the same collective on all ranks tells: the last
-//! to start is the one that the others wait for, and what follows is the transfer.
+//! A collective's kernel runs from the moment its own rank is ready until all have exchanged their data. On one
+//! rank alone, waiting for others looks like communication. Only the same collective on all ranks shows the
+//! difference: the others wait for the last to start, and what follows is the transfer.
 //!
-//! Equal collectives are told apart by their order alone, which fails where ranks also exchange data with others that
-//! were not recorded: ranks that were not at work on it at the same time did not take part in the same one.
+//! Equal collectives can only be distinguished by their order, which fails if ranks also exchange data with
+//! unrecorded ranks: ranks whose calls do not overlap in time did not take part in the same collective.
 //!
-//! Ranks are devices, of one host or of many. Hosts' clocks differ, but all ranks of a collective end it together: the
-//! middle difference of their ends is the difference of their clocks.
+//! Ranks are devices, of one host or of many. Hosts' clocks differ, but all ranks of a collective end it
+//! together: the median difference of their ends is the difference of their clocks.
 //!
-//! One partial a host ([`CollectivesPartial::of`]) → [`CollectivesPartial::merge`] → [`CollectivesPartial::finish`].
+//! One partial result per host ([`CollectivesPartial::of`]) → [`CollectivesPartial::merge`] →
+//! [`CollectivesPartial::finish`].
 
 use std::hash::BuildHasher;
 
@@ -22,17 +23,18 @@ use crate::context::Context;
 use crate::names::kernel_short_name;
 use crate::vocabulary::Role;
 
-/// Collectives kept a rank; what comes later is not looked at. Enough for thousands of steps, in a megabyte or two.
+/// Number of collectives kept per rank; later ones are ignored. Enough for thousands of steps, in a megabyte or
+/// two.
 const KEPT: usize = 50_000;
-/// The share of a rank's collectives that must be found on another rank for the two to belong together.
+/// The share of a rank's collectives that another rank must have for the two to belong together.
 const COMMON: f64 = 0.5;
 
 /// One collective on one rank.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Run {
-    /// The step's own number.
+    /// The step number.
     step: i64,
-    /// What it exchanges with whom: name, group and size.
+    /// What it exchanges and with whom: name, group and size.
     what: u64,
     /// How many equal ones came before it in the step.
     nth: u32,
@@ -53,14 +55,14 @@ struct Rank {
     steps: usize,
 }
 
-/// The collectives of one host's devices, or of several hosts' merged.
+/// The collectives of one host's devices, or of several merged hosts.
 #[derive(Clone, Debug, Default)]
 pub struct CollectivesPartial {
     ranks: Vec<Rank>,
 }
 
 impl CollectivesPartial {
-    /// The collectives of one host, in the steps that count.
+    /// The collectives of one host in the counted steps.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;
         let breakdown = context.breakdown();
@@ -92,12 +94,12 @@ impl CollectivesPartial {
         CollectivesPartial { ranks }
     }
 
-    /// Takes in another host.
+    /// Adds another host.
     pub fn merge(&mut self, other: CollectivesPartial) {
         self.ranks.extend(other.ranks);
     }
 
-    /// Holds the ranks against one another; `None` where fewer than two have collectives in common.
+    /// Compares the ranks; `None` if fewer than two have common collectives.
     pub fn finish(self) -> Option<Waiting> {
         let mut ranks = self.ranks;
         ranks.sort_by(|a, b| a.name.cmp(&b.name));
@@ -116,7 +118,7 @@ impl CollectivesPartial {
     }
 }
 
-/// The keys under which Kineto says what a collective exchanges.
+/// The keys under which Kineto describes a collective.
 struct Keys {
     wanted: Vec<StrId>,
 }
@@ -176,7 +178,7 @@ fn number(runs: &mut [Run]) {
     }
 }
 
-/// Walks over what two ranks have in common.
+/// Walks over the common collectives of two ranks.
 fn common<'r>(a: &'r Rank, b: &'r Rank) -> impl Iterator<Item = (&'r Run, &'r Run)> {
     let mut others = b.runs.iter().peekable();
     a.runs.iter().filter_map(move |run| {
@@ -194,25 +196,25 @@ fn clock_difference(first: &Rank, rank: &Rank) -> Dur {
     crate::steps::median(common(first, rank).map(|(own, other)| other.span.end - own.span.end))
 }
 
-/// What the collectives of one rank are made of.
+/// The parts of one rank's collective time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankWaiting {
     /// Its host and device.
     pub name: String,
-    /// Milliseconds a step until the last rank arrived.
+    /// Milliseconds per step until the last rank arrived.
     pub waiting_ms: f64,
-    /// Milliseconds a step after that.
+    /// Milliseconds per step after that.
     pub transfer_ms: f64,
-    /// The share of the collectives at which it arrived last.
+    /// The share of collectives at which it arrived last.
     pub last: f64,
 }
 
-/// All ranks' collectives, held against one another.
+/// The collectives of all ranks, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// The ranks, by name; two at least.
+    /// The ranks, by name; at least two.
     pub ranks: Vec<RankWaiting>,
-    /// Collectives a step that all of them have in common.
+    /// Number of common collectives per step.
     pub collectives_per_step: f64,
 }
 
@@ -222,22 +224,22 @@ impl Waiting {
         self.ranks.iter().max_by(|a, b| a.last.total_cmp(&b.last).then_with(|| b.name.cmp(&a.name)))
     }
 
-    /// Milliseconds a step that a rank waits, on average over the ranks.
+    /// Milliseconds per step that a rank waits, averaged over the ranks.
     pub fn waiting_ms(&self) -> f64 {
         self.ranks.iter().map(|rank| rank.waiting_ms).sum::<f64>() / self.ranks.len().max(1) as f64
     }
 
-    /// Milliseconds a step of transfer, on average over the ranks.
+    /// Milliseconds per step of transfer, averaged over the ranks.
     pub fn transfer_ms(&self) -> f64 {
         self.ranks.iter().map(|rank| rank.transfer_ms).sum::<f64>() / self.ranks.len().max(1) as f64
     }
 }
 
-/// One collective over all ranks.
+/// One collective on all ranks.
 struct Meeting {
     /// When the last rank arrived.
     arrived: Time,
-    /// Which it was.
+    /// Its index.
     last: usize,
     /// When the first rank left.
     left: Time,
@@ -261,7 +263,7 @@ fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
     found
 }
 
-/// `None` where most of what looks like one collective cannot be one.
+/// `None` if most apparent matches cannot be the same collective.
 fn split(ranks: &[Rank]) -> Option<Waiting> {
     let mut meetings = meetings(ranks);
     let alike = meetings.len();

@@ -1,4 +1,4 @@
-//! One host's trace with what all analyses share: computed when first asked for, then kept, so that a command
+//! One host's trace with everything that analyses share: computed on first use and then kept, so that a command
 //! runs only what it needs.
 
 use std::sync::OnceLock;
@@ -17,9 +17,9 @@ use crate::vocabulary::Vocabulary;
 pub struct Context<'t> {
     /// The trace.
     pub trace: &'t Trace,
-    /// The host that it is of.
+    /// Its host.
     pub host: String,
-    /// Which part of it is looked at.
+    /// The part of it to analyse.
     pub selection: Selection,
     vocabulary: OnceLock<Vocabulary>,
     states: OnceLock<States>,
@@ -43,7 +43,7 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// The same, for another part than the steps that count. To be said before anything is computed.
+    /// Selects another part than the counted steps. Must be called before anything is computed.
     pub fn selecting(self, selection: Selection) -> Self {
         Context { selection, ..self }
     }
@@ -58,7 +58,7 @@ impl<'t> Context<'t> {
         self.states.get_or_init(|| States::of(self.trace, self.vocabulary()))
     }
 
-    /// Which host call started which device work.
+    /// Which host call launched which device work.
     pub fn launches(&self) -> &Launches {
         self.launches.get_or_init(|| Launches::of(self.trace, self.vocabulary()))
     }
@@ -68,7 +68,7 @@ impl<'t> Context<'t> {
         self.steps.get_or_init(|| Steps::of(self))
     }
 
-    /// Where the steps' time goes.
+    /// Where the time of the steps goes.
     pub fn breakdown(&self) -> &Breakdown {
         self.breakdown.get_or_init(|| Breakdown::of(self))
     }

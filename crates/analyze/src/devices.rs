@@ -1,7 +1,6 @@
-//! Devices: how busy each was, why it was idle when it was, what its streams did side by side, and how much
-//! was moved to and from it.
+//! Devices: busy and idle time with reasons, concurrency of streams, and bytes moved to and from each.
 //!
-//! One [`DevicesPartial`] a host, merged, then finished into [`Devices`].
+//! One [`DevicesPartial`] per host, merged, then finished into [`Devices`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,36 +15,36 @@ use crate::summary::{DeviceRow, HostSummary};
 use crate::timeline::{Mask, Timeline};
 use crate::vocabulary::{CopyDirection, Role};
 
-/// Copies of one direction.
+/// Copies in one direction.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// How many.
     pub copies: u64,
-    /// How long they took together.
+    /// Their total time.
     pub time: Dur,
-    /// How much was moved by those that say so, in bytes; `None` where none does.
+    /// Bytes moved by those that report it; `None` if none does.
     pub bytes: Option<u64>,
-    /// The time of those that say how much they moved.
+    /// The time of copies that report their size.
     pub measured: Dur,
-    /// Copies from or to memory that the system may move: slower, and they block.
+    /// Number of copies with pageable memory: slower, and they block.
     pub pageable: u64,
     /// Copies from or to pinned memory.
     pub pinned: u64,
-    /// The time of those from or to memory that the system may move.
+    /// The time of copies with pageable memory.
     pub pageable_time: Dur,
-    /// The time of those from or to pinned memory.
+    /// The time of copies with pinned memory.
     pub pinned_time: Dur,
 }
 
 impl Moved {
-    /// Bytes a second while copying.
+    /// Bytes per second while copying.
     pub fn bandwidth(&self) -> Option<f64> {
         let seconds = self.measured.secs();
         self.bytes.filter(|_| seconds > 0.0).map(|bytes| bytes as f64 / seconds)
     }
 }
 
-/// A time in which the device had nothing to do.
+/// A time in which the device was idle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     /// When.
@@ -61,29 +60,29 @@ pub struct Gap {
 pub struct DeviceUse {
     /// The host.
     pub host: String,
-    /// The name that the trace gives it.
+    /// The name in the trace.
     pub id: String,
     /// Its model.
     pub name: String,
     /// What sort.
     pub kind: DeviceKind,
-    /// The share of the steps in which it was busy; `None` where its side was not recorded.
+    /// The share of the steps in which it was busy; `None` if its side was not recorded.
     pub busy_fraction: Option<f64>,
-    /// In how many steps it did anything.
+    /// Number of steps in which it did anything.
     pub steps_seen: usize,
-    /// How many steps count.
+    /// Number of counted steps.
     pub steps: usize,
-    /// Who owns the steps' time on this device.
+    /// The breakdown of the steps on this device.
     pub shares: Shares,
-    /// Streams that did anything; 0 for a host.
+    /// Number of active streams; 0 for a host.
     pub streams: usize,
-    /// How many streams worked at once, on average, while any did.
+    /// Average number of concurrently active streams while any was active.
     pub concurrency: Option<f64>,
-    /// Collectives, and those of them that ran under compute.
+    /// Collectives, and the part hidden under compute.
     pub communication: (Dur, Dur),
-    /// Copies, and those of them that ran under compute.
+    /// Copies, and the part hidden under compute.
     pub copies: (Dur, Dur),
-    /// Kernels, and their time together.
+    /// Number of kernels, and their total time.
     pub kernels: (u64, Dur),
     /// Copies to the device, from it, and within or between devices.
     pub moved: [Moved; 3],
@@ -92,7 +91,7 @@ pub struct DeviceUse {
 }
 
 impl DeviceUse {
-    /// A device of which no work is known yet.
+    /// A device without known work yet.
     fn new(host: &str, row: DeviceRow) -> Self {
         DeviceUse {
             host: host.to_owned(),
@@ -114,10 +113,10 @@ impl DeviceUse {
     }
 }
 
-/// How many gaps a result holds.
+/// Maximum number of gaps in a result.
 pub const MOST_GAPS: usize = 20;
 
-/// What one host says.
+/// The devices of one host.
 #[derive(Clone, Debug, Default)]
 pub struct DevicesPartial {
     devices: Vec<DeviceUse>,
@@ -131,7 +130,7 @@ pub struct Devices {
 }
 
 impl DevicesPartial {
-    /// What one host says.
+    /// The devices of one host.
     pub fn of(context: &Context) -> Self {
         let rows = HostSummary::of(context).devices;
         let breakdown = context.breakdown();
@@ -215,7 +214,7 @@ fn add_device_side(
     found.gaps = gaps(context, host, &line, steps.unwrap_or(whole));
 }
 
-/// Counts a stream's work; did it do any?
+/// Counts a stream's work; returns whether there was any.
 fn walk_stream(context: &Context, track: &Track, found: &mut DeviceUse) -> bool {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let mut worked = false;
@@ -238,7 +237,7 @@ fn walk_stream(context: &Context, track: &Track, found: &mut DeviceUse) -> bool 
     worked
 }
 
-/// Where a direction stands in [`DeviceUse::moved`].
+/// Position of a direction in [`DeviceUse::moved`].
 pub(crate) fn place(direction: CopyDirection) -> usize {
     match direction {
         CopyDirection::In => 0,
@@ -314,7 +313,7 @@ fn gaps(context: &Context, host: &Timeline<'_>, device: &Timeline<'_>, window: S
         .collect()
 }
 
-/// Events looked back over for one that covers the instant.
+/// Number of earlier events searched for one that covers the instant.
 const LOOK_BACK: usize = 4_096;
 
 fn host_event(context: &Context, at: Time) -> Option<String> {

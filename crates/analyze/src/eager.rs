@@ -1,9 +1,8 @@
-//! Eager execution: how many ops the loop starts one by one, and what the framework and Python spend between
-//! them.
+//! Eager execution: how many ops the loop launches one by one, and the framework and Python time between them.
 //!
-//! The time between two eager ops is Python, but Python of the framework's own wrappers, and it goes away with
-//! them. It is told from the user's own Python by its length: a loop of eager ops pauses about equally long
-//! between all of them, so a pause many times longer than the usual one is something else.
+//! The time between two eager ops is Python, but Python of the framework's own wrappers, which disappears with
+//! them. It is distinguished from the user's Python by its duration: a loop of eager ops has pauses of similar
+//! length, so a much longer pause is something else.
 
 use std::collections::BTreeMap;
 
@@ -18,25 +17,25 @@ use crate::states::runs_python;
 use crate::steps::median;
 use crate::vocabulary::{Framework, Role};
 
-/// A pause this many times the usual one is not between two ops of a loop.
+/// A pause this many times longer than usual is not between two ops of a loop.
 const LONG_PAUSE: i64 = 10;
 
-/// The partial: eager ops in the steps that count.
+/// Partial result: eager ops in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Eager {
-    /// Ops that the loop started one by one.
+    /// Ops that the loop launched one by one.
     pub ops: u64,
     /// Time inside those calls.
     pub inside: Dur,
-    /// The part of that in which their kernels ran, where it is recorded.
+    /// The part in which their kernels ran, if recorded.
     pub kernels: Dur,
     /// Python between them.
     pub between: Dur,
-    /// Steps looked at.
+    /// Number of steps analysed.
     pub steps: u64,
-    /// Their types, with how many there are of each, where they are recorded.
+    /// Number of ops by type, if recorded.
     pub types: BTreeMap<String, u64>,
-    /// Compiled functions that the same threads call beside them, with how often.
+    /// Compiled functions called on the same threads, with their number of calls.
     pub beside: BTreeMap<String, u64>,
 }
 
@@ -54,7 +53,7 @@ impl Eager {
         all
     }
 
-    /// Adds another host's.
+    /// Adds another host.
     pub fn merge(&mut self, other: &Eager) {
         self.ops += other.ops;
         self.inside += other.inside;
@@ -65,7 +64,7 @@ impl Eager {
         other.beside.iter().for_each(|(name, count)| *self.beside.entry(name.clone()).or_default() += count);
     }
 
-    /// The compiled function that is called beside them at about every step.
+    /// The compiled function that is called about once per step.
     pub fn compiled_step(&self) -> Option<&str> {
         let (name, calls) = self.beside.iter().max_by_key(|(_, calls)| **calls)?;
         (calls * 2 >= self.steps).then_some(name.as_str())
@@ -111,11 +110,11 @@ struct Walked {
     kernels: Dur,
     /// Between an eager op and the next one.
     pauses: Vec<Dur>,
-    /// How many there are of each kind: types of eager ops, and functions called beside them.
+    /// Number of each kind: types of eager ops, and functions called on the same threads.
     kinds: HashMap<KindId, u64, FxBuildHasher>,
 }
 
-/// How the event begins that names an eager op's type.
+/// Prefix of the event that names an eager op's type.
 const EAGER_OP: &str = "EagerLocalExecute: ";
 
 impl Walked {
@@ -147,7 +146,7 @@ impl Walked {
                 last_end = Some(span.end);
                 inside_until = span.end;
             } else if matches!(role, Role::FunctionCall | Role::InputWait | Role::Output | Role::Tracing) {
-                // What is not an eager op ends the run of them.
+                // Anything other than an eager op ends the sequence.
                 last_end = None;
                 inside_until = track.end(index);
                 if role == Role::FunctionCall {

@@ -1,11 +1,12 @@
-//! Compiled functions: for every tf.function and jitted function how often it was called, traced and compiled,
-//! what that cost, and what it is a sign of.
+//! Compiled functions: how often every tf.function and jitted function was called, traced and compiled, what it
+//! cost, and what it indicates.
 //!
-//! Only outermost calls count: a call inside another one happens while the outer one is being traced (and JAX
-//! records every call twice, one inside the other). Calls are counted over the whole capture, since a first
-//! call's tracing is worth knowing; what a step loses is over the steps that count.
+//! Only outermost calls count: a nested call happens while the outer one is being traced (and JAX records every
+//! call twice, nested). Calls are counted over the whole capture, because the tracing of a first call is worth
+//! knowing; the lost time per step covers the counted steps.
 //!
-//! One partial a host ([`FunctionsPartial::of`]) → [`FunctionsPartial::merge`] → [`FunctionsPartial::finish`].
+//! One partial result per host ([`FunctionsPartial::of`]) → [`FunctionsPartial::merge`] →
+//! [`FunctionsPartial::finish`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,25 +18,25 @@ use crate::names::concrete_function;
 use crate::vocabulary::{Role, Vocabulary};
 use crate::window::{Window, Windows};
 
-/// What repeated tracing or compiling is a sign of.
+/// What repeated tracing or compiling indicates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// Traced again and again as one function whose count of traces climbs: its arguments vary.
+    /// Retraced as one function with an increasing trace count: its arguments vary.
     ArgumentsVary,
-    /// Traced again and again, each time as a function traced once: it is made anew, in a loop.
+    /// Retraced, each time as a function traced once: it is re-created in a loop.
     Recreated,
-    /// Compiled again and again under one name: its arguments' shapes vary.
+    /// Recompiled under one name: the shapes of its arguments vary.
     ShapesVary,
-    /// Compiled again and again under one name, and nothing shows whether it is made anew.
+    /// Recompiled under one name; it is unknown whether it is re-created.
     ShapesVaryOrRecreated,
-    /// Compiled again and again without being traced.
+    /// Recompiled without being retraced.
     CompilesEachCall,
     /// Traced or compiled once.
     FirstCallOnly,
 }
 
 impl Sign {
-    /// Its public word.
+    /// Its public key.
     pub fn key(self) -> &'static str {
         match self {
             Sign::ArgumentsVary => "arguments-vary",
@@ -58,14 +59,14 @@ struct Entry {
     slow: Dur,
     tracing: Dur,
     compiling: Dur,
-    /// Tracing and compiling in steps that count.
+    /// Tracing and compiling in counted steps.
     lost_in_steps: Dur,
-    /// Does the framework count traces, and the smallest and largest count that traced calls had.
+    /// If the framework counts traces: the smallest and largest count of traced calls.
     counts: Option<(i64, i64)>,
     jitted: bool,
-    /// Calls that built their function right after a frame of Python made it.
+    /// Calls that built their function right after a Python frame created it.
     fresh: u64,
-    /// A Python tracer ran, so that the making of a function would show.
+    /// True if a Python tracer ran, so that the creation of a function would be visible.
     frames: bool,
     modules: BTreeSet<String>,
     concrete: BTreeSet<String>,
@@ -142,7 +143,7 @@ impl FunctionsPartial {
         FunctionsPartial { window: windows.window, entries }
     }
 
-    /// Takes in another host.
+    /// Adds another host.
     pub fn merge(&mut self, other: FunctionsPartial) {
         self.window = self.window.merge(other.window);
         for (name, entry) in other.entries {
@@ -150,7 +151,7 @@ impl FunctionsPartial {
         }
     }
 
-    /// Ranks the functions by what they lose, then by their time.
+    /// Ranks the functions by lost time, then by total time.
     pub fn finish(self) -> Functions {
         let window = self.window;
         let mut rows: Vec<FunctionRow> = self
@@ -191,7 +192,7 @@ pub struct FunctionRow {
     pub calls: u64,
     /// Calls that traced it.
     pub traces: u64,
-    /// Compilations that its calls waited for.
+    /// Number of compilations that its calls waited for.
     pub compiles: u64,
     /// Time in its calls, in milliseconds.
     pub total_ms: f64,
@@ -201,29 +202,30 @@ pub struct FunctionRow {
     pub tracing_ms: f64,
     /// Time spent compiling, in milliseconds.
     pub compile_ms: f64,
-    /// Tracing and compiling in an average step that counts, in milliseconds; `None` without steps.
+    /// Tracing and compiling per counted step, in milliseconds; `None` without steps.
     pub lost_ms_per_step: Option<f64>,
-    /// What the tracing or compiling is a sign of; `None` where there was none.
+    /// What the tracing or compiling indicates; `None` if there was none.
     pub sign: Option<Sign>,
-    /// Graphs made of it that ran, as far as their names show.
+    /// Number of its graphs that ran, as far as their names show.
     pub concrete_functions: usize,
     /// XLA modules that its calls compiled.
     pub modules: Vec<String>,
 }
 
-/// All functions, those that lose the most first.
+/// All functions, most lost time first.
 #[derive(Clone, Debug)]
 pub struct Functions {
-    /// What per-step figures are over.
+    /// What per-step figures cover.
     pub window: Window,
-    /// One row a function.
+    /// One row per function.
     pub rows: Vec<FunctionRow>,
 }
 
 struct Keys {
-    /// By kind: is it a frame of Python that makes a jitted function?
+    /// By kind: whether it is a Python frame that creates a jitted function.
     makes_jitted: Vec<bool>,
-    /// By kind: is it a frame in which JAX itself makes a jitted function, of an op outside of all others?
+    /// By kind: whether it is a frame in which JAX itself creates a jitted function, for an op outside all
+    /// others.
     jits_primitive: Vec<bool>,
     how: Option<StrId>,
     count: Option<StrId>,
@@ -244,7 +246,7 @@ impl Keys {
     }
 }
 
-/// Is it a frame of `jax.jit` or `jax.pmap` itself, in which a function is wrapped?
+/// Whether it is a frame of `jax.jit` or `jax.pmap` itself, in which a function is wrapped.
 fn makes_jitted(name: &str) -> bool {
     let Some((place, function)) = name.strip_prefix('$').and_then(|frame| frame.split_once(' ')) else {
         return false;
@@ -269,11 +271,11 @@ struct Compile {
 struct Call {
     kind: KindId,
     span: Span,
-    /// The framework says that the call traced.
+    /// True if the framework reports that the call traced.
     traced: bool,
     count: Option<i64>,
     jitted: bool,
-    /// Python made a jitted function since the call before.
+    /// True if Python created a jitted function since the previous call.
     fresh: bool,
     /// A Python tracer ran on its thread.
     frames: bool,
@@ -295,7 +297,7 @@ impl Call {
 
     fn into_entry(self, in_step: bool) -> Entry {
         let jit_traced = self.jitted && (self.compiles > 0 || !self.tracing.is_zero());
-        // All that a jitted call does before its program is compiled is tracing and lowering.
+        // Everything that a jitted call does before its program is compiled is tracing and lowering.
         let before = match self.compiled_until.filter(|_| self.jitted) {
             Some(until) => (until - self.span.start - self.compiling).at_least_zero(),
             None => self.tracing,
@@ -322,11 +324,11 @@ impl Call {
     }
 }
 
-/// What one thread says.
+/// The calls of one thread.
 #[derive(Default)]
 struct Thread {
     calls: Vec<Call>,
-    /// Compilations outside of any call: another thread waits for them.
+    /// Compilations outside any call: another thread waits for them.
     outside: Vec<Compile>,
 }
 
@@ -358,7 +360,7 @@ impl Thread {
             let inside = thread.calls.last_mut().filter(|call| span.start < call.span.end);
             match (role, inside) {
                 (Role::FunctionCall, None) => {
-                    // What was made before the last call that built is built.
+                    // Everything created before the last building call is built.
                     let built =
                         thread.calls.last().filter(|call| call.compiles > 0).map(|call| call.span.start);
                     made = made.filter(|made| built.is_none_or(|built| built < *made));
@@ -420,10 +422,10 @@ fn module(trace: &Trace, keys: &Keys, track: &Track, index: usize) -> Option<Str
     module
 }
 
-/// A compilation on another thread is waited for by the call that began last before it and still runs. Where
-/// that call's own thread shows its compilations, it only tells the module.
+/// A compilation on another thread is charged to the call that started last before it and is still running. If
+/// that call's own thread shows its compilations, it only provides the module name.
 fn charge_compiles_elsewhere(calls: &mut [Call], elsewhere: Vec<Compile>) {
-    /// Calls of other threads that are looked at: threads that call functions at one time are few.
+    /// Number of calls of other threads that are examined: few threads call functions at the same time.
     const NEAR: usize = 32;
     for compile in elsewhere {
         let after = calls.partition_point(|call| call.span.start <= compile.span.start);

@@ -1,50 +1,50 @@
-//! Gauges: what a monitor sampled of each GPU beside the run (utilisation, memory, power, temperature, clocks,
-//! throttling), as nvidia-smi names it. One partial a host ([`GaugesPartial::of`]) → [`GaugesPartial::merge`] →
+//! GPU samples taken beside the run (utilisation, memory, power, temperature, clocks, throttling), under
+//! nvidia-smi's names. One partial result per host ([`GaugesPartial::of`]) → [`GaugesPartial::merge`] →
 //! [`GaugesPartial::finish`].
 
 use stepscope_trace::{Dur, ProcessKind, Trace, Track, TrackKind};
 
-/// A gauge over the whole log.
+/// Summary of a gauge over the whole log.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Gauged {
     /// The mean of all samples.
     pub mean: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// What was sampled of one GPU. What was not is `None`.
+/// The samples of one GPU. What was not sampled is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuGauges {
     /// The host.
     pub host: String,
-    /// The GPU as the log numbers it.
+    /// The GPU's number in the log.
     pub id: String,
-    /// Samples of the gauge that has the most.
+    /// Number of samples of the most frequent gauge.
     pub samples: usize,
-    /// From the first to the last sample.
+    /// Time from the first to the last sample.
     pub span: Dur,
-    /// The share of time in which any kernel was running, 0 to 1. One small kernel is enough.
+    /// Share of time in which any kernel was running, 0 to 1. One small kernel is enough.
     pub utilisation: Option<Gauged>,
-    /// The share of time in which memory was read or written, 0 to 1.
+    /// Share of time in which memory was read or written, 0 to 1.
     pub memory_utilisation: Option<Gauged>,
     /// Bytes of memory in use.
     pub memory_bytes: Option<Gauged>,
-    /// Bytes that there are.
+    /// Total memory in bytes.
     pub memory_total_bytes: Option<f64>,
     /// Watts.
     pub power_w: Option<Gauged>,
-    /// The limit in watts.
+    /// Power limit in watts.
     pub power_limit_w: Option<f64>,
     /// Degrees Celsius.
     pub temperature_c: Option<Gauged>,
     /// Megahertz of the multiprocessors.
     pub clock_mhz: Option<Gauged>,
-    /// The share of samples in which clocks were held down, and why, as the log names it.
+    /// Share of samples with throttled clocks, and the reasons in the log.
     pub throttled: Option<(f64, Vec<String>)>,
 }
 
-/// From when to when something was recorded, in nanoseconds since 1970.
+/// Start and end of a recording, in nanoseconds since 1970.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wall {
     start: i64,
@@ -52,7 +52,7 @@ pub struct Wall {
 }
 
 impl Wall {
-    /// Of a trace; `None` where it does not tell the time of day.
+    /// The times of a trace; `None` if it has no wall clock.
     pub fn of(trace: &Trace) -> Option<Self> {
         let (origin, span) = (trace.clock().wall_ns_at_origin?, trace.span()?);
         Some(Wall { start: origin.checked_add(span.start.ns())?, end: origin.checked_add(span.end.ns())? })
@@ -63,19 +63,19 @@ impl Wall {
     }
 }
 
-/// Logs of nvidia-smi have the machine's local time and do not say which: up to this far apart it may be the same.
+/// nvidia-smi logs contain local time without a zone: within this distance it may be the same time.
 const A_DAY_NS: i64 = 24 * 3_600 * 1_000_000_000;
 
-/// May samples have been taken in the run that these timelines show? They may unless the times tell otherwise.
+/// Whether the samples may belong to the run of these timelines, which is assumed unless the times contradict.
 pub fn may_be_of(samples: Option<Wall>, timelines: &[Wall]) -> bool {
     let near = |samples: Wall| timelines.iter().any(|timeline| samples.apart_ns(*timeline) <= A_DAY_NS);
     timelines.is_empty() || samples.is_none_or(near)
 }
 
 const MEBIBYTE: f64 = 1_048_576.0;
-/// Bits of the mask of reasons that hold no clock down: nothing to do, and clocks that an application asked for.
+/// Bits of the reason mask that do not throttle: idle, and clocks requested by an application.
 const HARMLESS_REASONS: u64 = 0b11;
-/// Bits of the mask that hold clocks down, as the columns for single reasons are called.
+/// Bits of the reason mask that throttle, under the names of the columns for single reasons.
 const MASK: [(u64, &str); 6] = [
     (0x4, "sw_power_cap"),
     (0x8, "hw_slowdown"),
@@ -84,9 +84,9 @@ const MASK: [(u64, &str); 6] = [
     (0x40, "hw_thermal_slowdown"),
     (0x80, "hw_power_brake_slowdown"),
 ];
-/// Beginnings of the names of reasons to hold clocks down.
+/// Prefixes of the names of throttling reasons.
 const REASONS: [&str; 2] = ["clocks_throttle_reasons.", "clocks_event_reasons."];
-/// The gauges that are summed up here.
+/// The gauges summarised here.
 const KNOWN: [&str; 11] = [
     "utilization.gpu",
     "utilization.memory",
@@ -139,12 +139,12 @@ impl GaugesPartial {
         GaugesPartial { gpus: gpus.into_iter().map(|(_, gpu)| gpu).collect() }
     }
 
-    /// Was nothing sampled?
+    /// Whether nothing was sampled.
     pub fn is_empty(&self) -> bool {
         self.gpus.is_empty()
     }
 
-    /// Takes in another host.
+    /// Adds another host.
     pub fn merge(&mut self, other: GaugesPartial) {
         self.gpus.extend(other.gpus);
     }

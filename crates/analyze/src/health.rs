@@ -1,7 +1,7 @@
-//! What is wrong with the recording itself: what the recorder complained about, what the reader had to mend,
-//! and what the events themselves betray. Typed and counted; causes and cures are worded elsewhere.
+//! Problems of the recording itself: the profiler's messages, the reader's repairs, and oddities of the events.
+//! Typed and counted; causes and fixes are worded elsewhere.
 //!
-//! One host at a time: [`health`] of each, side by side. Costs one pass over the events.
+//! One host at a time: [`health`] of each. Costs one pass over the events.
 
 use stepscope_trace::{
     DeviceKind, Dur, Form, Note, NoteKind, ProcessKind, Span, Time, Trace, Track, TrackKind,
@@ -11,36 +11,36 @@ use crate::counters::{has_timeline, lacks_limits};
 use crate::info::events_by_process;
 use crate::vocabulary::starts_kernels;
 
-/// How bad it is. Ordered: the worst is the greatest.
+/// Severity, ordered: the worst is the greatest.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Good to know; conclusions hold.
+    /// For information; conclusions hold.
     Info,
     /// Some conclusions may not hold.
     Warning,
-    /// Part of the truth is missing.
+    /// Part of the data is missing.
     Error,
 }
 
-/// What sort of trouble it is.
+/// The kind of problem.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
-    /// The file breaks off or holds what cannot be; `detail` says what.
+    /// The file is truncated or contains invalid data; `detail` says what.
     Damaged,
-    /// The recorder reported an error; `detail` is its text.
+    /// The profiler reported an error; `detail` is its text.
     CollectionError,
-    /// There is not a single event.
+    /// There are no events.
     NoEvents,
-    /// Devices or calls to devices were seen, but nothing that ran on one; `detail` names what was seen.
+    /// Devices or device calls were seen, but no device work; `detail` says what was seen.
     NoDeviceEvents,
-    /// The recorder says that it dropped events; the count is not known where it does not say how many.
+    /// The profiler reports dropped events; the count is unknown if it does not say how many.
     DroppedEvents,
-    /// There are exactly as many events as a known limit allows.
+    /// The number of events equals a known limit.
     EventCap,
-    /// The recorder reported a warning; `detail` is its text.
+    /// The profiler reported a warning; `detail` is its text.
     CollectionWarning,
-    /// Events that lie wholly outside the capture's own window. Those that only reach beyond its edges are
-    /// frames that were open when it began or ended, and no trouble.
+    /// Events entirely outside the capture window. Events that only reach beyond its edges were open when it
+    /// started or ended, which is normal.
     OutsideCapture,
     /// Events that last longer than the capture itself.
     OverLong,
@@ -48,21 +48,21 @@ pub enum Trouble {
     TimeOutOfRange,
     /// Ends before starts, read as instants.
     NegativeDuration,
-    /// Beginnings without ends, or ends without beginnings.
+    /// Starts without ends, or ends without starts.
     Unpaired,
-    /// References to what the file does not define; `detail` names what.
+    /// References to something that the file does not define; `detail` says what.
     DanglingReference,
-    /// The capture is so short that it hardly holds a step; `span` says how short.
+    /// The capture is so short that it hardly contains a step; `span` says how short.
     ShortCapture,
-    /// Kernels were profiled without counters that say what limits them.
+    /// Kernels were profiled without counters that show what limits them.
     FewCounters,
-    /// A log does not say what its numbers are.
+    /// A log does not say what its numbers mean.
     UnnamedColumns,
-    /// Samples that were taken at another time than the timeline beside them; `detail` names them.
+    /// Samples from another time than the timeline beside them; `detail` names them.
     OtherTime,
     /// Some devices have events and others have none; `count` says how many have none.
     IdleDevices,
-    /// Text that was mended; `detail` names the repair.
+    /// Repaired text; `detail` names the repair.
     Repaired,
     /// Parts that this version does not understand; `detail` names them.
     UnknownContent,
@@ -74,25 +74,25 @@ pub enum Trouble {
     ClockUnknown,
 }
 
-/// One trouble of one host.
+/// One problem of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issue {
     /// The host.
     pub host: String,
-    /// What sort.
+    /// Its kind.
     pub trouble: Trouble,
-    /// The recorder's own text, or the name of the thing; empty where there is nothing to add.
+    /// The profiler's own text, or the name of the thing; may be empty.
     pub detail: String,
-    /// How many times; not known for what cannot be counted.
+    /// Number of occurrences; `None` if it cannot be counted.
     pub count: Option<u64>,
-    /// Where in the file it was first seen, in bytes.
+    /// Position of the first occurrence in the file, in bytes.
     pub offset: Option<u64>,
-    /// How long the recording is, where that is the trouble.
+    /// Length of the recording, if that is the problem.
     pub span: Option<Dur>,
 }
 
 impl Trouble {
-    /// The name that programs know it by; never changes its meaning.
+    /// Public id; never changes its meaning.
     pub fn id(self) -> &'static str {
         match self {
             Trouble::Damaged => "damaged",
@@ -121,7 +121,7 @@ impl Trouble {
         }
     }
 
-    /// How bad it is.
+    /// Its severity.
     pub fn severity(self) -> Severity {
         match self {
             Trouble::Damaged
@@ -151,10 +151,10 @@ impl Trouble {
     }
 }
 
-/// What is wrong with the recording of one host, worst first.
+/// Problems of one host's recording, worst first.
 pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     let mut found = Found { host, issues: trace.notes().iter().map(|note| noted(note, host)).collect() };
-    // Counters and gauges alone are no recording of a run that could be short, empty or one-sided.
+    // Counters and gauges alone are not the recording of a run, so it cannot be short, empty or one-sided.
     if has_timeline(trace) {
         whole_recording(trace, &mut found);
         devices(trace, &mut found);
@@ -212,11 +212,11 @@ fn noted(note: &Note, host: &str) -> Issue {
     }
 }
 
-/// Recorders stop at these numbers of events without a word: a million and five million in trace viewers'
-/// files, 2 Mi activities or callbacks in the CUDA tracer.
+/// Profilers silently stop at these numbers of events: a million and five million in trace viewer files, 2 Mi
+/// activities or callbacks in the CUDA tracer.
 const EVENT_CAPS: [u64; 3] = [1_000_000, 5_000_000, 2 << 20];
 
-/// Below this a capture seldom holds two steps of anything that is worth profiling.
+/// A shorter capture rarely contains two steps of anything worth profiling.
 const SHORT: Dur = Dur::from_us(10_000);
 
 fn whole_recording(trace: &Trace, found: &mut Found<'_>) {
@@ -249,7 +249,7 @@ fn devices(trace: &Trace, found: &mut Found<'_>) {
     let accelerators: Vec<_> =
         trace.devices().iter().filter(|device| device.kind != DeviceKind::Cpu).collect();
     if on_devices + streams == 0 {
-        // Where calls that start work were recorded, the work should have been too.
+        // If calls that launch work were recorded, the work should have been recorded too.
         let launch = trace.kinds().iter().map(|kind| trace.str(kind.name)).find(|name| starts_kernels(name));
         if let Some(call) = launch {
             found.add(Trouble::NoDeviceEvents, call, None);
@@ -258,7 +258,7 @@ fn devices(trace: &Trace, found: &mut Found<'_>) {
         }
         return;
     }
-    // Only devices with a place of their own count: a list of all that the machine has proves nothing.
+    // Only devices with their own tracks count: a list of all devices of the machine proves nothing.
     let events = events_by_process(trace);
     let idle =
         accelerators.iter().filter_map(|device| events.get(device.process?.index())).filter(|&&n| n == 0);
@@ -291,8 +291,8 @@ fn events(trace: &Trace, found: &mut Found<'_>) {
     found.count(Trouble::Overlapping, overlapping);
 }
 
-/// The capture's own window in the trace's time. A hundredth of it is forgiven at either end, for recorders
-/// take its edges on another thread.
+/// The capture window in the trace's time, with a tolerance of one percent at either end, because profilers
+/// measure its edges on another thread.
 fn window(trace: &Trace) -> Option<Span> {
     let (from, to) = trace.environment().captured_ns.filter(|(from, to)| from < to)?;
     let origin = trace.clock().wall_ns_at_origin?;

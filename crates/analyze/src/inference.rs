@@ -1,8 +1,8 @@
 //! Inference: how long a request takes, and where: on the host, in transfer, on the device.
 //!
-//! A request is a step of a program that predicts, or a call by which a serving framework runs a model. A
-//! profile without any has no latency, which is not a latency of 0. One [`InferencePartial`] a host, merged,
-//! then finished into an [`Inference`].
+//! A request is a step of a prediction program, or a call by which a serving framework runs a model. Without
+//! requests the latency is unknown, not 0. One [`InferencePartial`] per host, merged, then finished into an
+//! [`Inference`].
 
 use stepscope_trace::{Dur, KindId, Span, StrId, Time, TrackKind};
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::statistics::{Moments, quantile};
 use crate::steps::{How, StepKind};
 
-/// What one host says.
+/// The requests of one host.
 #[derive(Clone, Debug, Default)]
 pub struct InferencePartial {
     name: Option<String>,
@@ -33,13 +33,13 @@ struct BatchTally {
 /// The distribution of latencies, in milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Latency {
-    /// Half are faster.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten are faster.
+    /// 90th percentile.
     pub p90: f64,
-    /// Nineteen of twenty are faster.
+    /// 95th percentile.
     pub p95: f64,
-    /// Ninety-nine of a hundred are faster.
+    /// 99th percentile.
     pub p99: f64,
     /// The slowest.
     pub max: f64,
@@ -47,55 +47,55 @@ pub struct Latency {
     pub mean: f64,
 }
 
-/// Where a mean request's time goes, in milliseconds.
+/// Breakdown of a mean request, in milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Split {
-    /// The model's ops, on whatever device; collectives too.
+    /// The model's ops on any device, including collectives.
     pub compute: f64,
     /// Copies to and from devices.
     pub transfer: f64,
     /// Waiting for the request's data.
     pub input: f64,
-    /// All else that the host does: Python, dispatch, tracing, compiling.
+    /// Everything else on the host: Python, dispatch, tracing, compiling.
     pub host: f64,
 }
 
 /// Requests of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requests {
-    /// What stands for a request: a function, a marker, a serving call.
+    /// What represents a request: a function, a marker, a serving call.
     pub name: String,
     /// How many.
     pub count: usize,
     /// How long they take.
     pub latency: Latency,
-    /// Where the time goes; `None` where requests overlap and nobody can tell.
+    /// The breakdown; `None` if requests overlap, so that it is unknown.
     pub split: Option<Split>,
-    /// Requests a second.
+    /// Requests per second.
     pub per_second: Option<f64>,
 }
 
-/// What is recorded of batches that a server puts together.
+/// Batches that a server assembles.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Batches {
-    /// Their sizes, padding included.
+    /// Their sizes, including padding.
     pub size: Moments,
-    /// The share of their places that is padding; `None` where it is not recorded.
+    /// The share of padding; `None` if not recorded.
     pub padding: Option<f64>,
-    /// Sizes of the requests that were put together.
+    /// Sizes of the requests in a batch.
     pub task: Option<Moments>,
 }
 
 /// Inference, if there was any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inference {
-    /// Requests; `None` where none were found.
+    /// Requests; `None` if none were found.
     pub requests: Option<Requests>,
-    /// Batches; `None` where no sizes were recorded.
+    /// Batches; `None` if no sizes were recorded.
     pub batches: Option<Batches>,
 }
 
-/// Calls by which serving frameworks run a model, the outermost first.
+/// Calls by which serving frameworks run a model, outermost first.
 const SERVING_CALLS: &[&str] = &[
     "BatchingSessionRun",
     "TfrtModelRun",
@@ -177,7 +177,7 @@ fn split(shares: &Shares, count: usize) -> Split {
     Split { compute, transfer, input, host: per(&Category::ALL) - compute - transfer - input }
 }
 
-/// Steps of a program that predicts.
+/// Steps of a prediction program.
 fn from_steps(context: &Context) -> Option<InferencePartial> {
     let (steps, breakdown) = (context.steps(), context.breakdown());
     if steps.kind != StepKind::Inference || breakdown.whole_capture {
@@ -204,7 +204,7 @@ fn rate(count: usize, time: Dur) -> Option<f64> {
     (count > 0 && !time.is_zero()).then(|| count as f64 / time.secs())
 }
 
-/// Calls of a serving framework. They overlap, so that their time cannot be split by instants.
+/// Calls of a serving framework. They overlap, so their time cannot be broken down.
 fn from_serving(context: &Context) -> Option<InferencePartial> {
     let trace = context.trace;
     let kinds = |name: &str| -> Vec<KindId> {
@@ -238,7 +238,7 @@ fn from_serving(context: &Context) -> Option<InferencePartial> {
     })
 }
 
-/// Sizes of batches, read from those kinds of events whose first event carries them.
+/// Batch sizes, read from kinds of events whose first event contains them.
 fn batches(context: &Context) -> BatchTally {
     let trace = context.trace;
     let key = |name: &str| trace.strings().find(name);

@@ -1,8 +1,8 @@
-//! What is in a profile: sources, devices, tracks, time, versions, step markers. Counts and names only; what
-//! they mean for performance is for other analyses.
+//! The content of a profile: sources, devices, tracks, time, versions, step markers. Only counts and names;
+//! their meaning for performance is up to other analyses.
 //!
-//! One host is a [`HostInfo`]; hosts of one session stand side by side in an [`Info`]. Costs one look at the
-//! kind of each event, so a profile of millions of events is described in milliseconds.
+//! One host is a [`HostInfo`]; the hosts of a session form an [`Info`]. Only reads the kind of each event, so a
+//! profile with millions of events is described in milliseconds.
 
 use serde::Serialize;
 use stepscope_trace::{
@@ -12,25 +12,25 @@ use stepscope_trace::{
 use crate::counters::has_timeline;
 use crate::markers::{StepMarker, step_markers};
 
-/// A source of events: one file of one host, and what was read from it.
+/// A source of events: one file of one host, and its content.
 #[derive(Copy, Clone, Debug)]
 pub struct Source<'a> {
-    /// Where it lies, for messages.
+    /// Its path, for messages.
     pub path: &'a str,
     /// Its format, e.g. `xplane`.
     pub format: &'a str,
     /// Its size in bytes.
     pub bytes: u64,
-    /// The host that it was recorded on.
+    /// Host on which it was recorded.
     pub host: &'a str,
-    /// What was in it.
+    /// Its content.
     pub trace: &'a Trace,
 }
 
 /// What is in the sources.
 #[derive(Clone, Debug, Serialize)]
 pub struct Info {
-    /// One a source, in their order; those with a timeline are hosts.
+    /// One per source, in order; those with a timeline are hosts.
     pub hosts: Vec<HostInfo>,
 }
 
@@ -39,33 +39,33 @@ pub struct Info {
 pub struct HostInfo {
     /// The host's name.
     pub host: String,
-    /// Where the file lies.
+    /// Path of the file.
     pub path: String,
     /// Its format.
     pub format: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Does it say what ran when? Samples and profiled launches do not, and are no host of their own.
+    /// Whether it shows what ran when. Samples and profiled launches do not, and are not separate hosts.
     pub timeline: bool,
-    /// How many events it holds.
+    /// Number of events.
     pub events: u64,
-    /// How many distinct kinds of events.
+    /// Number of distinct kinds of events.
     pub kinds: usize,
-    /// How many ends of arrows between events.
+    /// Number of flow points (ends of arrows between events).
     pub flow_points: usize,
     /// Records that belong to no event, e.g. compiled modules.
     pub attachments: usize,
-    /// From the first event to the last; not known where there is no event.
+    /// Time from the first event to the last; `None` without events.
     pub span_ms: Option<f64>,
-    /// When the first event began, in nanoseconds since 1970; not known where the file has relative times only.
+    /// Start of the first event, in nanoseconds since 1970; `None` if the file only has relative times.
     pub began_unix_ns: Option<i64>,
-    /// When capture began and ended, in nanoseconds since 1970, where the recorder says so.
+    /// Start and end of the capture, in nanoseconds since 1970, if the profiler reports them.
     pub captured_unix_ns: Option<(i64, i64)>,
-    /// The devices, each as far as it is known.
+    /// The devices, as far as they are known.
     pub devices: Vec<DeviceInfo>,
-    /// The tracks with something on them, by process.
+    /// The non-empty tracks, by process.
     pub processes: Vec<ProcessInfo>,
-    /// Explicit marks of steps.
+    /// Explicit step markers.
     pub step_markers: Vec<StepMarker>,
     /// Versions of software.
     pub versions: Vec<Named>,
@@ -78,15 +78,15 @@ pub struct HostInfo {
 /// A device.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceInfo {
-    /// The file's own number.
+    /// The number in the file.
     pub number: i64,
-    /// The model, where the file says so.
+    /// The model, if the file contains it.
     pub name: Option<String>,
     /// `cpu`, `gpu`, `tpu` or `other`.
     pub kind: &'static str,
-    /// How many events its own tracks hold; `None` for a device that is only listed.
+    /// Number of events on its own tracks; `None` for a device that is only listed.
     pub events: Option<u64>,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: Option<String>,
     /// Streaming multiprocessors or compute units.
     pub multiprocessors: Option<u32>,
@@ -94,11 +94,11 @@ pub struct DeviceInfo {
     pub clock_khz: Option<u64>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Peak memory bandwidth in bytes a second.
+    /// Peak memory bandwidth in bytes per second.
     pub memory_bandwidth: Option<u64>,
     /// CUDA compute capability, e.g. `8.0`.
     pub compute_capability: Option<String>,
-    /// All properties in the file's own words.
+    /// All properties as named in the file.
     pub properties: Vec<Named>,
 }
 
@@ -109,7 +109,7 @@ pub struct ProcessInfo {
     pub name: String,
     /// `host`, `device` or `other`.
     pub kind: &'static str,
-    /// The recorder's own number.
+    /// The profiler's own number.
     pub number: i64,
     /// Its tracks.
     pub tracks: Vec<TrackInfo>,
@@ -122,19 +122,19 @@ pub struct TrackInfo {
     pub name: String,
     /// `thread`, `stream`, `async`, `counter` or `derived`.
     pub kind: &'static str,
-    /// The recorder's own number.
+    /// The profiler's own number.
     pub number: i64,
-    /// How many events lie on it.
+    /// Number of events on it.
     pub events: usize,
-    /// How many kinds these are of.
+    /// Number of their kinds.
     pub kinds: usize,
-    /// How many samples, where it is a counter.
+    /// Number of samples, for a counter.
     pub samples: usize,
-    /// From its first event to its last; not known where there is none.
+    /// Time from its first event to its last; `None` if there is none.
     pub span_ms: Option<f64>,
 }
 
-/// A named value in the file's own words.
+/// A named value from the file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Named {
     /// Its name.
@@ -151,7 +151,7 @@ pub enum Scalar {
     Null,
     /// A whole number.
     Int(i64),
-    /// A whole number above the range of the signed ones.
+    /// An integer above the signed range.
     UInt(u64),
     /// Any other number.
     Float(f64),
@@ -193,9 +193,9 @@ fn host_info(source: &Source<'_>) -> HostInfo {
     }
 }
 
-/// For each track its kinds with the first event of each: one look at each event, none at its arguments.
+/// For each track its kinds, with the first event of each: reads each event once, and no arguments.
 fn first_of_kinds(trace: &Trace) -> Vec<Vec<(KindId, usize)>> {
-    // The track that last had the kind: one table for all tracks, however many there are of both.
+    // The track that last had the kind: one table for all tracks.
     let mut last: Vec<Option<TrackId>> = vec![None; trace.kinds().len()];
     let mut first_on = |track: &Track| {
         let mut first = Vec::new();
@@ -235,7 +235,7 @@ fn devices(trace: &Trace) -> Vec<DeviceInfo> {
     devices.collect()
 }
 
-/// How many events each process holds.
+/// Number of events of each process.
 pub(crate) fn events_by_process(trace: &Trace) -> Vec<u64> {
     let mut events = vec![0; trace.processes().len()];
     for track in trace.tracks() {

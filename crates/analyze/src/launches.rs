@@ -1,4 +1,4 @@
-//! Which host call started which device work: a sorted join on the correlation id that CUPTI, ROCm and Kineto
+//! Which host call launched which device work: a sorted join on the correlation id that CUPTI, ROCm and Kineto
 //! write on both sides.
 
 use stepscope_trace::{Args, Dur, EventId, ProcessKind, StrId, Time, Trace, TrackKind};
@@ -6,16 +6,16 @@ use stepscope_trace::{Args, Dur, EventId, ProcessKind, StrId, Time, Trace, Track
 use crate::steps::median;
 use crate::vocabulary::{Keys, Role, Vocabulary, is_synchronous_copy, starts_graph};
 
-/// The call of an asynchronous copy returns within this time. One that takes longer waits: for the device, or for the
-/// driver, which stages the copy of memory that is not pinned.
-const RETURNS_WITHIN: Dur = Dur::from_us(50);
+/// An asynchronous copy call returns within this time. A longer one waits: for the device, or for the driver,
+/// which stages copies of unpinned memory.
+pub const RETURNS_WITHIN: Dur = Dur::from_us(50);
 
-/// Does a call for a copy, of this name and length, wait until the copy is done?
+/// Whether a copy call with this name and duration waits until the copy is done.
 pub(crate) fn waits_for_copy(call: &str, length: Dur) -> bool {
     is_synchronous_copy(call) || length > RETURNS_WITHIN
 }
 
-/// A host call and a piece of device work that it started. A graph launch starts many.
+/// A host call and device work that it launched. A graph launch starts many.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// The call on the host.
@@ -26,7 +26,7 @@ pub struct Launch {
     pub work: EventId,
 }
 
-/// The keys under which recorders write the number that a call and what it caused share.
+/// The keys of the number shared by a call and its work.
 pub(crate) struct Correlations(Vec<StrId>);
 
 impl Correlations {
@@ -44,22 +44,22 @@ impl Correlations {
                 id = value.as_u64();
             }
         });
-        // 0 is what recorders write when they do not know.
+        // Profilers write 0 if they do not know.
         id.filter(|&id| id != 0)
     }
 }
 
-/// Host calls that started kernels.
+/// Host calls that launched kernels.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchCalls {
     /// Kernels whose call is known.
     pub kernels: u64,
-    /// How many of them were started by a graph as a whole.
+    /// How many of them were launched as part of a graph.
     pub in_graphs: u64,
     /// Calls that started a single kernel.
     pub single: u64,
-    /// The median length of those: a first launch that loads code, or one that waits for room in a queue, is no
-    /// launch like the others.
+    /// Their median duration: a first launch that loads code, or one that waits for room in a queue, is not
+    /// typical.
     pub usual: Dur,
 }
 
@@ -74,18 +74,18 @@ impl LaunchCalls {
         self.in_graphs += other.in_graphs;
     }
 
-    /// The median length of a call that starts one kernel; `None` where there is none.
+    /// The median duration of a call that launches one kernel; `None` if there is none.
     pub fn usual(&self) -> Option<Dur> {
         (self.single > 0).then_some(self.usual)
     }
 
-    /// The share of kernels that graphs start.
+    /// The share of kernels launched by graphs.
     pub fn graph_share(&self) -> f64 {
         self.in_graphs as f64 / self.kernels.max(1) as f64
     }
 }
 
-/// All launches that both sides recorded.
+/// All launches recorded on both sides.
 #[derive(Debug, Default)]
 pub struct Launches {
     /// Sorted by device work: track, then time.
@@ -93,7 +93,7 @@ pub struct Launches {
 }
 
 impl Launches {
-    /// Joins calls and work of equal correlation id.
+    /// Joins calls and work by correlation id.
     pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
         let keys = Correlations::of(trace);
         if keys.0.is_empty() {
@@ -118,7 +118,7 @@ impl Launches {
         Launches { all: join(trace, calls, works) }
     }
 
-    /// The calls that started kernels. Copies are none: their calls may wait for the device.
+    /// The calls that launched kernels. Copies do not count, because their calls may wait for the device.
     pub fn calls(&self, trace: &Trace, vocabulary: &Vocabulary) -> LaunchCalls {
         let kind_of = |event: EventId| trace.track(event.track).kind_of(event.index as usize);
         let graphs: Vec<bool> = trace.kinds().iter().map(|kind| starts_graph(trace.str(kind.name))).collect();
@@ -140,7 +140,7 @@ impl Launches {
         }
     }
 
-    /// The call that started `work`.
+    /// The call that launched `work`.
     pub fn of_work(&self, work: EventId) -> Option<&Launch> {
         self.all.binary_search_by_key(&work, |launch| launch.work).ok().map(|at| &self.all[at])
     }
@@ -155,8 +155,8 @@ fn join(trace: &Trace, mut calls: Vec<(u64, EventId)>, mut works: Vec<(u64, Even
         while calls.get(at).is_some_and(|&(call, _)| call < id) {
             at += 1;
         }
-        // Several host events may carry the id (the runtime call and the driver call below it): the first
-        // to begin is the outermost.
+        // Several host events may have the id (the runtime call and the driver call inside it): the first to
+        // start is the outermost.
         let same = calls[at..].iter().take_while(|&&(call, _)| call == id);
         let started = |event: EventId| trace.track(event.track).start(event.index as usize);
         if let Some(&(_, call)) = same.min_by_key(|&&(_, event)| started(event)) {

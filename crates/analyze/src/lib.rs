@@ -1,11 +1,11 @@
-//! From a trace to typed results: which steps there are, where their time goes, which ops, kernels, input
-//! stages and allocations it goes to.
+//! From a trace to typed results: the steps, where their time goes, and the ops, kernels, input stages and
+//! allocations involved.
 //!
-//! A [`Context`] wraps one host's trace and computes what analyses share, when first asked. Each analysis is
-//! *partial* (one host) → *merge* → *finish*, so that a session of many hosts needs no more memory than one
-//! trace and the partials. What names mean is decided in [`vocabulary`] alone.
+//! A [`Context`] wraps one host's trace and computes shared results on first use. Each analysis is *partial*
+//! (one host) → *merge* → *finish*, so that a session of many hosts needs no more memory than one trace and the
+//! partial results. Only [`vocabulary`] decides what names mean.
 //!
-//! This crate knows nothing of formats, advice or layout.
+//! This crate knows nothing about formats, advice or layout.
 
 pub mod absence;
 mod activities;
@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod collectives;
 mod context;
 pub mod counters;
+pub mod curves;
 pub mod devices;
 pub mod eager;
 pub mod functions;

@@ -1,36 +1,36 @@
-//! Explicit marks of steps, as training loops and profilers leave them in a trace.
+//! Explicit step markers that training loops and profilers leave in a trace.
 //!
-//! Only looked for and counted here; how they become steps is for the analysis of steps. The marks are: an
-//! event with an argument `step_num` (TensorFlow and JAX annotations; `_r` says that it is a root, i.e. the
-//! whole step), Keras' `Profiled batch`, PyTorch's `ProfilerStep#N`.
+//! They are only found and counted here; the analysis of steps turns them into steps. Markers are: an event
+//! with an argument `step_num` (TensorFlow and JAX annotations; `_r` says that it is a root, i.e. the whole
+//! step), Keras' `Profiled batch`, PyTorch's `ProfilerStep#N`.
 
 use serde::Serialize;
 use stepscope_trace::{KindId, Trace, TrackKind};
 
-/// Keras' callback writes these.
+/// Written by Keras' callback.
 const KERAS_BATCH: &str = "Profiled batch";
-/// PyTorch's profiler writes these, the step's number behind.
+/// Written by PyTorch's profiler, followed by the step number.
 const TORCH_STEP: &str = "ProfilerStep#";
 
-/// One family of step marks.
+/// One family of step markers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepMarker {
-    /// The name that the marks share.
+    /// The common name of the markers.
     pub name: String,
-    /// How many there are.
+    /// Number of markers.
     pub count: u64,
-    /// The lowest step number, where they carry one.
+    /// The lowest step number, if they have one.
     pub first_step: Option<i64>,
     /// The highest step number.
     pub last_step: Option<i64>,
-    /// Does each stand for a whole step, by its own word?
+    /// True if each stands for a whole step, according to itself.
     pub root: bool,
 }
 
-/// The families of marks, whole steps first, then the most frequent.
+/// The families of markers, whole steps first, then the most frequent.
 ///
-/// `kinds_of` holds, for each track, its kinds with the position of their first event: events are looked at
-/// only where the first of their kind carries a mark, so millions of others cost nothing.
+/// `kinds_of` contains, for each track, its kinds with the position of their first event: events are only
+/// examined if the first of their kind is a marker, so millions of others cost nothing.
 pub fn step_markers(trace: &Trace, kinds_of: &[Vec<(KindId, usize)>]) -> Vec<StepMarker> {
     let mut markers: Vec<StepMarker> = Vec::new();
     for (track, kinds) in trace.tracks().iter().zip(kinds_of) {

@@ -1,5 +1,5 @@
-//! Names of ops and kernels taken apart: an op's scope and type, an HLO instruction's opcode, a kernel without
-//! its template arguments, and the *stable* part of a name that survives from run to run.
+//! Parts of op and kernel names: an op's scope and type, an HLO instruction's opcode, a kernel without its
+//! template arguments, and the *stable* part of a name that stays the same between runs.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub fn hlo_name(name: &str) -> &str {
     name.split_once(" = ").map_or(name, |(name, _)| name)
 }
 
-/// A name without a number at its end: `conv2d_7` and `fusion.12` lose theirs, `sha256` and `conv2d` keep it.
+/// A name without a trailing number: `conv2d_7` and `fusion.12` lose theirs, `sha256` and `conv2d` keep it.
 pub fn without_number(name: &str) -> &str {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match stem.strip_suffix(['_', '.']) {
@@ -44,7 +44,7 @@ pub fn without_number(name: &str) -> &str {
 pub fn concrete_function(name: &str) -> Option<&str> {
     let starts = ["__inference_", "__forward_", "__backward_"];
     let rest = starts.iter().find_map(|start| name.strip_prefix(start))?;
-    // A function that was wrapped again carries the prefix of the one inside.
+    // A function that was wrapped again has the prefix of the inner one.
     let rest = starts.iter().find_map(|start| rest.strip_prefix(start)).unwrap_or(rest);
     let bare = without_number(rest);
     (bare.len() < rest.len()).then_some(bare)
@@ -61,7 +61,7 @@ pub fn kernel_short_name(name: &str) -> Cow<'_, str> {
     let (mut out, mut depth) = (String::with_capacity(name.len()), 0_usize);
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
-        // C++ writes a namespace without a name in brackets of its own.
+        // C++ writes an anonymous namespace in its own brackets.
         if let Some(after) = rest.strip_prefix("(anonymous namespace)") {
             if depth == 0 {
                 out.push_str("(anonymous)");
@@ -83,7 +83,7 @@ pub fn kernel_short_name(name: &str) -> Cow<'_, str> {
 }
 
 /// A name that two runs of one program share: numbers that only count (`_7`, `.123`, `__inference_f_42`) and
-/// addresses are cut, kernels lose their arguments.
+/// addresses are removed, and kernels lose their arguments.
 pub fn stable_name(name: &str) -> String {
     let bare = kernel_short_name(hlo_name(name));
     let bare = concrete_function(&bare).unwrap_or(&bare);
@@ -91,12 +91,12 @@ pub fn stable_name(name: &str) -> String {
     parts.join("/")
 }
 
-/// `<object at 0x7f12>` loses what the address says.
+/// `<object at 0x7f12>` loses its address.
 fn without_addresses(text: &str) -> String {
     let Some(at) = text.find("0x") else { return text.to_owned() };
     let (head, tail) = (&text[..at], &text[at + 2..]);
     let digits = tail.bytes().take_while(u8::is_ascii_hexdigit).count();
-    // Short numbers are meant: flags, sizes.
+    // Short numbers have a meaning: flags, sizes.
     if digits < 6 {
         return text.to_owned();
     }

@@ -1,6 +1,5 @@
-//! Steps that now and then take much longer than the others because they do something that the others do not: an
-//! evaluation in the loop, an update after several accumulated ones. The mean step holds a share of that; the median one
-//! does not show it.
+//! Occasional steps that take much longer because they do something extra: an evaluation in the loop, an update
+//! after several accumulations. The mean step includes a share of that; the median does not show it.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +13,28 @@ use crate::states::runs_python;
 use crate::steps::median;
 use crate::vocabulary::Role;
 
-/// A step this many times as long as the middle one is odd.
-const LONG: f64 = 2.0;
-/// A function whose calls take less than this share of their time in the other steps belongs to the odd ones.
+/// A step this many times as long as the median is an odd one.
+pub const LONG: f64 = 2.0;
+/// A function that spends less than this share of its time in the other steps belongs to the odd ones.
 const ELSEWHERE: f64 = 0.1;
 
 /// The odd steps of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OddSteps {
-    /// How often they come.
+    /// How often they occur.
     pub recurrence: Recurrence,
-    /// Their middle length in milliseconds.
+    /// Their median duration in milliseconds.
     pub odd_ms: f64,
-    /// The middle length of the others in milliseconds.
+    /// The median duration of the others in milliseconds.
     pub usual_ms: f64,
-    /// What they spend beyond what the others do, over all of them.
+    /// What they spend beyond the others, in total.
     pub excess: Shares,
-    /// Functions that are called in them and not in the others, the longest first, in milliseconds per odd step.
+    /// Functions that are only called in them, longest first, in milliseconds per odd step.
     pub functions: Vec<(String, f64)>,
 }
 
 impl OddSteps {
-    /// `None` where no step is odd.
+    /// `None` if no step is odd.
     pub fn of(context: &Context) -> Option<Self> {
         let breakdown = context.breakdown();
         let counted: Vec<&StepShares> = breakdown.counted().map(|(_, shares)| shares).collect();
@@ -62,7 +61,7 @@ impl OddSteps {
     }
 }
 
-/// The functions that are called in these steps and not in the others.
+/// The functions that are only called in these steps.
 fn functions(context: &Context, odd: &[&StepShares]) -> Vec<(String, f64)> {
     let trace = context.trace;
     let windows: Vec<Span> = odd.iter().map(|step| step.window).collect();

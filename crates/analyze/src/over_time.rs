@@ -1,4 +1,4 @@
-//! Who owns the time, piece by piece: the breakdown's sweep over equal pieces of any window instead of over steps.
+//! The breakdown over time: the breakdown's sweep over equal pieces of any window instead of over steps.
 
 use stepscope_trace::{Dur, Span, Time};
 
@@ -7,10 +7,10 @@ use crate::context::Context;
 use crate::states::State;
 use crate::timeline::Timeline;
 
-/// Cuts `window` into `pieces` of equal length and says who owns each, on the device that bounds the step.
+/// Divides `window` into `pieces` of equal length and returns the breakdown of each, on the bottleneck device.
 ///
-/// Also what lies outside the steps has an owner; but that the loop is in its own Python when nothing is recorded is
-/// known only between the first step and the last. One sweep: linear in the changes of state and the pieces.
+/// Time outside the steps has a category too; but only between the first step and the last does unrecorded time
+/// count as Python in the training loop. One sweep: linear in the changes of state and the pieces.
 pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares> {
     let mut all = vec![Shares::default(); pieces];
     if pieces == 0 || window.is_empty() {
@@ -45,13 +45,13 @@ pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares
     all
 }
 
-/// From the first step to the last; `None` where there are none.
+/// From the first step to the last; `None` if there are none.
 fn looping(context: &Context) -> Option<Span> {
     let steps = context.steps().all.iter().map(|step| step.span);
     steps.reduce(Span::hull)
 }
 
-/// Where a piece begins.
+/// Start of a piece.
 fn edge(window: Span, piece: usize, pieces: usize) -> Time {
     let offset = i128::from(window.dur().ps()) * piece as i128 / pieces.max(1) as i128;
     window.start + Dur::from_ps(i64::try_from(offset).unwrap_or(i64::MAX))

@@ -1,8 +1,8 @@
 //! Which op launched which device work.
 //!
-//! Profilers say it in many ways: XPlane writes the op beside the kernel (`tf_op`, `hlo_op`, `level 0` and
-//! `annotation` up to TensorFlow 2.12), TPU ops carry it with their kind, and Kineto says nothing at all: there
-//! the op is the innermost one that is open on the thread while the launch is called.
+//! Profilers record it in many ways: XPlane writes the op with the kernel (`tf_op`, `hlo_op`, `level 0` and
+//! `annotation` up to TensorFlow 2.12), TPU ops have it in their kind, and Kineto does not record it at all:
+//! there the op is the innermost open one on the thread of the launch call.
 
 use rayon::prelude::*;
 use stepscope_trace::{Args, EventId, KindId, StrId, Trace, Value};
@@ -56,8 +56,8 @@ impl OpKeys {
         found.map(|(_, path)| path)
     }
 
-    /// The op that an event's own arguments name. An XLA op is its instruction: one framework op may become
-    /// many, and the other way round.
+    /// The op named by an event's own arguments. An XLA op is its instruction: one framework op may become
+    /// many, and vice versa.
     pub(crate) fn named(&self, args: Args<'_>, event: &str) -> Option<NamedOp> {
         let (mut hlo, mut category) = (None, None);
         let mut framework: Option<(usize, Value<'_>)> = None;
@@ -94,12 +94,12 @@ impl OpKeys {
 /// The host ops that launched device work, by launch.
 #[derive(Debug)]
 pub(crate) struct Owners {
-    /// Sorted by device work; the op's number in the table.
+    /// Sorted by device work, with the op's number in the table.
     all: Vec<(EventId, u32)>,
 }
 
 impl Owners {
-    /// Finds the innermost op that is open when each launch is called.
+    /// Finds the innermost open op of each launch call.
     pub(crate) fn of(context: &Context, table: &OpTable) -> Self {
         let mut calls: Vec<&Launch> = context.launches().all.iter().collect();
         calls.sort_unstable_by_key(|launch| launch.call);
@@ -135,7 +135,7 @@ fn owners_on(trace: &Trace, table: &OpTable, calls: &[&Launch]) -> Vec<(EventId,
         }
         next = next.max(at);
         while open.pop_if(|(end, _)| *end <= launch.called).is_some() {}
-        // Which op a kernel of a graph belongs to was decided when the graph was captured.
+        // The op of a graph's kernel was decided when the graph was captured.
         if !starts_graph(trace.kind_name(track.kind_of(at))) {
             owners.extend(open.last().map(|&(_, op)| (launch.work, op)));
         }
@@ -143,8 +143,7 @@ fn owners_on(trace: &Trace, table: &OpTable, calls: &[&Launch]) -> Vec<(EventId,
     owners
 }
 
-/// What a device event is called where no op is known: copies and fills by their name, kernels by their short
-/// one.
+/// The name of a device event without a known op: copies and fills by their name, kernels by their short name.
 pub(crate) fn unowned(trace: &Trace, kind: KindId) -> NamedOp {
     use crate::vocabulary::copy_direction;
     let name = trace.kind_name(kind);

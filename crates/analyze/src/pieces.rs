@@ -1,18 +1,18 @@
-//! Pieces of a track that can be walked on cores of their own: it is cut where nothing is open, so that a walk
-//! with a stack begins each piece with an empty one.
+//! Pieces of a track that can be walked in parallel: it is split where nothing is open, so that a walk with a
+//! stack starts each piece with an empty one.
 //!
-//! A loop that is profiled for long puts nearly all its events on one thread, and that thread would keep one
-//! core busy while the others watch.
+//! A long profile of a loop has nearly all its events on one thread, which would keep one core busy while the
+//! others idle.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 use stepscope_trace::{Time, Track};
 
-/// Tracks of fewer events are not worth cutting.
+/// Smaller tracks are not worth splitting.
 const WORTH_CUTTING: usize = 1 << 18;
 
-/// At most about `wanted` pieces that cover the track in order. Nothing that begins in one reaches into the next.
+/// About `wanted` pieces that cover the track in order. No event of one piece reaches into the next.
 pub fn pieces(track: &Track, wanted: usize) -> Vec<Range<usize>> {
     let len = track.len();
     if len < WORTH_CUTTING || wanted < 2 {
@@ -34,7 +34,7 @@ pub fn pieces(track: &Track, wanted: usize) -> Vec<Range<usize>> {
     cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
 }
 
-/// The first event of `part` at whose start nothing before it is open.
+/// The first event of `part` at whose start nothing earlier is open.
 fn first_quiet(track: &Track, part: Range<usize>, mut open_until: Time) -> Option<usize> {
     part.into_iter().find(|&index| {
         let quiet = track.start(index) >= open_until;

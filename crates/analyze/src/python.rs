@@ -1,8 +1,8 @@
-//! The user's own Python, where a Python tracer ran: which lines the steps' time was spent in.
+//! The user's own Python, if a Python tracer ran: which lines the step time was spent in.
 //!
-//! A tracer records every call, libraries and builtins too. What a library does was asked for by the user's
-//! code, so the time in Python below a user's frame is that frame's *own* until the next user's frame; time in
-//! which the framework works (ops, compilers, waiting for a device) is nobody's.
+//! A tracer records every call, including libraries and builtins. Library code runs on behalf of the user's
+//! code, so the Python time below a user's frame is that frame's *own* time until the next user frame; time in
+//! which the framework works (ops, compilers, waiting for a device) is not counted.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -15,48 +15,48 @@ use crate::vocabulary::{Role, is_python_frame};
 /// A line of the user's code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PythonFrame {
-    /// The file as recorded; often without its folder.
+    /// The file as recorded, often without its folder.
     pub file: String,
-    /// The line on which the function begins.
+    /// The line where the function starts.
     pub line: Option<u32>,
     /// The function.
     pub function: String,
-    /// How often it was called within the steps.
+    /// Number of calls within the steps.
     pub calls: u64,
-    /// From its beginning to its end, within the steps, in milliseconds.
+    /// Time from start to end within the steps, in milliseconds.
     pub inclusive_ms: f64,
-    /// In Python, outside of other frames of the user's, in milliseconds.
+    /// Time in Python outside the user's other frames, in milliseconds.
     pub own_ms: f64,
 }
 
-/// The user's code, most time of its own first.
+/// The user's code, most own time first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PythonFrames {
-    /// A Python tracer ran.
+    /// True if a Python tracer ran.
     pub traced: bool,
-    /// The frames with most time of their own; at most [`MOST_FRAMES`].
+    /// The frames with the most own time; at most [`MOST_FRAMES`].
     pub frames: Vec<PythonFrame>,
-    /// All time in Python below the user's frames, in milliseconds.
+    /// Total time in Python below the user's frames, in milliseconds.
     pub own_ms: f64,
-    /// How many steps that is of; 0 where the whole capture is looked at.
+    /// Number of steps; 0 for the whole capture.
     pub steps: usize,
-    /// The functions inside which the loop waits for its batch, innermost of those with most of the wait first, with their
-    /// inclusive time in the wait. A caller that waits for nothing else is not among them.
+    /// The functions in which the loop waits for its batch, innermost of those with most of the wait first,
+    /// with their inclusive time in the wait. Callers that wait for nothing else are not listed.
     pub waiting: Vec<PythonFrame>,
 }
 
-/// How many frames a result holds.
+/// Maximum number of frames in a result.
 pub const MOST_FRAMES: usize = 50;
 
-/// What one host says.
+/// The frames of one host.
 #[derive(Clone, Debug, Default)]
 pub struct PythonPartial {
     traced: bool,
     steps: usize,
     frames: HashMap<(String, Option<u32>, String), Sums, FxBuildHasher>,
-    /// What frames of the user's and of libraries take of the waits for input.
+    /// The time of user and library frames in the waits for input.
     waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
-    /// All of these waits.
+    /// The total of these waits.
     waited: Dur,
 }
 
@@ -75,7 +75,7 @@ struct Sums {
 }
 
 impl PythonPartial {
-    /// One pass over the threads with frames on them; nothing where no tracer ran.
+    /// One pass over the threads with frames; nothing if no tracer ran.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;
         let frames: Vec<Option<Frame>> = (0..trace.kinds().len())
@@ -91,7 +91,7 @@ impl PythonPartial {
         let breakdown = context.breakdown();
         let windows = Windows::new(breakdown.counted().map(|(step, _)| step.span));
         let has_frames = |track: &Track| track.kinds().iter().any(|kind| frames[kind.index()].is_some());
-        // What other threads do meanwhile, such as a progress bar's, is no time of the step.
+        // Work of other threads, such as a progress bar's, is not part of the step time.
         let steps_track =
             context.steps().track.filter(|_| context.steps().on_host && !breakdown.whole_capture);
         let steps_track = steps_track.filter(|&track| has_frames(trace.track(track)));
@@ -185,24 +185,24 @@ impl PythonPartial {
     }
 }
 
-/// The waits of those kinds that are frames.
+/// The waits of the kinds that are frames.
 fn waits_of(frames: &[Option<Frame>], waits: Vec<Wait>) -> impl Iterator<Item = Wait> {
     frames.iter().zip(waits).filter(|(frame, _)| frame.is_some()).map(|(_, wait)| wait)
 }
 
-/// A function that holds this share of the wait may be what the loop waits for …
+/// A function with this share of the wait may be what the loop waits for …
 const MOST_OF_WAIT: f64 = 0.5;
-/// … and one with this share is worth naming beside it.
+/// … and one with this share is worth naming with it.
 const SOME_OF_WAIT: f64 = 0.1;
 
-/// The innermost of the user's functions with most of the wait, or of a library's where the user has none inside it; then
-/// what takes most of the rest of its time.
+/// The innermost of the user's functions with most of the wait, or of a library's if the user has none inside;
+/// then what takes most of the rest of its time.
 fn culprits(
     waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
     waited: Dur,
 ) -> Vec<PythonFrame> {
     let mut all: Vec<_> = waiting.into_iter().collect();
-    // The innermost has the least of the time; equal ones are told apart by their place, so that it is always the same.
+    // The innermost has the least time; ties are broken by location, so that the result is stable.
     all.sort_by(|(a, left), (b, right)| left.inclusive.cmp(&right.inclusive).then_with(|| a.cmp(b)));
     let most = |wait: &Wait| wait.inclusive.fraction_of(waited) >= MOST_OF_WAIT;
     let first = all
@@ -226,7 +226,7 @@ fn culprits(
     first.into_iter().chain(rest).map(frame).take(MOST_FRAMES).collect()
 }
 
-/// A frame's name, taken apart.
+/// A parsed frame name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Frame {
     file: String,
@@ -258,17 +258,17 @@ impl Frame {
     }
 }
 
-/// Where a frame of the user's own code is, as `file.py:12 f`; `None` for libraries and for what is no frame.
+/// The location of a frame of the user's code, as `file.py:12 f`; `None` for libraries and for anything else.
 pub(crate) fn user_place(trace: &Trace, kind: KindId) -> Option<String> {
     let name = trace.kind_name(kind);
     let frame = is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))?;
     frame.user.then(|| frame.place())
 }
 
-/// Folders of libraries, where the tracer writes whole paths.
+/// Library folders, for tracers that write whole paths.
 const LIBRARY_FOLDERS: &[&str] =
     &["site-packages/", "dist-packages/", "lib/python", "lib64/python", "<frozen", "importlib"];
-/// Packages, where paths begin with them.
+/// Library packages, for paths that start with them.
 const LIBRARY_PACKAGES: &[&str] = &[
     "torch",
     "torchvision",
@@ -281,8 +281,8 @@ const LIBRARY_PACKAGES: &[&str] = &[
     "keras",
     "transformers",
 ];
-/// Files of libraries, where the tracer writes names without folders: Python's own, and those of JAX,
-/// TensorFlow, Keras, PyTorch and NumPy that a step passes through.
+/// Library files, for tracers that write names without folders: Python's own, and those of JAX, TensorFlow,
+/// Keras, PyTorch and NumPy that a step passes through.
 #[rustfmt::skip] // one name a line would fill two screens
 const LIBRARY_FILES: &[&str] = &[
     "__init__.py", "_methods.py", "abc.py", "ad.py", "ad_checkpoint.py", "annotations.py", "api.py",
@@ -310,7 +310,7 @@ const LIBRARY_FILES: &[&str] = &[
     "xla_bridge.py", "xla_client.py", "zipfile.py",
 ];
 
-/// Packages that do what others ask of them, and say nothing about what is loaded.
+/// Packages that only serve others, and say nothing about what is loaded.
 const PLUMBING: &[&str] = &[
     "torch",
     "numpy",
@@ -326,7 +326,7 @@ const PLUMBING: &[&str] = &[
     "ml_dtypes",
 ];
 
-/// Is a file of Python itself, or of a package that only serves others?
+/// Whether the file belongs to Python itself, or to a package that only serves others.
 fn is_plumbing(file: &str) -> bool {
     let file = file.trim_start_matches("./");
     let in_packages =
@@ -342,15 +342,15 @@ fn is_users(file: &str) -> bool {
     let file = file.trim_start_matches("./");
     let in_library = LIBRARY_FOLDERS.iter().any(|folder| file.contains(folder))
         || file.split_once('/').is_some_and(|(package, _)| LIBRARY_PACKAGES.contains(&package));
-    // A name alone may be a library's; with its folder it would have shown as one above.
+    // A bare name may be a library's; with its folder it would have been recognised above.
     let library_name = !file.contains('/') && LIBRARY_FILES.binary_search(&file).is_ok();
     !file.is_empty() && !file.starts_with('<') && !in_library && !library_name
 }
 
-/// The windows in which time counts, and sums over them without looking at each.
+/// The counted windows, with sums over them that need no loop.
 struct Windows {
     spans: Vec<Span>,
-    /// What lies in all windows before each.
+    /// Total of all windows before each.
     before: Vec<Dur>,
 }
 
@@ -379,7 +379,7 @@ impl Windows {
         self.before[last] + Span::new(span.start, at.min(span.end)).dur()
     }
 
-    /// Does a whole window lie inside?
+    /// Whether a whole window lies inside.
     fn any_inside(&self, span: Span) -> bool {
         let first = self.spans.partition_point(|window| window.start < span.start);
         self.spans.get(first).is_some_and(|window| window.end <= span.end)
@@ -394,14 +394,14 @@ struct Open {
     end: Time,
     kind: KindId,
     counted: Dur,
-    /// Counted time of what lies inside.
+    /// Counted time of nested frames.
     inside: Dur,
-    /// The user's frame whose own this is.
+    /// The user's frame that owns it.
     owner: Option<KindId>,
     is_python: bool,
-    /// Counts as a call: not inside another call of the same function.
+    /// True if it counts as a call: not inside another call of the same function.
     outermost: bool,
-    /// Inside a wait for input.
+    /// True inside a wait for input.
     waits: bool,
 }
 
@@ -410,7 +410,7 @@ struct Walk<'a, 't> {
     track: &'t Track,
     frames: &'a [Option<Frame>],
     windows: &'a Windows,
-    /// Are the windows steps, rather than the whole capture?
+    /// True if the windows are steps, false for the whole capture.
     in_steps: bool,
     sums: &'a mut [Sums],
     waits: &'a mut [Wait],
@@ -423,7 +423,7 @@ impl Walk<'_, '_> {
     fn run(mut self) {
         let trace = self.context.trace;
         let line = self.line;
-        // A caller that begins with the wait is not inside it.
+        // A caller that starts with the wait is not inside it.
         let waits_in = |span: Span| line.is_some_and(|line| line.all_in(span, State::InputWait));
         let any_wait = line.is_some_and(|line| line.states.iter().any(|state| state.has(State::InputWait)));
         for (index, &kind) in self.track.kinds().iter().enumerate() {
@@ -434,13 +434,13 @@ impl Walk<'_, '_> {
             self.close(span.start);
             let outer = self.open.last();
             let user = self.frames[kind.index()].as_ref().is_some_and(|frame| frame.user);
-            // A function around a whole step runs the loop: it is no part of the step that could be taken out.
+            // A function around a whole step runs the loop: it is not a part of the step that could be removed.
             let user = user && !(self.in_steps && self.windows.any_inside(span));
             let role = self.context.vocabulary().role(kind);
             let is_frame = self.frames[kind.index()].is_some();
             let is_python = is_frame
                 || matches!(role, Role::Annotation | Role::StepMarker)
-                // An unknown name among Python's frames is the user's own annotation.
+                // An unknown name among Python frames is the user's own annotation.
                 || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
             let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };
             let waits = any_wait && is_frame && waits_in(span);
@@ -490,7 +490,8 @@ impl Walk<'_, '_> {
     }
 }
 
-/// How far up a call looks for itself; deeper recursion is counted twice in the inclusive time, not in the own.
+/// How far up a call looks for itself; deeper recursion counts twice in the inclusive time, but not in the own
+/// time.
 const RECURSION: usize = 64;
 
 #[cfg(test)]

@@ -1,19 +1,18 @@
-//! How often something happens over the steps: in all of them, in every fourth, in some, once.
+//! How often something happens over the steps: in all, in every fourth, in some, once.
 
-/// In which steps something happens.
+/// The steps in which something happens.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recurrence {
-    /// Steps in which it happens.
+    /// Number of steps in which it happens.
     pub steps: usize,
-    /// Steps looked at.
+    /// Number of steps analysed.
     pub of: usize,
-    /// Every how many steps, where they lie at equal distances; `None` where they do not, or where there are fewer than
-    /// two.
+    /// The period in steps, if they are equally spaced; `None` otherwise, or if there are fewer than two.
     pub every: Option<usize>,
 }
 
 impl Recurrence {
-    /// By step, in their order.
+    /// From one value per step, in order.
     pub fn of(happens: impl IntoIterator<Item = bool>) -> Self {
         let happens: Vec<bool> = happens.into_iter().collect();
         let at: Vec<usize> = (0..happens.len()).filter(|&step| happens[step]).collect();
@@ -22,12 +21,12 @@ impl Recurrence {
         Recurrence { steps: at.len(), of: happens.len(), every }
     }
 
-    /// Does it happen again and again? What happens in the only step there is may.
+    /// Whether it recurs. If there is only one step, it may.
     pub fn recurs(&self) -> bool {
         self.steps >= 2 || (self.steps == 1 && self.of == 1)
     }
 
-    /// Does it happen in all steps, or all but a few?
+    /// Whether it happens in all steps, or all but a few.
     pub fn is_usual(&self) -> bool {
         self.steps * 3 >= self.of * 2
     }

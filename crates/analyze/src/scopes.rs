@@ -1,11 +1,11 @@
-//! Time by name scope, as a tree that a flame graph can be drawn from.
+//! Time by name scope, as a tree for a flame graph.
 //!
-//! Programs give their work a place in several ways. In order of trust: the paths of ops (`model/dense/MatMul`,
-//! `jit(f)/layer/dot_general`), of kernels before those of host ops; modules of a network (`nn.Module: Linear_0`
-//! frames); the Python stack, where it was recorded. The first that a host has is taken, and the answer says
+//! Programs name their work in several ways. In order of trust: the paths of ops (`model/dense/MatMul`,
+//! `jit(f)/layer/dot_general`), those of kernels before those of host ops; modules of a network (`nn.Module:
+//! Linear_0` frames); the Python stack, if recorded. The first one that a host has is used, and the result says
 //! which.
 //!
-//! One partial a host ([`ScopesPartial::of`]) → [`ScopesPartial::merge`] → [`ScopesPartial::finish`].
+//! One partial result per host ([`ScopesPartial::of`]) → [`ScopesPartial::merge`] → [`ScopesPartial::finish`].
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::states::runs_python;
 use crate::vocabulary::Role;
 use crate::window::{Window, Windows};
 
-/// What the tree is made of.
+/// The source of the tree.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScopeSource {
     /// Paths of the ops that launched kernels.
@@ -32,7 +32,7 @@ pub enum ScopeSource {
     Modules,
     /// The Python stack.
     PythonStack,
-    /// Nothing has a place.
+    /// There are no scopes.
     #[default]
     Nothing,
 }
@@ -68,7 +68,7 @@ impl ScopesPartial {
         ScopesPartial { window, ..ScopesPartial::default() }
     }
 
-    /// Takes in another host. Hosts of one session record alike; of two sources the more trusted stays.
+    /// Adds another host. Hosts of one session record alike; the more trusted of two sources stays.
     pub fn merge(&mut self, other: ScopesPartial) {
         self.window = self.window.merge(other.window);
         if other.source < self.source {
@@ -78,11 +78,11 @@ impl ScopesPartial {
         }
     }
 
-    /// Grows the tree.
+    /// Builds the tree.
     pub fn finish(self) -> Scopes {
         let mut nodes: Vec<ScopeNode> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
-        // Sorted paths visit the tree depth first: what follows shares its beginning with what is open.
+        // Sorted paths visit the tree depth first: consecutive paths share their beginning.
         for (path, (count, time)) in &self.paths {
             let shared =
                 open.iter().zip(path).take_while(|(node, part)| nodes[**node].name == **part).count();
@@ -107,11 +107,11 @@ impl ScopesPartial {
 pub struct ScopeNode {
     /// The last part of its path.
     pub name: String,
-    /// Its place in the list of the scope around it; `None` for a root.
+    /// Index of the enclosing scope; `None` for a root.
     pub parent: Option<usize>,
-    /// How many scopes are around it.
+    /// Number of enclosing scopes.
     pub depth: usize,
-    /// Executions recorded at this very place, not below.
+    /// Executions recorded exactly here, not below.
     pub count: u64,
     /// Time here and below, in milliseconds.
     pub total_ms: f64,
@@ -128,16 +128,16 @@ impl ScopeNode {
 /// The tree, parents before children, siblings longest first.
 #[derive(Clone, Debug)]
 pub struct Scopes {
-    /// What totals are over.
+    /// What totals cover.
     pub window: Window,
-    /// What the tree is made of.
+    /// The source of the tree.
     pub source: ScopeSource,
-    /// The scopes in the order of a walk through the tree.
+    /// The scopes in depth-first order.
     pub nodes: Vec<ScopeNode>,
 }
 
 impl Scopes {
-    /// All time in the tree, in milliseconds.
+    /// Total time of the tree, in milliseconds.
     pub fn total_ms(&self) -> f64 {
         self.nodes.iter().filter(|node| node.parent.is_none()).map(|node| node.total_ms).sum()
     }
@@ -155,7 +155,7 @@ impl Scopes {
     }
 }
 
-/// Orders siblings by time and renumbers parents.
+/// Sorts siblings by time and renumbers parents.
 fn longest_first(nodes: Vec<ScopeNode>) -> Vec<ScopeNode> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut roots = Vec::new();
@@ -174,7 +174,7 @@ fn longest_first(nodes: Vec<ScopeNode>) -> Vec<ScopeNode> {
     children.iter_mut().for_each(by_time);
     let mut place = vec![0; nodes.len()];
     let mut ordered = Vec::with_capacity(nodes.len());
-    // A stack, not recursion: Python's goes as deep as the program that was recorded.
+    // A stack instead of recursion, because Python's stack is as deep as the recorded program.
     let mut next = roots;
     while let Some(index) = next.pop() {
         place[index] = ordered.len();
@@ -185,7 +185,7 @@ fn longest_first(nodes: Vec<ScopeNode>) -> Vec<ScopeNode> {
     ordered
 }
 
-/// Cuts a path at its slashes, except those in brackets: `jit(f)/transpose(jvp(a/b))/mul`.
+/// Splits a path at its slashes, except those in brackets: `jit(f)/transpose(jvp(a/b))/mul`.
 fn parts(path: &str) -> Vec<String> {
     let (mut parts, mut depth, mut from) = (Vec::new(), 0_i32, 0);
     for (at, byte) in path.bytes().enumerate() {
@@ -248,7 +248,7 @@ fn host_paths(context: &Context) -> Paths {
     paths
 }
 
-/// The Python stack of all threads that have one; of modules only, if wanted.
+/// The Python stack of all threads that have one; only modules, if requested.
 fn frames(context: &Context, windows: &Windows, modules: bool) -> Paths {
     let trace = context.trace;
     let wanted: Vec<bool> = (0..trace.kinds().len())
@@ -272,7 +272,7 @@ fn frames(context: &Context, windows: &Windows, modules: bool) -> Paths {
     paths
 }
 
-/// A frame and the one around it: what the stack looks like from here.
+/// A frame and the one around it: the stack as seen from here.
 struct Place {
     parent: Option<usize>,
     kind: KindId,

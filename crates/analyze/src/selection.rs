@@ -1,5 +1,5 @@
-//! Which part of a recording is looked at: the steps that count, unless other steps, a piece of time or all that was
-//! recorded is asked for. A thin layer over the steps that were found: it picks among them and finds none itself.
+//! The part of a recording to analyse: the counted steps by default, or other steps, a time range or
+//! everything. A thin layer over the steps that were found: it selects among them and finds none itself.
 
 use stepscope_trace::Span;
 
@@ -7,12 +7,12 @@ use crate::breakdown::Breakdown;
 use crate::context::Context;
 use crate::steps::{SetApart, Step};
 
-/// What was asked for.
+/// The selection.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Which part.
+    /// The range.
     pub range: Range,
-    /// Do steps that only warm up count?
+    /// Whether warm-up steps count.
     pub warm_up: bool,
 }
 
@@ -22,18 +22,18 @@ pub enum Range {
     /// The steps that count.
     #[default]
     Counted,
-    /// All that was recorded, in one piece.
+    /// The whole recording as one piece.
     Whole,
-    /// The steps with these numbers, both included, whether they warm up or not.
+    /// The steps with these numbers, inclusive, including warm-up steps.
     Steps(i64, i64),
-    /// The steps that lie within this time; the time itself, in one piece, where none does.
+    /// The steps within this time range; if there are none, the time range itself as one piece.
     Time(Span),
-    /// This time in one piece, whatever steps lie in it.
+    /// This time range as one piece, whatever steps it contains.
     Piece(Span),
 }
 
 impl Selection {
-    /// Is there one window instead of steps?
+    /// Whether there is one window instead of steps.
     pub(crate) fn is_one_piece(&self, steps: &[Step]) -> bool {
         match self.range {
             Range::Counted | Range::Steps(..) => steps.is_empty(),
@@ -42,7 +42,7 @@ impl Selection {
         }
     }
 
-    /// The time that was asked for.
+    /// The requested time range.
     pub(crate) fn time(&self) -> Option<Span> {
         match self.range {
             Range::Time(time) | Range::Piece(time) => Some(time),
@@ -50,14 +50,14 @@ impl Selection {
         }
     }
 
-    /// Cuts the one window down to the time that was asked for; nothing is left where nothing was recorded in it.
+    /// Restricts the single window to the requested time range; empty if nothing was recorded in it.
     pub(crate) fn cut(&self, whole: Vec<Step>) -> Vec<Step> {
         let Some(time) = self.time() else { return whole };
         let cut = whole.into_iter().map(|step| Step { span: step.span.intersect(time), ..step });
         cut.filter(|step| !step.span.is_empty()).collect()
     }
 
-    /// Keeps the steps that were asked for.
+    /// Keeps the requested steps.
     pub(crate) fn narrow(&self, breakdown: &mut Breakdown) {
         if *self == Selection::default() || breakdown.whole_capture {
             return;
@@ -78,7 +78,7 @@ impl Selection {
             let counts = match step.set_apart {
                 Some(SetApart::Startup) => named || self.warm_up,
                 Some(SetApart::Interrupted) => named,
-                // Nobody knows how long it is.
+                // Its length is unknown.
                 Some(SetApart::Incomplete) | None => false,
             };
             step.set_apart = step.set_apart.filter(|_| !counts);
@@ -95,20 +95,20 @@ fn keep<T>(all: &mut Vec<T>, kept: &[bool]) {
     all.retain(|_| kept.next().copied().unwrap_or(false));
 }
 
-/// What figures are about, and what else there is.
+/// What figures cover, and what else exists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
     /// What was asked for.
     pub selection: Selection,
-    /// The steps that count; `None`: one piece of time.
+    /// The counted steps; `None` for one piece of time.
     pub steps: Option<Numbers>,
-    /// From the first instant to the last; `None` where there is none.
+    /// From the first instant to the last; `None` if there is none.
     pub span: Option<Span>,
-    /// Steps within the range that do not count, by reason.
+    /// Excluded steps within the range, by reason.
     pub excluded: Vec<(SetApart, usize)>,
     /// All steps that were found.
     pub found: Option<Numbers>,
-    /// All that was recorded.
+    /// The whole recorded time.
     pub recorded: Option<Span>,
 }
 
@@ -137,7 +137,7 @@ impl Numbers {
 }
 
 impl Coverage {
-    /// What the figures of one host are about.
+    /// What the figures of one host cover.
     pub fn of(context: &Context) -> Self {
         let breakdown = context.breakdown();
         let counted = || breakdown.steps.iter().filter(|step| step.set_apart.is_none());
@@ -156,13 +156,13 @@ impl Coverage {
         }
     }
 
-    /// Figures about a whole recording, whatever was asked for.
+    /// Coverage of figures about a whole recording, whatever was selected.
     pub fn of_recording(recorded: Option<Span>) -> Self {
         let selection = Selection { range: Range::Whole, ..Selection::default() };
         Coverage { selection, span: recorded, recorded, ..Coverage::default() }
     }
 
-    /// Puts two hosts of one session together: they run the same steps.
+    /// Combines two hosts of one session, which run the same steps.
     pub fn merge(self, other: Coverage) -> Self {
         let both = |a: Option<Numbers>, b: Option<Numbers>| match (a, b) {
             (Some(a), Some(b)) => Some(a.and(&b, a.count.max(b.count))),
@@ -179,7 +179,7 @@ impl Coverage {
         }
     }
 
-    /// Was something asked for that holds nothing?
+    /// Whether the selection is empty.
     pub fn is_missed(&self) -> bool {
         let asked = !matches!(self.selection.range, Range::Counted | Range::Whole);
         asked && (self.span.is_none() || self.steps.is_some_and(|steps| steps.count == 0))

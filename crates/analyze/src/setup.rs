@@ -1,8 +1,9 @@
-//! Pipelines that are set up inside the loop. `model.predict`, `fit` and `evaluate` make datasets, their functions and an
-//! iterator for every call, and `next(iter(dataset))` makes an iterator; one batch costs a small part of that.
+//! Pipelines that are set up inside the loop. `model.predict`, `fit` and `evaluate` create datasets, their
+//! functions and an iterator for every call, and `next(iter(dataset))` creates an iterator; one batch costs a
+//! small part of that.
 //!
-//! A step that makes an iterator ready is looked at: what its Python thread does from the first set-up op to the last, and
-//! the first batch that such an iterator is asked for, and what it takes to let go of it. Model work in between is not.
+//! For a step that initialises an iterator, this covers its Python thread from the first set-up op to the last,
+//! the first batch of such an iterator, and its release. Model work in between is excluded.
 
 use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
@@ -12,24 +13,24 @@ use crate::context::Context;
 use crate::recurrence::Recurrence;
 use crate::states::runs_python;
 
-/// Letting go of a tensor takes less than this; of an iterator, with its threads and buffers, more.
+/// Releasing a tensor takes less than this; releasing an iterator, with its threads and buffers, takes more.
 const LONG_DELETE: Dur = Dur::from_us(100);
 
-/// The partial: set-up in the steps that count.
+/// Partial result: set-up in the counted steps.
 #[derive(Clone, Debug, Default)]
 pub struct SetUp {
-    /// Iterators that were made ready.
+    /// Number of initialised iterators.
     pub iterators: u64,
-    /// Who owns the time.
+    /// The breakdown of the time.
     pub shares: Shares,
-    /// How often it happens; of several hosts, the first where it does.
+    /// How often it happens; with several hosts, the first host that has it.
     pub recurrence: Recurrence,
-    /// Steps looked at.
+    /// Number of steps analysed.
     pub steps: u64,
 }
 
 impl SetUp {
-    /// Walks the Python threads; nothing where no iterator is made.
+    /// Walks the Python threads; nothing if no iterator is created.
     pub fn of(context: &Context) -> Self {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let kinds = Kinds::of(trace, context.vocabulary());
@@ -75,11 +76,11 @@ struct Found {
     spans: Vec<Span>,
 }
 
-/// The set-up of one step, in pieces without model work; none in a step that makes no iterator.
+/// The set-up of one step, in pieces without model work; none in a step that creates no iterator.
 fn set_up_in(kinds: &Kinds, track: &Track, window: Span) -> Found {
     let mut found = Found::default();
     let mut piece: Option<Span> = None;
-    // Python before the first op of a set-up and after the last belongs to it, up to the length of the rest.
+    // Python before the first and after the last set-up op belongs to it, up to the length of the rest.
     let mut free = window.start;
     let around = |piece: Span, free: Time, until: Time| {
         let (start, end) = (piece.start - piece.dur(), piece.end + piece.dur());

@@ -1,11 +1,11 @@
-//! Small traces drawn by hand, for the tests of analyses.
+//! Small hand-made traces for the tests of analyses.
 
 use stepscope_trace::{
     Datum, Device, DeviceKind, Dur, Kind, ProcessId, ProcessKind, Time, Trace, TraceBuilder, TrackId,
     TrackKind,
 };
 
-/// A trace in the making. Times are in microseconds.
+/// A trace under construction. Times are in microseconds.
 pub(crate) struct Sketch {
     builder: TraceBuilder,
     host: ProcessId,
@@ -31,7 +31,7 @@ impl Sketch {
         self.builder.track(self.host, name, TrackKind::Thread, 1, TraceBuilder::ARENA)
     }
 
-    /// A device of compute capability 8.0 with one stream.
+    /// A device with compute capability 8.0 and one stream.
     pub(crate) fn stream(&mut self) -> TrackId {
         let name = self.builder.strings.intern("/device:GPU:0");
         let process = self.builder.process(name, ProcessKind::Device, 1);

@@ -1,12 +1,12 @@
-//! What each thread and stream is doing, from moment to moment.
+//! What each thread and stream is doing at any time.
 //!
-//! Every track becomes a line of states: from here to there it waits for input, from there on it traces a
-//! graph. Events nest, and the innermost does not always decide: an op that runs inside the input pipeline is
-//! input, whatever it computes, and a constant that is made while a graph is being traced is tracing. So some
-//! states *hold*: what lies inside them keeps them.
+//! Every track becomes a line of states: first it waits for input, then it traces a graph, and so on. Events
+//! nest, and the innermost does not always decide: an op inside the input pipeline is input, whatever it
+//! computes, and a constant that is created while a graph is being traced is tracing. Therefore some states
+//! *hold*: everything inside them keeps the state.
 //!
-//! One pass with a stack a track, linear in its events. Nothing is charged to anybody here: that is
-//! [`crate::breakdown`]'s work.
+//! One pass with a stack per track, linear in its events. Nothing is assigned to categories here: that is the
+//! work of [`crate::breakdown`].
 
 use std::ops::Range;
 
@@ -29,21 +29,21 @@ use crate::vocabulary::{
 };
 use crate::writing::preparations;
 
-/// What a track is doing. Each is one bit, so that what all tracks do together fits a word.
+/// The activity of a track. Each is one bit, so that the activities of all tracks fit in a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum State {
     /// Nothing that was recorded.
     Nothing = 0,
-    /// Inside recorded Python or an annotation, and nothing below it.
+    /// Inside recorded Python or an annotation, with nothing nested.
     Present = 1 << 0,
-    /// A stage of the input pipeline works ahead; nobody waits here.
+    /// A stage of the input pipeline works ahead; nothing waits here.
     InputWork = 1 << 1,
     /// The host is blocked until a device is done.
     Sync = 1 << 2,
-    /// The framework works around ops.
+    /// Framework overhead around ops.
     Dispatch = 1 << 3,
-    /// The host tells a device what to do.
+    /// The host launches device work.
     Launch = 1 << 4,
     /// The step waits for its next batch.
     InputWait = 1 << 5,
@@ -70,7 +70,7 @@ pub enum State {
 }
 
 impl State {
-    /// Does what lies inside keep this state?
+    /// Whether nested events keep this state.
     fn holds(self) -> bool {
         matches!(
             self,
@@ -82,14 +82,14 @@ impl State {
 /// The states of one track over time.
 #[derive(Debug, Default)]
 pub struct StateLine {
-    /// When each state begins; it lasts until the next one begins.
+    /// Start of each state; it lasts until the next one starts.
     pub times: Vec<Time>,
-    /// What begins. The last is always [`State::Nothing`].
+    /// The states. The last is always [`State::Nothing`].
     pub states: Vec<Mask>,
 }
 
 impl StateLine {
-    /// This line, then one that begins when it has ended.
+    /// This line followed by one that starts after its end.
     fn then(mut self, later: StateLine) -> StateLine {
         if self.times.last() == later.times.first() {
             self.times.pop();
@@ -100,17 +100,17 @@ impl StateLine {
         self
     }
 
-    /// Fills the pauses between launching calls, where a recorder saw calls to the device and nothing of the
-    /// framework that makes them. A loop that launches pauses about equally long between two calls; a pause many
-    /// times longer is something else, and stays unknown.
+    /// Fills the pauses between launching calls, if a profiler recorded device calls but nothing of the
+    /// framework that makes them. A launching loop has pauses of similar length between calls; a much longer
+    /// pause is something else, and stays unknown.
     fn bridge_launches(&mut self) {
         const LEAST_CALLS: usize = 20;
         const LONG_PAUSE: i64 = 10;
-        /// What lies between two launches is of the order of a launch: where most pauses are much longer, the loop does
-        /// something else.
+        /// The pause between two launches is of the order of a launch: if most pauses are much longer, the loop
+        /// does something else.
         const LONG_FOR_A_CALL: i64 = 20;
         let launch = Mask::of(State::Launch);
-        // An annotation around the loop says nothing about what is done inside it.
+        // An annotation around the loop says nothing about what happens inside.
         let quiet = |state: Mask| state == Mask::default() || state == Mask::of(State::Present);
         let is_pause =
             |states: &[Mask], index: usize| quiet(states[index]) && index > 0 && index + 1 < states.len();
@@ -138,13 +138,13 @@ impl StateLine {
         after.checked_sub(1).and_then(|index| self.states.get(index)).copied().unwrap_or_default()
     }
 
-    /// Is the track in one state from the beginning of a span to its end?
+    /// Whether the track is in one state for a whole span.
     pub(crate) fn all_in(&self, span: Span, state: State) -> bool {
         let after = self.times.partition_point(|time| *time <= span.start);
         self.at(span.start).has(state) && self.times.get(after).is_none_or(|next| *next >= span.end)
     }
 
-    /// Puts one state over some spans, which are in time order and do not overlap, whatever was there.
+    /// Overrides some spans, which are in time order and do not overlap, with one state.
     fn cover(&mut self, spans: &[Span], state: State) {
         if spans.is_empty() {
             return;
@@ -186,7 +186,7 @@ impl StateLine {
                     return;
                 }
                 if at <= last {
-                    // Nothing lasts no time at all: the newer state takes the older one's place.
+                    // A zero-length state is replaced by the newer one.
                     if let Some(slot) = self.states.last_mut() {
                         *slot = state;
                     }
@@ -211,9 +211,10 @@ impl StateLine {
 pub struct States {
     /// By track, in the trace's order.
     pub lines: Vec<(TrackId, StateLine)>,
-    /// Is there a device that did anything? Then ops on the host only feed it.
+    /// Whether any device did something. Then ops on the host only feed it.
     pub has_device: bool,
-    /// There was a device at work whose side was not recorded: what the host's waiting means is unknown.
+    /// Whether a device was working whose side was not recorded: the meaning of the host's waits is unknown
+    /// then.
     pub device_unseen: bool,
 }
 
@@ -252,7 +253,7 @@ fn has_device_work(trace: &Trace, vocabulary: &Vocabulary) -> bool {
     })
 }
 
-/// A GPU is listed, and calls of its runtime or its allocator were recorded, but no work of it.
+/// A GPU is listed, and calls of its runtime or allocator were recorded, but no work on it.
 fn uses_unseen_device(trace: &Trace) -> bool {
     let listed =
         trace.devices().iter().any(|device| matches!(device.kind, DeviceKind::Gpu | DeviceKind::Tpu))
@@ -260,22 +261,22 @@ fn uses_unseen_device(trace: &Trace) -> bool {
     (listed && uses_device_memory(trace)) || starts_any_kernel(trace) || has_device_ops(trace)
 }
 
-/// What has to be known about the whole trace before its tracks are walked.
+/// Facts about the whole trace that are needed before its tracks are walked.
 struct Facts<'t> {
     trace: &'t Trace,
     vocabulary: &'t Vocabulary,
     has_device: bool,
     /// Numbers of graph runs that belong to the input pipeline.
     input_runs: HashSet<i64, FxBuildHasher>,
-    /// Calls to devices were recorded, and nothing of the framework that makes them.
+    /// True if device calls were recorded, but nothing of the framework that makes them.
     only_calls: bool,
-    /// Batches are fetched by eager ops, so that eager calls have to be looked into.
+    /// True if batches are fetched by eager ops, so that eager calls have to be examined.
     fetches_eagerly: bool,
     /// What eager ops do.
     activities: Kinds,
-    /// By kind: is it a frame of Python that may fetch a batch, by its name alone?
+    /// By kind: whether it is a Python frame that may fetch a batch, by its name alone.
     fetching_frames: Vec<bool>,
-    /// By kind: is it the model's work?
+    /// By kind: whether it is the model's work.
     model: Vec<bool>,
     id_key: Option<StrId>,
     call_key: Option<StrId>,
@@ -359,9 +360,9 @@ struct Walk<'f, 't> {
     on_device: bool,
     in_pipeline: bool,
     on_python: bool,
-    /// Starts of compilations on this track, to tell calls that compile.
+    /// Starts of compilations on this track, to identify calls that compile.
     compiles: Vec<Time>,
-    /// Starts of the model's work on this track, to tell iterators that run the model from loaders.
+    /// Starts of the model's work on this track, to distinguish iterators that run the model from loaders.
     model: Vec<Time>,
     open: Vec<Open>,
     line: StateLine,
@@ -402,7 +403,7 @@ impl<'f, 't> Walk<'f, 't> {
         let vocabulary = self.facts.vocabulary;
         let role = if self.on_device { vocabulary.role(kind) } else { vocabulary.host_role(kind) };
         let dur = self.track.dur(index);
-        // What people call a part of a device's work says nothing of whether it works.
+        // User annotations of device work do not say whether the device works.
         let ignored = role == Role::Bookkeeping || (self.on_device && role == Role::Annotation);
         if ignored || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
             return;
@@ -414,8 +415,8 @@ impl<'f, 't> Walk<'f, 't> {
         self.open.push(Open { end: start + dur, state, traced_call });
     }
 
-    /// Ends what has ended by `now`; what encloses it goes on. Kernels of one stream may overlap: what ended while a
-    /// later one ran encloses nothing, and its end changes nothing.
+    /// Closes what has ended by `now`; enclosing events continue. Kernels of one stream may overlap: an event
+    /// that ended while a later one ran encloses nothing, and its end changes nothing.
     fn close_until(&mut self, now: Time) {
         while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
             while self.open.pop_if(|open| open.end <= ended.end).is_some() {}
@@ -442,7 +443,7 @@ impl<'f, 't> Walk<'f, 't> {
             return (outer, false);
         }
         if outer == State::HostCompute && matches!(role, Role::Framework | Role::Unknown | Role::EagerCall) {
-            // What an op does inside is its own: parallel loops, library calls.
+            // Everything inside an op belongs to it: parallel loops, library calls.
             return (outer, false);
         }
         if outer == State::Tracing && !(traced && matches!(role, Role::Op | Role::EagerKernel)) {
@@ -454,7 +455,7 @@ impl<'f, 't> Walk<'f, 't> {
         }
         let own = self.own_state(role, index);
         match own {
-            // Annotations leave a thread in what it was doing.
+            // Annotations do not change what a thread is doing.
             State::Present if outer != State::Nothing => (outer, false),
             own => (own, own == State::Tracing && role == Role::FunctionCall),
         }
@@ -476,7 +477,7 @@ impl<'f, 't> Walk<'f, 't> {
             Role::Tracing => State::Tracing,
             Role::Compile => State::Compile,
             Role::InputWait if self.in_pipeline => State::InputWork,
-            // Generators that run the model hand out results; what they load shows inside them.
+            // Generators that run the model return results; what they load is visible inside them.
             Role::InputWait if self.runs_model(index) => State::Present,
             Role::InputWait => State::InputWait,
             Role::InputStage | Role::InputFunction => State::InputWork,
@@ -486,7 +487,7 @@ impl<'f, 't> Walk<'f, 't> {
             Role::Sync => State::Sync,
             Role::Kernel | Role::Memset => State::DeviceCompute,
             Role::Collective => State::Communication,
-            // Beside a device's own work, the host only starts it.
+            // Beside a device's own work, the host only launches it.
             Role::HostCollective if self.facts.has_device => State::Dispatch,
             Role::HostCollective => State::Communication,
             Role::Copy(CopyDirection::In) => State::CopyIn,
@@ -496,7 +497,7 @@ impl<'f, 't> Walk<'f, 't> {
         }
     }
 
-    /// A call for a copy that waits until it is done.
+    /// A copy call that waits until the copy is done.
     fn blocks(&self, index: usize) -> bool {
         waits_for_copy(self.facts.trace.kind_name(self.track.kind_of(index)), self.track.dur(index))
     }
@@ -514,7 +515,7 @@ impl<'f, 't> Walk<'f, 't> {
         if self.on_python && !is_code(name) { State::Present } else { self.pipeline_or(State::Dispatch) }
     }
 
-    /// Does this call build or compile its function first?
+    /// Whether this call traces or compiles its function first.
     fn traces(&self, index: usize) -> bool {
         let args = self.facts.trace.args_at(self.track, index);
         let how = self.facts.call_key.and_then(|key| args.get(key));
@@ -526,7 +527,7 @@ impl<'f, 't> Walk<'f, 't> {
         self.compiles.get(first).is_some_and(|&at| at < span.end)
     }
 
-    /// Does a frame that looks like a loader's have the model run inside it?
+    /// Whether the model runs inside a frame that looks like a loader's.
     fn runs_model(&self, index: usize) -> bool {
         if !self.facts.fetching_frames[self.track.kind_of(index).index()] {
             return false;
@@ -546,7 +547,7 @@ impl<'f, 't> Walk<'f, 't> {
 
     /// The role of the first event inside the `index`th that is not bookkeeping.
     fn first_inside(&self, index: usize) -> Option<Role> {
-        /// Bookkeeping events skipped before giving up: they come in short runs.
+        /// Number of bookkeeping events skipped before giving up: they come in short sequences.
         const SKIP: usize = 64;
         let end = self.track.end(index);
         (index + 1..self.track.len().min(index + SKIP))
@@ -555,9 +556,9 @@ impl<'f, 't> Walk<'f, 't> {
             .find(|&role| role != Role::Bookkeeping)
     }
 
-    /// An eager call that does nothing but get the next batch.
+    /// An eager call that only gets the next batch.
     fn fetches_input(&self, index: usize) -> bool {
-        /// The batch is fetched at most this many events further in.
+        /// The batch is fetched at most this many events further inside.
         const WITHIN: usize = 4;
         let end = self.track.end(index);
         self.facts.fetches_eagerly
@@ -572,7 +573,7 @@ impl<'f, 't> Walk<'f, 't> {
     }
 }
 
-/// Is it a range that people put around a part of their program? Ops of the framework and steps are none.
+/// Whether it is a user-defined range around a part of the program. Framework ops and steps are not.
 pub(crate) fn is_range(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> bool {
     let name = trace.kind_name(kind);
     match vocabulary.host_role(kind) {
@@ -583,10 +584,10 @@ pub(crate) fn is_range(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> 
     }
 }
 
-/// Does this thread run the user's Python?
+/// Whether this thread runs the user's Python.
 ///
-/// Not every system names its threads. Of those without a name, the one on which functions are called from Python is
-/// meant; frameworks name their own.
+/// Not every system names its threads. Among unnamed threads, it is the one on which functions are called from
+/// Python; frameworks name their own.
 pub fn runs_python(trace: &Trace, vocabulary: &Vocabulary, track: &Track) -> bool {
     let name = trace.str(track.name);
     let from_python = |&kind: &KindId| {
@@ -598,7 +599,7 @@ pub fn runs_python(trace: &Trace, vocabulary: &Vocabulary, track: &Track) -> boo
     is_python_thread(name) || (nameless && track.kinds().iter().any(from_python))
 }
 
-/// Frames of Python that go for loaders by their name alone. PyTorch's own loader is one whatever runs inside it.
+/// Python frames that look like loaders by name alone. PyTorch's own loader is one whatever runs inside it.
 fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
     let fetches = |kind: KindId| {
         let name = trace.kind_name(kind);
@@ -609,8 +610,8 @@ fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
     (0..trace.kinds().len()).map(KindId::from_index).map(fetches).collect()
 }
 
-/// Which kinds are the model's work: compiled functions and dense ops; where there are none, the launches of kernels.
-/// Other ops and modules prepare batches too.
+/// The kinds that are the model's work: compiled functions and dense ops; if there are none, kernel launches.
+/// Other ops and modules also prepare batches.
 fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
     let kinds = || (0..trace.kinds().len()).map(KindId::from_index);
     let dense = |kind: KindId| match vocabulary.role(kind) {
@@ -639,12 +640,12 @@ fn is_python_thread(name: &str) -> bool {
         || name.starts_with("thread ")
 }
 
-/// Does a name look like C++, rather than like what somebody would write on a range?
+/// Whether a name looks like C++ instead of a user's range.
 pub(crate) fn is_code(name: &str) -> bool {
     name.contains("::") || looks_like_a_type(name)
 }
 
-/// `CommonPjRtLoadedExecutable`, `BufferSequencingEvent`: words run together with capitals inside.
+/// `CommonPjRtLoadedExecutable`, `BufferSequencingEvent`: camel case.
 fn looks_like_a_type(name: &str) -> bool {
     let bytes = name.as_bytes();
     let capitals = bytes.iter().filter(|byte| byte.is_ascii_uppercase()).count();

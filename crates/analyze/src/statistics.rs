@@ -1,6 +1,6 @@
 //! Statistics of small samples that analyses and comparisons share.
 
-/// The value below which a share `q` (0 to 1) of the sorted values lies, interpolated; `None` of none.
+/// The quantile `q` (0 to 1) of the sorted values, interpolated; `None` if there are none.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = q.clamp(0.0, 1.0) * last as f64;
@@ -9,18 +9,18 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
 }
 
-/// What is known of a sample.
+/// Summary statistics of a sample.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Moments {
     /// The arithmetic mean.
     pub mean: f64,
-    /// The middle.
+    /// The median.
     pub median: f64,
-    /// Nine of ten lie below.
+    /// 90th percentile.
     pub p90: f64,
-    /// Ninety-nine of a hundred lie below.
+    /// 99th percentile.
     pub p99: f64,
-    /// The sample's standard deviation; `None` of a single value.
+    /// The sample's standard deviation; `None` for a single value.
     pub stddev: Option<f64>,
     /// The smallest.
     pub min: f64,
@@ -29,7 +29,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// The moments of `values`; `None` of none. Values must be finite.
+    /// The statistics of `values`; `None` if there are none. Values must be finite.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! The answer to "how long is a step, and where does it go": one partial a host, merged over the session.
+//! How long a step is, and where its time goes: one partial result per host, merged over the session.
 //!
-//! A session's step is as long as its slowest host's. The host and the device that bound it are named, and how
-//! far the others differ from it.
+//! A session's step is as long as its slowest host's. The result names the host and device that limit it, and
+//! how far the others differ.
 
 use stepscope_trace::{DeviceKind, Span, Trace};
 
@@ -13,66 +13,66 @@ use crate::statistics::Moments;
 use crate::steps::{How, Origin, SetApart, StepKind};
 use crate::vocabulary::Framework;
 
-/// One step of one host, on the device that bounds it.
+/// One step of one host, on the bottleneck device.
 #[derive(Clone, Debug)]
 pub struct StepRow {
-    /// The loop's own number, or a running one.
+    /// The loop's own number, or a sequence number.
     pub number: i64,
-    /// Where it lies in the trace.
+    /// Its location in the trace.
     pub span: Span,
-    /// Who owns its time; adds up to it.
+    /// Its breakdown, which adds up to the step.
     pub shares: Shares,
-    /// Why it does not count, if it does not.
+    /// Why it is excluded, if it is.
     pub set_apart: Option<SetApart>,
 }
 
 /// A device as the report shows it.
 #[derive(Clone, Debug)]
 pub struct DeviceRow {
-    /// The name that the trace gives its process, e.g. `/device:GPU:0`.
+    /// The name of its process in the trace, e.g. `/device:GPU:0`.
     pub id: String,
-    /// Its model; the id again where that is unknown.
+    /// Its model; the id if unknown.
     pub name: String,
-    /// What sort.
+    /// Its kind.
     pub kind: DeviceKind,
-    /// The share of the steps in which it was busy; `None` where its side was not recorded.
+    /// Share of the steps in which it was busy; `None` if its side was not recorded.
     pub busy_fraction: Option<f64>,
-    /// In how many steps it did anything.
+    /// Number of steps in which it did anything.
     pub steps_seen: usize,
 }
 
-/// The partial: what one host says.
+/// Partial result of one host.
 #[derive(Clone, Debug)]
 pub struct HostSummary {
     /// Its name.
     pub host: String,
-    /// Who wrote the trace.
+    /// The framework that wrote the trace.
     pub framework: Framework,
-    /// How far the steps can be trusted.
+    /// How reliable the steps are.
     pub origin: Origin,
-    /// By what they were found.
+    /// How they were found.
     pub how: How,
-    /// What sort they are.
+    /// Their kind.
     pub kind: StepKind,
-    /// There are no steps: the one row is the whole capture.
+    /// True if there are no steps: the only row is the whole capture.
     pub whole_capture: bool,
-    /// What the figures are about.
+    /// What the figures cover.
     pub covers: Coverage,
-    /// All steps, also those set apart.
+    /// All steps, including excluded ones.
     pub steps: Vec<StepRow>,
-    /// Its devices; the host's processor alone where there are no others.
+    /// Its devices; only the host's processor if there are no others.
     pub devices: Vec<DeviceRow>,
-    /// Which of the devices bounds the step.
+    /// Index of the bottleneck device.
     pub bounding_device: Option<usize>,
-    /// The device runs behind the host.
+    /// True if the device lags behind the host.
     pub asynchronous: bool,
-    /// A device was at work whose side was not recorded.
+    /// True if a device was working whose side was not recorded.
     pub device_unseen: bool,
-    /// Collectives under compute, over all steps that count.
+    /// Collectives hidden under compute, over all counted steps.
     pub hidden_communication_ms: f64,
-    /// Copies under compute, over all steps that count.
+    /// Copies hidden under compute, over all counted steps.
     pub hidden_copies_ms: f64,
-    /// How many events the host's trace has.
+    /// Number of events in the host's trace.
     pub events: u64,
 }
 
@@ -116,7 +116,7 @@ impl HostSummary {
         self.steps.iter().filter(|step| step.set_apart.is_none())
     }
 
-    /// What the host itself does in a mean step, in milliseconds: without waiting for other hosts.
+    /// The host's own work in a mean step, in milliseconds, without waiting for other hosts.
     pub fn own_work_ms(&self) -> f64 {
         const WAITING: [Category; 4] =
             [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
@@ -128,7 +128,7 @@ impl HostSummary {
         self.counted().map(own).sum::<f64>() / steps
     }
 
-    /// The middle step's length in milliseconds; `None` without steps.
+    /// The median step duration in milliseconds; `None` without steps.
     pub fn median_ms(&self) -> Option<f64> {
         Moments::of(self.counted().map(|step| step.span.dur().ms())).map(|moments| moments.median)
     }
@@ -166,7 +166,7 @@ fn device_rows(context: &Context) -> Vec<DeviceRow> {
     rows.collect()
 }
 
-/// Devices of which only counters or gauges were recorded: how busy they were is not known.
+/// Devices of which only counters or gauges were recorded: their utilisation is unknown.
 fn unwatched(trace: &Trace) -> Vec<DeviceRow> {
     let rows = trace.devices().iter().map(|device| {
         let process = device.process.map(|process| trace.str(trace.process(process).name).to_owned());
@@ -186,24 +186,25 @@ fn unwatched(trace: &Trace) -> Vec<DeviceRow> {
 /// The whole session.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// All hosts, as they came.
+    /// All hosts, in order.
     pub hosts: Vec<HostSummary>,
-    /// The host that bounds the step: its median step is the longest.
+    /// The host that limits the step: its median step is the longest.
     pub bounding_host: usize,
-    /// The lengths of the bounding host's steps that count, in milliseconds; `None` without steps.
+    /// The durations of that host's counted steps, in milliseconds; `None` without steps.
     pub step_ms: Option<Moments>,
-    /// How many steps count.
+    /// Number of counted steps.
     pub count: usize,
-    /// How many were set apart.
+    /// Number of excluded steps.
     pub dropped: usize,
-    /// Who owns the mean step (or the whole capture, where there are no steps); adds up to its length.
+    /// The breakdown of the mean step (or of the whole capture, if there are no steps); adds up to its
+    /// duration.
     pub breakdown_ms: Vec<(Category, f64)>,
 }
 
-/// Hosts whose steps differ by less than this run in step: each waits for the slowest.
+/// Hosts whose steps differ by less run in lockstep: each waits for the slowest.
 const IN_STEP: f64 = 1.02;
 
-/// The host that all others wait for: the one with the longest step, or, where hosts run in step, the one that
+/// The host that all others wait for: the one with the longest step, or, if hosts run in lockstep, the one that
 /// works longest in it.
 fn slowest(hosts: &[HostSummary]) -> usize {
     let lengths: Vec<f64> = hosts.iter().map(|host| host.median_ms().unwrap_or(0.0)).collect();
@@ -215,7 +216,7 @@ fn slowest(hosts: &[HostSummary]) -> usize {
 }
 
 impl Summary {
-    /// Puts the hosts together.
+    /// Combines the hosts.
     pub fn finish(hosts: Vec<HostSummary>) -> Self {
         let bounding_host = slowest(&hosts);
         let bound = hosts.get(bounding_host);
@@ -237,17 +238,17 @@ impl Summary {
         }
     }
 
-    /// The host that bounds the step.
+    /// The host that limits the step.
     pub fn bound(&self) -> Option<&HostSummary> {
         self.hosts.get(self.bounding_host)
     }
 
-    /// The length that the breakdown adds up to, in milliseconds.
+    /// The duration that the breakdown adds up to, in milliseconds.
     pub fn length_ms(&self) -> f64 {
         self.breakdown_ms.iter().map(|(_, ms)| ms).sum()
     }
 
-    /// The share of the step that a category owns.
+    /// The share of a category in the step.
     pub fn fraction(&self, category: Category) -> f64 {
         let length = self.length_ms();
         let owned = self.breakdown_ms.iter().find(|(owner, _)| *owner == category).map_or(0.0, |(_, ms)| *ms);

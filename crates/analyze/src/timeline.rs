@@ -1,5 +1,5 @@
-//! What all tracks do together, from moment to moment: the state lines of many tracks merged into one line of
-//! bit sets, and sums over windows of it.
+//! What all tracks do together at any time: the state lines of many tracks merged into one line of bit sets,
+//! and sums over windows of it.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -14,19 +14,19 @@ use crate::states::{State, StateLine};
 pub struct Mask(pub u16);
 
 impl Mask {
-    /// One state.
+    /// A single state.
     #[inline]
     pub const fn of(state: State) -> Mask {
         Mask(state as u16)
     }
 
-    /// Is some track in `state`?
+    /// Whether any track is in `state`.
     #[inline]
     pub fn has(self, state: State) -> bool {
         self.0 & state as u16 != 0
     }
 
-    /// What is in either.
+    /// The union.
     #[inline]
     pub fn or(self, other: Mask) -> Mask {
         Mask(self.0 | other.0)
@@ -41,7 +41,7 @@ pub struct Timeline<'s> {
 }
 
 impl<'s> Timeline<'s> {
-    /// Merges lines; O(changes × log lines). A single line is borrowed as it is.
+    /// Merges lines; O(changes × log lines). A single line is borrowed.
     pub fn merge(lines: &[&'s StateLine]) -> Self {
         if let [only] = lines {
             return Timeline { times: Cow::Borrowed(&only.times), masks: Cow::Borrowed(&only.states) };
@@ -93,7 +93,7 @@ impl<'s> Timeline<'s> {
         Cursor { index, mask, next: self.times.get(index).copied().unwrap_or(Time::MAX) }
     }
 
-    /// The longest pieces in which some track is in `state`, in time order.
+    /// The maximal spans in which some track is in `state`, in time order.
     pub fn spans_in(&self, state: State) -> impl Iterator<Item = Span> {
         let mut open: Option<Time> = None;
         self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
@@ -111,7 +111,8 @@ impl<'s> Timeline<'s> {
         })
     }
 
-    /// The longest pieces between the first change and the last in which no track is in any of `states`, in time order.
+    /// The maximal spans between the first change and the last in which no track is in any of `states`, in time
+    /// order.
     pub fn spans_without(&self, states: Mask) -> impl Iterator<Item = Span> {
         let (mut open, last): (Option<Time>, _) = (None, self.times.last().copied());
         self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
@@ -129,7 +130,7 @@ impl<'s> Timeline<'s> {
         })
     }
 
-    /// What is going on just before `at`.
+    /// The states just before `at`.
     pub fn before(&self, at: Time) -> Mask {
         let index = self.times.partition_point(|&time| time < at);
         index.checked_sub(1).map_or(Mask::default(), |before| self.masks[before])

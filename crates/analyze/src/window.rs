@@ -1,23 +1,23 @@
-//! Which part of a trace an analysis counts: the steps that count, on the host's time and on each device's own;
-//! the whole capture where there are no steps. Start-up and torn steps would blur every average.
+//! The part of a trace that an analysis counts: the counted steps, on the host's time and on each device's own;
+//! the whole capture if there are no steps. Warm-up and incomplete steps would distort every average.
 
 use stepscope_trace::{ProcessId, Span, Time, Trace, Track};
 
 use crate::context::Context;
 use crate::steps::Step;
 
-/// What totals are over.
+/// What totals cover.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Window {
-    /// Over this many steps, summed over the hosts.
+    /// This many steps, summed over the hosts.
     Steps(usize),
-    /// Over all that was recorded: there are no steps.
+    /// Everything that was recorded, because there are no steps.
     #[default]
     WholeCapture,
 }
 
 impl Window {
-    /// Puts two hosts together. Steps win: a host without any has nothing to add to a mean step.
+    /// Combines two hosts. Steps win: a host without any adds nothing to a mean step.
     pub fn merge(self, other: Window) -> Window {
         match (self, other) {
             (Window::Steps(a), Window::Steps(b)) => Window::Steps(a + b),
@@ -25,7 +25,7 @@ impl Window {
         }
     }
 
-    /// A total's share of one step of one host; `None` where there are no steps.
+    /// A total per step of one host; `None` if there are no steps.
     pub fn per_step(self, total: f64) -> Option<f64> {
         match self {
             Window::Steps(steps) if steps > 0 => Some(total / steps as f64),
@@ -39,12 +39,12 @@ impl Window {
 pub struct Windows {
     host: Vec<Span>,
     devices: Vec<(ProcessId, Vec<Span>)>,
-    /// What totals are over.
+    /// What totals cover.
     pub window: Window,
 }
 
 impl Windows {
-    /// The windows of one host's steps that count.
+    /// The windows of one host's counted steps.
     pub fn of(context: &Context) -> Self {
         let breakdown = context.breakdown();
         if breakdown.whole_capture {
@@ -54,7 +54,7 @@ impl Windows {
         let counted = |index: usize| breakdown.steps.get(index).is_some_and(|step| step.set_apart.is_none());
         let on_host = breakdown.devices.iter().find(|device| device.process.is_none());
         let span = |index: usize, step: &Step| {
-            // What the host's own threads do for a step, they may do later than the loop asks for it.
+            // The host's own threads may do a step's work later than the loop requests it.
             on_host.and_then(|host| host.steps.get(index)).map_or(step.span, |shares| shares.window)
         };
         let steps = breakdown.steps.iter().enumerate().filter(|(_, step)| step.set_apart.is_none());
@@ -80,14 +80,14 @@ impl Windows {
     }
 }
 
-/// Tells for ascending times whether they lie in a window.
+/// Tests ascending times for whether they lie in a window.
 #[derive(Copy, Clone, Debug)]
 pub struct Walk<'w> {
     spans: &'w [Span],
 }
 
 impl Walk<'_> {
-    /// Does `at` lie inside? Times must not descend from call to call.
+    /// Whether `at` lies inside. Times must not decrease between calls.
     #[inline]
     pub fn counts(&mut self, at: Time) -> bool {
         while let Some((first, rest)) = self.spans.split_first() {

@@ -1,8 +1,8 @@
-//! What surrounds writing: a checkpoint is more than the op that writes it. The framework walks its objects in
-//! Python and starts small ops to join names and merge files, and all of that goes away with the checkpoint.
+//! What surrounds output: a checkpoint is more than the op that writes it. The framework walks its objects in
+//! Python and launches small ops to join names and merge files, and all of that disappears with the checkpoint.
 //!
-//! Between two calls of functions or two fetches of batches the loop does things one by one. If one of them
-//! writes, the whole stretch counts as its surroundings.
+//! Between two function calls or two batch fetches, the loop does things one by one. If one of them writes, the
+//! whole stretch counts as its surroundings.
 
 use std::collections::VecDeque;
 
@@ -16,19 +16,19 @@ use crate::states::runs_python;
 use crate::steps::median;
 use crate::vocabulary::{Role, Vocabulary};
 
-/// Events of one write's preparation at the most: a histogram of `tf.summary` starts some 60 eager ops, each with the
-/// making and dropping of its tensors. What lies further back was not done for it.
+/// Maximum number of events to prepare one write: a histogram of `tf.summary` launches some 60 eager ops, each
+/// creating and dropping its tensors. Earlier events were not done for it.
 const MOST_EVENTS: usize = 400;
-/// A pause this many times the usual one between eager ops is something else …
+/// A pause this many times longer than usual between eager ops is something else …
 const LONG_PAUSE: i64 = 10;
 /// … unless it is shorter than this: a thread that loses its processor pauses for some slices of 4 ms.
 const SHORT: Dur = Dur::from_us(20_000);
 
-/// When a Python thread prepares and writes something: from the first eager op that was started for it to the end of the
-/// op that writes. `tf.summary` computes its histograms and images by eager ops, and those are output, as all that it
-/// does. Model work, a batch that is fetched and a long pause end what belongs to a write. A checkpoint ends in Python that
-/// notes what was written and removes what is old: up to its own length, the time until the next activity or the end of
-/// the step is its own.
+/// When a Python thread prepares and writes something: from the first eager op for it to the end of the op that
+/// writes. `tf.summary` computes its histograms and images with eager ops, which count as output. Model work, a
+/// fetched batch and a long pause end what belongs to a write. A checkpoint ends with Python that records what
+/// was written and removes old files: the time until the next activity or the end of the step belongs to it, up
+/// to its own length.
 pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) -> Vec<Span> {
     if !kinds.any_on(track, Does::WRITES) {
         return Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
     let mut spans: Vec<Span> = Vec::new();
     let mut starts: VecDeque<Time> = VecDeque::new();
     let mut before = Time::MIN;
-    // Until when what follows a checkpoint may be its own.
+    // Until when the time after a checkpoint may belong to it.
     let mut saved: Option<Time> = None;
     for Activity { span, does } in all() {
         let ends = does.has(Does::MODEL) || does.has(Does::FETCHES) || does.has(Does::SETS_UP);
@@ -58,7 +58,7 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
         } else if ends {
             starts.clear();
         } else if starts.is_empty() && does == Does::DELETES {
-            // Letting go of the model's results comes before what is prepared, and is no part of it.
+            // Releasing the model's results comes before the preparation, and is not part of it.
         } else {
             if span.start - before > longest {
                 starts.clear();
@@ -76,33 +76,33 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
     united(spans)
 }
 
-/// How far what follows a checkpoint is its own: until something else begins or the step ends, and no further than it took
-/// itself.
+/// How much time after a checkpoint belongs to it: until something else starts or the step ends, and no longer
+/// than the checkpoint itself.
 fn tail_of(saved: Span, until: Time) -> Time {
     until.min(saved.end + saved.dur()).max(saved.end)
 }
 
-/// The end of the marked step in which a time lies; the end of time where none is marked.
+/// The end of the marked step that contains a time; the end of time if there is none.
 fn step_end(at: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
     let before = (0..track.first_from(at)).rev();
     let marker = before.take(NEAR).find(|&index| vocabulary.role(track.kind_of(index)) == Role::StepMarker);
     marker.map(|index| track.end(index)).filter(|end| *end > at).unwrap_or(Time::MAX)
 }
 
-/// Events of one step on its Python thread that are looked through for its marker.
+/// Number of events of one step on its Python thread that are searched for its marker.
 const NEAR: usize = 20_000;
 
-/// The partial: stretches of the loop in which something was written, in the steps that count.
+/// Partial result: stretches of the loop in which something was written, in the counted steps.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writing {
     /// The stretches.
     pub stretches: Dur,
-    /// Steps looked at.
+    /// Number of steps analysed.
     pub steps: u64,
 }
 
 impl Writing {
-    /// Walks the Python threads; nothing where nothing writes.
+    /// Walks the Python threads; nothing if nothing writes.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
@@ -126,7 +126,8 @@ impl Writing {
         self.steps += other.steps;
     }
 
-    /// Milliseconds per step from the model's work, or a batch, to the next one, where something is written in between.
+    /// Milliseconds per step from the model's work, or a batch, to the next one, if something is written in
+    /// between.
     pub fn stretches_ms(&self) -> f64 {
         self.stretches.ms() / self.steps.max(1) as f64
     }

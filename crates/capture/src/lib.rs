@@ -1,9 +1,15 @@
-//! Recording: profiles taken from running processes over gRPC ([`grpc`]), commands run and timed ([`run`]), hardware
-//! sampled all the while ([`sample`]), servers and commands measured ([`bench`]).
+//! Recording: profiles from running processes over gRPC ([`grpc`]), timed commands ([`run`]), hardware samples
+//! ([`sample`]), benchmarks of servers and commands ([`mod@bench`]).
 //!
-//! What is recorded becomes files or plain values; this crate knows nothing of analyses and of words for people.
+//! Results are files or plain values; this crate knows nothing about analyses and text for users.
+//!
+//! Commands are run and processes are watched with Unix features: pseudo-terminals, signals, `/proc`. Other systems
+//! have only [`grpc`].
 
+#[cfg(unix)]
 pub mod bench;
 pub mod grpc;
+#[cfg(unix)]
 pub mod run;
+#[cfg(unix)]
 pub mod sample;

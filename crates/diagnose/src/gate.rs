@@ -36,7 +36,7 @@ impl Metric {
             return named(name).map(Metric::Op);
         }
         if let Some(id) = text.strip_prefix("finding:") {
-            let known = RULES.iter().any(|rule| rule.id.key() == id);
+            let known = RULES.iter().any(|rule| rule.id == id);
             return known.then(|| Metric::Finding(id.to_owned()));
         }
         if let Some(key) = text.strip_prefix("breakdown.") {
@@ -151,7 +151,7 @@ impl Judge<'_> {
                 let outcome = self.finding(id);
                 return Check { metric: metric.clone(), outcome, measured: None };
             }
-            Metric::Step(Statistic::Mean) => self.comparison.mean,
+            Metric::Step(Statistic::Mean) => self.comparison.paid().copied(),
             Metric::Step(Statistic::Median) => self.comparison.median,
             Metric::Step(Statistic::P90) => self.comparison.p90,
             Metric::Breakdown(which) => {

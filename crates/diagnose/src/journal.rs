@@ -9,14 +9,18 @@ use serde::{Deserialize, Serialize};
 use stepscope_analyze::Category;
 use stepscope_trace::DeviceKind;
 
-use crate::compare::noise::{Statistic, measure};
-use crate::compare::{Comparison, FindingKey, Margins, Run, Setting, compare};
-use crate::statistics::{mean, median};
+use crate::compare::noise::{Statistic, measure, run_to_run};
+use crate::compare::{
+    Around, Comparison, FindingKey, Machine, Margins, OpTime, Run, Setting, Unrest, compare,
+};
+use crate::statistics::{Confidence, mean, median};
 
 /// So many values stand for a run's steps at the most.
-const SAMPLE: usize = 64;
+const SAMPLE: usize = 256;
 /// So many categories are kept.
 const TOP_CATEGORIES: usize = 3;
+/// So many ops are kept, those that take longest: enough to recognise the model and the machine's load.
+const TOP_OPS: usize = 48;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,16 +66,74 @@ pub struct Entry {
     pub hosts: usize,
     /// Examples in a batch.
     pub batch_size: Option<u64>,
-    /// Steps in the order in which they ran, in milliseconds; of more than 64, the means of 64 pieces, so that what
-    /// only some steps pay is kept. (Older lines have medians of pieces.)
+    /// Steps in the order in which they ran, in milliseconds; of more than 256, the means of 256 pieces, so that what
+    /// only some steps pay is kept. (Older lines have fewer pieces, or medians of them.)
     pub sample_ms: Vec<f64>,
+    /// How far single steps scatter and how far their level drifts, relative; `None` where `sample_ms` are single steps,
+    /// and in older lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrest: Option<(f64, f64)>,
+    /// The share of compute in the mean step, and how far their ratio strays by chance; `None` in older lines and where
+    /// it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<(f64, f64)>,
+    /// The ops that take longest; none in older lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ops: Vec<KeptOp>,
+    /// What else the machine did meanwhile; unknown of older lines and of profiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<KeptMachine>,
+}
+
+/// An op as a line keeps it: a hash of its name, its type, whether it runs on a device, milliseconds and number per step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptOp(String, String, bool, f64, f64);
+
+impl KeptOp {
+    fn of(op: &OpTime) -> Self {
+        let name = format!("{:08x}", hash(op.name.bytes()) as u32);
+        KeptOp(name, op.op_type.clone(), op.on_device, rounded(op.ms_per_step), rounded(op.count_per_step))
+    }
+
+    fn op(&self) -> OpTime {
+        let KeptOp(name, op_type, on_device, ms_per_step, count_per_step) = self.clone();
+        OpTime { name, op_type, on_device, ms_per_step, count_per_step }
+    }
+}
+
+/// A [`Machine`] as a line keeps it.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptMachine {
+    others: Option<f64>,
+    stolen: Option<f64>,
+    throttled: Option<f64>,
+    gpu_throttled: Option<f64>,
+    cpu_ms_per_step: Option<f64>,
+}
+
+impl KeptMachine {
+    fn of(machine: &Machine) -> Self {
+        let kept = |value: Option<f64>| value.map(rounded);
+        KeptMachine {
+            others: kept(machine.others),
+            stolen: kept(machine.stolen),
+            throttled: kept(machine.throttled),
+            gpu_throttled: kept(machine.gpu_throttled),
+            cpu_ms_per_step: kept(machine.cpu_ms_per_step),
+        }
+    }
+
+    fn machine(self) -> Machine {
+        let KeptMachine { others, stolen, throttled, gpu_throttled, cpu_ms_per_step } = self;
+        Machine { others, stolen, throttled, gpu_throttled, cpu_ms_per_step }
+    }
 }
 
 impl Entry {
     /// The entry of a run.
     pub fn new(run: &Run, time_ms: i64, note: &str) -> Self {
         let sides = [run.steps_ms.clone()];
-        let run_to_run = crate::compare::noise::run_to_run(&sides, &[]);
+        let run_to_run = run_to_run(&sides, &[], &[run.unrest()], Confidence::default());
         // A run against a copy of itself has twice the variance of one run.
         let width = measure(&sides, &sides, Statistic::Mean, run_to_run).and_then(|measured| {
             measured.from_steps.map(|steps| steps.hypot(measured.from_runs) / std::f64::consts::SQRT_2)
@@ -105,6 +167,13 @@ impl Entry {
             hosts: setting.hosts,
             batch_size: setting.batch_size,
             sample_ms: sample(&run.steps_ms),
+            unrest: (run.steps_ms.len() > SAMPLE).then(|| {
+                let unrest = run.unrest();
+                (rounded(unrest.scatter), rounded(unrest.drift))
+            }),
+            around: run.around().map(|around| (rounded(around.compute), rounded(around.deviation))),
+            ops: top_ops(run),
+            machine: run.machine.as_ref().map(KeptMachine::of),
         }
     }
 
@@ -126,6 +195,10 @@ impl Entry {
         Run {
             label: self.path.clone(),
             steps_ms: self.sample_ms.iter().copied().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
+            kept_unrest: self.unrest.map(|(scatter, drift)| Unrest { scatter, drift }),
+            kept_around: self.around.map(|(compute, deviation)| Around { compute, deviation }),
+            ops: self.ops.iter().map(KeptOp::op).collect(),
+            machine: self.machine.map(KeptMachine::machine),
             findings: findings.collect(),
             setting: Setting {
                 framework: None,
@@ -176,13 +249,23 @@ fn top_categories(run: &Run) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// FNV-1a over the steps and the time: two recordings never share it, one recording always has the same.
+fn top_ops(run: &Run) -> Vec<KeptOp> {
+    let mut all: Vec<&OpTime> = run.ops.iter().collect();
+    all.sort_by(|a, b| b.ms_per_step.total_cmp(&a.ms_per_step).then_with(|| a.name.cmp(&b.name)));
+    all.into_iter().take(TOP_OPS).map(KeptOp::of).collect()
+}
+
+/// Tells recordings apart: two never share it, one recording always has the same.
 fn fingerprint(steps: &[f64], time_ms: i64) -> String {
     let bytes = steps.iter().flat_map(|ms| ms.to_bits().to_le_bytes()).chain(time_ms.to_le_bytes());
-    let hash = bytes.fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+    format!("{:016x}", hash(bytes))
+}
+
+/// FNV-1a.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
-    format!("{hash:016x}")
+    })
 }
 
 /// A journal as it was read.
@@ -282,11 +365,13 @@ mod tests {
 
     #[test]
     fn long_runs_keep_a_short_sample_and_the_interval_holds_the_mean() {
-        let entry = entry(7, 12.0, "");
-        assert!(entry.sample_ms.len() <= SAMPLE && entry.steps == 200);
+        let entry = Entry::new(&noisy_run(7, 600, 12.0, 0.05), 7_000, "");
+        assert!(entry.sample_ms.len() <= SAMPLE && entry.steps == 600);
+        let single = Entry::new(&noisy_run(7, 200, 12.0, 0.05), 7_000, "").run().unrest().scatter;
+        assert!((entry.run().unrest().scatter / single - 1.0).abs() < 0.2, "that of single steps");
         let (low, middle, high) = (entry.low_ms.unwrap(), entry.mean_ms.unwrap(), entry.high_ms.unwrap());
         assert!(low < middle && middle < high && high / low < 1.12);
-        assert!(entry.line().unwrap().len() < 2_000);
+        assert!(entry.line().unwrap().len() < 3_000);
     }
 
     #[test]

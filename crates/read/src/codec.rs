@@ -1,42 +1,40 @@
-//! Compression that comes inside formats or around files, all in Rust and all with a bound: what comes out may never
-//! be larger than the caller allows, whatever the bytes say.
+//! Compression inside formats or around files, in pure Rust and always bounded: the output never exceeds the
+//! caller's limit, whatever the bytes claim.
 
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder as Lz4Frame;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::table::TableError;
 
-/// How a block of bytes is compressed.
+/// Compression of a block of bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
-    /// Google's, without a frame.
+    /// Snappy without a frame.
     Snappy,
-    /// Of one member or several.
+    /// One or several gzip members.
     Gzip,
-    /// A block without a frame.
+    /// LZ4 block without a frame.
     Lz4,
-    /// Blocks in a frame.
+    /// LZ4 blocks in a frame.
     Lz4Frame,
-    /// Of one frame or several.
+    /// One or several Zstandard frames.
     Zstd,
 }
 
 /// The first bytes of a Zstandard frame.
 pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// What `packed` inflates to, at most `limit` bytes.
+/// Inflates `packed` to at most `limit` bytes.
 pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     const WHAT: &str = "compressed block";
     let inflated = match codec {
         Codec::Snappy => return snappy(packed, limit),
-        Codec::Lz4 => {
-            let mut out = Vec::new();
-            return lz4(packed, &mut out, limit).map(|()| out);
-        }
-        Codec::Lz4Frame => return lz4_frame(packed, limit),
+        Codec::Lz4 => return lz4(packed, limit),
+        Codec::Lz4Frame => read_up_to(Lz4Frame::new(packed), limit),
         Codec::Gzip => read_up_to(MultiGzDecoder::new(packed), limit),
         Codec::Zstd => read_up_to(Zstd::new(packed, limit as u64), limit),
     };
@@ -50,7 +48,7 @@ fn read_up_to(source: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Snappy says its length in front; three bytes make 64 at most, so that it cannot lie by much.
+/// Snappy stores its length at the front; three bytes make at most 64, so it cannot be far off.
 fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     const WHAT: &str = "snappy block";
     let len = snap::raw::decompress_len(packed).map_err(|_| TableError::Wrong(WHAT))?;
@@ -60,88 +58,18 @@ fn snappy(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     snap::raw::Decoder::new().decompress_vec(packed).map_err(|_| TableError::Wrong(WHAT))
 }
 
-/// LZ4: literals, then a copy of what came before, over and over; the last piece has literals only.
-fn lz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), TableError> {
-    const WHAT: &str = "LZ4 block";
-    let mut rest = packed;
-    let take = |rest: &mut &[u8]| -> Result<u8, TableError> {
-        let (&first, after) = rest.split_first().ok_or(TableError::Short(WHAT))?;
-        *rest = after;
-        Ok(first)
-    };
-    let length = |rest: &mut &[u8], short: u8| -> Result<usize, TableError> {
-        let mut length = usize::from(short);
-        let mut more = short == 15;
-        while more {
-            let byte = take(rest)?;
-            length += usize::from(byte);
-            more = byte == 255;
-        }
-        Ok(length)
-    };
-    while !rest.is_empty() {
-        let token = take(&mut rest)?;
-        let literals = length(&mut rest, token >> 4)?;
-        let (copied, after) = rest.split_at_checked(literals).ok_or(TableError::Short(WHAT))?;
-        if out.len() + literals > limit {
-            return Err(TableError::Wrong(WHAT));
-        }
-        out.extend_from_slice(copied);
-        rest = after;
-        if rest.is_empty() {
-            break;
-        }
-        let back = usize::from(u16::from_le_bytes([take(&mut rest)?, take(&mut rest)?]));
-        let count = length(&mut rest, token & 15)? + 4;
-        let from = out.len().checked_sub(back).filter(|_| back > 0).ok_or(TableError::Wrong(WHAT))?;
-        if out.len() + count > limit {
-            return Err(TableError::Wrong(WHAT));
-        }
-        // A copy may overlap its own end: as much at a time as is there already.
-        let mut left = count;
-        while left > 0 {
-            let piece = left.min(out.len() - from);
-            out.extend_from_within(from..from + piece);
-            left -= piece;
-        }
-    }
-    Ok(())
+/// A block of LZ4 does not say how long it gets; one byte makes 255 at most.
+fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+    let mut out = vec![0; limit.min(packed.len().saturating_mul(255))];
+    let len = lz4_flex::block::decompress_into(packed, &mut out);
+    out.truncate(len.map_err(|_| TableError::Wrong("LZ4 block"))?);
+    Ok(out)
 }
 
-/// Blocks of LZ4, each with its length in front; copies may reach back into the blocks before.
-fn lz4_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
-    const WHAT: &str = "LZ4 frame";
-    let (&[magic @ .., flags, _], rest) = packed.split_first_chunk::<6>().ok_or(TableError::Short(WHAT))?;
-    if magic != [0x04, 0x22, 0x4d, 0x18] {
-        return Err(TableError::Wrong(WHAT));
-    }
-    let has = |bit: u8| flags & bit != 0;
-    // Behind the flags: the size, a dictionary's number, and a checksum; behind each block: a checksum.
-    let head = if has(8) { 8 } else { 0 } + if has(1) { 4 } else { 0 } + 1;
-    let checksum = if has(16) { 4 } else { 0 };
-    let mut rest = rest.get(head..).ok_or(TableError::Short(WHAT))?;
-    let mut out = Vec::new();
-    loop {
-        let (size, after) = rest.split_first_chunk::<4>().ok_or(TableError::Short(WHAT))?;
-        let size = u32::from_le_bytes(*size);
-        let (stored, len) = (size >> 31 == 1, (size & 0x7fff_ffff) as usize);
-        if size == 0 {
-            return Ok(out);
-        }
-        let (block, after) = after.split_at_checked(len).ok_or(TableError::Short(WHAT))?;
-        match stored {
-            true if out.len() + len > limit => return Err(TableError::Wrong(WHAT)),
-            true => out.extend_from_slice(block),
-            false => lz4(block, &mut out, limit)?,
-        }
-        rest = after.get(checksum..).ok_or(TableError::Short(WHAT))?;
-    }
-}
-
-/// A stream of the inflated bytes of Zstandard frames, one after the other.
+/// A stream of inflated bytes from consecutive Zstandard frames.
 pub(crate) struct Zstd<'a> {
     rest: &'a [u8],
-    /// How many more bytes may come out.
+    /// Number of bytes that may still come out.
     allowed: u64,
     frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
 }
@@ -152,12 +80,12 @@ impl<'a> Zstd<'a> {
         Zstd { rest: packed, allowed, frame: None }
     }
 
-    /// How many packed bytes were not looked at yet.
+    /// Number of packed bytes not yet read.
     pub(crate) fn left(&self) -> usize {
         self.frame.as_ref().map_or(self.rest.len(), |frame| frame.get_ref().len())
     }
 
-    /// Opens the next frame; false where there is none.
+    /// Opens the next frame; false if there is none.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.rest.is_empty() {
             match StreamingDecoder::new(self.rest) {
@@ -165,7 +93,7 @@ impl<'a> Zstd<'a> {
                     self.frame = Some(Box::new(frame));
                     return Ok(true);
                 }
-                // Other tools' notes lie in frames that are to be passed over: magic, length, content.
+                // Skippable frames with data of other tools: magic, length, content.
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                     length,
                     ..
@@ -190,7 +118,7 @@ impl Read for Zstd<'_> {
             let count = frame.read(out)?;
             if count > 0 || out.is_empty() {
                 let left = self.allowed.checked_sub(count as u64);
-                self.allowed = left.ok_or_else(|| io::Error::other("inflates to more than is believed"))?;
+                self.allowed = left.ok_or_else(|| io::Error::other("inflates to more than the limit"))?;
                 return Ok(count);
             }
             self.rest = frame.get_ref();

@@ -1,8 +1,12 @@
-//! Text that tools print for people: its encoding, and CSV taken apart. Shared by the readers of such logs.
+//! Text that tools print for people: its encoding, and CSV parsing. Shared by the readers of such logs.
+//!
+//! By hand, because these logs are no proper CSV: lines of other programs between the rows, headers in the middle, rows of
+//! more fields than the header has, UTF-16 from Windows.
 
 use std::borrow::Cow;
 
-/// The text of a file. PowerShell redirects into UTF-16, with or without a mark; what is not text is replaced.
+/// The text of a file. PowerShell redirects to UTF-16, with or without a byte order mark; invalid text is
+/// replaced.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes).into(),
@@ -19,8 +23,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// What stands between the fields of a line: a comma, or what spreadsheets write instead where the comma stands before
-/// fractions. The one that there is most of, outside of quotes.
+/// The field separator of a line: a comma, or what spreadsheets use where the comma is the decimal separator.
+/// The most frequent candidate outside quotes.
 pub(crate) fn separator(line: &str) -> char {
     let (mut counts, mut quoted) = ([0_usize; 3], false);
     for letter in line.chars().take_while(|letter| *letter != '\n') {
@@ -29,15 +33,15 @@ pub(crate) fn separator(line: &str) -> char {
             counts[place] += 1;
         }
     }
-    // Of equals the last one wins, so the comma is asked last.
+    // The last of equals wins, so the comma comes last.
     let most = SEPARATORS.iter().zip(counts).rev().max_by_key(|(_, count)| *count);
     most.map_or(',', |(separator, _)| *separator)
 }
 
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
-/// The next record of `rest`: its fields without the quotes around them, blanks trimmed. A quoted field may hold
-/// separators and line breaks; a quote that never closes ends with the line.
+/// The next record of `rest`: its fields without quotes, trimmed. A quoted field may contain separators and
+/// line breaks; an unclosed quote ends with the line.
 pub(crate) fn record<'t>(rest: &mut &'t str, separator: char) -> Option<Vec<Cow<'t, str>>> {
     if rest.is_empty() {
         return None;
@@ -54,7 +58,7 @@ pub(crate) fn record<'t>(rest: &mut &'t str, separator: char) -> Option<Vec<Cow<
     }
 }
 
-/// The first field, and where the separator or line break after it is.
+/// The first field, and the position of the separator or line break after it.
 fn field(text: &str, separator: char) -> (Cow<'_, str>, usize) {
     let blank = |c: char| matches!(c, ' ' | '\t') && c != separator;
     let blanks = text.len() - text.trim_start_matches(blank).len();
@@ -83,8 +87,8 @@ fn closing_quote(inner: &str) -> Option<usize> {
     None
 }
 
-/// A number that may have something between its thousands: commas, or, as tools write for people elsewhere, blanks
-/// or points, and then a comma before its fraction.
+/// A number that may have thousands separators: commas, or, in other locales, spaces or points with a decimal
+/// comma.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let digits = text.trim();
     if !digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
@@ -103,7 +107,7 @@ fn grouped(digits: &str) -> Option<f64> {
     let digits = digits.replace(blanks, "");
     let (comma, point) = (digits.rfind(','), digits.rfind('.'));
     let (commas, points) = (digits.matches(',').count(), digits.matches('.').count());
-    // A single comma with three digits behind it is between thousands; with any other number, before a fraction.
+    // A single comma with three digits after it separates thousands; otherwise it is a decimal comma.
     let behind = comma.map_or(0, |at| digits.len() - at - 1);
     let fraction = commas == 1 && if points > 0 { comma > point } else { behind != 3 };
     match (fraction, points) {

@@ -1,9 +1,9 @@
 //! Finds profiles below a path: a file, a session folder, a whole log directory, or several of these.
 //!
-//! Users point at whatever they have, and the folder usually holds more than profiles: event files, caches of
-//! other tools, several sessions, the same session twice in two formats. So files are recognised by content
-//! and grouped into sessions, newest first, and everything else is remembered by kind, so that a message can
-//! say what was found instead of a profile.
+//! Users point at whatever they have, and the folder usually contains more than profiles: event files, caches
+//! of other tools, several sessions, the same session in two formats. Therefore files are recognised by content
+//! and grouped into sessions, newest first. Everything else is counted by kind, so that a message can say what
+//! was found instead of a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,35 +15,35 @@ use crate::folder;
 use crate::input::Input;
 use crate::{NsysReader, Reader, nsys, reader_for, tf};
 
-/// Folders below this depth are not looked into: a loop of mounts must not hold us up.
+/// Maximum folder depth, so that a loop of mounts cannot stall the search.
 const MAX_DEPTH: usize = 40;
-/// Entries looked at before a search gives up, to keep `stepscope report /` from reading the whole disk.
+/// Maximum number of entries in a search, so that `stepscope report /` does not read the whole disk.
 const MAX_ENTRIES: usize = 200_000;
 
 /// The file that makes a folder a saved run.
 pub const RUN_FILE: &str = "run.json";
-/// The format of samples that a run took of its hardware.
+/// Format of the hardware samples of a run.
 const SAMPLES: &str = "stepscope-samples";
 
-/// Formats that say more of what a timeline shows: counters of single kernels, samples of a device.
+/// Formats that complement a timeline: counters of single kernels, samples of a device.
 const COMPLETING: [&str; 2] = ["ncu", "nvidia-smi"];
-/// Formats that say what ran when on a device.
+/// Formats that show what ran when on a device.
 const TIMELINES: [&str; 4] = ["nsys", "nsys-rep", "chrome", "xplane"];
 
-/// A file that can be read, or a folder that counts as one.
+/// A readable file, or a folder that counts as one.
 #[derive(Clone, Debug)]
 pub struct ProfileFile {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Is it a folder with a file for each of its tables?
+    /// True if it is a folder with one file per table.
     pub is_folder: bool,
-    /// Its format, as [`crate::Reader::format`] says it.
+    /// Its format, as in [`crate::Reader::format`].
     pub format: &'static str,
     /// Its size in bytes.
     pub bytes: u64,
-    /// The host that it was recorded on, going by the file's name.
+    /// Host on which it was recorded, taken from the file name.
     pub host: String,
-    /// Further files of the same recording: runs of one program, a file each.
+    /// Further files of the same recording: runs of one program, one file each.
     pub parts: Vec<PathBuf>,
     modified: SystemTime,
 }
@@ -56,35 +56,35 @@ impl ProfileFile {
     }
 }
 
-/// Files that were recorded together: one a host.
+/// Files that were recorded together, one per host.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// The session's own name: its folder's, or that of its only file.
+    /// Name of the session: that of its folder, or of its only file.
     pub name: String,
     /// The folder.
     pub folder: PathBuf,
     /// Its files, by host.
     pub files: Vec<ProfileFile>,
-    /// Files that hold the same events once more in another format; they are not read.
+    /// Files with the same events in another format; they are not read.
     pub duplicates: Vec<PathBuf>,
 }
 
-/// A file that is not a profile, but that people expect to be one.
+/// A file that is not a profile, but is often mistaken for one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lookalike {
-    /// A TensorBoard event file: scalars, no profile.
+    /// A TensorBoard event file: scalars, not a profile.
     EventFile,
-    /// An Nsight Systems report that has to be exported first.
+    /// An Nsight Systems report that must be exported first.
     NsightSystemsReport,
-    /// A database, perhaps an Nsight Systems export.
+    /// A database, possibly an Nsight Systems export.
     Database,
-    /// An Nsight Systems export in a form that is not read.
+    /// An Nsight Systems export in an unsupported format.
     NsightSystemsExport,
-    /// What Nsight Compute printed while it worked, without counters.
+    /// Progress output of Nsight Compute, without counters.
     NsightComputeProgress,
-    /// A table of something else: data sets often lie beside logs.
+    /// Some other table: data sets are often stored beside logs.
     Table,
-    /// A result that a profiler's own tools left behind.
+    /// A result file of a profiler's own tools.
     ToolResult,
     /// An empty file.
     Empty,
@@ -94,24 +94,24 @@ pub enum Lookalike {
     Other,
 }
 
-/// What lies below the paths.
+/// What was found below the paths.
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// Sessions, newest first.
     pub sessions: Vec<Session>,
     /// Files that are not profiles: how many of each kind, with one example.
     pub others: BTreeMap<Lookalike, (u64, PathBuf)>,
-    /// How many files were looked at.
+    /// Number of files examined.
     pub files: u64,
-    /// How many folders were looked into.
+    /// Number of folders searched.
     pub folders: u64,
-    /// The search ended early because there was too much.
+    /// True if the search ended early because there was too much.
     pub gave_up: bool,
 }
 
-/// Looks at `paths`. A path that does not exist is an error; one that holds no profile is not.
+/// Searches `paths`. A path that does not exist is an error; a path without profiles is not.
 ///
-/// Several paths are taken as one session: whoever names them one by one wants them together.
+/// Several paths form one session, because users who list them want them together.
 pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     let mut search = Search::default();
     let mut chosen = Vec::new();
@@ -143,7 +143,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     })
 }
 
-/// Runs of one program lie in a file each; they are the steps of one recording, in the order of their numbers.
+/// Runs of one program are in separate files; they are the steps of one recording, ordered by number.
 fn join_runs(session: &mut Session) {
     let is_run = |file: &ProfileFile| file.format == tf::RUN_METADATA;
     if session.files.iter().filter(|file| is_run(file)).count() < 2 {
@@ -165,7 +165,7 @@ fn join_runs(session: &mut Session) {
     session.files.extend(others);
 }
 
-/// A file's name in pieces, so that 10 comes after 9.
+/// The parts of a file name, so that 10 sorts after 9.
 fn numbers_of(path: &Path) -> Vec<(String, u64)> {
     let name = file_name(path);
     let (mut pieces, mut text, mut digits) = (Vec::new(), String::new(), String::new());
@@ -196,7 +196,7 @@ struct Search {
 
 impl Search {
     fn folder(&mut self, folder: &Path, depth: usize) {
-        // A link may lead back to where we came from.
+        // A link may lead back to a parent folder.
         let new = fs::canonicalize(folder).is_ok_and(|real| self.seen.insert(real));
         if depth > MAX_DEPTH || !new {
             return;
@@ -247,7 +247,7 @@ fn table_folder(folder: &Path, files: &[PathBuf]) -> ProfileFile {
 }
 
 fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
-    // Whoever has one of these has many, and large ones: they are not even opened.
+    // Such files come in large numbers and sizes, so they are not even opened.
     if folder::is_table(path) {
         return Err(Lookalike::Table);
     }
@@ -287,7 +287,7 @@ fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
     }
 }
 
-/// Parts of names of files that profilers' own tools write beside a profile.
+/// Parts of the names of files that profilers' own tools write beside a profile.
 const TOOL_RESULTS: &[&str] = &[
     ".overview_page.",
     ".input_pipeline",
@@ -305,7 +305,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Endings that say what a file is, not where it was recorded.
+/// Endings that describe the file, not the host.
 const ENDINGS: &[&str] = &[
     ".gz",
     ".zst",
@@ -323,7 +323,7 @@ const ENDINGS: &[&str] = &[
     ".perfetto",
 ];
 
-/// The name without its endings.
+/// The name without these endings.
 fn stem(path: &Path) -> String {
     let name = file_name(path);
     let mut stem = name.as_str();
@@ -333,7 +333,7 @@ fn stem(path: &Path) -> String {
     if stem.is_empty() { name } else { stem.to_owned() }
 }
 
-/// The host that a file name tells. PyTorch puts a time behind it: `worker0.1623143089861.pt.trace.json`.
+/// The host in a file name. PyTorch appends a time: `worker0.1623143089861.pt.trace.json`.
 fn host_of(path: &Path) -> String {
     let stem = stem(path);
     match stem.rsplit_once('.') {
@@ -349,8 +349,8 @@ fn is_time(text: &str) -> bool {
 
 /// Groups files into sessions.
 ///
-/// Profiles of one folder below `plugins/profile` are one session whatever they are called. Elsewhere a folder
-/// may hold unrelated files, so only those whose names differ in digits alone (`rank0`, `rank1`) go together.
+/// Profiles in one folder below `plugins/profile` are one session, whatever their names. Elsewhere a folder may
+/// contain unrelated files, so only files whose names differ in digits alone (`rank0`, `rank1`) are grouped.
 fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
     let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
     for file in files {
@@ -358,7 +358,7 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         let together = if is_session_folder(&folder) {
             String::new()
         } else if file.format.starts_with("nsys") && without_digits(&file.host) == "report" {
-            // Nsight Systems counts its runs: report1, report2.
+            // Nsight Systems numbers its runs: report1, report2.
             file.host.clone()
         } else {
             without_digits(&file.host)
@@ -369,8 +369,8 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
     with_samples(completed(sessions))
 }
 
-/// Counters of single kernels say why, samples how hot, a timeline says how much: what lies beside the only timeline of
-/// a folder belongs to it. Beside several nobody can tell to which.
+/// Counters of single kernels and samples complement a timeline: if a folder contains exactly one timeline,
+/// they belong to it. With several timelines, the right one is unknown.
 fn completed(sessions: Vec<Session>) -> Vec<Session> {
     let completes = |session: &Session| session.files.iter().all(|file| COMPLETING.contains(&file.format));
     let is_timeline = |file: &ProfileFile| TIMELINES.contains(&file.format);
@@ -388,8 +388,8 @@ fn completed(sessions: Vec<Session>) -> Vec<Session> {
     timelines
 }
 
-/// The samples of a saved run belong to every profile below its folder: they were taken all the while. Alone they are
-/// a session of their own.
+/// The samples of a saved run belong to every profile below its folder, because they were taken throughout the
+/// run. Alone they are a separate session.
 fn with_samples(sessions: Vec<Session>) -> Vec<Session> {
     let of_run = |session: &Session| {
         session.folder.join(RUN_FILE).is_file() && session.files.iter().all(|file| file.format == SAMPLES)
@@ -416,9 +416,9 @@ fn without_digits(text: &str) -> String {
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// A host that appears twice in one folder was recorded twice, or once in two formats: the latter is a
-/// duplicate (profilers write a Chrome trace beside the XPlane file, a report lies beside its export, an export beside
-/// the same one in another form), the former a session of its own.
+/// A host that appears twice in a folder was recorded twice, or once in two formats. The latter is a duplicate
+/// (profilers write a Chrome trace beside the XPlane file, a report beside its export, the same export in
+/// another format); the former is a separate session.
 fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
     let hosts = |format: &str| -> BTreeSet<String> {
         files.iter().filter(|f| f.format == format).map(|f| f.host.clone()).collect()
@@ -434,7 +434,7 @@ fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
         match file.format {
             "chrome" => exact.contains(&file.host) || perfetto,
             "nsys-rep" => exported.contains(&file.host),
-            // The same export once more, in another form.
+            // The same export in another format.
             "nsys" => !exports.insert(stem(&file.path)),
             _ => false,
         }
@@ -466,8 +466,8 @@ fn newest_first(mut sessions: Vec<Session>) -> Vec<Session> {
     sessions
 }
 
-/// Profilers name sessions by local time (`2026_11_15_19_29_44`), which survives copying; the file's own time
-/// often does not.
+/// Profilers name sessions by local time (`2026_11_15_19_29_44`), which survives copying; file times often do
+/// not.
 fn age_key(session: &Session) -> (Option<String>, SystemTime, String) {
     let stamp = session.name.get(..19).filter(|stamp| {
         stamp.bytes().enumerate().all(|(i, byte)| match i {
@@ -479,7 +479,7 @@ fn age_key(session: &Session) -> (Option<String>, SystemTime, String) {
     (stamp.map(str::to_owned), modified, session.name.clone())
 }
 
-/// Several named paths as one session; hosts of equal name are told apart by a number.
+/// Several paths as one session; hosts with equal names get a number.
 fn join(sessions: Vec<Session>) -> Option<Session> {
     let mut all = sessions.into_iter();
     let mut joined = all.next()?;

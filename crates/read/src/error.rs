@@ -1,4 +1,4 @@
-//! Why a file could not be read at all. Partial damage is not an error: it is a note in the trace.
+//! Why a file could not be read at all. Partial damage is not an error but a note in the trace.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,70 +7,70 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot read {path}: {error}", path = path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The file has no bytes.
     #[error("{path} is empty", path = path.display())]
     Empty {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// No reader knows this content.
-    #[error("{path} is not a profile that stepscope knows", path = path.display())]
+    /// No reader recognises the content.
+    #[error("{path} is not a profile in a known format", path = path.display())]
     NotRecognised {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// It is a database, but nothing that a profiler wrote.
+    /// A database that no profiler wrote.
     #[error("{path} is {found}, not a profile", path = path.display())]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What it is.
         found: String,
     },
-    /// It is a file of another kind than the one asked for.
+    /// A file of another kind than requested.
     #[error("{path} is {}", wrong_kind(wanted, *found), path = path.display())]
     WrongKind {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested kind.
         wanted: &'static str,
-        /// What it is; `None` where that cannot be said.
+        /// The actual kind; `None` if unknown.
         found: Option<&'static str>,
     },
-    /// The format is its maker's own; a tool of theirs has to export it first, and is not there.
+    /// The format is proprietary; the vendor's tool must export it first, but is not installed.
     #[error("{path} has to be exported first: {command}", path = path.display())]
     NeedsExport {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How.
+        /// The export command.
         command: String,
     },
-    /// The tool that should have exported the file failed.
-    #[error("{path} could not be exported: {tool} said: {said}", path = path.display(), tool = tool.display())]
+    /// The export tool failed.
+    #[error("{path} could not be exported: {tool} reported: {said}", path = path.display(), tool = tool.display())]
     ExportFailed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which tool.
+        /// The tool.
         tool: PathBuf,
-        /// Its last words.
+        /// Its last message.
         said: String,
     },
-    /// It looks like the format, but not one event or table of it could be read.
+    /// The format is recognised, but not one event or table could be read.
     #[error("{path} is damaged: {what} at byte {offset}", path = path.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         what: String,
-        /// Where.
+        /// Position of the damage.
         offset: u64,
     },
 }

@@ -1,8 +1,9 @@
-//! Profiles that are a folder: Nsight Systems can export every table into a file of its own. Such a folder counts as one
-//! profile, whether somebody names it or any of its files.
+//! Profiles that are folders: Nsight Systems can export every table to a separate file. Such a folder counts as
+//! one profile, whether the user gives the folder or any file in it.
 //!
-//! Here alone a name decides, because the name of a file is the name of its table. It also keeps searches quick: data
-//! sets lie beside logs in thousands of Parquet and Arrow files, none of which is opened.
+//! This is the only place where a name decides, because the name of a file is the name of its table. It also
+//! keeps searches fast: data sets beside logs consist of thousands of Parquet and Arrow files, none of which is
+//! opened.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,27 +18,27 @@ use crate::nsys::is_telling;
 pub struct TableFile {
     /// The table's name.
     pub name: String,
-    /// What the file holds.
+    /// Content of the file.
     pub bytes: Bytes,
 }
 
-/// The name of the table that a file holds, going by its own name.
+/// The name of the table in a file, from the file name.
 pub(crate) fn table_name(path: &Path) -> Option<&str> {
     path.file_stem()?.to_str().filter(|_| is_table(path))
 }
 
-/// Is it a table by its name, of whomever?
+/// Whether the name is that of a table file, from any tool.
 pub(crate) fn is_table(path: &Path) -> bool {
     const ENDINGS: [&str; 2] = ["parquet", "arrow"];
     path.extension().is_some_and(|found| ENDINGS.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
 }
 
-/// Do these files of one folder make it a profile?
+/// Whether these files of one folder make it a profile.
 pub(crate) fn is_export(files: &[PathBuf]) -> bool {
     files.iter().filter_map(|file| table_name(file)).any(is_telling)
 }
 
-/// The folder that is meant by a path: that folder itself, or one of its files.
+/// The folder that a path refers to: the folder itself, or the folder of a file in it.
 pub(crate) fn meant_by(path: &Path) -> Option<PathBuf> {
     let folder = match table_name(path) {
         Some(_) if path.is_file() => path.parent()?,
@@ -48,7 +49,7 @@ pub(crate) fn meant_by(path: &Path) -> Option<PathBuf> {
     is_export(&files_of(folder)).then(|| named(folder))
 }
 
-/// `.` and `..` have no name to call the profile by.
+/// `.` and `..` cannot serve as the name of the profile.
 pub(crate) fn named(folder: &Path) -> PathBuf {
     let real = || fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     if folder.file_name().is_some() { folder.to_owned() } else { real() }
@@ -61,7 +62,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// How large all tables of a folder are, and when the last of them was written.
+/// Total size of all tables in a folder, and the time of the last write.
 pub(crate) fn size_and_time(files: &[PathBuf]) -> (u64, SystemTime) {
     let tables = files.iter().filter(|file| table_name(file).is_some());
     let data = tables.filter_map(|file| fs::metadata(file).ok()).filter(fs::Metadata::is_file);

@@ -1,5 +1,5 @@
-//! A file's bytes: mapped where it is large, held in memory where it is small, inflated where it is compressed. Or those
-//! of all files of a folder that is one profile.
+//! The bytes of a file: mapped if it is large, in memory if it is small, inflated if it is compressed. Or the
+//! bytes of all files in a folder that is one profile.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,13 +14,13 @@ use crate::codec::{ZSTD_MAGIC, Zstd};
 use crate::error::ReadError;
 use crate::folder::{self, TableFile};
 
-/// Files up to this size are read rather than mapped: it is as fast, and safe if the file shrinks meanwhile.
+/// Files up to this size are read instead of mapped: it is as fast, and safe if the file shrinks.
 const MAP_FROM: u64 = 4 << 20;
 
-/// What a byte of a compressed file may inflate to: what gzip can do at most, and no profile comes near.
+/// Maximum inflation per compressed byte: the limit of gzip, which no profile comes near.
 const INFLATION: u64 = 1_024;
 
-/// Bytes that can be shared with whoever decodes from them later.
+/// Shared bytes, for decoding on demand later.
 #[derive(Clone, Debug)]
 pub struct Bytes(Arc<Storage>);
 
@@ -37,12 +37,12 @@ impl Bytes {
         Bytes(Arc::new(Storage::Held(bytes)))
     }
 
-    /// Bytes that are part of the program.
+    /// Bytes that are part of the binary.
     pub fn fixed(bytes: &'static [u8]) -> Self {
         Bytes(Arc::new(Storage::Static(bytes)))
     }
 
-    /// How much of the heap they take.
+    /// Heap memory in use.
     pub fn heap_bytes(&self) -> usize {
         match &*self.0 {
             Storage::Held(bytes) => bytes.capacity(),
@@ -75,14 +75,14 @@ pub struct Input {
 
 /// A stream of inflated bytes.
 pub(crate) enum Inflating<'a> {
-    /// Of gzip, of one member or several.
+    /// One or several gzip members.
     Gzip(Box<MultiGzDecoder<&'a [u8]>>),
-    /// Of Zstandard, of one frame or several.
+    /// One or several Zstandard frames.
     Zstd(Zstd<'a>),
 }
 
 impl Inflating<'_> {
-    /// How many bytes of the file were not looked at yet.
+    /// Number of bytes of the file not yet read.
     pub(crate) fn left(&self) -> usize {
         match self {
             Inflating::Gzip(decoder) => decoder.get_ref().len(),
@@ -101,10 +101,10 @@ impl Read for Inflating<'_> {
 }
 
 impl Input {
-    /// How many inflated bytes a reader sees to recognise its format.
+    /// Number of inflated bytes that a reader sees to recognise its format.
     pub const HEAD: usize = 64 << 10;
 
-    /// Opens a file, or a folder that is one profile; of such a folder any file stands for the whole.
+    /// Opens a file, or a folder that is one profile; any file of such a folder stands for the whole.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         match folder::meant_by(path) {
             Some(folder) => Ok(Self::from_tables(&folder, folder::open(&folder)?)),
@@ -112,33 +112,33 @@ impl Input {
         }
     }
 
-    /// Bytes that are not in a file; `path` is what messages call them.
+    /// Bytes that are not from a file; messages refer to them as `path`.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: Bytes) -> Self {
         Input { path: path.into(), raw: bytes, tables: Vec::new(), parts: Vec::new() }
     }
 
-    /// Tables that make one profile; `path` is what messages call them.
+    /// Tables that form one profile; messages refer to them as `path`.
     pub fn from_tables(path: impl Into<PathBuf>, tables: Vec<TableFile>) -> Self {
         let raw = tables.first().map_or_else(|| Bytes::fixed(&[]), |table| table.bytes.clone());
         Input { path: path.into(), raw, tables, parts: Vec::new() }
     }
 
-    /// Where it lies, for messages.
+    /// Its path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The bytes as they are on disk; of a folder, those of its first file.
+    /// The bytes as they are on disk; for a folder, those of its first file.
     pub fn raw(&self) -> &Bytes {
         &self.raw
     }
 
-    /// The tables of a folder; none where it is a file.
+    /// The tables of a folder; empty for a file.
     pub fn tables(&self) -> &[TableFile] {
         &self.tables
     }
 
-    /// The same with further files that belong to it.
+    /// The same input with further files that belong to it.
     pub fn with_parts(mut self, parts: Vec<Input>) -> Self {
         self.parts = parts;
         self
@@ -149,7 +149,7 @@ impl Input {
         &self.parts
     }
 
-    /// How many bytes it takes on disk.
+    /// Its size on disk in bytes.
     pub fn size(&self) -> u64 {
         let file = || self.raw.len() as u64;
         let tables = || self.tables.iter().map(|table| table.bytes.len() as u64).sum();
@@ -157,7 +157,7 @@ impl Input {
         own + self.parts.iter().map(Input::size).sum::<u64>()
     }
 
-    /// Is it compressed as a whole?
+    /// Whether the whole file is compressed.
     pub fn is_compressed(&self) -> bool {
         self.is_gzip() || self.raw.starts_with(&ZSTD_MAGIC)
     }
@@ -166,11 +166,11 @@ impl Input {
         self.raw.starts_with(&[0x1f, 0x8b])
     }
 
-    /// The first [`Input::HEAD`] bytes, inflated; fewer where the file is shorter or its compression broken.
+    /// The first [`Input::HEAD`] bytes, inflated; fewer if the file is shorter or its compression is broken.
     pub fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
         if let Some(inflating) = self.inflating() {
-            // An error leaves what was inflated before it, which is all that is wanted here.
+            // On an error, what was inflated before it is enough here.
             let _ = inflating.take(Self::HEAD as u64).read_to_end(&mut head);
         } else {
             head.extend_from_slice(&self.raw[..self.raw.len().min(Self::HEAD)]);
@@ -178,7 +178,7 @@ impl Input {
         head
     }
 
-    /// A stream of the inflated bytes; `None` where the file is not compressed.
+    /// A stream of the inflated bytes; `None` if the file is not compressed.
     pub(crate) fn inflating(&self) -> Option<Inflating<'_>> {
         let most = (self.raw.len() as u64).saturating_mul(INFLATION);
         self.is_compressed().then(|| match self.is_gzip() {
@@ -187,7 +187,7 @@ impl Input {
         })
     }
 
-    /// All bytes, inflated. Broken compression gives what came before it, and the error.
+    /// All bytes, inflated. Broken compression yields what came before it, and the error.
     pub fn inflated(&self) -> (Bytes, Option<io::Error>) {
         let Some(mut inflating) = self.inflating() else { return (self.raw.clone(), None) };
         let mut bytes = Vec::new();
@@ -216,7 +216,8 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
 )]
 fn map(file: &File) -> io::Result<Bytes> {
     // SAFETY: the map is read-only and private to this process. If another process truncates the file while it
-    // is mapped, a read past the new end ends the program; no memory of ours is ever reinterpreted.
+    // is mapped, a read past the new end terminates the program; no memory of this process is ever
+    // reinterpreted.
     let map = unsafe { Mmap::map(file)? };
     Ok(Bytes(Arc::new(Storage::Mapped(map))))
 }

@@ -1,10 +1,10 @@
-//! Bytes in, trace out. One folder a format, all of the same shape; [`READERS`] lists them.
+//! Bytes in, trace out. One folder per format, all with the same structure; [`READERS`] lists them.
 //!
 //! A reader recognises its format by content, never by name, and turns it into a [`Trace`]. Damage does not
-//! stop it: what was read before stays, and a note says where it broke. [`discover`] finds the files below a
-//! path; [`open`] reads one of them.
+//! stop it: everything read before it is kept, and a note says where the damage is. [`discover`] finds the
+//! files below a path; [`open`] reads one of them.
 //!
-//! This crate knows nothing of what an event means for performance.
+//! This crate knows nothing about what an event means for performance.
 
 mod arrow;
 mod chrome;
@@ -22,6 +22,7 @@ mod samples;
 mod smi;
 mod table;
 pub mod tf;
+pub mod tfevents;
 mod xplane;
 
 use std::path::Path;
@@ -42,17 +43,18 @@ pub use xplane::XPlaneReader;
 
 /// A profile format.
 pub trait Reader: Sync {
-    /// The format's name, as `info` and the JSON report say it: `xplane`, `chrome`, …
+    /// The name of the format in `info` and the JSON report: `xplane`, `chrome`, …
     fn format(&self) -> &'static str;
 
-    /// Could a file that begins like this be of the format? `head` is the first [`Input::HEAD`] bytes, inflated.
+    /// Whether a file that starts like this may have the format. `head` is the first [`Input::HEAD`] bytes,
+    /// inflated.
     fn recognises(&self, head: &[u8]) -> bool;
 
-    /// Reads the whole file. Fails only where nothing at all could be read.
+    /// Reads the whole file. Fails only if nothing at all could be read.
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError>;
 }
 
-/// Every format that can be read, in the order in which they are tried.
+/// All readable formats, in the order in which they are tried.
 pub const READERS: &[&dyn Reader] = &[
     &NsysReader,
     &NsysReportReader,
@@ -73,14 +75,14 @@ pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| reader.recognises(&head)).or_else(|| tf::for_events(input))
 }
 
-/// A profile that was read.
+/// A profile that has been read.
 #[derive(Debug)]
 pub struct Opened {
-    /// In which format it was.
+    /// Its format.
     pub format: &'static str,
     /// The size of the file on disk in bytes.
     pub bytes: u64,
-    /// What was in it.
+    /// Its content.
     pub trace: Trace,
 }
 
@@ -90,7 +92,7 @@ pub fn open(path: &Path, progress: &Progress) -> Result<Opened, ReadError> {
     open_input(&input, progress)
 }
 
-/// Reads one file, or bytes that were never in a file, of any known format.
+/// Reads one file of any known format, or bytes that were never in a file.
 pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadError> {
     if input.size() == 0 {
         return Err(ReadError::Empty { path: input.path().to_owned() });

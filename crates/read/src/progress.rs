@@ -1,8 +1,8 @@
-//! How far reading has come. Readers count; whoever waits looks.
+//! Reading progress: readers count, other threads look.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters that a reader advances and another thread may look at.
+/// Counters that a reader advances and other threads may read.
 #[derive(Debug, Default)]
 pub struct Progress {
     bytes: AtomicU64,
@@ -16,12 +16,12 @@ impl Progress {
         Self::default()
     }
 
-    /// There are `bytes` more to be read.
+    /// Announces `bytes` more to read.
     pub fn expect(&self, bytes: u64) {
         self.total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// `bytes` more have been read, `events` more were in them.
+    /// Records `bytes` more read, with `events` more events.
     pub fn advance(&self, bytes: u64, events: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.events.fetch_add(events, Ordering::Relaxed);
@@ -32,7 +32,7 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes to be read in all, as far as is known.
+    /// Total bytes to read, as far as known.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }

@@ -1,40 +1,40 @@
-//! What tables in columns have in common, whatever file they come from: a field, and what can be wrong with them.
+//! What column tables from different files share: a field, and what can be wrong with it.
 
 use stepscope_trace::NoteKind;
 
-/// Rows that a byte of a file can stand for. Runs can claim billions in a few bytes; real tables, whose rows differ in
-/// their times at least, need more than a byte a row.
+/// Maximum number of rows per byte of a file. Run lengths can claim billions of rows in a few bytes; in real
+/// tables at least the times differ, so a row needs more than a byte.
 pub(crate) const ROWS_A_BYTE: u64 = 64;
 
 /// One field of one row.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
-    /// The row does not have it.
+    /// The row has no value.
     Nothing,
-    /// A whole number; unsigned ones of 64 bits keep their bits, as in SQLite.
+    /// An integer; unsigned 64-bit values keep their bits, as in SQLite.
     Int(i64),
     /// Any number.
     Real(f64),
-    /// Text, or bytes: which of them, files do not say reliably.
+    /// Text or bytes; files do not reliably say which.
     Text(&'a [u8]),
 }
 
-/// Why a table cannot be read, or not to its end.
+/// Why a table cannot be read, or not completely.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TableError {
-    /// Bytes that should be there are not.
-    #[error("{0} ends early")]
+    /// Missing bytes.
+    #[error("{0} is truncated")]
     Short(&'static str),
     /// Bytes that contradict each other or their format.
-    #[error("{0} cannot be right")]
+    #[error("{0} is invalid")]
     Wrong(&'static str),
-    /// A format's own number for something that this reader does not know.
-    #[error("{0} {1} is not known")]
+    /// A number of the format that this reader does not know.
+    #[error("unknown {0} {1}")]
     Unknown(&'static str, i64),
 }
 
 impl TableError {
-    /// What a note calls it: not knowing is not damage.
+    /// The kind of note: unknown is not damaged.
     pub(crate) fn note_kind(self) -> NoteKind {
         match self {
             TableError::Short(_) | TableError::Wrong(_) => NoteKind::Damaged,

@@ -1,7 +1,7 @@
-//! What was measured of a model server, of commands and of an input pipeline, as people and programs read it.
+//! Rendering of benchmark results: a model server, commands, an input pipeline.
 //!
-//! Each part has its plain figures, filled by whoever measured, a text for people and a table behind `--json` and
-//! `--csv` (schema `stepscope.bench.v1`, the member `bench` tells which part).
+//! Each part has plain figures that the caller fills in, a text form, and a table for `--json` and `--csv`
+//! (schema `stepscope.bench.v1`; the member `bench` names the part).
 
 pub mod command;
 pub mod infer;
@@ -13,17 +13,17 @@ use crate::format::{decimal, duration_ms, percent, short, thousands};
 use crate::style::Style;
 use crate::table::{self, Select, Table};
 
-/// The longest bar of a histogram, in characters.
+/// Length of the longest histogram bar, in characters.
 const BAR: usize = 40;
 
-/// So many values lie in a range of time.
+/// Number of values in a range of time.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bin {
-    /// From here, in milliseconds.
+    /// Start of the range, in milliseconds.
     pub from_ms: f64,
-    /// Up to here.
+    /// End of the range, in milliseconds.
     pub to_ms: f64,
-    /// How many.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -45,8 +45,8 @@ fn write_rows(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()
     table::write_text(table, &all(table)?, style, out)
 }
 
-/// A row a range, from fast to slow; each range is the same factor wide. A single slow request must show beside
-/// thousands of fast ones: whatever is there has a mark.
+/// Writes one row per range, from fast to slow. All ranges span the same factor. A single slow request must
+/// stand out beside thousands of fast ones, so every non-empty range gets a mark.
 fn write_histogram(bins: &[Bin], style: Style, out: &mut dyn Write) -> io::Result<()> {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0).max(1);
     let all: u64 = bins.iter().map(|bin| bin.count).sum();
@@ -64,14 +64,14 @@ fn write_histogram(bins: &[Bin], style: Style, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-/// Blocks of eighths; at least a hair where there is anything.
+/// A bar in eighths of a block; any value above zero gets at least the thinnest one.
 fn bar(length: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = if length > 0.0 { (length * 8.0).round().max(1.0) as usize } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS.get(eighths % 8).copied().unwrap_or_default())
 }
 
-/// A rate as people say it: 1,234 and 12.3 and 0.52.
+/// Formats a rate: 1,234 and 12.3 and 0.52.
 fn rate(per_second: f64) -> String {
     if per_second >= 1000.0 { decimal(per_second, 0) } else { short(per_second) }
 }

@@ -1,32 +1,33 @@
-//! Words about a capture that was just made: what came, whether it is what was wanted, what to do otherwise.
+//! Text about a new capture: what was recorded, whether it is usable, and what to change.
 
 use std::io::{self, Write};
 
 use serde_json::json;
-use stepscope_diagnose::FindingId;
+use stepscope_diagnose::Rule;
+use stepscope_diagnose::rules::{no_device_trace, no_steps, startup_profiled, too_few_steps};
 use stepscope_trace::DeviceKind;
 
 use crate::format::{bytes, decimal, duration_ms, plural};
 use crate::report::Report;
-use crate::words::{self, share};
+use crate::words::share;
 
-/// Steps that are enough to tell a median from.
+/// Number of steps that is enough for a reliable median.
 const ENOUGH_STEPS: f64 = 20.0;
 
-/// What a short window showed that was looked at while waiting for the loop to settle.
+/// Content of a short window, sampled while waiting for a steady state.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Window {
     /// The process did nothing that is traced.
     Nothing,
-    /// It did something, and no steps show.
+    /// There is activity, but no steps.
     NoSteps,
     /// Steps.
     Steps {
-        /// The middle one's length in milliseconds.
+        /// Median duration in milliseconds.
         median_ms: f64,
-        /// How many.
+        /// Number of steps.
         count: usize,
-        /// The share of them that was spent tracing and compiling.
+        /// Share of the step time spent tracing and compiling.
         building: f64,
     },
     /// No window could be recorded.
@@ -34,41 +35,43 @@ pub enum Window {
 }
 
 impl Window {
-    /// How many steps it shows.
+    /// Number of steps in the window.
     pub fn steps(&self) -> usize {
         if let Window::Steps { count, .. } = self { *count } else { 0 }
     }
 }
 
-/// The loop has settled.
+/// Message: the loop is steady.
 pub fn steady(window: &Window) -> String {
     match window {
-        Window::Steps { median_ms, .. } => format!("steady at {} a step; recording", duration_ms(*median_ms)),
+        Window::Steps { median_ms, .. } => {
+            format!("steady at {} per step; recording", duration_ms(*median_ms))
+        }
         _ => "steady; recording".to_owned(),
     }
 }
 
-/// It has not settled yet.
+/// Message: the loop is not steady yet.
 pub fn not_steady(window: &Window) -> String {
     let why = match window {
-        Window::Nothing => "nothing runs yet".to_owned(),
-        Window::NoSteps | Window::Gone => "no steps show yet".to_owned(),
+        Window::Nothing => "no activity yet".to_owned(),
+        Window::NoSteps | Window::Gone => "no steps yet".to_owned(),
         Window::Steps { median_ms, building, .. } if *building > 0.01 => {
-            format!("{} a step, {} of it building graphs", duration_ms(*median_ms), share(*building))
+            format!("{} per step, {} of it tracing and compiling", duration_ms(*median_ms), share(*building))
         }
-        Window::Steps { median_ms, .. } => format!("{} a step so far", duration_ms(*median_ms)),
+        Window::Steps { median_ms, .. } => format!("{} per step so far", duration_ms(*median_ms)),
     };
-    format!("waiting for steady steps: {why}")
+    format!("waiting for a steady state: {why}")
 }
 
-/// It did not settle in time.
+/// Message: the loop did not become steady in time.
 pub fn never_steady(patience_ms: f64, last_ms: Option<f64>) -> String {
-    let last = last_ms.map_or("no steps showed".to_owned(), |ms| format!("last {} a step", duration_ms(ms)));
+    let last = last_ms.map_or("no steps seen".to_owned(), |ms| format!("last {} per step", duration_ms(ms)));
     let patience = duration_ms(patience_ms);
-    format!("not steady within {patience} ({last}); recording all the same; --patience waits longer")
+    format!("not steady within {patience} ({last}); recording anyway; use --patience to wait longer")
 }
 
-/// What came: `logs/…/2026_…: 466 kB, 12,345 events, 83 steps, 1 GPU`.
+/// What was recorded: `logs/…/2026_…: 466 kB, 12,345 events, 83 steps, 1 GPU`.
 pub fn what_came(path: &str, size: u64, report: &Report) -> String {
     let events: u64 = report.sources.iter().map(|source| source.events).sum();
     let mut parts = vec![bytes(size as f64), plural(events, "event", "events")];
@@ -99,24 +102,26 @@ fn devices(report: &Report) -> String {
     if seen.is_empty() { "host only".to_owned() } else { seen.join(", ") }
 }
 
-/// What to do differently next time, where the recording is not what was wanted.
+/// What to change next time if the recording is not good enough.
 pub fn what_to_change(report: &Report, duration_ms: f64) -> Vec<String> {
-    let found = |id: FindingId| report.findings.iter().any(|finding| finding.id == id);
+    let found = |rule: &Rule| report.findings.iter().any(|finding| finding.is(rule));
     let mut remarks = Vec::new();
-    if found(FindingId::StartupProfiled) {
-        remarks.push("start-up was recorded; --until-steady waits until the loop has settled".to_owned());
+    if found(&startup_profiled::RULE) {
+        remarks.push(
+            "the recording contains the warm-up; use --until-steady to wait for a steady state".to_owned(),
+        );
     }
-    if found(FindingId::NoSteps) {
+    if found(&no_steps::RULE) {
         remarks.push(format!(
-            "no steps show in {}; record longer with --duration, or mark each step in the loop as in docs/capture.md",
+            "no steps found in {}; record longer with --duration, or mark each step in the loop (see docs/capture.md)",
             crate::format::duration_ms(duration_ms)
         ));
-    } else if found(FindingId::TooFewSteps) {
+    } else if found(&too_few_steps::RULE) {
         remarks.push(few_steps(report));
     }
-    if found(FindingId::NoDeviceTrace) {
+    if found(&no_device_trace::RULE) {
         remarks.push(
-            "a device was used and not recorded; is --device-level 1, and may the process profile it?"
+            "a device was used but not recorded; check --device-level and the process's permission to profile it"
                 .to_owned(),
         );
     }
@@ -128,22 +133,25 @@ fn few_steps(report: &Report) -> String {
     match enough {
         Some(seconds) => {
             let seconds = decimal(seconds, 0).replace(',', "");
-            format!("few steps fit in; --duration {seconds}s holds about {}", decimal(ENOUGH_STEPS, 0))
+            format!(
+                "only a few steps were recorded; use --duration {seconds}s for about {}",
+                decimal(ENOUGH_STEPS, 0)
+            )
         }
-        None => "few steps fit in; record longer with --duration".to_owned(),
+        None => "only a few steps were recorded; record longer with --duration".to_owned(),
     }
 }
 
-/// One sample of a long watch, in one line.
+/// One sample of a long job, in one line.
 pub fn line(report: &Report, session: &str, size: u64) -> String {
     let step = report.summary.step_ms.map_or("no steps".to_owned(), |moments| {
         let steps = plural(report.summary.count as u64, "step", "steps");
-        format!("{} a step ({steps})", duration_ms(moments.median))
+        format!("{} per step ({steps})", duration_ms(moments.median))
     });
     format!("{session}  {step}  {}  {}", bytes(size as f64), report.verdict())
 }
 
-/// The same for programs: one JSON object a line.
+/// The same as JSON, one object per line.
 pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn Write) -> io::Result<()> {
     let finding = report.findings.first();
     let object = json!({
@@ -153,14 +161,14 @@ pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn 
         "bytes": size,
         "steps": report.summary.count,
         "median_ms": report.summary.step_ms.map(|moments| moments.median),
-        "finding": finding.map(|finding| finding.id.key()),
+        "finding": finding.map(|finding| finding.id()),
         "fraction": finding.and_then(|finding| finding.fraction),
-        "summary": finding.map_or_else(|| report.verdict(), words::summary),
+        "summary": report.verdict(),
     });
     writeln!(out, "{object}")
 }
 
-/// The end of a long watch.
+/// Summary at the end of sampling.
 pub fn kept(taken: u64, kept: u64, size: u64) -> String {
     let samples = plural(taken, "sample", "samples");
     format!("{samples} taken, {} kept ({})", plural(kept, "session", "sessions"), bytes(size as f64))

@@ -1,4 +1,4 @@
-//! What figures are about, in words and for programs: which steps, and what time.
+//! What figures cover, as text and JSON: which steps, and which time range.
 
 use serde_json::{Value, json};
 use stepscope_analyze::selection::{Coverage, Numbers, Range};
@@ -11,8 +11,8 @@ use crate::words::terms;
 pub fn words(covers: &Coverage) -> String {
     let mut text = match (covers.steps, covers.selection.range) {
         (Some(steps), _) => numbers(steps),
-        (None, Range::Time(_)) => "no whole step, but the time".to_owned(),
-        (None, Range::Piece(_)) => "the time".to_owned(),
+        (None, Range::Time(_)) => "no complete step in the time range".to_owned(),
+        (None, Range::Piece(_)) => "the time range".to_owned(),
         (None, Range::Whole) => "the whole recording".to_owned(),
         (None, _) => "the whole recording (no steps)".to_owned(),
     };
@@ -28,7 +28,7 @@ pub fn words(covers: &Coverage) -> String {
     text
 }
 
-/// Steps by their numbers: `steps 1 to 9`, with how many where some lack.
+/// Step numbers: `steps 1 to 9`, with their count if some are missing.
 pub fn numbers(steps: Numbers) -> String {
     let Numbers { count, first, last } = steps;
     match count {
@@ -39,7 +39,7 @@ pub fn numbers(steps: Numbers) -> String {
     }
 }
 
-/// A time by its ends, both in one unit and with as many digits as tell them apart.
+/// A time range: both ends in one unit, with enough digits to distinguish them.
 pub fn time(span: Span) -> String {
     let (unit, scale) = match span.end.ms() {
         ms if ms >= 1e3 => ("s", 1e-3),
@@ -52,7 +52,7 @@ pub fn time(span: Span) -> String {
     format!("{from} to {to} {unit}")
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub fn json(covers: &Coverage) -> Value {
     let range = match (covers.steps, covers.selection.range) {
         (Some(_), _) => "steps",

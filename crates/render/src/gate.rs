@@ -1,4 +1,4 @@
-//! The gate's result: short text, JSON, JUnit, and Markdown for a job's summary page.
+//! The result of the gate: short text, JSON, JUnit, and Markdown for a job's summary page.
 
 use std::io::{self, Write};
 
@@ -11,14 +11,14 @@ use crate::compare::{json as compare_json, words};
 use crate::format::{duration_ms, percent};
 use crate::style::Style;
 
-/// The gate with what it was judged on.
+/// The gate with the comparison it is based on.
 #[derive(Copy, Clone, Debug)]
 pub struct Judgement<'a> {
     /// The checks.
     pub gate: &'a Gate,
-    /// What they were judged on.
+    /// The comparison it is based on.
     pub comparison: &'a Comparison,
-    /// Does the gate let it through?
+    /// Whether the gate passes.
     pub passed: bool,
 }
 
@@ -27,9 +27,16 @@ impl Judgement<'_> {
         if self.passed { "passed" } else { "failed" }
     }
 
-    /// Why checks do not matter, where they do not.
+    /// Why the sides cannot be compared, if that is so.
     fn incomparable(&self) -> Option<String> {
         (!self.gate.comparable).then(|| words::headline(self.comparison))
+    }
+
+    /// What else differs between the sides, in one line: the checks may be about that.
+    fn differs(&self) -> Option<String> {
+        let all = self.comparison.comparability.differences.iter().filter(|it| !it.blocks());
+        let all: Vec<String> = all.map(words::difference).collect();
+        (!all.is_empty()).then(|| format!("also different: {}", all.join("; ")))
     }
 }
 
@@ -48,8 +55,11 @@ fn told(check: &Check) -> String {
         Some(ratio) => format!("{}{}", words::change(ratio.value), words::range(ratio)),
         None => words::change_ms(measured.delta_ms.value),
     };
-    let remark =
-        if check.outcome == Outcome::Unclear { "; too noisy to rule out more than the limit" } else { "" };
+    let remark = if check.outcome == Outcome::Unclear {
+        "; too noisy to rule out a regression beyond the limit"
+    } else {
+        ""
+    };
     format!("{name} {times}, {change}{remark}")
 }
 
@@ -59,12 +69,12 @@ fn limits(limits: &Limits) -> String {
     relative.into_iter().chain(absolute).collect::<Vec<_>>().join(" and ")
 }
 
-/// Writes short text: the answer, then one line a check.
+/// Writes short text: the answer, what else differs, then one line per check.
 pub fn write_text(judgement: &Judgement<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let word = if judgement.passed { style.green("passed") } else { style.red("failed") };
     writeln!(out, "gate {word} (limit {})", limits(&judgement.gate.limits))?;
-    if let Some(why) = judgement.incomparable() {
-        writeln!(out, "  {why}")?;
+    for line in judgement.incomparable().into_iter().chain(judgement.differs()) {
+        writeln!(out, "  {line}")?;
     }
     for check in &judgement.gate.checks {
         let label = match check.outcome {
@@ -102,11 +112,11 @@ fn check_json(check: &Check) -> Value {
     value
 }
 
-/// Writes JUnit XML: one test case a check, and one for whether the sides can be compared.
+/// Writes JUnit XML: one test case per check, and one for whether the sides can be compared.
 pub fn write_junit(judgement: &Judgement<'_>, out: &mut dyn Write) -> io::Result<()> {
     let gate = judgement.gate;
     let failed = |check: &&Check| matches!(check.outcome, Outcome::Failed | Outcome::Missing);
-    // Only what stops the gate counts as a failure; a tolerated difference is told, not counted.
+    // Only what fails the gate counts as a failure; a tolerated difference is reported but not counted.
     let unlike = judgement.incomparable().filter(|_| !judgement.passed);
     let strict = !judgement.passed && unlike.is_none() && !gate.checks.iter().any(|check| failed(&check));
     let stops = |check: &Check| failed(&check) || (strict && check.outcome == Outcome::Unclear);

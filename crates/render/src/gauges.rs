@@ -1,14 +1,14 @@
-//! Words for what a monitor sampled of GPUs: how busy, how full, how hot. What was not sampled is not spoken of.
+//! Text about GPU samples: utilisation, memory, temperature. What was not sampled is not mentioned.
 
 use stepscope_analyze::gauges::{Gauged, GpuGauges};
 
 use crate::format::{bytes, decimal, duration_ms, percent, plural};
 
-/// What is often taken for more than it is.
+/// A common misunderstanding.
 pub const UTILISATION: &str = "Utilisation is the share of time in which any kernel was running. One small kernel is \
-                               enough: it does not say that the GPU was busy.";
+                               enough, so high utilisation does not mean that the GPU was used well.";
 
-/// What the samples say of the busiest GPU; `None` without samples.
+/// Summary of the busiest GPU's samples; `None` without samples.
 pub fn headline(gauges: &[GpuGauges]) -> Option<String> {
     let gpu = gauges.iter().max_by(|a, b| {
         let mean = |gpu: &GpuGauges| gpu.utilisation.map_or(0.0, |utilisation| utilisation.mean);
@@ -16,22 +16,22 @@ pub fn headline(gauges: &[GpuGauges]) -> Option<String> {
     })?;
     Some(match gpu.utilisation {
         Some(gauge) => {
-            format!("On {}, some kernel was running for {} of the time", gpu.id, percent(gauge.mean))
+            format!("On {}, a kernel was running for {} of the time", gpu.id, percent(gauge.mean))
         }
-        None => "A monitor sampled the GPUs; how busy they were is unknown".to_owned(),
+        None => "The GPUs were sampled, but their utilisation is unknown".to_owned(),
     })
 }
 
-/// `GPU 0, 1,923 samples over 2 h 41 min: utilisation 45.0 % (at most 100.0 %), memory …`
+/// `GPU 0, 1,923 samples over 2 h 41 min: utilisation 45.0 % (peak 100.0 %), memory …`
 pub fn words(gpu: &GpuGauges) -> String {
     let mut parts = Vec::new();
     let most = |what: &str, gauge: Gauged, unit: fn(f64) -> String| {
         let (mean, max) = (unit(gauge.mean), unit(gauge.max));
-        if mean == max { format!("{what} {mean}") } else { format!("{what} {mean} (at most {max})") }
+        if mean == max { format!("{what} {mean}") } else { format!("{what} {mean} (peak {max})") }
     };
     let power = |watts: f64| format!("{} W", decimal(watts, 0));
     parts.extend(gpu.utilisation.map(|gauge| most("utilisation", gauge, percent)));
-    parts.extend(gpu.memory_utilisation.map(|gauge| most("memory in use for", gauge, percent)));
+    parts.extend(gpu.memory_utilisation.map(|gauge| most("memory utilisation", gauge, percent)));
     parts.extend(gpu.memory_bytes.map(|gauge| {
         let of = gpu.memory_total_bytes.map_or(String::new(), |total| format!(" of {}", bytes(total)));
         format!("{}{of}", most("memory", gauge, bytes))
@@ -46,7 +46,7 @@ pub fn words(gpu: &GpuGauges) -> String {
     parts.extend(gpu.clock_mhz.map(|gauge| most("clock", gauge, |mhz| format!("{} MHz", decimal(mhz, 0)))));
     parts.extend(gpu.throttled.as_ref().map(|(share, reasons)| {
         let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
-        format!("clocks held down in {} of the samples{why}", percent(*share))
+        format!("clocks throttled in {} of the samples{why}", percent(*share))
     }));
     let samples = plural(gpu.samples as u64, "sample", "samples");
     let over =

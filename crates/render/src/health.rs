@@ -1,22 +1,23 @@
-//! What is wrong with a recording, in words: the trouble, its cause where it is known, and its cure.
+//! Problems of a recording in words: the problem, its cause if known, and its fix.
 
 use stepscope_analyze::health::{Issue, Severity, Trouble};
 use stepscope_analyze::info::Source;
+use stepscope_diagnose::complaints;
 
 use crate::format::{duration_ms, plural, printable};
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Table};
 
-/// One trouble, worded. The report's `health` rows are these.
+/// One problem in words. The report's `health` rows are built from these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worded {
-    /// What it is and, where it is known, why.
+    /// What the problem is and, if known, its cause.
     pub message: String,
     /// What to do about it.
     pub fix: Option<String>,
 }
 
-/// The view `health`: one row a trouble, worst first.
+/// The `health` view: one row per problem, worst first.
 pub fn table(issues: &[Issue], sources: &[Source<'_>], style: Style) -> Table {
     let columns = [
         ("id", Format::Text),
@@ -48,7 +49,7 @@ pub fn table(issues: &[Issue], sources: &[Source<'_>], style: Style) -> Table {
     table
 }
 
-/// A severity's public name.
+/// Public id of a severity.
 pub fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -66,14 +67,14 @@ fn headline(issues: &[&Issue], sources: &[Source<'_>]) -> String {
     let counted = [
         (errors, plural(errors, "error", "errors")),
         (warnings, plural(warnings, "warning", "warnings")),
-        (remarks, plural(remarks, "remark", "remarks")),
+        (remarks, plural(remarks, "note", "notes")),
     ];
     let counted: Vec<String> =
         counted.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
     match issues.first() {
-        None => format!("healthy: nothing is wrong with this recording of {events}"),
+        None => format!("healthy: no problems found in this recording of {events}"),
         Some(_) if errors + warnings == 0 => {
-            format!("healthy: this recording of {events} can be trusted ({})", counted.join(", "))
+            format!("healthy: this recording of {events} is reliable ({})", counted.join(", "))
         }
         Some(worst) => format!("not healthy ({}): {}", counted.join(", "), words(worst).message),
     }
@@ -91,7 +92,7 @@ fn prose(issue: &Issue, worded: &Worded, with_host: bool, style: Style) -> Strin
     format!("{label}  {host}{}{place}{fix}", worded.message)
 }
 
-/// The words for one trouble.
+/// The words for one problem.
 pub fn words(issue: &Issue) -> Worded {
     let detail = printable(issue.detail.trim());
     let events = |verb: &str| {
@@ -107,88 +108,88 @@ pub fn words(issue: &Issue) -> Worded {
     let (message, fix) = match issue.trouble {
         Trouble::Damaged => (
             format!("the file is damaged: {detail}"),
-            "copy the file again, or record again; what is shown is partial",
+            "copy the file again, or record again; the results are partial",
         ),
         Trouble::CollectionError | Trouble::CollectionWarning => return complaint(issue, &detail),
         Trouble::NoEvents => (
-            "there is not a single event in this recording".to_owned(),
-            "profile for longer, while steps run; for remote captures check address and port",
+            "the recording contains no events".to_owned(),
+            "record for longer while steps are running; for remote captures, check the address and port",
         ),
         Trouble::NoDeviceEvents => (no_device(&detail), NO_DEVICE_FIX),
-        Trouble::DroppedEvents => (dropped(issue, &detail), "profile fewer steps, or with less detail"),
+        Trouble::DroppedEvents => (dropped(issue, &detail), "record fewer steps, or less detail"),
         Trouble::EventCap => (
             format!(
-                "the recording ends at exactly {}, a recorder's limit: the rest is missing",
+                "the recording ends at exactly {}, a limit of the profiler: the rest is missing",
                 events("").trim()
             ),
-            "profile fewer steps, or raise the recorder's limit",
+            "record fewer steps, or raise the profiler's limit",
         ),
         Trouble::OutsideCapture => (
-            format!("{} outside the capture's own window", events("lie")),
-            "use the steps in the middle; the edges are incomplete",
+            format!("{} outside the capture window", events("lie")),
+            "use the steps in the middle; the first and last are incomplete",
         ),
         Trouble::OverLong => {
             (format!("{} longer than the whole capture", events("last")), "do not trust their durations")
         }
         Trouble::TimeOutOfRange => (
-            format!("{}{on} times beyond 106 days, moved to the edge", have("has", "have")),
-            "record again; the clock went wrong",
+            format!("{} times beyond 106 days{on}, moved to the limit", have("has", "have")),
+            "record again; the clock was wrong",
         ),
         Trouble::NegativeDuration => (
-            format!("{}{on} an end before the start, read as instants", have("has", "have")),
-            "do not trust times of that track to the microsecond",
+            format!("{} an end before the start{on}, shown as instants", have("has", "have")),
+            "do not rely on microsecond precision for this track",
         ),
         Trouble::Unpaired => (
-            format!("{} without their other end", events("stand")),
-            "expected at the edges of a capture; otherwise events were dropped",
+            format!("{} their matching start or end", events("lack")),
+            "this is normal at the start and end of a capture; otherwise events were dropped",
         ),
         Trouble::DanglingReference => (
-            format!("{} to what the file does not define ({detail})", events("refer")),
+            format!("{} to something that the file does not define ({detail})", events("refer")),
             "record again; part of the file is missing",
         ),
         Trouble::ShortCapture => {
             let span = issue.span.map_or(String::new(), |span| format!(": {}", duration_ms(span.ms())));
-            (format!("the capture is very short{span}"), "profile at least ten steps after warm-up")
+            (format!("the capture is very short{span}"), "record at least ten steps after the warm-up")
         }
         Trouble::OtherTime => (
-            format!("{detail} was sampled more than a day apart from the timeline, and is left out"),
-            "open it by itself, or put the log of the same run beside the timeline",
+            format!("{detail} was sampled more than a day before or after the timeline, and is excluded"),
+            "open it separately, or put the log of the same run beside the timeline",
         ),
         Trouble::UnnamedColumns => (
             format!(
-                "{} neither a name nor a unit, so nobody can say what the numbers are",
+                "{} neither a name nor a unit, so the numbers cannot be identified",
                 plural(issue.count.unwrap_or(1), "column has", "columns have")
             ),
-            "record with a header: leave `noheader` out of `--format`",
+            "record with a header: remove `noheader` from `--format`",
         ),
         Trouble::FewCounters => (
-            "kernels were profiled without the counters that say what limits them".to_owned(),
-            "record with `ncu --set full`, or at least with the sections SpeedOfLight, Occupancy and \
+            "kernels were profiled without the counters that show their bottleneck".to_owned(),
+            "record with `ncu --set full`, or at least the sections SpeedOfLight, Occupancy and \
              MemoryWorkloadAnalysis",
         ),
         Trouble::IdleDevices => {
             let count = issue.count.unwrap_or(1);
             let devices = plural(count, "device has", "devices have");
-            (
-                format!("{devices} no event while others have"),
-                "check that the job was meant to leave them idle",
-            )
+            (format!("{devices} no events, but others do"), "check whether the job was supposed to use them")
         }
         Trouble::Repaired => return Worded { message: repair(issue, &detail), fix: None },
         Trouble::UnknownContent => {
-            return plain(format!("{} of a kind that this version does not know ({detail})", parts(issue)));
+            return plain(format!(
+                "{} of a kind that this version of stepscope does not know ({detail})",
+                parts(issue)
+            ));
         }
         Trouble::Overlapping => {
             return plain(format!(
-                "{} with others of their thread or stream; kept in lanes of their own",
+                "{} with others on the same thread or stream; shown in separate lanes",
                 events("overlap")
             ));
         }
         Trouble::ZeroLength => {
-            return plain(format!("{} no length", have("has", "have")));
+            return plain(format!("{} no duration", have("has", "have")));
         }
         Trouble::ClockUnknown => {
-            return plain("the file has relative times only: when it was recorded is not known".to_owned());
+            return plain("the file only has relative times: the recording date is unknown".to_owned());
         }
     };
     Worded { message, fix: Some(fix.to_owned()) }
@@ -202,124 +203,70 @@ fn parts(issue: &Issue) -> String {
     plural(issue.count.unwrap_or(1), "part", "parts")
 }
 
-const NO_DEVICE_FIX: &str = "make the device's tracing library visible (CUPTI on the LD_LIBRARY_PATH for NVIDIA, \
-                             roctracer for AMD), allow profiling for users, and record again";
+const NO_DEVICE_FIX: &str = "make the device's tracing library available (NVIDIA: CUPTI on the LD_LIBRARY_PATH; \
+                             AMD: roctracer), allow users to profile, and record again";
 
 fn no_device(seen: &str) -> String {
     match seen {
-        "" => "a device is listed, but nothing that ran on it was recorded".to_owned(),
+        "" => "a device is listed, but no work on it was recorded".to_owned(),
         call if call.contains("Launch") => {
-            format!("the host launched kernels ({call}), but nothing that ran on a device was recorded")
+            format!("the host launched kernels ({call}), but no device work was recorded")
         }
-        device => format!("{device} is listed, but nothing that ran on it was recorded"),
+        device => format!("{device} is listed, but no work on it was recorded"),
     }
 }
 
-/// A recorder that drops events seldom says how many.
+/// Profilers that drop events rarely report how many.
 fn dropped(issue: &Issue, detail: &str) -> String {
     let by = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
     match issue.count {
-        Some(count) if count > 1 => format!("the recorder dropped {}{by}", plural(count, "event", "events")),
-        _ => format!("the recorder dropped events{by}; how many is not known"),
+        Some(count) if count > 1 => format!("the profiler dropped {}{by}", plural(count, "event", "events")),
+        _ => format!("the profiler dropped events{by}; the number is unknown"),
     }
 }
 
 fn repair(issue: &Issue, code: &str) -> String {
     let what = match code {
-        "bad-escape" => "a backslash before something that is not an escape",
+        "bad-escape" => "an invalid escape after a backslash",
         "control-byte" => "a control byte inside text",
         "invalid-utf8" => "bytes that are not UTF-8",
         "bare-quote" => "a quotation mark that was not escaped",
-        "bare-word" => "a word where a value should be, such as N/A",
-        "trailing-comma" => "a comma with nothing behind it",
-        "missing-comma" => "a comma missing",
+        "bare-word" => "a word instead of a value, such as N/A",
+        "trailing-comma" => "a trailing comma",
+        "missing-comma" => "a missing comma",
         "missing-value" => "a key without a value",
-        "empty-event" => "an event without anything in it",
-        "unreadable-event" => "an event that could not be read",
-        "unreadable-header" => "a part beside the events that could not be read",
+        "empty-event" => "an empty event",
+        "unreadable-event" => "an unreadable event",
+        "unreadable-header" => "an unreadable part outside the events",
         "missing-ts" => "an event without a time",
         "missing-dur" => "an event without a duration",
-        "trailing-junk" => "something behind the end of the document",
+        "trailing-junk" => "data after the end of the document",
         other => other,
     };
     let times = issue.count.unwrap_or(1);
     if times == 1 {
-        format!("mended once: {what}")
+        format!("repaired once: {what}")
     } else {
-        format!("mended {}: {what}", plural(times, "time", "times"))
+        format!("repaired {}: {what}", plural(times, "time", "times"))
     }
 }
 
-/// What recorders' complaints mean. The first row with all of its words in the text counts.
-const COMPLAINTS: &[(&[&str], &str, &str)] = &[
-    (
-        &["insufficient_privileges"],
-        "the driver does not let this user trace the GPU",
-        "as root set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot, or run the job with CAP_SYS_ADMIN",
-    ),
-    (
-        &["nvgpuctrperm"],
-        "the driver does not let this user read the GPU's counters",
-        "as root set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot, or run the job with CAP_SYS_ADMIN",
-    ),
-    (
-        &["multiple_subscribers"],
-        "another profiler holds the GPU's tracing interface",
-        "stop the other profiler (nsys, ncu, DCGM, a second framework profiler) and record again",
-    ),
-    (
-        &["cupti", "load"],
-        "the GPU's tracing library, CUPTI, was not found: there are no kernels in this recording",
-        "put CUPTI on the library path (export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH, \
-         or pip install nvidia-cuda-cupti-cu12) and record again",
-    ),
-    (
-        &["cupti"],
-        "the GPU's tracing library, CUPTI, reported an error: kernels may be missing",
-        "check that CUPTI is of the same CUDA version as the driver and that no other profiler runs, then record again",
-    ),
-    (
-        &["roctracer"],
-        "AMD's tracing library reported an error: kernels may be missing",
-        "check that roctracer is of the same ROCm version as the driver, then record again",
-    ),
-    (
-        &["another profil"],
-        "another profiler session was running",
-        "stop it (only one may run in a process) and record again",
-    ),
-    (
-        &["already", "profil"],
-        "another profiler session was running",
-        "stop it (only one may run in a process) and record again",
-    ),
-    (&["deadline"], "the capture took longer than allowed", "profile a shorter time, or with less detail"),
-    (&["dropped"], "the recorder's buffer was full", "profile fewer steps, or with less detail"),
-    (&["buffer", "full"], "the recorder's buffer was full", "profile fewer steps, or with less detail"),
-    (
-        &["permission"],
-        "the recorder was not allowed to do something",
-        "grant the permission that its message names and record again",
-    ),
-];
-
+/// What the recorder itself says, with what it means where that is known.
 fn complaint(issue: &Issue, text: &str) -> Worded {
-    let lower = text.to_lowercase();
-    let known = COMPLAINTS.iter().find(|(words, _, _)| words.iter().all(|word| lower.contains(word)));
     let times = issue
         .count
         .filter(|&count| count > 1)
         .map_or(String::new(), |n| format!(", {}", plural(n, "time", "times")));
-    match known {
-        Some((_, cause, cure)) => Worded {
-            message: format!("{cause}; the recorder says: {text}{times}"),
-            fix: Some((*cure).to_owned()),
+    match complaints::known(text) {
+        Some(known) => Worded {
+            message: format!("{}; the profiler reports: {text}{times}", known.meaning),
+            fix: Some(known.fix.to_owned()),
         },
         None if text.is_empty() => plain(format!(
-            "the recorder made {} more",
-            plural(issue.count.unwrap_or(1), "complaint", "complaints")
+            "the profiler reported {}",
+            plural(issue.count.unwrap_or(1), "more problem", "more problems")
         )),
-        None => plain(format!("the recorder says: {text}{times}")),
+        None => plain(format!("the profiler reports: {text}{times}")),
     }
 }
 
@@ -336,7 +283,7 @@ mod tests {
     fn a_missing_cupti_gets_its_cure() {
         let text = "Failed to load libcupti (is it installed and accessible?)";
         let worded = words(&issue(Trouble::CollectionError, text, Some(1)));
-        assert!(worded.message.contains("CUPTI, was not found") && worded.message.contains(text));
+        assert!(worded.message.contains("was not found") && worded.message.contains(text));
         assert!(worded.fix.is_some_and(|fix| fix.contains("LD_LIBRARY_PATH")));
         let worded = words(&issue(Trouble::CollectionError, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", Some(1)));
         assert!(worded.fix.is_some_and(|fix| fix.contains("NVreg_RestrictProfilingToAdminUsers")));
@@ -345,7 +292,7 @@ mod tests {
     #[test]
     fn an_unknown_number_of_dropped_events_is_not_one() {
         let worded = words(&issue(Trouble::DroppedEvents, "trace_buffer_overflowed", Some(1)));
-        assert!(worded.message.contains("how many is not known"), "{}", worded.message);
+        assert!(worded.message.contains("the number is unknown"), "{}", worded.message);
     }
 
     #[test]
@@ -353,13 +300,13 @@ mod tests {
         let trace = TraceBuilder::new().finish();
         let sources = [Source { path: "p", format: "xplane", bytes: 1, host: "trainer", trace: &trace }];
         let said = |issues: &[Issue]| table(issues, &sources, Style::PLAIN).headline.unwrap();
-        assert!(said(&[]).starts_with("healthy: nothing is wrong"));
+        assert!(said(&[]).starts_with("healthy: no problems found"));
         let remark = issue(Trouble::ClockUnknown, "", None);
         assert!(
             said(std::slice::from_ref(&remark))
-                .starts_with("healthy: this recording of 0 events can be trusted (1 remark)")
+                .starts_with("healthy: this recording of 0 events is reliable (1 note)")
         );
         let worst = said(&[remark, issue(Trouble::Damaged, "a tag", Some(1))]);
-        assert_eq!(worst, "not healthy (1 error, 1 remark): the file is damaged: a tag");
+        assert_eq!(worst, "not healthy (1 error, 1 note): the file is damaged: a tag");
     }
 }

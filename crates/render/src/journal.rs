@@ -1,4 +1,5 @@
-//! The journal of experiments as a table: one row per run, what it changed, and whether that is proven.
+//! The journal of experiments as a table: one row per run, what it changed, and whether the change is
+//! significant.
 
 use stepscope_diagnose::compare::{Comparison, Verdict};
 use stepscope_diagnose::journal::{Entry, Journal};
@@ -35,7 +36,7 @@ pub fn table(journal: &Journal) -> Table {
     }
     if !journal.unreadable.is_empty() {
         let lines: Vec<String> = journal.unreadable.iter().map(ToString::to_string).collect();
-        table.note(format!("Not readable and left out: line {}.", lines.join(", ")));
+        table.note(format!("Skipped because unreadable: line {}.", lines.join(", ")));
     }
     table
 }
@@ -64,7 +65,7 @@ fn row(entry: &Entry, comparison: Option<&Comparison>) -> Vec<Cell> {
     ]
 }
 
-/// The ids of all, the verdict first; not known of lines from before they were kept.
+/// The ids of all findings, the verdict first. Unknown for lines from before findings were stored.
 fn findings(entry: &Entry) -> Option<String> {
     let ids: Vec<&str> = entry.findings.iter().map(|(id, _)| id.as_str()).collect();
     (!ids.is_empty()).then(|| ids.join(" "))
@@ -72,7 +73,7 @@ fn findings(entry: &Entry) -> Option<String> {
 
 /// `42.1 (40.9 to 43.3)`.
 fn step(entry: &Entry) -> Option<String> {
-    // Lines from before the mean was kept have the median and its interval.
+    // Lines from before the mean was stored have the median and its interval.
     let level = short(entry.mean_ms.or(entry.median_ms)?);
     let range = entry.low_ms.zip(entry.high_ms);
     Some(range.map_or(level.clone(), |(low, high)| format!("{level} ({} to {})", short(low), short(high))))

@@ -1,24 +1,24 @@
-//! Results and findings as people and programs read them. The last stop of the data's way, and the only crate
-//! with sentences for people in it: everything before hands over typed values.
+//! Results and findings as text, JSON, CSV, Markdown and HTML: the last stage of the data flow. All sentences for people
+//! are written here, except those of a finding, which are in its own file in `stepscope-diagnose`.
 //!
-//! - [`table`]: the frame that every view shares. A view fills a [`Table`]; text, JSON and CSV, sorting,
-//!   filtering and cutting to the top rows come from there.
-//! - [`info`] and [`health`]: what is in a recording and what is wrong with it, in words.
+//! - [`table`]: shared by all views. A view fills a [`Table`], which provides text, JSON and CSV, sorting,
+//!   filtering and cutting to the top rows.
+//! - [`info`] and [`health`]: the content of a recording, and its problems.
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
-//! - [`bench`]: what was measured of servers, commands and input pipelines.
-//! - [`capture`]: what a capture brought.
-//! - [`report`]: the answer, as text, JSON, Markdown and HTML; [`words`] makes sentences of findings.
-//! - [`export`]: the trace itself in other tools' formats.
-//! - [`style`] and [`format`]: colour and width of the terminal, numbers and times as people write them.
+//! - [`mod@bench`]: measurements of servers, commands and input pipelines.
+//! - [`capture`]: messages about a capture.
+//! - [`report`]: the report as text, JSON, Markdown and HTML. [`explain`]: the documentation of findings.
+//! - [`export`]: the trace in the formats of other tools.
+//! - [`style`] and [`mod@format`]: terminal colours and width, formats of numbers and times.
 //!
-//! This crate knows nothing of how a number was computed.
+//! This crate knows nothing about how a number was computed.
 
 pub mod bench;
 pub mod capture;
 pub mod compare;
 pub mod covers;
+pub mod explain;
 pub mod export;
-pub mod format;
 pub mod gate;
 pub mod gauges;
 pub mod health;
@@ -27,11 +27,12 @@ pub mod journal;
 pub mod monitor;
 pub mod report;
 pub mod run;
-mod signature;
+pub mod scalars;
 pub mod style;
 pub mod table;
 pub mod views;
 pub mod words;
 
+pub use stepscope_text as format;
 pub use style::Style;
 pub use table::{Cell, Column, Format, Select, Table};

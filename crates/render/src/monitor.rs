@@ -1,4 +1,4 @@
-//! What a monitor says at its end: the use of the hardware while it watched, in lines and as `stepscope.monitor.v1`.
+//! The summary of a monitor: hardware use during the run, as text and as `stepscope.monitor.v1`.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use crate::format::{duration_ms, plural, printable};
 use crate::run::{Use, usage_lines, write_use_json};
 use crate::style::Style;
 
-/// Labels take this much.
+/// Width of the labels.
 const LABEL: usize = 12;
 
-/// Writes the summary for people.
+/// Writes the summary as text.
 pub fn write_text(wall_s: f64, usage: &Use, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let watched = format!("{}, {}", duration_ms(wall_s * 1e3), plural(usage.samples, "sample", "samples"));
     let first = [("watched".to_owned(), watched)];
@@ -19,7 +19,7 @@ pub fn write_text(wall_s: f64, usage: &Use, style: Style, out: &mut dyn Write) -
     Ok(())
 }
 
-/// Writes the summary for programs.
+/// Writes the summary as JSON.
 pub fn write_json(wall_s: f64, usage: &Use, out: &mut dyn Write) -> io::Result<()> {
     write_use_json("stepscope.monitor.v1", wall_s, usage, out)
 }

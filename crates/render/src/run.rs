@@ -1,5 +1,6 @@
-//! A run of a command, on one page: how it ended, its steps, throughput, utilisation and memory, and what follows from
-//! them. Plain values that the caller fills; [`write_text`] words them, [`write_json`] writes `stepscope.run.v1`.
+//! The summary of a run: how it ended, its steps, throughput, utilisation and memory, and what follows from
+//! them. The caller fills plain values; [`write_text`] writes them as text, [`write_json`] as
+//! `stepscope.run.v1`.
 
 mod json;
 mod text;
@@ -12,111 +13,112 @@ pub use text::write_text;
 pub(crate) use usage::lines as usage_lines;
 pub use usage::{GpuUse, Spread, Use, write_use_json};
 
-/// All of a run.
+/// Everything about a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunPage {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// When it began, in nanoseconds since 1970.
+    /// Its start, in nanoseconds since 1970.
     pub begun_wall_ns: i64,
-    /// How long it took.
+    /// Its duration in seconds.
     pub wall_s: f64,
     /// The exit code, as a shell shows it.
     pub exit_code: u8,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Examples in a batch, where known.
+    /// Examples per batch, if known.
     pub batch_size: Option<u64>,
     /// Its steps.
     pub steps: Option<RunSteps>,
-    /// Its use of the hardware.
+    /// Its hardware use.
     pub usage: Use,
-    /// Its use of the hardware while steps were steady.
+    /// Its hardware use while steps were steady.
     pub steady_usage: Option<SteadyUse>,
     /// What the utilisation suggests.
     pub hints: Vec<Hint>,
-    /// What a profile of it shows.
+    /// The verdict of a profile of the run.
     pub verdict: Option<Verdict>,
-    /// Why the profile that was asked for is not there.
+    /// Why the requested profile is missing.
     pub no_profile: Option<String>,
-    /// Where all of it was saved.
+    /// Where the run was saved.
     pub saved: Option<String>,
 }
 
-/// What a profile of a run shows.
+/// The verdict of a profile of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The verdict's sentence.
     pub sentence: String,
     /// The verdict's public id.
     pub id: Option<String>,
-    /// Where the profile lies.
+    /// Path of the profile.
     pub path: String,
 }
 
-/// Where step times come from.
+/// Source of the step times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepSource {
     /// Lines that the program printed.
     Lines,
-    /// Event files that it wrote; this tag.
+    /// Event files that the program wrote, with the tag.
     Events(String),
-    /// Figures that it printed.
+    /// Figures that the program printed.
     Said,
 }
 
 /// A run's steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSteps {
-    /// Where the times come from.
+    /// Source of the times.
     pub source: StepSource,
-    /// They are single examples: the program counts these, and nobody said how many make a batch.
+    /// True if these are single examples: the program counts examples, and the batch size is unknown.
     pub examples: bool,
-    /// How many were observed.
+    /// Number of observed steps.
     pub count: u64,
-    /// How many of them came before the steady state.
+    /// Number of warm-up steps among them.
     pub warm_up: u64,
-    /// How many more are left out, since our own profile slowed them.
+    /// Number of steps excluded because stepscope's own profile slowed them down.
     pub profiled: u64,
-    /// Is there a steady state?
+    /// True if there is a steady state.
     pub steady: bool,
-    /// Medians of the levels that there were, with how many steps each had, in milliseconds.
+    /// The levels of the step time: number of steps and median in milliseconds.
     pub levels: Vec<(u64, f64)>,
-    /// Seconds until the first step was heard of.
+    /// Seconds until the first step was seen.
     pub first_s: f64,
-    /// Single steps could not be told apart.
+    /// True if single steps could not be distinguished.
     pub bursty: bool,
-    /// Milliseconds a step.
+    /// Mean milliseconds per step.
     pub mean_ms: f64,
     /// The median.
     pub median_ms: f64,
-    /// Nine in ten are below.
+    /// 90th percentile.
     pub p90_ms: f64,
-    /// 99 in 100 are below.
+    /// 99th percentile.
     pub p99_ms: f64,
     /// The standard deviation.
     pub deviation_ms: f64,
-    /// The program's own figure.
+    /// The step time that the program itself reports.
     pub own_ms: Option<f64>,
-    /// The program's own throughput.
+    /// The throughput that the program itself reports.
     pub own_examples_per_s: Option<f64>,
-    /// Each observation: the last step's number, how many steps, seconds since the start, milliseconds a step, warm-up.
+    /// Each observation: number of the last step, number of steps, seconds since the start, milliseconds per
+    /// step, warm-up.
     pub observed: Vec<(u64, u64, f64, f64, bool)>,
 }
 
 /// Utilisation while steps were steady.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct SteadyUse {
-    /// Cores that were kept busy.
+    /// Average number of busy cores.
     pub cpu: Option<f64>,
-    /// The share of all cores' time spent waiting for disks.
+    /// Share of all cores' time spent waiting for disks.
     pub io_wait: Option<f64>,
-    /// The share of time in which the busiest GPU ran any kernel.
+    /// Share of time in which the busiest GPU ran any kernel.
     pub gpu_busy: Option<f64>,
 }
 
 impl RunPage {
-    /// Steps a second, over all steady steps.
+    /// Steps per second over all steady steps.
     pub fn steps_per_s(&self) -> Option<f64> {
         self.steps
             .as_ref()
@@ -124,7 +126,7 @@ impl RunPage {
             .map(|steps| 1e3 / steps.mean_ms)
     }
 
-    /// Examples a second: from the batch, from a count of examples, or as the program has it.
+    /// Examples per second: from the batch size, from a count of examples, or as the program reports it.
     pub fn examples_per_s(&self) -> Option<f64> {
         let steps = self.steps.as_ref()?;
         if steps.examples {

@@ -1,26 +1,26 @@
-//! What the terminal can show: how wide it is, and whether it wants colour.
+//! What the terminal can show: its width, and whether to use colour.
 
 use std::borrow::Cow;
 
-/// How text is dressed. Decided once, by whoever knows where the text goes.
+/// Text style. Decided once, by the caller that knows where the text goes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// May escape sequences for colour be written?
+    /// True if colour escape sequences may be written.
     pub color: bool,
-    /// Columns that a line may take; `None` where lines may be of any length, e.g. in a file.
+    /// Maximum number of columns per line; `None` for any length, e.g. in a file.
     pub width: Option<usize>,
 }
 
 impl Style {
-    /// For files and pipes: no colour, lines as long as they need.
+    /// For files and pipes: no colour, lines of any length.
     pub const PLAIN: Style = Style { color: false, width: None };
 
-    /// For headings and the answer.
+    /// For headings and the verdict.
     pub fn bold<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.wrap("1", text)
     }
 
-    /// For what matters less.
+    /// For less important text.
     pub fn dim<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.wrap("2", text)
     }
@@ -35,7 +35,7 @@ impl Style {
         self.wrap("33;1", text)
     }
 
-    /// For what is well.
+    /// For success.
     pub fn green<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.wrap("32;1", text)
     }

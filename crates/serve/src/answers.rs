@@ -1,4 +1,4 @@
-//! From a question to its answer: what each address below `/api/` gives. `API.md` is the contract.
+//! Answers of the addresses below `/api/`. `API.md` defines them.
 
 use axum::body::Bytes;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::error::{Refusal, problem_json};
 use crate::store::Opened;
 use crate::timeline::model::{Model, ns};
 
-/// Does heavy work where it holds up nobody else, and turns its panic into an answer.
+/// Runs heavy work where it blocks nobody else, and turns a panic into an answer.
 pub(crate) async fn heavy<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -30,7 +30,7 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// The categories, in the order in which they are stacked.
+/// The categories, in stacking order.
 pub(crate) fn categories() -> Value {
     let one = |category: &Category| {
         json!({
@@ -41,7 +41,7 @@ pub(crate) fn categories() -> Value {
     Category::ALL.iter().map(one).collect()
 }
 
-/// The report, with what the page shows beside it.
+/// The report, with the additional data that the page shows.
 pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
     opened.answer("report", |opened| {
         let report = opened.report()?;
@@ -56,7 +56,7 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         answer["damage"] = model.profile.problems().iter().map(problem_json).collect();
         answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
         for (finding, row) in report.findings.iter().zip(rows(&mut answer, "findings")) {
-            row["title"] = terms::title(finding.id).into();
+            row["title"] = finding.rule.title().into();
             row["place"] = finding.place.as_ref().map_or(Value::Null, |place| {
                 let hosts = &model.profile.hosts;
                 let number = hosts.iter().position(|loaded| loaded.host == place.host);
@@ -78,7 +78,7 @@ fn rows<'v>(answer: &'v mut Value, key: &str) -> impl Iterator<Item = &'v mut Va
     answer.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// What is in the session.
+/// The content of the session.
 pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
     opened.answer("info", |opened| {
         let profile = &opened.model.profile;
@@ -115,10 +115,10 @@ pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> 
     })
 }
 
-/// What a view's own way of grouping is called.
+/// Name of a view's default grouping.
 const OWN_WAY: &str = "name";
 
-/// What was alive in an allocator at a moment of the session, in picoseconds.
+/// What was live in an allocator at a moment of the session, in picoseconds.
 pub(crate) fn memory_at(opened: &Opened, allocator: usize, at: i64) -> Result<Value, Refusal> {
     let ledgers = opened.ledgers();
     let (host, name) = ledgers.allocators.get(allocator).ok_or(Refusal::Missing("allocator"))?;
@@ -137,7 +137,7 @@ pub(crate) fn memory_at(opened: &Opened, allocator: usize, at: i64) -> Result<Va
     Ok(json!({"t_ns": at as f64 / 1e3, "in_use": in_use, "rows": rows.collect::<Vec<_>>()}))
 }
 
-/// Two sessions side by side.
+/// Two sessions compared.
 pub(crate) fn comparison(base: &Run, new: &Run) -> Value {
     let compared = compare(std::slice::from_ref(base), std::slice::from_ref(new), Margins::default());
     let mut answer = compare_json(&compared);

@@ -1,5 +1,5 @@
-//! The page, as the build put it into the binary. Only what stands in this table is ever served: no path of a request
-//! reaches the file system.
+//! The page, as embedded by the build. Only files in this table are ever served: no request path reaches the
+//! file system.
 
 use std::io::Read as _;
 
@@ -8,9 +8,9 @@ use flate2::read::GzDecoder;
 /// One file of the page.
 #[derive(Debug)]
 pub(crate) struct Asset {
-    /// Its path below the root, without a slash before it.
+    /// Its path below the root, without a leading slash.
     path: &'static str,
-    /// What it is.
+    /// Its MIME type.
     pub(crate) mime: &'static str,
     /// Changes when the file does.
     pub(crate) etag: &'static str,
@@ -21,22 +21,22 @@ pub(crate) struct Asset {
 const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 impl Asset {
-    /// The file that a request's path names.
+    /// The file for a request path.
     pub(crate) fn at(path: &str) -> Option<&'static Asset> {
         let name = path.strip_prefix('/')?;
         let name = if name.is_empty() { "index.html" } else { name };
         ASSETS.iter().find(|asset| asset.path == name)
     }
 
-    /// Has its name a fingerprint of what is in it? Then it never changes.
+    /// Whether its name contains a fingerprint of its content. Then it never changes.
     pub(crate) fn is_immutable(&self) -> bool {
         self.path.starts_with("assets/")
     }
 
-    /// Its bytes as they were before they were compressed.
+    /// Its uncompressed bytes.
     pub(crate) fn inflated(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // Compressed by our own build: it always inflates.
+        // Compressed by this build, so it always inflates.
         let _ = GzDecoder::new(self.gzip).read_to_end(&mut bytes);
         bytes
     }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a request, as the page reads it: a status and the words for it.
+//! Everything that can go wrong with a request: a status and its text.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -10,30 +10,30 @@ use crate::store::Progressed;
 /// Why a request got no data.
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
-    /// A query that cannot be read: which part, and what it was.
+    /// An invalid query: which part, and its value.
     Query(&'static str, String),
-    /// The whole request is longer than any that is meant.
+    /// The request is longer than any valid one.
     TooLong,
-    /// Another method than GET and HEAD.
+    /// A method other than GET and HEAD.
     Method,
-    /// A `Host` that is not ours.
+    /// A foreign `Host`.
     Host(String),
-    /// A page of somebody else asks.
+    /// A request from a foreign page.
     Origin,
     /// The token is wrong or missing.
     Token,
-    /// There is no such thing: which sort of thing.
+    /// Something that does not exist: its kind.
     Missing(&'static str),
     /// The session is being opened.
     Loading(Progressed),
     /// The session cannot be read.
     Unreadable(Box<Problem>),
-    /// An error of ours.
+    /// An internal error.
     Broken,
 }
 
 impl Refusal {
-    /// The status that tells programs.
+    /// The HTTP status.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Refusal::Query(..) => StatusCode::BAD_REQUEST,
@@ -47,7 +47,7 @@ impl Refusal {
         }
     }
 
-    /// The body that tells people.
+    /// The body, for people.
     pub(crate) fn body(&self) -> Value {
         let said = match self {
             Refusal::Loading(progress) => return json!({"loading": progress}),
@@ -72,7 +72,7 @@ pub(crate) fn problem_json(problem: &Problem) -> Value {
     json!({"what": part(0), "found": part(1), "todo": part(2), "hints": problem.hints()})
 }
 
-/// A problem of the server itself, from its words.
+/// A problem of the server itself.
 pub(crate) fn problem(exit: Exit, [what, found, todo]: words::Said) -> Problem {
     Problem::new(exit, what).then(found).then(todo)
 }

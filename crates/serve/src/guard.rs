@@ -1,6 +1,6 @@
-//! Who may ask. The server shows what is on the user's disk, so a page of somebody else must not be able to reach it
-//! through the user's browser: neither by asking across sites (`Origin`, `Sec-Fetch-Site`), nor by a name of its own
-//! that it lets point to this machine (`Host`). Whoever listens beyond this machine also wants a token.
+//! Access control. The server shows what is on the user's disk, so a foreign page must not be able to reach it
+//! through the user's browser: neither by cross-site requests (`Origin`, `Sec-Fetch-Site`), nor through its own
+//! name that points to this machine (`Host`). A server that listens beyond this machine also requires a token.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,12 +12,12 @@ use crate::error::Refusal;
 /// The header in which the page sends the token.
 pub(crate) const TOKEN_HEADER: &str = "x-stepscope-token";
 
-/// What is ours.
+/// The server's own names and token.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
-    /// Names under which the server may be asked, without ports.
+    /// Names under which the server may be addressed, without ports.
     names: Vec<String>,
-    /// Listens on every address: any number will do, names of others will not.
+    /// True if it listens on every address: any IP address is accepted, foreign names are not.
     any_number: bool,
     port: u16,
     token: Option<String>,
@@ -50,7 +50,7 @@ impl Guard {
         }
         let fetch = |name: &'static str| text(headers, HeaderName::from_static(name)).unwrap_or("");
         let foreign = matches!(fetch("sec-fetch-site"), "cross-site" | "same-site");
-        // Following a link to the page is fine; it is data that must not leak, and the page cannot be framed.
+        // Following a link to the page is fine. Data must not leak, and the page cannot be framed.
         let follows_link =
             !is_api && fetch("sec-fetch-mode") == "navigate" && fetch("sec-fetch-dest") == "document";
         if foreign && !follows_link { Err(Refusal::Origin) } else { Ok(()) }
@@ -63,10 +63,10 @@ impl Guard {
         if equal(token.as_bytes(), given.as_bytes()) { Ok(()) } else { Err(Refusal::Token) }
     }
 
-    /// Is this `name:port` one of ours?
+    /// Whether this `name:port` is one of the server's own.
     fn is_ours(&self, host: &str) -> bool {
         let (name, port) = match host.rsplit_once(':') {
-            // A colon inside brackets is part of the number.
+            // A colon inside brackets is part of the address.
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
             _ => (host, Some(80)),
         };
@@ -77,7 +77,7 @@ impl Guard {
     }
 }
 
-/// An address as it stands in a URL.
+/// An address as written in a URL.
 pub(crate) fn host_text(address: IpAddr) -> String {
     match address {
         IpAddr::V4(four) => four.to_string(),
@@ -89,21 +89,20 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok())
 }
 
-/// Compares in a time that does not tell how much of a guess was right.
+/// Compares in constant time, so that timing does not reveal how much of a guess was right.
 fn equal(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
     a.len() == b.len() && std::hint::black_box(differences) == 0
 }
 
-/// Sixteen random bytes of the system, in hexadecimal.
+/// Sixteen random bytes from the system, in hexadecimal.
 pub(crate) fn new_token() -> std::io::Result<String> {
-    use std::io::Read as _;
     let mut bytes = [0_u8; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What every answer carries.
+/// Headers of every answer.
 pub(crate) const HEADERS: [(&str, &str); 4] = [
     (
         "content-security-policy",

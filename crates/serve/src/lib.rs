@@ -1,11 +1,13 @@
-//! The web page and what it asks for: HTTP on this machine, a store of opened sessions, timeline tiles.
+//! The web page and its API: local HTTP, a store of open sessions, timeline tiles.
 //!
-//! A request comes through [`routes`], where the guard looks at who asks, and is answered from the [`store`]: sessions
-//! are found, watched and opened there, and each keeps its [`timeline`] and every answer that was worked out once
-//! ([`answers`], and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate is the border to `ui/`.
+//! A request arrives in [`routes`], where the guard checks who is asking, and is answered from the [`store`]:
+//! it finds, watches and opens sessions, and each keeps its [`timeline`] and every answer that was computed
+//! once ([`answers`], and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
+//! the interface with `ui/`.
 //!
-//! The figures are the same that the command line prints: both come from `stepscope-session`. Nothing is ever written,
-//! and no path of a request reaches the file system: sessions go by number, files of the page by a fixed table.
+//! The figures are the same as on the command line: both come from `stepscope-session`. Nothing is ever
+//! written, and no request path reaches the file system: sessions are addressed by number, files of the page by
+//! a fixed table.
 
 mod answers;
 mod assets;

@@ -1,12 +1,15 @@
-//! What stands behind the question mark, read with suspicion: bounded, decoded once, numbers within their limits.
+//! The query string, parsed defensively: bounded, decoded once, numbers within their limits.
 
 use std::str::FromStr;
+
+use axum::extract::Query as Decoded;
+use axum::http::Uri;
 
 use crate::error::Refusal;
 
 /// Longer queries are refused.
 pub(crate) const LONGEST: usize = 8 << 10;
-/// Tracks that one request may name.
+/// Maximum number of tracks in one request.
 pub(crate) const MOST_TRACKS: usize = 1024;
 
 /// The parts of a query, decoded.
@@ -14,18 +17,15 @@ pub(crate) const MOST_TRACKS: usize = 1024;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Takes a query apart.
-    pub(crate) fn of(text: Option<&str>) -> Result<Self, Refusal> {
-        let text = text.unwrap_or("");
+    /// Takes the query of an address apart.
+    pub(crate) fn of(address: &Uri) -> Result<Self, Refusal> {
+        let text = address.query().unwrap_or("");
         if text.len() > LONGEST {
             return Err(Refusal::TooLong);
         }
-        let parts = text.split('&').filter(|part| !part.is_empty()).map(|part| {
-            let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            Some((decoded(key)?, decoded(value)?))
-        });
-        let parts: Option<Vec<(String, String)>> = parts.collect();
-        parts.map(Query).ok_or_else(|| Refusal::Query("encoding", text.chars().take(80).collect()))
+        let parts = Decoded::try_from_uri(address);
+        let unreadable = |_| Refusal::Query("encoding", text.chars().take(80).collect());
+        parts.map(|Decoded(parts)| Query(parts)).map_err(unreadable)
     }
 
     /// The text of a part.
@@ -33,18 +33,18 @@ impl Query {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// A number that has to be there.
+    /// A required number.
     pub(crate) fn number<T: FromStr>(&self, key: &'static str) -> Result<T, Refusal> {
         let text = self.text(key).unwrap_or("");
         text.parse().map_err(|_| Refusal::Query(key, text.chars().take(80).collect()))
     }
 
-    /// A number that may be left out.
+    /// An optional number.
     pub(crate) fn number_or<T: FromStr>(&self, key: &'static str, default: T) -> Result<T, Refusal> {
         if self.text(key).is_none() { Ok(default) } else { self.number(key) }
     }
 
-    /// A finite number of nanoseconds, within what fits a session's time.
+    /// A finite number of nanoseconds within the range of a session.
     pub(crate) fn ns(&self, key: &'static str) -> Result<i64, Refusal> {
         let ns: f64 = self.number(key)?;
         if !ns.is_finite() || ns.abs() > 9.2e15 {
@@ -53,7 +53,7 @@ impl Query {
         Ok(crate::timeline::model::ps(ns))
     }
 
-    /// Numbers between commas; `None` where the part is missing.
+    /// Comma-separated numbers; `None` if the part is missing.
     pub(crate) fn tracks(&self, key: &'static str) -> Result<Option<Vec<u32>>, Refusal> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let bad = || Refusal::Query(key, text.chars().take(80).collect());
@@ -63,31 +63,17 @@ impl Query {
     }
 }
 
-/// Undoes the encoding of addresses; `None` where it is broken.
-pub(crate) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(query: &str) -> Result<Query, Refusal> {
+        Query::of(&format!("/?{query}").parse().unwrap())
+    }
+
     #[test]
     fn parts_are_decoded_once() {
-        let query = Query::of(Some("q=a%2Bb+c%2525&level=7&empty&tracks=3,7")).unwrap();
+        let query = of("q=a%2Bb+c%2525&level=7&empty&tracks=3,7").unwrap();
         assert_eq!(query.text("q"), Some("a+b c%25"));
         assert_eq!(query.number::<u8>("level").unwrap(), 7);
         assert_eq!(query.text("empty"), Some(""));
@@ -96,16 +82,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_encoded_stands_for_itself() {
+        let query = of("q=100%&name=%zz&bytes=a%ffb").unwrap();
+        assert_eq!((query.text("q"), query.text("name")), (Some("100%"), Some("%zz")));
+        assert_eq!(query.text("bytes"), Some("a\u{fffd}b"));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused_by_name() {
-        for broken in ["q=%", "q=%2", "q=%zz", "%ff=1"] {
-            assert!(matches!(Query::of(Some(broken)), Err(Refusal::Query("encoding", _))), "{broken}");
-        }
-        let query = Query::of(Some("level=-1&t_ns=NaN&far=1e300&tracks=1,x")).unwrap();
+        let query = of("level=-1&t_ns=NaN&far=1e300&tracks=1,x").unwrap();
         assert!(query.number::<u8>("level").is_err());
         assert!(query.ns("t_ns").is_err() && query.ns("far").is_err() && query.ns("missing").is_err());
         assert!(query.tracks("tracks").is_err());
         let many = format!("tracks={}", "1,".repeat(MOST_TRACKS + 1));
-        assert!(Query::of(Some(&many)).unwrap().tracks("tracks").is_err());
-        assert!(matches!(Query::of(Some(&"a".repeat(LONGEST + 1))), Err(Refusal::TooLong)));
+        assert!(of(&many).unwrap().tracks("tracks").is_err());
+        assert!(matches!(of(&"a".repeat(LONGEST + 1)), Err(Refusal::TooLong)));
     }
 }

@@ -1,14 +1,19 @@
-//! Which address gives what. Every request comes through here: first the guard, then the page or the data.
+//! Which address gives what: the guard first, then the page or the data.
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::header::{
     ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
     CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::IntoResponse;
+use axum::routing::get;
 use serde_json::json;
 
 use crate::answers::{self, heavy};
@@ -16,17 +21,17 @@ use crate::assets::Asset;
 use crate::error::Refusal;
 use crate::guard::{Guard, HEADERS};
 use crate::query::{LONGEST, Query};
-use crate::store::Store;
+use crate::store::{Opened, Store};
 use crate::tfprof;
 use crate::timeline::event::{Same, Way};
 use crate::timeline::tile::{MOST_LEVEL, Place};
 use crate::timeline::{area, event, frame, overview, tile};
 
-/// Hits that one answer holds at the most.
+/// Maximum number of hits in one answer.
 const MOST_HITS: usize = 5_000;
-/// Buckets of the overview.
+/// Maximum number of buckets in the overview.
 const MOST_BUCKETS: usize = 4_096;
-/// Longer texts are not searched for.
+/// Maximum length of a search text.
 const LONGEST_TEXT: usize = 1_000;
 
 const JSON: &str = "application/json";
@@ -38,11 +43,11 @@ pub(crate) struct App {
     pub(crate) guard: Guard,
 }
 
-/// An answer before it is dressed.
+/// An answer before headers are added.
 struct Reply {
     kind: &'static str,
     body: Bytes,
-    /// What it is called when it is saved.
+    /// Its file name when it is saved.
     file: Option<String>,
 }
 
@@ -56,19 +61,78 @@ impl Reply {
     }
 }
 
-/// Answers any request.
-pub(crate) async fn handle(State(app): State<App>, request: Request<Body>) -> Response<Body> {
-    let (parts, _) = request.into_parts();
-    let head = parts.method == Method::HEAD;
-    let path = parts.uri.path();
-    let is_api = path == "/api" || path.starts_with("/api/");
-    let mut response = match admit(&app, &parts.method, &parts.headers, path, parts.uri.query(), is_api) {
-        Err(refusal) => refused(&refusal),
-        Ok(query) if is_api => match data(&app, path, &query).await {
-            Ok(reply) => replied(reply),
-            Err(refusal) => refused(&refusal),
-        },
-        Ok(_) => page(path, &parts.headers),
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let saved =
+            self.file.and_then(|file| HeaderValue::try_from(format!("attachment; filename=\"{file}\"")).ok());
+        if let Some(saved) = saved {
+            headers.insert(CONTENT_DISPOSITION, saved);
+        }
+        *response.body_mut() = Body::from(self.body);
+        response
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Reply::value(&self.body()).into_response();
+        *response.status_mut() = self.status();
+        if matches!(self, Refusal::Method) {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+}
+
+/// What a request for data gets.
+type Answer = Result<Reply, Refusal>;
+
+/// All addresses, behind the guard.
+pub(crate) fn router(app: App) -> Router {
+    let session = Router::new()
+        .route("/report", get(report))
+        .route("/info", get(info))
+        .route("/view/{name}", get(view))
+        .route("/csv/{name}", get(csv))
+        .route("/memory_at", get(memory_at))
+        .route("/model", get(model))
+        .route("/model/view", get(model_view))
+        .route("/model/node", get(model_node))
+        .route("/model/find", get(model_find))
+        .route("/model/variables", get(model_variables))
+        .route("/timeline", get(timeline))
+        .route("/tiles", get(tiles))
+        .route("/event", get(details))
+        .route("/neighbour", get(neighbour))
+        .route("/at", get(at))
+        .route("/search", get(search))
+        .route("/area", get(sums))
+        .route("/overview", get(minimap));
+    Router::new()
+        .route("/api/sessions", get(sessions))
+        .route("/api/categories", get(categories))
+        .route("/api/compare", get(compare))
+        .nest("/api/s/{id}", session)
+        .fallback(page)
+        .layer(from_fn_with_state(app.clone(), guarded))
+        .with_state(app)
+}
+
+fn is_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// Lets a request through, or refuses it; whatever comes of it forbids what the page does not need.
+async fn guarded(State(app): State<App>, request: Request<Body>, next: Next) -> Response<Body> {
+    let head = request.method() == Method::HEAD;
+    let mut response = match admit(&app, request.method(), request.headers(), request.uri()) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -80,32 +144,80 @@ pub(crate) async fn handle(State(app): State<App>, request: Request<Body>) -> Re
     response
 }
 
-fn admit(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-    path: &str,
-    query: Option<&str>,
-    is_api: bool,
-) -> Result<Query, Refusal> {
+fn admit(app: &App, method: &Method, headers: &HeaderMap, address: &Uri) -> Result<(), Refusal> {
+    let is_api = is_api(address.path());
     app.guard.admit(headers, is_api)?;
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(Refusal::Method);
     }
-    if path.len() > LONGEST {
+    if address.path().len() > LONGEST {
         return Err(Refusal::TooLong);
     }
     if !is_api {
-        return Ok(Query::default());
+        return Ok(());
     }
-    let query = Query::of(query)?;
-    app.guard.admit_token(headers, query.text("token"))?;
-    Ok(query)
+    let query = Query::of(address)?;
+    app.guard.admit_token(headers, query.text("token"))
 }
 
-/// A file of the page.
-fn page(path: &str, headers: &HeaderMap) -> Response<Body> {
-    let Some(asset) = Asset::at(path) else { return refused(&Refusal::Missing("page")) };
+/// A part of the address, decoded; an address that cannot be decoded names nothing.
+async fn part_of_address(parts: &mut Parts, app: &App, name: &str) -> Option<String> {
+    let all = RawPathParams::from_request_parts(parts, app).await.ok()?;
+    all.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+}
+
+/// The session that an address names.
+struct Session {
+    id: usize,
+    app: App,
+}
+
+impl FromRequestParts<App> for Session {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let id = part_of_address(parts, app, "id").await.and_then(|id| id.parse().ok());
+        Ok(Session { id: id.ok_or(Refusal::Missing("session"))?, app: app.clone() })
+    }
+}
+
+impl Session {
+    /// For those who come to it anew: it is read again where its files changed.
+    async fn fresh(&self) -> Result<Arc<Opened>, Refusal> {
+        self.app.store.open(self.id, true).await
+    }
+
+    async fn open(&self) -> Result<Arc<Opened>, Refusal> {
+        self.app.store.open(self.id, false).await
+    }
+}
+
+/// The view that an address names.
+struct ViewName(String);
+
+impl FromRequestParts<App> for ViewName {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        part_of_address(parts, app, "name").await.map(ViewName).ok_or(Refusal::Missing("view"))
+    }
+}
+
+impl FromRequestParts<App> for Query {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        Query::of(&parts.uri)
+    }
+}
+
+/// A file of the page; everything that has no other address comes here.
+async fn page(address: Uri, headers: HeaderMap) -> Response<Body> {
+    let path = address.path();
+    if is_api(path) {
+        return Refusal::Missing("address").into_response();
+    }
+    let Some(asset) = Asset::at(path) else { return Refusal::Missing("page").into_response() };
     let says = |name, wanted: &str| {
         headers
             .get_all(name)
@@ -135,150 +247,91 @@ fn page(path: &str, headers: &HeaderMap) -> Response<Body> {
     response
 }
 
-fn refused(refusal: &Refusal) -> Response<Body> {
-    let mut response = replied(Reply::value(&refusal.body()));
-    *response.status_mut() = refusal.status();
-    if matches!(refusal, Refusal::Method) {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    }
-    response
+async fn sessions(State(app): State<App>) -> Reply {
+    Reply::value(&app.store.list())
 }
 
-fn replied(reply: Reply) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.kind));
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(reply.body.len()));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let saved =
-        reply.file.and_then(|file| HeaderValue::try_from(format!("attachment; filename=\"{file}\"")).ok());
-    if let Some(saved) = saved {
-        headers.insert(CONTENT_DISPOSITION, saved);
-    }
-    *response.body_mut() = Body::from(reply.body);
-    response
+async fn categories() -> Reply {
+    Reply::value(&answers::categories())
 }
 
-async fn data(app: &App, path: &str, query: &Query) -> Result<Reply, Refusal> {
-    let parts: Vec<&str> = path.split('/').skip(2).collect();
-    match parts[..] {
-        ["sessions"] => Ok(Reply::value(&app.store.list())),
-        ["categories"] => Ok(Reply::value(&answers::categories())),
-        ["compare"] => {
-            let (base, new) = (query.number("base")?, query.number("new")?);
-            let (base, new) = (app.store.run(base).await?, app.store.run(new).await?);
-            heavy(move || Ok(Reply::value(&answers::comparison(&base, &new)))).await
-        }
-        ["s", id, ref rest @ ..] => {
-            let id = id.parse().map_err(|_| Refusal::Missing("session"))?;
-            session(app, id, rest, query).await
-        }
-        _ => Err(Refusal::Missing("address")),
-    }
+async fn compare(State(app): State<App>, query: Query) -> Answer {
+    let (base, new) = (query.number("base")?, query.number("new")?);
+    let (base, new) = (app.store.run(base).await?, app.store.run(new).await?);
+    heavy(move || Ok(Reply::value(&answers::comparison(&base, &new)))).await
 }
 
-async fn session(app: &App, id: usize, rest: &[&str], query: &Query) -> Result<Reply, Refusal> {
-    // Those who come to a session anew begin with one of these.
-    let fresh = matches!(rest, ["report" | "timeline" | "info"]);
-    match *rest {
-        ["report"] => {
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || answers::report(&opened)).await.map(Reply::json)
-        }
-        ["info"] => {
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || answers::information(&opened)).await.map(Reply::json)
-        }
-        ["view", name] => table(app, id, name, query, false).await,
-        ["csv", name] => table(app, id, name, query, true).await,
-        ["memory_at"] => {
-            let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
-        }
-        ["model", ref rest @ ..] => model(app, id, rest, query).await,
-        ["timeline"] => {
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || answers::timeline(&opened)).await.map(Reply::json)
-        }
-        ["tiles"] => tiles(app, id, query).await,
-        ["event"] => {
-            let (track, number) = (query.number("track")?, query.number("event")?);
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || {
-                let found = event::details(&opened.model, track, number);
-                found.map(|found| Reply::value(&found)).ok_or(Refusal::Missing("event"))
-            })
-            .await
-        }
-        ["neighbour"] => neighbour(app, id, query).await,
-        ["at"] => {
-            let (track, row, at) = (query.number("track")?, query.number("row")?, query.ns("t_ns")?);
-            let tolerance =
-                if query.text("tolerance_ns").is_some() { query.ns("tolerance_ns")?.max(0) } else { 0 };
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || {
-                opened.model.track(track).ok_or(Refusal::Missing("track"))?;
-                Ok(Reply::value(&json!({"event": event::at(&opened.model, track, row, at, tolerance)})))
-            })
-            .await
-        }
-        ["search"] => search(app, id, query).await,
-        ["area"] => {
-            let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || Ok(Reply::value(&area::answer(&opened.model, from, to, tracks.as_deref())))).await
-        }
-        ["overview"] => {
-            let buckets = query.number_or("buckets", 1_024_usize)?.clamp(1, MOST_BUCKETS);
-            let opened = app.store.open(id, fresh).await?;
-            heavy(move || Ok(Reply::value(&overview::answer(&opened.model, buckets)))).await
-        }
-        _ => Err(Refusal::Missing("address")),
-    }
+async fn report(session: Session) -> Answer {
+    let opened = session.fresh().await?;
+    heavy(move || answers::report(&opened)).await.map(Reply::json)
 }
 
-async fn table(app: &App, id: usize, name: &str, query: &Query, csv: bool) -> Result<Reply, Refusal> {
-    let (name, by) = (name.to_owned(), query.text("by").map(str::to_owned));
-    let opened = app.store.open(id, false).await?;
+async fn info(session: Session) -> Answer {
+    let opened = session.fresh().await?;
+    heavy(move || answers::information(&opened)).await.map(Reply::json)
+}
+
+async fn view(session: Session, ViewName(name): ViewName, query: Query) -> Answer {
+    let by = query.text("by").map(str::to_owned);
+    let opened = session.open().await?;
+    heavy(move || answers::view(&opened, &name, by.as_deref(), false)).await.map(Reply::json)
+}
+
+async fn csv(session: Session, ViewName(name): ViewName, query: Query) -> Answer {
+    let by = query.text("by").map(str::to_owned);
+    let opened = session.open().await?;
     heavy(move || {
-        let body = answers::view(&opened, &name, by.as_deref(), csv)?;
-        Ok(match csv {
-            true => Reply { kind: "text/csv; charset=utf-8", body, file: Some(format!("{name}.csv")) },
-            false => Reply::json(body),
-        })
+        let body = answers::view(&opened, &name, by.as_deref(), true)?;
+        Ok(Reply { kind: "text/csv; charset=utf-8", body, file: Some(format!("{name}.csv")) })
     })
     .await
+}
+
+async fn memory_at(session: Session, query: Query) -> Answer {
+    let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
+    let opened = session.open().await?;
+    heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
 }
 
 /// The model behind runs of classic TensorFlow.
-async fn model(app: &App, id: usize, rest: &[&str], query: &Query) -> Result<Reply, Refusal> {
-    let what = match rest {
-        [] => "",
-        [only] => only,
-        _ => return Err(Refusal::Missing("address")),
-    };
-    let (what, query) = (what.to_owned(), query.clone());
-    let opened = app.store.open(id, false).await?;
-    heavy(move || match what.as_str() {
-        "" => tfprof::about(&opened).map(Reply::json),
-        "view" => tfprof::view(&opened, &query).map(|value| Reply::value(&value)),
-        "node" => tfprof::node(&opened, &query).map(|value| Reply::value(&value)),
-        "find" => tfprof::find(&opened, &query).map(|value| Reply::value(&value)),
-        "variables" => tfprof::variables(&opened).map(Reply::json),
-        _ => Err(Refusal::Missing("address")),
-    })
-    .await
+async fn model(session: Session) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::about(&opened).map(Reply::json)).await
 }
 
-async fn tiles(app: &App, id: usize, query: &Query) -> Result<Reply, Refusal> {
+async fn model_view(session: Session, query: Query) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::view(&opened, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn model_node(session: Session, query: Query) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::node(&opened, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn model_find(session: Session, query: Query) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::find(&opened, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn model_variables(session: Session) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::variables(&opened).map(Reply::json)).await
+}
+
+async fn timeline(session: Session) -> Answer {
+    let opened = session.fresh().await?;
+    heavy(move || answers::timeline(&opened)).await.map(Reply::json)
+}
+
+async fn tiles(session: Session, query: Query) -> Answer {
     let (level, number): (u8, u64) = (query.number("level")?, query.number("tile")?);
     let tracks = query.tracks("tracks")?.unwrap_or_default();
     if level > MOST_LEVEL {
         return Err(Refusal::Query("level", level.to_string()));
     }
     let place = Place { level, tile: number };
-    let opened = app.store.open(id, false).await?;
+    let opened = session.open().await?;
     heavy(move || {
         let model = &opened.model;
         if tracks.iter().any(|&id| model.track(id).is_none()) {
@@ -290,7 +343,17 @@ async fn tiles(app: &App, id: usize, query: &Query) -> Result<Reply, Refusal> {
     .await
 }
 
-async fn neighbour(app: &App, id: usize, query: &Query) -> Result<Reply, Refusal> {
+async fn details(session: Session, query: Query) -> Answer {
+    let (track, number) = (query.number("track")?, query.number("event")?);
+    let opened = session.open().await?;
+    heavy(move || {
+        let found = event::details(&opened.model, track, number);
+        found.map(|found| Reply::value(&found)).ok_or(Refusal::Missing("event"))
+    })
+    .await
+}
+
+async fn neighbour(session: Session, query: Query) -> Answer {
     let (track, number) = (query.number("track")?, query.number("event")?);
     let way = match query.text("dir") {
         Some("next") => Way::Next,
@@ -302,7 +365,7 @@ async fn neighbour(app: &App, id: usize, query: &Query) -> Result<Reply, Refusal
         Some("name") | None => Same::Name,
         Some(other) => return Err(Refusal::Query("same", other.chars().take(80).collect())),
     };
-    let opened = app.store.open(id, false).await?;
+    let opened = session.open().await?;
     heavy(move || {
         event::hit(&opened.model, track, number).ok_or(Refusal::Missing("event"))?;
         let found = event::neighbour(&opened.model, track, number, way, same);
@@ -311,13 +374,36 @@ async fn neighbour(app: &App, id: usize, query: &Query) -> Result<Reply, Refusal
     .await
 }
 
-async fn search(app: &App, id: usize, query: &Query) -> Result<Reply, Refusal> {
+async fn at(session: Session, query: Query) -> Answer {
+    let (track, row, at) = (query.number("track")?, query.number("row")?, query.ns("t_ns")?);
+    let tolerance = if query.text("tolerance_ns").is_some() { query.ns("tolerance_ns")?.max(0) } else { 0 };
+    let opened = session.open().await?;
+    heavy(move || {
+        opened.model.track(track).ok_or(Refusal::Missing("track"))?;
+        Ok(Reply::value(&json!({"event": event::at(&opened.model, track, row, at, tolerance)})))
+    })
+    .await
+}
+
+async fn search(session: Session, query: Query) -> Answer {
     let text = query.text("q").unwrap_or("").to_owned();
     if text.is_empty() || text.len() > LONGEST_TEXT {
         return Err(Refusal::Query("q", text.chars().take(80).collect()));
     }
     let offset = query.number_or("offset", 0_usize)?;
     let limit = query.number_or("limit", 500_usize)?.min(MOST_HITS);
-    let opened = app.store.open(id, false).await?;
+    let opened = session.open().await?;
     heavy(move || Ok(Reply::value(&opened.search(&text)?.page(&opened.model, offset, limit)))).await
+}
+
+async fn sums(session: Session, query: Query) -> Answer {
+    let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
+    let opened = session.open().await?;
+    heavy(move || Ok(Reply::value(&area::answer(&opened.model, from, to, tracks.as_deref())))).await
+}
+
+async fn minimap(session: Session, query: Query) -> Answer {
+    let buckets = query.number_or("buckets", 1_024_usize)?.clamp(1, MOST_BUCKETS);
+    let opened = session.open().await?;
+    heavy(move || Ok(Reply::value(&overview::answer(&opened.model, buckets)))).await
 }

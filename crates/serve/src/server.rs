@@ -5,45 +5,44 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use stepscope_render::words::serve as words;
 use stepscope_session::{Exit, Problem};
 
 use crate::error::problem;
 use crate::guard::{Guard, host_text, new_token};
-use crate::routes::{App, handle};
+use crate::routes::{App, router};
 use crate::store::{Limits, Source, Store};
 
-/// The port unless another is wanted; it reads as nothing else's.
+/// The default port, not commonly used by others.
 pub const DEFAULT_PORT: u16 = 6200;
-/// Ports tried after it when it is taken: several servers at once are common on a shared machine.
+/// Ports tried after it if it is taken: several servers are common on a shared machine.
 const NEXT_PORTS: u16 = 10;
-/// Questions that are worked on at a time; more wait for their turn.
+/// Maximum number of requests processed at a time; more wait in line.
 const BLOCKING: usize = 32;
-/// How long open connections may take to end.
+/// How long open connections may take to close.
 const FAREWELL: Duration = Duration::from_millis(300);
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What.
+    /// What to serve.
     pub source: Source,
     /// The address to listen on.
     pub listen: String,
-    /// The port; `None` takes the usual one or the next that is free, 0 any.
+    /// The port; `None` uses the default or the next free one, 0 any free one.
     pub port: Option<u16>,
     /// How much may be open at a time.
     pub limits: Limits,
 }
 
 impl Options {
-    /// Serves `source` on this machine alone.
+    /// Serves `source` on this machine only.
     pub fn new(source: Source) -> Self {
         Options { source, listen: "127.0.0.1".to_owned(), port: None, limits: Limits::default() }
     }
 }
 
-/// A server that listens already, and answers once it runs.
+/// A server that is already listening, and answers once it runs.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -53,7 +52,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Looks for sessions and begins to listen.
+    /// Searches for sessions and starts listening.
     pub fn start(options: Options) -> Result<Self, Problem> {
         let store = Store::find(options.source, options.limits)?;
         let (listener, address) = listen(&options.listen, options.port)?;
@@ -65,7 +64,7 @@ impl Server {
     /// The address to open in a browser.
     pub fn url(&self) -> String {
         let host = match self.address.ip() {
-            // Every address of this machine: this one reaches it from here.
+            // Listening on every address: this one reaches it from here.
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
             ip => host_text(ip),
         };
@@ -73,12 +72,12 @@ impl Server {
         format!("http://{host}:{}/{token}", self.address.port())
     }
 
-    /// How many sessions were found.
+    /// Number of sessions found.
     pub fn sessions(&self) -> usize {
         self.app.store.len()
     }
 
-    /// Answers until the user presses Ctrl-C.
+    /// Serves until the user presses Ctrl-C.
     pub fn run(self) -> Result<(), Problem> {
         let failed = |error: std::io::Error| problem(Exit::Nothing, words::cannot_run(&error.to_string()));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -89,7 +88,7 @@ impl Server {
             .build()
             .map_err(failed)?;
         let ended = runtime.block_on(self.answer());
-        // Work that nobody waits for any more is left behind.
+        // Unfinished work is abandoned.
         runtime.shutdown_background();
         ended.map_err(failed)
     }
@@ -102,20 +101,20 @@ impl Server {
             store.preload(0);
         }
         tokio::spawn(Arc::clone(&store).watch());
-        let router = Router::new().fallback(handle).with_state(self.app);
+        let router = router(self.app);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let serving = axum::serve(listener, router).with_graceful_shutdown(until(stopped.clone()));
         let serving = tokio::spawn(async move { serving.await });
         tokio::signal::ctrl_c().await?;
         stop.send_replace(true);
-        // Connections that a browser holds open do not hold up the end.
+        // Connections held open by a browser do not delay the end.
         let _ = tokio::time::timeout(FAREWELL, serving).await;
         Ok(())
     }
 }
 
 async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {
-    // An error means that the sender is gone, which is the end as well.
+    // An error means that the sender is gone, which also means the end.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 

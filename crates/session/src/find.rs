@@ -1,4 +1,4 @@
-//! From paths to the one session that is meant, before any of its files is read.
+//! Resolves paths to one session, before any of its files is read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use stepscope_render::format::{plural, thousands};
 use crate::load::unreadable_file;
 use crate::problem::{Exit, Problem};
 
-/// Which profile is meant.
+/// A query for a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Files or folders.
     pub paths: Vec<PathBuf>,
-    /// A session's name, where not the newest is meant.
+    /// Name of the session; the newest if `None`.
     pub session: Option<String>,
-    /// A regular expression that the hosts' names match, where not all are meant.
+    /// Regular expression for host names; all hosts if `None`.
     pub host: Option<String>,
 }
 
-/// The session that is meant, before any of its files is read.
+/// A resolved session, before any of its files is read.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Its name, or its whole path where several have that name.
+    /// Its name, or its full path if several sessions share the name.
     pub session: String,
-    /// All sessions that were found, newest first, this one among them.
+    /// All sessions found, newest first, including this one.
     pub sessions: Vec<String>,
-    /// Its files, one a host.
+    /// Its files, one per host.
     pub files: Vec<ProfileFile>,
 }
 
 impl Chosen {
-    /// Finds it. `remark` hears which of several was taken.
+    /// Resolves a query. `remark` receives a note if there were several sessions.
     pub fn of(wanted: &Wanted, remark: &dyn Fn(&str)) -> Result<Self, Problem> {
         let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
         let sessions = labels(&found.sessions);
@@ -42,7 +42,7 @@ impl Chosen {
     }
 }
 
-/// Every session below the paths, newest first; none is not an error here.
+/// Every session below the paths, newest first. Finding none is not an error here.
 pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<Chosen>, Problem> {
     let found = discover(paths).map_err(|error| unreadable_file(&error))?;
     let labels = labels(&found.sessions);
@@ -54,7 +54,7 @@ pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<Chosen>, Problem> {
     Ok(found.sessions.into_iter().zip(&labels).map(one).collect())
 }
 
-/// What to call each session: its name, or its whole path where several have that name.
+/// Label of each session: its name, or its full path if several sessions share the name.
 fn labels(sessions: &[Session]) -> Vec<String> {
     let mut times: BTreeMap<&str, u32> = BTreeMap::new();
     sessions.iter().for_each(|session| *times.entry(&session.name).or_default() += 1);
@@ -65,7 +65,7 @@ fn labels(sessions: &[Session]) -> Vec<String> {
     sessions.iter().map(label).collect()
 }
 
-/// The position of the session that is meant: by name, or the newest.
+/// Position of the requested session: by name, or the newest.
 fn choose(
     wanted: &Wanted,
     found: &Discovery,
@@ -77,7 +77,7 @@ fn choose(
         if labels.len() > 1 {
             let sessions = thousands(labels.len() as u64);
             remark(&format!(
-                "{sessions} sessions found, took the newest, {newest}; --session NAME takes another"
+                "found {sessions} sessions, using the newest, {newest}; use --session NAME to choose another"
             ));
         }
         return Ok(0);
@@ -89,17 +89,17 @@ fn choose(
         _ => None,
     };
     exact.or(only).ok_or_else(|| {
-        Problem::new(Exit::Usage, format!("no single session is called `{name}`"))
+        Problem::new(Exit::Usage, format!("no unique session is named `{name}`"))
             .then(format!("found {}", listed(labels.iter().map(String::as_str))))
-            .then("name one of them after --session")
+            .then("choose one of them with --session")
     })
 }
 
 fn hosts<'a>(wanted: &Wanted, session: &'a Session) -> Result<Vec<&'a ProfileFile>, Problem> {
     let Some(pattern) = &wanted.host else { return Ok(session.files.iter().collect()) };
     let pattern = regex::Regex::new(pattern).map_err(|_| {
-        Problem::new(Exit::Usage, format!("--host is not a regular expression: {pattern}"))
-            .then("found a pattern that cannot be read")
+        Problem::new(Exit::Usage, format!("--host is not a valid regular expression: {pattern}"))
+            .then("the pattern cannot be parsed")
             .then("escape special characters with a backslash")
     })?;
     let files: Vec<&ProfileFile> = session.files.iter().filter(|file| pattern.is_match(&file.host)).collect();
@@ -107,12 +107,12 @@ fn hosts<'a>(wanted: &Wanted, session: &'a Session) -> Result<Vec<&'a ProfileFil
         let names = session.files.iter().map(|file| file.host.as_str());
         return Err(Problem::new(Exit::Usage, format!("no host matches `{pattern}`"))
             .then(format!("found {}", listed(names)))
-            .then("mend the pattern after --host"));
+            .then("correct the pattern after --host"));
     }
     Ok(files)
 }
 
-/// The first ten of many names.
+/// Lists at most ten names.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let shown = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
@@ -124,9 +124,9 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 /// What can be read.
 pub(crate) const GIVE: &str = "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), an Nsight \
-                               export (.sqlite) or report (.ncu-rep), a log of nvidia-smi, or a folder that holds one";
+                               export (.sqlite) or report (.ncu-rep), an nvidia-smi log, or a folder that contains one";
 
-/// Nothing to read: what was looked for, what was found instead, what to do.
+/// Error if there is nothing to read: what was searched, what was found instead, what to do.
 fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
     let paths: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
     let problem = Problem::new(Exit::Nothing, format!("no profile in {}", paths.join(", ")));
@@ -139,7 +139,7 @@ fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
     };
     let problem = problem.then(instead).then(GIVE);
     let problem = if found.gave_up {
-        problem.hint("there was too much to look at; name a folder closer to the profile")
+        problem.hint("there were too many files to search; give a folder closer to the profile")
     } else {
         problem
     };
@@ -154,9 +154,9 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
         Lookalike::Database => named("SQLite database", "SQLite databases"),
         Lookalike::NsightSystemsExport => named("Nsight Systems export", "Nsight Systems exports"),
         Lookalike::NsightComputeProgress => {
-            named("log of Nsight Compute without counters", "logs of Nsight Compute without counters")
+            named("Nsight Compute log without counters", "Nsight Compute logs without counters")
         }
-        Lookalike::Table => named("table of data", "tables of data"),
+        Lookalike::Table => named("data table", "data tables"),
         Lookalike::ToolResult => named("result of another tool", "results of other tools"),
         Lookalike::Empty => named("empty file", "empty files"),
         Lookalike::Unreadable => named("file that cannot be opened", "files that cannot be opened"),
@@ -167,30 +167,30 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
 fn hint(kind: Lookalike) -> Option<&'static str> {
     match kind {
         Lookalike::EventFile => Some(
-            "event files hold scalars, not profiles; a profile lies in plugins/profile beside them once the \
-             TensorBoard callback ran with profile_batch, or tf.profiler.experimental.start was called",
+            "event files contain scalars, not profiles; to get a profile in plugins/profile beside them, run the \
+             TensorBoard callback with profile_batch, or call tf.profiler.experimental.start",
         ),
         Lookalike::NsightSystemsReport => Some(
-            "an Nsight Systems report has to be whole to be exported; export it with `nsys export --type sqlite` \
+            "only a complete Nsight Systems report can be exported; export it with `nsys export --type sqlite` \
              and give the .sqlite file",
         ),
         Lookalike::NsightComputeProgress => Some(
-            "ncu writes its counters into a report, which it names at the end (`==PROF== Report: …`): give that file, \
-             or record one with `ncu --set full -o kernels …`; where it says ERR_NVGPUCTRPERM it was not allowed to \
-             count: run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
+            "ncu writes its counters to a report and prints its name at the end (`==PROF== Report: …`): give that file, \
+             or record one with `ncu --set full -o kernels …`; if the log shows ERR_NVGPUCTRPERM, ncu was not allowed \
+             to read counters: run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
         ),
         Lookalike::NsightSystemsExport => Some(
-            "of Nsight Systems' exports, SQLite, Parquet and Arrow are read: `nsys export --type sqlite --output \
+            "stepscope reads SQLite, Parquet and Arrow exports of Nsight Systems: `nsys export --type sqlite --output \
              NAME.sqlite NAME.nsys-rep`, or `--type parquetdir --output NAME_pqtdir`",
         ),
         Lookalike::Table => Some(
-            "tables are read where `nsys export --type parquetdir` wrote them: a folder with a file a table, \
-             StringIds.parquet among them",
+            "stepscope reads the tables that `nsys export --type parquetdir` writes: a folder with one file per table, \
+             including StringIds.parquet",
         ),
         Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
-        Lookalike::Database => {
-            Some("databases are read where `nsys export --type sqlite` wrote them; this one is another's")
-        }
+        Lookalike::Database => Some(
+            "stepscope reads databases that `nsys export --type sqlite` writes; this one is from another program",
+        ),
         Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
     }
 }

@@ -1,9 +1,9 @@
-//! A recording as a whole: which one is meant ([`find`]), its hosts read ([`load`]), and what the command line and the
-//! page both make of it: the report ([`report`]), the views ([`views`]), a comparison's side ([`side`]) and, for classic
-//! TensorFlow, the model that ran ([`model`]).
+//! One recording as a whole: resolve it ([`find`]), read its hosts ([`load`]), and build what the command line
+//! and the page share: the report ([`report`]), the views ([`views`]), one side of a
+//! comparison ([`side`]) and, for classic TensorFlow, the model that ran ([`model`]).
 //!
-//! This is the wiring that binds readers, analyses, rules and words; it holds no analysis of its own, and knows
-//! nothing of terminals and browsers. Problems are worded here once, for both.
+//! This crate connects readers, analyses, rules and text. It contains no analysis of its own and knows nothing
+//! about terminals and browsers. Error messages are written here once, for both.
 
 pub mod find;
 pub mod load;

@@ -1,4 +1,5 @@
-//! From the session that is meant to its traces: all its hosts at the same time, or each looked at and let go.
+//! From a resolved session to its traces: all hosts at once, or one after the other, each dropped after its
+//! analysis.
 
 use std::sync::OnceLock;
 
@@ -13,22 +14,22 @@ use stepscope_trace::{NoteKind, Span, Trace};
 use crate::find::Chosen;
 use crate::problem::{Exit, Problem};
 
-/// One host's file, read.
+/// The profile of one host, read from its file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Where it lies.
+    /// Path of the file.
     pub path: String,
-    /// The host that it was recorded on.
+    /// Host on which it was recorded.
     pub host: String,
     /// Its format.
     pub format: &'static str,
     /// Its size in bytes.
     pub bytes: u64,
-    /// What was in it.
+    /// Its content.
     pub trace: Trace,
-    /// Which part of it is looked at.
+    /// The part of it to analyse.
     pub selection: Selection,
-    /// What figures about it cover: known from the first analysis.
+    /// What its figures cover; known after the first analysis.
     pub(crate) covered: OnceLock<Coverage>,
 }
 
@@ -37,7 +38,7 @@ pub struct Loaded {
 pub struct Profile {
     /// The session's name.
     pub session: String,
-    /// All sessions that were found, newest first, this one among them.
+    /// All sessions found, newest first, including this one.
     pub sessions: Vec<String>,
     /// Its hosts; at least one.
     pub hosts: Vec<Loaded>,
@@ -46,14 +47,14 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads the session that was chosen.
+    /// Reads the resolved session.
     pub fn load(chosen: Chosen, progress: &Progress) -> Result<Profile, Problem> {
         let Chosen { session, sessions, files } = chosen;
         let inputs = files.iter().map(|file| (file.host.clone(), file.open())).collect();
         Profile::read(session, sessions, inputs, progress)
     }
 
-    /// Reads the files of one session, each with its host, all at the same time.
+    /// Reads the files of one session in parallel, each with its host.
     pub fn read(
         session: String,
         sessions: Vec<String>,
@@ -77,50 +78,50 @@ impl Profile {
         Ok(Profile { session, sessions, hosts, unreadable })
     }
 
-    /// The same, of which another part than the steps that count is looked at.
+    /// The same profile with another part selected for analysis.
     pub fn selecting(mut self, selection: Selection) -> Profile {
         self.hosts.iter_mut().for_each(|loaded| loaded.selection = selection);
         self
     }
 
-    /// What the figures of a view that was just computed cover.
+    /// What the figures of the last computed view cover.
     pub(crate) fn covers(&self) -> Coverage {
         let known = self.hosts.iter().filter_map(|loaded| loaded.covered.get().cloned());
         known.reduce(Coverage::merge).unwrap_or_default()
     }
 
-    /// The whole recording, as far as figures cover it.
+    /// The part of the whole recording that figures cover.
     pub(crate) fn recording(&self) -> Coverage {
         let spans = self.hosts.iter().filter_map(|loaded| loaded.trace.span());
         Coverage::of_recording(spans.reduce(Span::hull))
     }
 
-    /// The sources as the analyses take them.
+    /// The sources in the form that analyses take.
     pub fn sources(&self) -> Vec<Source<'_>> {
         self.hosts.iter().map(Loaded::source).collect()
     }
 
-    /// What is wrong with its files: damage in those that were read, then those that could not be.
+    /// Problems of its files: damage in those that were read, then those that could not be read.
     pub fn problems(&self) -> Vec<Problem> {
         self.hosts.iter().filter_map(damage).chain(self.unreadable.iter().cloned()).collect()
     }
 }
 
-/// A profile whose hosts were looked at one by one, each let go before the next one's place is needed.
+/// A profile whose hosts were analysed one by one, each dropped to make room for the next.
 #[derive(Debug)]
 pub struct Looked<T> {
     /// The session's name.
     pub session: String,
-    /// All sessions that were found, newest first, this one among them.
+    /// All sessions found, newest first, including this one.
     pub sessions: Vec<String>,
-    /// What was made of each host that could be read.
+    /// The result for each host that could be read.
     pub hosts: Vec<T>,
     problems: Vec<Problem>,
 }
 
 impl<T: Send> Looked<T> {
-    /// Looks at each host of the session, on all cores. No more traces are held at a time than
-    /// there are cores, however many hosts the session has.
+    /// Analyses each host of the session, on all cores. The number of traces in memory never exceeds the number
+    /// of cores, however many hosts there are.
     pub fn at(
         chosen: Chosen,
         progress: &Progress,
@@ -147,7 +148,7 @@ impl<T: Send> Looked<T> {
                     let looked = look(&loaded);
                     let problem = damage(&loaded);
                     if only {
-                        // The process is about to end: the system takes the memory back faster.
+                        // The process is about to end: the system reclaims the memory faster.
                         std::mem::forget(loaded);
                     }
                     (Some(looked), problem)
@@ -167,7 +168,7 @@ impl<T: Send> Looked<T> {
         Ok(Looked { session, sessions, hosts, problems })
     }
 
-    /// What was made of the hosts, and what is wrong with their files.
+    /// The results of the hosts, and the problems of their files.
     pub fn into_parts(self) -> (Vec<T>, Vec<Problem>) {
         (self.hosts, self.problems)
     }
@@ -181,12 +182,12 @@ impl Loaded {
         Ok(Loaded { path, host, format, bytes, trace, selection, covered })
     }
 
-    /// The trace as the analyses take it.
+    /// The trace in the form that analyses take.
     pub fn context(&self) -> Context<'_> {
         Context::new(&self.trace, self.host.as_str()).selecting(self.selection)
     }
 
-    /// The source as the report lists it.
+    /// The source in the form that the report lists.
     pub fn source_row(&self) -> SourceRow {
         SourceRow {
             path: self.path.clone(),
@@ -208,10 +209,10 @@ impl Loaded {
     }
 }
 
-/// What is broken in a file of which a part could be read.
+/// Describes the damage of a file that could be read in part.
 fn damage(loaded: &Loaded) -> Option<Problem> {
     let damaged = loaded.trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged);
-    // A break inside a message breaks all that hold it; the innermost lies furthest.
+    // Damage inside a message also damages every message around it; the innermost has the largest offset.
     let note = damaged.max_by_key(|note| note.offset)?;
     let place = note.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
     let problem = Problem::new(Exit::Damaged, format!("{} is damaged{place}: {}", loaded.path, note.detail));
@@ -219,7 +220,7 @@ fn damage(loaded: &Loaded) -> Option<Problem> {
     Some(
         problem
             .then(format!("{kept} read"))
-            .then("copy the file again, or record again; what is shown is partial"),
+            .then("copy the file again, or record again; the results are partial"),
     )
 }
 
@@ -233,7 +234,7 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
         }
         ReadError::Empty { path } => Problem::new(Exit::Nothing, format!("{} is empty", path.display()))
             .then("found 0 bytes")
-            .then("record the profile again; the recorder may have been stopped before it wrote anything"),
+            .then("record the profile again; the profiler may have been stopped before it wrote anything"),
         ReadError::Damaged { path, what, offset } => {
             let what = format!("{} is damaged at byte {offset}: {what}", path.display());
             Problem::new(Exit::Damaged, what)
@@ -243,8 +244,8 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
         ReadError::NeedsExport { path, command } => {
             let what = format!("{} can only be read by Nsight Systems itself", path.display());
             Problem::new(Exit::Nothing, what)
-                .then("found no nsys on this machine to export it (NSYS_PATH, PATH, /opt/nvidia)")
-                .then(format!("run `{command}` where nsys is installed, and give the .sqlite file"))
+                .then("nsys is not installed on this machine (searched NSYS_PATH, PATH, /opt/nvidia)")
+                .then(format!("run `{command}` on a machine with nsys, and give the .sqlite file"))
         }
         ReadError::ExportFailed { path, tool, said } => {
             Problem::new(Exit::Nothing, format!("{} could not be exported", path.display()))
@@ -254,10 +255,10 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
         ReadError::Foreign { path, found } => {
             Problem::new(Exit::Nothing, format!("{} is not a profile", path.display()))
                 .then(format!("found {found}"))
-                .then("give a database that `nsys export --type sqlite` wrote")
+                .then("give a database written by `nsys export --type sqlite`")
         }
         other => Problem::new(Exit::Nothing, other.to_string())
-            .then("its content is of no known format")
+            .then("its format is not recognised")
             .then(crate::find::GIVE),
     }
 }

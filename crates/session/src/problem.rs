@@ -1,4 +1,4 @@
-//! What went wrong, in the one form that all errors take: `error: what; what was found; what to do`.
+//! User-facing errors. All have the same form: `error: what; what was found; what to do`.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use stepscope_analyze::Coverage;
 use stepscope_analyze::selection::Range;
 use stepscope_render::covers as words;
 
-/// The exit codes of the contract.
+/// Exit codes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done.
@@ -16,11 +16,11 @@ pub enum Exit {
     GateFailed,
     /// Wrong usage.
     Usage,
-    /// Nothing readable there.
+    /// Nothing readable was found.
     Nothing,
-    /// Damaged input; what could be read was shown.
+    /// Damaged input; the readable part was shown.
     Damaged,
-    /// A command that was run for the user ended with this code, and so do we.
+    /// The exit code of a command that was run for the user.
     OfCommand(u8),
 }
 
@@ -40,15 +40,15 @@ impl From<Exit> for ExitCode {
 /// An error as the user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The exit code that the command ends with.
+    /// The exit code of the command.
     pub exit: Exit,
-    /// What; what was found; what to do. Joined with semicolons.
+    /// What went wrong; what was found; what to do. Joined with semicolons.
     parts: Vec<String>,
     hints: Vec<String>,
 }
 
 impl Problem {
-    /// What went wrong.
+    /// Creates an error that says what went wrong.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
         Problem { exit, parts: vec![what.into()], hints: Vec::new() }
     }
@@ -59,12 +59,12 @@ impl Problem {
         self
     }
 
-    /// What; what was found; what to do. The latter two may be missing.
+    /// What went wrong; what was found; what to do. The last two may be missing.
     pub fn parts(&self) -> &[String] {
         &self.parts
     }
 
-    /// Further hints.
+    /// Additional hints.
     pub fn hints(&self) -> &[String] {
         &self.hints
     }
@@ -76,25 +76,27 @@ impl Problem {
     }
 }
 
-/// The problem with a range that holds nothing: what was asked for, what there is, what to do.
+/// Error for a range that contains nothing: what was requested, what exists, what to do.
 pub(crate) fn missed(covers: &Coverage) -> Result<(), Problem> {
     if !covers.is_missed() {
         return Ok(());
     }
     let asked = match covers.selection.range {
-        Range::Steps(first, last) if first == last => format!("step {first} is not there, or was cut off"),
-        Range::Steps(first, i64::MAX) => format!("no whole step from {first} on is there"),
-        Range::Steps(i64::MIN, last) => format!("no whole step up to {last} is there"),
-        Range::Steps(first, last) => format!("none of the steps {first} to {last} is there as a whole"),
+        Range::Steps(first, last) if first == last => {
+            format!("step {first} was not recorded, or not completely")
+        }
+        Range::Steps(first, i64::MAX) => format!("no complete step from {first} on was recorded"),
+        Range::Steps(i64::MIN, last) => format!("no complete step up to {last} was recorded"),
+        Range::Steps(first, last) => format!("none of the steps {first} to {last} was recorded completely"),
         Range::Time(_) | Range::Piece(_) | Range::Counted | Range::Whole => {
-            "nothing that counts was recorded in that time".to_owned()
+            "nothing that counts was recorded in that time range".to_owned()
         }
     };
     let steps = covers.found.map_or("no steps".to_owned(), words::numbers);
     let time = covers.recorded.map_or(String::new(), |span| format!(", {}", words::time(span)));
     Err(Problem::new(Exit::Usage, asked)
         .then(format!("found {steps}{time}"))
-        .then("choose --steps or --time within it, or leave them out"))
+        .then("choose --steps or --time within this range, or omit them"))
 }
 
 impl fmt::Display for Problem {

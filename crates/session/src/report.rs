@@ -1,4 +1,4 @@
-//! The main job: each host is read, looked at and let go; what is left is merged and judged.
+//! The report: each host is read, analysed and dropped; the partial results are merged and diagnosed.
 
 use rayon::prelude::*;
 use stepscope_analyze::Selection;
@@ -12,27 +12,27 @@ use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 use crate::load::{Loaded, Looked, Profile};
 use crate::problem::{Exit, Problem, missed};
 
-/// Ops that the report carries; the view has them all.
+/// Number of ops in the report; the view has all of them.
 const OPS: usize = 100;
 
 /// What is kept of one host.
 pub type HostLook = (SourceRow, HostPartial);
 
-/// Looks at one host of a process that ends soon.
+/// Analyses one host in a process that is about to end.
 pub fn look(loaded: &Loaded) -> HostLook {
     look_at(loaded, Selection::default())
 }
 
-/// The same for a part of its recording.
+/// The same for a part of the recording.
 pub fn look_at(loaded: &Loaded, selection: Selection) -> HostLook {
     let context = loaded.context().selecting(selection);
     let partial = HostPartial::of(&context);
-    // Tearing down millions of states costs time that nobody waits for gladly.
+    // Freeing millions of states takes noticeable time.
     std::mem::forget(context);
     (loaded.source_row(), partial)
 }
 
-/// Merges the hosts that were looked at and judges them.
+/// Merges the analysed hosts and diagnoses them.
 pub fn judge(looked: Looked<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
@@ -48,7 +48,7 @@ pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem
     report_on(profile, hosts.collect(), targets)
 }
 
-/// The same for hosts that were looked at already.
+/// The same for hosts that are already analysed.
 pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, targets: Vec<String>) -> Result<Report, Problem> {
     merge(hosts, profile.session.clone(), profile.sessions.clone(), targets)
 }
@@ -60,7 +60,7 @@ fn merge(
     targets: Vec<String>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
-    let nothing = || Problem::new(Exit::Nothing, "nothing could be read");
+    let nothing = || Problem::new(Exit::Nothing, "no file could be read");
     let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
@@ -85,7 +85,7 @@ fn merge(
     })
 }
 
-/// What is told of the longest kernel, with the share of all launches of its name.
+/// The summary of the longest kernel, with its share of all launches of that name.
 fn profiled_kernel(kernel: &KernelCounters, fraction: f64) -> Profiled {
     Profiled {
         kernel: kernel_short_name(&kernel.name).into_owned(),

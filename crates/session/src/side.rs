@@ -1,4 +1,4 @@
-//! From a profile to a [`Run`]: everything that a comparison wants to know of one recording.
+//! From a profile to a [`Run`]: everything that a comparison needs to know about one recording.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use stepscope_trace::{DeviceKind, Trace, Value};
 
 use crate::{Loaded, Profile, SavedRun};
 
-/// All of one recording. Where it is a saved run, the steps are those that the run timed, without a profiler to slow
-/// them down; a profile among it says what they were made of.
+/// Summarises one recording. For a saved run, the steps are the ones that the run timed, without a profiler
+/// that slows them down; a profile in the same folder shows their breakdown.
 pub fn run_of(profile: &Profile, label: &str) -> Run {
     let mut run = of_traces(profile, label);
     if let Some(saved) = saved_run(profile) {
@@ -27,6 +27,7 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
             run.setting.origin = Some(Origin::Marker);
         }
         run.setting.batch_size = saved.batch_size.or(run.setting.batch_size);
+        run.machine = Some(saved.machine);
         // Samples tell of every GPU: where there is none, the processors did the work.
         if run.setting.devices.is_empty() {
             run.setting.devices.push((DeviceKind::Cpu, "CPU".to_owned()));
@@ -35,14 +36,14 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
     run
 }
 
-/// The run that the recording's samples were saved with.
+/// The run that was saved together with the recording's samples.
 fn saved_run(profile: &Profile) -> Option<SavedRun> {
     let samples = profile.hosts.iter().find(|loaded| loaded.format == SamplesReader.format())?;
     SavedRun::in_folder(Path::new(&samples.path).parent()?)
 }
 
 fn of_traces(profile: &Profile, label: &str) -> Run {
-    // Samples beside a profile are no host of their own; alone they say at least which devices there are.
+    // Samples beside a profile are not a separate host. On their own, they at least show which devices exist.
     let is_profile = |loaded: &Loaded| loaded.format != SamplesReader.format();
     let alone = !profile.hosts.iter().any(is_profile);
     let hosts = profile.hosts.par_iter().filter(|loaded| alone || is_profile(loaded));
@@ -63,7 +64,7 @@ fn of_traces(profile: &Profile, label: &str) -> Run {
     let findings = diagnose(&gathered.facts);
     run.findings = findings
         .into_iter()
-        .map(|finding| FindingKey { id: finding.id.key().to_owned(), subject: finding.subject })
+        .map(|finding| FindingKey { id: finding.id().to_owned(), subject: finding.subject })
         .collect();
     run.setting.versions = versions(profile.hosts.iter().map(|loaded| &loaded.trace));
     run.setting.batch_size =
@@ -71,7 +72,7 @@ fn of_traces(profile: &Profile, label: &str) -> Run {
     run
 }
 
-/// The model's ops by stable name. What runs inside the input pipeline is left out: it overlaps the step.
+/// The model's ops by stable name. Ops inside the input pipeline are excluded, because they overlap the step.
 fn op_times(ops: &Ops) -> Vec<OpTime> {
     let mut times: BTreeMap<(bool, String, &str), (f64, f64)> = BTreeMap::new();
     for row in ops.rows.iter().filter(|row| !row.key.input) {
@@ -87,7 +88,8 @@ fn op_times(ops: &Ops) -> Vec<OpTime> {
     times.into_iter().map(one).collect()
 }
 
-/// Kernels that were profiled one by one, a launch of each. A kernel is its own type: another name is another kernel.
+/// Kernels that were profiled one by one, one launch of each. A kernel is its own type: another name is another
+/// kernel.
 fn launch_times(kernels: &[ProfiledKernel]) -> Vec<OpTime> {
     let mut times: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
     for ProfiledKernel { counters, .. } in kernels {
@@ -105,7 +107,7 @@ fn launch_times(kernels: &[ProfiledKernel]) -> Vec<OpTime> {
     times.into_iter().map(one).collect()
 }
 
-/// Versions that all hosts together name.
+/// Versions reported by all hosts together.
 fn versions<'t>(traces: impl Iterator<Item = &'t Trace>) -> Vec<(String, String)> {
     let mut all = BTreeMap::new();
     for trace in traces {

@@ -1,4 +1,4 @@
-//! The command line. Turns into plain option structs here; nothing behind this layer knows clap.
+//! The command line, turned into plain option structs. Nothing behind this layer knows clap.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,19 @@ use stepscope_render::Select;
 use stepscope_session::{Exit, Wanted};
 use stepscope_trace::Span;
 
+#[cfg(unix)]
+use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
-    BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
-    ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, GateArgs, JournalArgs, ManArgs,
+    PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
 use crate::quantity;
 
-/// Tells why a machine-learning step is slow, and proves it.
+/// Explains why a machine-learning step is slow, with evidence and a fix.
 ///
-/// Reads profiles of TensorFlow, JAX and PyTorch: a file, a session folder, or a whole log directory.
+/// Reads profiles of TensorFlow, JAX and PyTorch: a file, a session folder or a whole log directory.
 #[derive(Debug, Parser)]
 #[command(name = "stepscope", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true)]
@@ -28,7 +30,7 @@ use crate::quantity;
                         `stepscope COMMAND --help` shows a command's options and examples."
 )]
 pub(crate) struct Cli {
-    /// When to write colour.
+    /// When to use colour.
     #[arg(
         long,
         global = true,
@@ -49,16 +51,23 @@ pub(crate) enum Command {
     Info(InfoArgs),
     #[command(flatten)]
     View(ViewCommand),
+    Explain(ExplainArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
     Journal(JournalArgs),
     Serve(ServeArgs),
     Capture(CaptureArgs),
+    #[cfg(unix)]
     Run(RunArgs),
+    #[cfg(unix)]
     Monitor(MonitorArgs),
+    #[cfg(unix)]
     Bench(BenchArgs),
     Export(ExportArgs),
     Tfprof(TfprofArgs),
+    Scalars(ScalarsArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 impl Command {
@@ -72,15 +81,22 @@ impl Command {
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
             Command::View(view) => view.run(terminal),
+            Command::Explain(args) => args.run(terminal),
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),
             Command::Serve(args) => args.run(terminal),
             Command::Capture(args) => args.run(terminal),
+            #[cfg(unix)]
             Command::Run(args) => args.run(terminal),
+            #[cfg(unix)]
             Command::Monitor(args) => args.run(terminal),
+            #[cfg(unix)]
             Command::Bench(args) => args.run(terminal),
             Command::Tfprof(args) => args.run(terminal),
+            Command::Scalars(args) => args.run(terminal),
+            Command::Completions(args) => args.run(terminal),
+            Command::Man(args) => args.run(terminal),
             Command::Export(args) => {
                 let ExportArgs { source, to, output } = args;
                 export::run(&source.wanted(), to, output.as_deref(), terminal)
@@ -89,16 +105,16 @@ impl Command {
     }
 }
 
-/// Which profile.
+/// Selects the profile.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
     /// Profiles, session folders or log directories, at any depth.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Take the session of this name instead of the newest.
+    /// Use the session with this name instead of the newest one.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// Take only hosts whose name matches.
+    /// Use only hosts whose names match.
     #[arg(long, value_name = "REGEX")]
     host: Option<String>,
 }
@@ -109,19 +125,19 @@ impl SourceArgs {
     }
 }
 
-/// Which part of the recording.
+/// Selects a part of the recording.
 #[derive(Copy, Clone, Debug, Args)]
 pub(crate) struct RangeArgs {
-    /// Cover the whole recording in one piece instead of the counted steps.
+    /// Cover the whole recording as one piece instead of the counted steps.
     #[arg(long, conflicts_with = "steps")]
     whole: bool,
-    /// Cover only the steps from A to B, both included, such as 10..20, 10.. or 7.
+    /// Cover only steps A to B, inclusive, such as 10..20, 10.. or 7.
     #[arg(long, value_name = "A..B", value_parser = quantity::steps, conflicts_with = "time", allow_hyphen_values = true)]
     steps: Option<(i64, i64)>,
-    /// Cover only the steps within this time, such as 1.2s..1.5s; with --whole, the time itself.
+    /// Cover only the steps within this time range, such as 1.2s..1.5s; with --whole, the time range itself.
     #[arg(long, value_name = "FROM..TO", value_parser = quantity::time)]
     time: Option<Span>,
-    /// Exclude steps that only warm up.
+    /// Exclude warm-up steps.
     #[arg(long, value_enum, value_name = "yes|no", default_value = "yes", hide_possible_values = true)]
     exclude_warmup: YesNo,
 }
@@ -139,23 +155,23 @@ impl RangeArgs {
     }
 }
 
-/// An answer.
+/// Yes or no.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum YesNo {
     Yes,
     No,
 }
 
-/// In which form a report is wanted.
+/// The output format of a report.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FormArgs {
     /// Write JSON (schema stepscope.report.v1).
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// Write Markdown, for pull requests.
+    /// Write Markdown for pull requests.
     #[arg(long)]
     markdown: bool,
-    /// Write one self-contained page into FILE.
+    /// Write one self-contained HTML page to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -166,12 +182,12 @@ impl FormArgs {
     }
 }
 
-/// Tell why the step is slow: verdict, step time, breakdown, ops, findings with their fix.
+/// Explain why the step is slow: verdict, step time, breakdown, ops, findings and fixes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope report logs/                    the newest session below logs/\n  \
     stepscope report trace.json.gz            a PyTorch or Chrome trace\n  \
-    stepscope report logs/ --json             for programs\n  \
+    stepscope report logs/ --json             JSON for scripts\n  \
     stepscope report logs/ --html report.html one file to share")]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
@@ -182,27 +198,27 @@ pub(crate) struct ReportArgs {
     form: FormArgs,
 }
 
-/// Report on a sample profile that the program carries.
+/// Report on a built-in sample profile.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    stepscope demo                 the report on the terminal\n  \
-    stepscope demo --serve --open  the same on a page, with the timeline")]
+    stepscope demo                 the report in the terminal\n  \
+    stepscope demo --serve --open  the same in the browser, with the timeline")]
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     form: FormArgs,
-    /// Show it on a web page instead, with the timeline.
+    /// Show it on a web page with the timeline instead.
     #[arg(long, conflicts_with_all = ["json", "markdown", "html"])]
     serve: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Show what is in a profile: sources, hosts, devices, tracks, versions, step markers.
+/// Show what a profile contains: sources, hosts, devices, tracks, versions, step markers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope info logs/                      the newest session below logs/\n  \
-    stepscope info logs/ --session 2026_01_31 another one\n  \
-    stepscope info trace.json.gz --json       for programs")]
+    stepscope info logs/ --session 2026_01_31 another session\n  \
+    stepscope info trace.json.gz --json       JSON for scripts")]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -211,18 +227,18 @@ pub(crate) struct InfoArgs {
     json: bool,
 }
 
-/// Write the trace for other tools.
+/// Export the trace for other tools.
 ///
-/// Writes to standard output, or to the file after -o; never anywhere else.
+/// Writes to standard output, or to the file given with -o.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope export logs/ --to chrome -o trace.json   then open it in https://ui.perfetto.dev\n  \
-    stepscope export logs/ --to csv | head             one line an event\n  \
-    stepscope export logs/ --to parquet -o trace.parquet    one row an event")]
+    stepscope export logs/ --to csv | head             one line per event\n  \
+    stepscope export logs/ --to parquet -o trace.parquet    one row per event")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// The format.
+    /// The output format.
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Exported,
     /// Write to this file instead of standard output.
@@ -230,7 +246,7 @@ pub(crate) struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-/// What every view understands.
+/// Options shared by all views.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
     #[command(flatten)]
@@ -246,10 +262,10 @@ pub(crate) struct ViewArgs {
     /// Show at most N rows; 0 shows all.
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Sort by this column; `:asc` or `:desc` behind it gives the order.
+    /// Sort by this column; append `:asc` or `:desc` to choose the order.
     #[arg(long, value_name = "COLUMN", action = ArgAction::Set)]
     sort: Option<String>,
-    /// Show only rows with text that matches; case does not matter.
+    /// Show only rows with matching text; ignores case.
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
 }

@@ -7,7 +7,7 @@ use stepscope_session::{Exit, Problem};
 /// Why a command ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// For the user to read.
+    /// An error to show to the user.
     Problem(Problem),
     /// The output could not be written.
     Output(io::Error),
@@ -19,7 +19,7 @@ impl Failure {
             Failure::Problem(problem) => problem,
             Failure::Output(error) => Problem::new(Exit::Nothing, "cannot write the output")
                 .then(error.to_string())
-                .then("check the disk, or write somewhere else"),
+                .then("check the disk, or write to another location"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Loading with somebody watching: a bar while it lasts, remarks and damage on standard error.
+//! Loading with progress: a progress bar, with notes and damage on standard error.
 
 use stepscope_read::Progress;
 use stepscope_session::{Chosen, Exit, Loaded, Looked, Problem, Profile, Wanted};
@@ -13,7 +13,7 @@ pub(crate) fn profile(wanted: &Wanted, terminal: &Terminal) -> Result<Profile, P
     with_bar(&progress, || Profile::load(chosen, &progress))
 }
 
-/// Finds a profile and looks at each of its hosts.
+/// Finds a profile and analyses each of its hosts.
 pub(crate) fn looked<T: Send>(
     wanted: &Wanted,
     terminal: &Terminal,
@@ -24,16 +24,16 @@ pub(crate) fn looked<T: Send>(
     with_bar(&progress, || Looked::at(chosen, &progress, look))
 }
 
-/// Ends a command on a profile: names any damage on standard error, and gives the exit code for it.
+/// Ends a command on a profile: reports damage to standard error and returns the exit code.
 ///
-/// The traces are not taken down piece by piece; the system takes their memory back faster.
+/// The traces are not freed one by one; the system reclaims their memory faster.
 pub(crate) fn end(profile: Profile, terminal: &Terminal) -> Exit {
     let problems = profile.problems();
     std::mem::forget(profile);
     named(&problems, terminal)
 }
 
-/// Names problems on standard error, and gives the exit code for them.
+/// Reports problems to standard error and returns the exit code.
 pub(crate) fn named(problems: &[Problem], terminal: &Terminal) -> Exit {
     for problem in problems {
         terminal.report(problem);

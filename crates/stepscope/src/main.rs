@@ -1,7 +1,7 @@
-//! The binary: arguments in, exit code out. Each command is a file below `commands/`; it loads what the paths
-//! name ([`load`]), runs the analyses that it needs and hands the result to `stepscope-render`.
+//! The binary: arguments in, exit code out. Each command is a file below `commands/`. It loads the given paths
+//! ([`load`]), runs the analyses it needs and passes the result to `stepscope-render`.
 //!
-//! Data goes to standard output, words about it to standard error.
+//! Data goes to standard output, messages to standard error.
 
 mod cli;
 mod commands;
@@ -11,6 +11,8 @@ mod near;
 mod output;
 mod progress;
 mod quantity;
+#[cfg(all(test, unix))]
+mod reference;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Where output goes: what the terminal can show, standard output buffered, words on standard error.
+//! Output: terminal capabilities, buffered standard output, messages on standard error.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use stepscope_render::Style;
 
 use stepscope_session::Problem;
 
-/// When to write colour.
+/// When to use colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set.
@@ -17,7 +17,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// What is known of the terminal.
+/// What is known about the terminal.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Terminal {
     /// For standard output.
@@ -47,19 +47,19 @@ impl Terminal {
         BufWriter::with_capacity(64 << 10, io::stdout().lock())
     }
 
-    /// Says something that is not an error, e.g. which of several sessions was taken.
+    /// Prints a note that is not an error, e.g. which of several sessions was used.
     pub(crate) fn remark(&self, text: &str) {
         self.say(&self.err.cyan("note:"), text);
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub(crate) fn report(&self, problem: &Problem) -> ExitCode {
         self.say(&self.err.red("error:"), &problem.to_string());
         problem.exit.into()
     }
 
     fn say(&self, label: &str, text: &str) {
-        // Nobody is left to be told that standard error is closed.
+        // If standard error is closed, there is no way to report it.
         let _ = writeln!(io::stderr(), "{label} {text}");
     }
 }

@@ -1,4 +1,4 @@
-//! A bar on the terminal for work that lasts: only where somebody watches, and only after a moment.
+//! Progress bar for long work, only on a terminal and only after a short delay.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -8,11 +8,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stepscope_read::Progress;
 
-/// Work that is done by then gets no bar: a flash would only irritate.
+/// Work that finishes before this gets no bar, because a flashing bar is distracting.
 const PATIENCE: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(100);
 
-/// Does `work` while a bar shows how far `progress` has come.
+/// Runs `work` while a bar shows `progress`.
 pub(crate) fn with_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();

@@ -1,13 +1,13 @@
-//! Lengths of time and sizes as people write them: `2s`, `500ms`, `10m`; `2GB`, `512MiB`.
+//! Durations and sizes as people write them: `2s`, `500ms`, `10m`; `2GB`, `512MiB`.
 
 use std::time::Duration;
 
 use stepscope_trace::{Span, Time};
 
-/// Nobody waits for longer than half a year; what is longer is a slip, and would overflow clocks.
+/// Half a year. Longer durations are typing errors and would overflow clocks.
 const LONGEST: Duration = Duration::from_secs(1 << 24);
 
-/// Reads a length of time.
+/// Parses a duration.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "give a number with a unit, such as 500ms, 2s, 10m or 1h".to_owned();
     let (number, unit) = parts(text).ok_or_else(wrong)?;
@@ -25,14 +25,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a length of time that is more than nothing.
+#[cfg(unix)]
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     duration(text)
-        .and_then(|time| if time.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(time) })
+        .and_then(|time| if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) })
 }
 
-/// Reads numbers of steps, both included: `3..7`, `3..`, `..7` or `3`.
+/// Parses step numbers, inclusive: `3..7`, `3..`, `..7` or `3`.
 pub(crate) fn steps(text: &str) -> Result<(i64, i64), String> {
-    let wrong = || "give numbers of steps, such as 3..7, 3.. or 3".to_owned();
+    let wrong = || "give step numbers, such as 3..7, 3.. or 3".to_owned();
     let (from, to) = text.split_once("..").unwrap_or((text, text));
     let end = |text: &str, open: i64| match text.trim() {
         "" => Ok(open),
@@ -45,7 +46,7 @@ pub(crate) fn steps(text: &str) -> Result<(i64, i64), String> {
     if from <= to { Ok((from, to)) } else { Err("the first step comes after the last".to_owned()) }
 }
 
-/// Reads a time of the recording: `1.2s..1.5s`, `800ms..` or `..2s`.
+/// Parses a time range of the recording: `1.2s..1.5s`, `800ms..` or `..2s`.
 pub(crate) fn time(text: &str) -> Result<Span, String> {
     let wrong = || "give two times, such as 1.2s..1.5s, 800ms.. or ..2s".to_owned();
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
@@ -57,7 +58,7 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     if span.is_empty() { Err("the end comes before the start".to_owned()) } else { Ok(span) }
 }
 
-/// Reads a size in bytes.
+/// Parses a size in bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "give a number with a unit, such as 500MB, 2GB or 1GiB".to_owned();
     let (number, unit) = parts(text).ok_or_else(wrong)?;
@@ -76,7 +77,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
-/// A number and the letters behind it.
+/// Splits a number from its unit.
 fn parts(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

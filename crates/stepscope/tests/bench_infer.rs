@@ -1,5 +1,5 @@
-//! `stepscope bench infer` against servers whose delays are known: what is measured is held against the server's own
-//! log of the same run, since this machine may be busy with other things.
+//! `stepscope bench infer` against servers with known delays. The results are compared with the server's own
+//! log of the same run, because this machine may be busy with other things.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{code, stepscope};
+use support::{code, retried, stepscope};
 
 /// What a server does with a request, once it has read it.
 type Answer = dyn Fn(usize, &mut TcpStream) -> bool + Send + Sync;
@@ -100,7 +100,9 @@ fn bench(url: &str, args: &[&str]) -> Output {
 
 fn json(output: &Output) -> Value {
     assert_eq!(code(output), 0, "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let result = serde_json::from_slice(&output.stdout).unwrap();
+    support::schema::fits(&result);
+    result
 }
 
 fn number(row: &Value, key: &str) -> f64 {
@@ -139,34 +141,25 @@ fn too_far(row: &Value, served: &[f64]) -> Vec<String> {
 
 #[test]
 fn percentiles_are_those_of_the_server() {
-    let server = delayed();
-    let output = bench(&server.url, &RATE);
-    let result = json(&output);
-    let row = &result["rows"][0];
-    let served = server.served_ms();
-    // The very first request is the server's, and not in the figures; with 600 others it moves no percentile by much.
-    assert_eq!(served.len() as f64, number(row, "requests") + 1.0);
-    let mut far = too_far(row, &served);
-    // A full machine wakes a thread late now and then, which no clock of either side can take out again; a
-    // figure that is wrong is wrong each time.
-    for _ in 0..4 {
-        if far.is_empty() {
-            break;
-        }
-        let again = delayed();
-        let output = bench(&again.url, &RATE);
-        far = too_far(&json(&output)["rows"][0], &again.served_ms());
-    }
-    assert_eq!(far, Vec::<String>::new());
-    assert_eq!(result["schema"], "stepscope.bench.v1");
-    assert_eq!(result["protocol"], "tensorflow-serving");
-    assert_eq!(result["batch"], 4);
-    assert!((number(row, "examples_per_s") / number(row, "throughput") - 4.0).abs() < 1e-9);
-    assert!((number(row, "throughput") - 100.0).abs() < 5.0, "{row}");
-    assert_eq!(row["failed_fraction"], 0.0);
-    assert_eq!(row["p999_ms"], Value::Null, "600 requests say nothing about p99.9");
-    let counted: f64 = result["histogram"].as_array().unwrap().iter().map(|bin| number(bin, "count")).sum();
-    assert_eq!(counted, number(row, "requests"));
+    retried(|| {
+        let server = delayed();
+        let result = json(&bench(&server.url, &RATE));
+        let row = &result["rows"][0];
+        let served = server.served_ms();
+        // The very first request is the server's, and not in the figures; with 600 others it moves no percentile by much.
+        assert_eq!(served.len() as f64, number(row, "requests") + 1.0);
+        assert_eq!(too_far(row, &served), Vec::<String>::new());
+        assert_eq!(result["schema"], "stepscope.bench.v1");
+        assert_eq!(result["protocol"], "tensorflow-serving");
+        assert_eq!(result["batch"], 4);
+        assert!((number(row, "examples_per_s") / number(row, "throughput") - 4.0).abs() < 1e-9);
+        assert!((number(row, "throughput") - 100.0).abs() < 5.0, "{row}");
+        assert_eq!(row["failed_fraction"], 0.0);
+        assert_eq!(row["p999_ms"], Value::Null, "600 requests say nothing about p99.9");
+        let bins = result["histogram"].as_array().unwrap();
+        let counted: f64 = bins.iter().map(|bin| number(bin, "count")).sum();
+        assert_eq!(counted, number(row, "requests"));
+    });
 }
 
 /// Answers at once, one request at a time, and stalls for a second once.
@@ -183,40 +176,44 @@ fn stalling() -> Server {
 
 #[test]
 fn a_stall_shows_in_the_open_loop_and_hides_in_the_closed_one() {
-    let server = stalling();
-    let result =
-        json(&bench(&server.url, &["--rate", "800", "--duration", "5s", "--warmup", "0s", "--json"]));
-    let open = &result["rows"][0];
-    let longest = *server.served_ms().last().unwrap();
-    assert!(number(open, "p999_ms") > 0.9 * longest, "{open}");
-    // 800 requests were due during the second: a fifth of all.
-    assert!(number(open, "p90_ms") > 0.25 * longest, "{open}");
+    retried(|| {
+        let server = stalling();
+        let result =
+            json(&bench(&server.url, &["--rate", "800", "--duration", "5s", "--warmup", "0s", "--json"]));
+        let open = &result["rows"][0];
+        let longest = *server.served_ms().last().unwrap();
+        assert!(number(open, "p999_ms") > 0.9 * longest, "{open}");
+        // 800 requests were due during the second: a fifth of all.
+        assert!(number(open, "p90_ms") > 0.25 * longest, "{open}");
 
-    let server = stalling();
-    let args = ["--concurrency", "1", "--duration", "5s", "--warmup", "0s", "--json"];
-    let result = json(&bench(&server.url, &args));
-    let closed = &result["rows"][0];
-    assert!(number(closed, "requests") > 2_995.0, "too few for p99.9: {closed}");
-    assert!(number(closed, "max_ms") > 900.0, "{closed}");
-    assert!(number(closed, "p99_ms") < 300.0, "{closed}");
-    assert!(number(closed, "p999_ms") < 900.0, "{closed}");
+        let server = stalling();
+        let args = ["--concurrency", "1", "--duration", "5s", "--warmup", "0s", "--json"];
+        let result = json(&bench(&server.url, &args));
+        let closed = &result["rows"][0];
+        assert!(number(closed, "requests") > 2_995.0, "too few for p99.9: {closed}");
+        assert!(number(closed, "max_ms") > 900.0, "{closed}");
+        assert!(number(closed, "p99_ms") < 300.0, "{closed}");
+        assert!(number(closed, "p999_ms") < 900.0, "{closed}");
+    });
 }
 
 #[test]
 fn clients_of_a_closed_loop_wait_for_their_answers() {
-    let server = Server::new(|_, to| {
-        thread::sleep(Duration::from_millis(20));
-        good(to)
+    retried(|| {
+        let server = Server::new(|_, to| {
+            thread::sleep(Duration::from_millis(20));
+            good(to)
+        });
+        let args = ["--concurrency", "4", "--duration", "2s", "--warmup", "200ms", "--json"];
+        let result = json(&bench(&server.url, &args));
+        let row = &result["rows"][0];
+        let mean = number(row, "mean_ms");
+        // Little's law: clients = throughput × time.
+        let clients = number(row, "throughput") * mean / 1e3;
+        assert!((clients - 4.0).abs() < 0.25, "{clients} clients by {row}");
+        assert!(number(row, "warmup_requests") > 0.0);
+        assert!(number(row, "connections") <= 4.0);
     });
-    let args = ["--concurrency", "4", "--duration", "2s", "--warmup", "200ms", "--json"];
-    let result = json(&bench(&server.url, &args));
-    let row = &result["rows"][0];
-    let mean = number(row, "mean_ms");
-    // Little's law: clients = throughput × time.
-    let clients = number(row, "throughput") * mean / 1e3;
-    assert!((clients - 4.0).abs() < 0.25, "{clients} clients by {row}");
-    assert!(number(row, "warmup_requests") > 0.0);
-    assert!(number(row, "connections") <= 4.0);
 }
 
 /// Four of ten requests fail, each in another way.
@@ -239,63 +236,69 @@ fn failing() -> Server {
 
 #[test]
 fn errors_are_counted_by_kind() {
-    let args = ["--rate", "100", "--duration", "3s", "--warmup", "0s", "--json"];
-    let result = json(&bench(&failing().url, &args));
-    let row = &result["rows"][0];
-    let errors = row["errors"].as_object().unwrap();
-    let keys: Vec<&str> = errors.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["body", "closed", "protocol", "status-503"]);
-    assert!(errors.values().all(|count| (29.0..=31.0).contains(&count.as_f64().unwrap())), "{errors:?}");
-    assert!((number(row, "failed_fraction") - 0.4).abs() < 0.02, "{row}");
-    let text = String::from_utf8(bench(&failing().url, &args[..args.len() - 1]).stdout).unwrap();
-    assert!(text.contains("HTTP status 503: overloaded"), "{text}");
-    assert!(text.contains("answer says error"), "{text}");
+    retried(|| {
+        let args = ["--rate", "100", "--duration", "3s", "--warmup", "0s", "--json"];
+        let result = json(&bench(&failing().url, &args));
+        let row = &result["rows"][0];
+        let errors = row["errors"].as_object().unwrap();
+        let keys: Vec<&str> = errors.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["body", "closed", "protocol", "status-503"]);
+        assert!(errors.values().all(|count| (29.0..=31.0).contains(&count.as_f64().unwrap())), "{errors:?}");
+        assert!((number(row, "failed_fraction") - 0.4).abs() < 0.02, "{row}");
+        let text = String::from_utf8(bench(&failing().url, &args[..args.len() - 1]).stdout).unwrap();
+        assert!(text.contains("HTTP status 503: overloaded"), "{text}");
+        assert!(text.contains("the answer reports an error"), "{text}");
+    });
 }
 
 #[test]
 fn a_dripping_answer_times_out_and_counts_as_slow() {
-    let server = Server::new(|number, to| {
-        if number % 4 != 3 {
-            return good(to);
-        }
-        let _ = to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n");
-        // A byte now and then, until the client has enough of it.
-        while to.write_all(b"x").is_ok() {
-            thread::sleep(Duration::from_millis(20));
-        }
-        false
+    retried(|| {
+        let server = Server::new(|number, to| {
+            if number % 4 != 3 {
+                return good(to);
+            }
+            let _ = to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n");
+            // A byte now and then, until the client has enough of it.
+            while to.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+            false
+        });
+        let args = ["--rate", "50", "--duration", "2s", "--warmup", "0s", "--timeout", "300ms", "--json"];
+        let result = json(&bench(&server.url, &args));
+        let row = &result["rows"][0];
+        let timeouts = number(&row["errors"], "timeout");
+        assert!((23.0..=27.0).contains(&timeouts), "{row}");
+        assert!(number(row, "p90_ms") >= 299.0, "a quarter waited for the whole timeout: {row}");
+        assert!(number(row, "p50_ms") < 299.0, "{row}");
     });
-    let args = ["--rate", "50", "--duration", "2s", "--warmup", "0s", "--timeout", "300ms", "--json"];
-    let result = json(&bench(&server.url, &args));
-    let row = &result["rows"][0];
-    let timeouts = number(&row["errors"], "timeout");
-    assert!((23.0..=27.0).contains(&timeouts), "{row}");
-    assert!(number(row, "p90_ms") >= 299.0, "a quarter waited for the whole timeout: {row}");
-    assert!(number(row, "p50_ms") < 299.0, "{row}");
 }
 
 #[test]
 fn nothing_but_errors_is_an_error_with_advice() {
-    let refused = {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        format!("http://{}/", listener.local_addr().unwrap())
-    };
-    let output = bench(&refused, &[]);
-    assert_eq!(code(&output), 3);
-    assert!(told(&output).contains("connection refused"), "{}", told(&output));
-    assert!(told(&output).contains("start the server"), "{}", told(&output));
+    retried(|| {
+        let refused = {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("http://{}/", listener.local_addr().unwrap())
+        };
+        let output = bench(&refused, &[]);
+        assert_eq!(code(&output), 3);
+        assert!(told(&output).contains("connection refused"), "{}", told(&output));
+        assert!(told(&output).contains("start the server"), "{}", told(&output));
 
-    let broken = Server::new(|_, to| reply(to, "500 Internal Server Error", "out of memory"));
-    let output = bench(&broken.url, &[]);
-    assert_eq!(code(&output), 3);
-    assert!(told(&output).contains("HTTP status 500: out of memory"), "{}", told(&output));
+        let broken = Server::new(|_, to| reply(to, "500 Internal Server Error", "out of memory"));
+        let output = bench(&broken.url, &[]);
+        assert_eq!(code(&output), 3);
+        assert!(told(&output).contains("HTTP status 500: out of memory"), "{}", told(&output));
 
-    // Well at first, then never again.
-    let dying = Server::new(|number, to| if number == 0 { good(to) } else { reply(to, "500 Oh", "no") });
-    let output = bench(&dying.url, &["--rate", "50", "--duration", "300ms", "--warmup", "0s"]);
-    assert_eq!(code(&output), 3);
-    assert!(told(&output).contains("15 × HTTP status 500"), "{}", told(&output));
-    assert!(output.stdout.is_empty());
+        // Well at first, then never again.
+        let dying = Server::new(|number, to| if number == 0 { good(to) } else { reply(to, "500 Oh", "no") });
+        let output = bench(&dying.url, &["--rate", "50", "--duration", "300ms", "--warmup", "0s"]);
+        assert_eq!(code(&output), 3);
+        assert!(told(&output).contains("15 × HTTP status 500"), "{}", told(&output));
+        assert!(output.stdout.is_empty());
+    });
 }
 
 #[test]
@@ -347,68 +350,86 @@ fn huge_answers_are_counted_and_not_kept() {
 
 #[test]
 fn a_sweep_finds_what_the_server_can_do() {
-    // One at a time, at least 5 ms each: never more than 200 a second.
-    let busy = Mutex::new(());
-    let server = Server::new(move |_, to| {
-        let _one_at_a_time = busy.lock().unwrap();
-        thread::sleep(Duration::from_millis(5));
-        good(to)
+    retried(|| {
+        // One at a time, at least 5 ms each: never more than 200 a second.
+        let busy = Mutex::new(());
+        let server = Server::new(move |_, to| {
+            let _one_at_a_time = busy.lock().unwrap();
+            thread::sleep(Duration::from_millis(5));
+            good(to)
+        });
+        let args = [
+            "--sweep",
+            "--rate",
+            "30",
+            "--duration",
+            "1500ms",
+            "--warmup",
+            "200ms",
+            "--timeout",
+            "2s",
+            "--json",
+        ];
+        let result = json(&bench(&server.url, &args));
+        let rows = result["rows"].as_array().unwrap();
+        let highest = &rows[result["highest_row"].as_u64().unwrap() as usize];
+        let best = rows.iter().map(|row| number(row, "throughput")).fold(0.0, f64::max);
+        assert!(best <= 205.0, "no server is faster than it can be: {best}");
+        assert!(
+            highest["broken"].is_null() && number(highest, "rate") <= 1.06 * best,
+            "{highest}, best {best}"
+        );
+        assert!(number(highest, "rate") >= 0.5 * best, "{highest}, best {best}");
+        let last = rows.iter().max_by(|a, b| number(a, "rate").total_cmp(&number(b, "rate"))).unwrap();
+        assert!(last["broken"].is_string(), "it was driven until it broke: {last}");
+        assert!(result["knee_row"].is_u64());
+        // The rates that one asks for, and no others.
+        let asked = bench(
+            &server.url,
+            &["--sweep=20,40", "--duration", "500ms", "--warmup", "0s", "--slo", "p50=1s", "--csv"],
+        );
+        let text = String::from_utf8(asked.stdout).unwrap();
+        let first: Vec<&str> = text.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+        assert_eq!(first, ["20.0", "40.0"]);
     });
-    let args =
-        ["--sweep", "--rate", "30", "--duration", "1500ms", "--warmup", "200ms", "--timeout", "2s", "--json"];
-    let result = json(&bench(&server.url, &args));
-    let rows = result["rows"].as_array().unwrap();
-    let highest = &rows[result["highest_row"].as_u64().unwrap() as usize];
-    let best = rows.iter().map(|row| number(row, "throughput")).fold(0.0, f64::max);
-    assert!(best <= 205.0, "no server is faster than it can be: {best}");
-    assert!(highest["broken"].is_null() && number(highest, "rate") <= 1.06 * best, "{highest}, best {best}");
-    assert!(number(highest, "rate") >= 0.5 * best, "{highest}, best {best}");
-    let last = rows.iter().max_by(|a, b| number(a, "rate").total_cmp(&number(b, "rate"))).unwrap();
-    assert!(last["broken"].is_string(), "it was driven until it broke: {last}");
-    assert!(result["knee_row"].is_u64());
-    // The rates that one asks for, and no others.
-    let asked = bench(
-        &server.url,
-        &["--sweep=20,40", "--duration", "500ms", "--warmup", "0s", "--slo", "p50=1s", "--csv"],
-    );
-    let text = String::from_utf8(asked.stdout).unwrap();
-    let first: Vec<&str> = text.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
-    assert_eq!(first, ["20.0", "40.0"]);
 }
 
 #[test]
 fn an_interrupt_shows_what_was_measured_so_far() {
-    let (reached, wait) = std::sync::mpsc::channel();
-    let reached = Mutex::new(reached);
-    let server = Server::new(move |number, to| {
-        if number == 100 {
-            reached.lock().unwrap().send(()).unwrap();
-        }
-        good(to)
+    retried(|| {
+        let (reached, wait) = std::sync::mpsc::channel();
+        let reached = Mutex::new(reached);
+        let server = Server::new(move |number, to| {
+            if number == 100 {
+                reached.lock().unwrap().send(()).unwrap();
+            }
+            good(to)
+        });
+        let mut command = stepscope();
+        command.args([
+            "bench",
+            "infer",
+            &server.url,
+            "--rate",
+            "200",
+            "--duration",
+            "10m",
+            "--warmup",
+            "0s",
+            "--json",
+        ]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait.recv().unwrap();
+        let killed =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let result = json(&child.wait_with_output().unwrap());
+        assert_eq!(result["stopped_early"], true);
+        let row = &result["rows"][0];
+        assert!(number(row, "requests") >= 90.0, "{row}");
+        assert_eq!(row["failed_fraction"], 0.0, "requests under way are no failures");
+        assert!((number(row, "throughput") - 200.0).abs() < 40.0, "{row}");
     });
-    let mut command = stepscope();
-    command.args([
-        "bench",
-        "infer",
-        &server.url,
-        "--rate",
-        "200",
-        "--duration",
-        "10m",
-        "--warmup",
-        "0s",
-        "--json",
-    ]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait.recv().unwrap();
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let result = json(&child.wait_with_output().unwrap());
-    assert_eq!(result["stopped_early"], true);
-    let row = &result["rows"][0];
-    assert!(number(row, "requests") >= 90.0, "{row}");
-    assert_eq!(row["failed_fraction"], 0.0, "requests under way are no failures");
-    assert!((number(row, "throughput") - 200.0).abs() < 40.0, "{row}");
 }
 
 #[test]

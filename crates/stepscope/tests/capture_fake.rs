@@ -1,4 +1,4 @@
-//! `stepscope capture` against servers that do as they are told: what is written, what is said, what is left.
+//! `stepscope capture` against scripted servers: what is written, what is printed, what is left.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 #[path = "support/fake_profiler.rs"]
@@ -112,6 +112,7 @@ fn the_report_comes_in_other_forms_or_not_at_all() {
     let (server, logs) = (FakeProfiler::start([Answer::Profile(profile())]), Logs::new());
     let output = logs.capture(&[&server.address(), "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    support::schema::fits(&report);
     assert_eq!(report["schema"], "stepscope.report.v1");
     let output = logs.capture(&[&server.address(), "--no-report"]);
     let path = String::from_utf8(output.stdout).unwrap();
@@ -160,7 +161,7 @@ fn a_server_that_comes_up_late_is_waited_for() {
     let mut child = logs.spawn(&[&format!("localhost:{port}"), "--no-report", "--wait", "60s"]);
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.contains("nothing listens there yet; trying again for 60 s"), "{said}");
+    assert!(said.contains("nothing is listening yet; retrying for 60 s"), "{said}");
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let _server = FakeProfiler::listen(listener, [Answer::Profile(profile())]);
     assert_eq!(code(&child.wait_with_output().unwrap()), 0);
@@ -173,11 +174,12 @@ fn each_failure_has_words_of_its_own() {
     let dead = format!("localhost:{dead}");
     let error = refused(&Logs::new(), &[&dead, "--wait", "0s"]);
     assert!(
-        error.starts_with(&format!("nothing listens at {dead}; ")) && error.contains("start_server(9999)")
+        error.starts_with(&format!("nothing is listening at {dead}; "))
+            && error.contains("start_server(9999)")
     );
 
     let error = refused(&Logs::new(), &["no-such-host.invalid:6009", "--wait", "0s"]);
-    assert!(error.starts_with("there is no host `no-such-host.invalid`"), "{error}");
+    assert!(error.starts_with("cannot find the host `no-such-host.invalid`"), "{error}");
 
     let answers = [
         (BUSY, "another profile is being recorded at ADDRESS; it said: Another profiling session active."),
@@ -186,14 +188,14 @@ fn each_failure_has_words_of_its_own() {
             Answer::Error(Code::Unavailable, "starting"),
             "the server at ADDRESS is not ready; it said: starting",
         ),
-        (Answer::Error(Code::Unimplemented, ""), "the gRPC server at ADDRESS records no profiles"),
+        (Answer::Error(Code::Unimplemented, ""), "the gRPC server at ADDRESS cannot record profiles"),
         (
             Answer::Error(Code::Internal, "out of luck"),
             "ADDRESS could not record; it answered Internal: out of luck",
         ),
-        (Answer::Empty, "ADDRESS recorded nothing; found an empty trace of 2 s"),
+        (Answer::Empty, "ADDRESS recorded nothing; the trace of 2 s is empty"),
         (Answer::Nothing, "ADDRESS did not send its profile"),
-        (Answer::Die, "ADDRESS went away during the capture; the connection broke"),
+        (Answer::Die, "ADDRESS disappeared during the capture; the connection broke"),
     ];
     for (answer, expected) in answers {
         let server = FakeProfiler::start([answer]);
@@ -245,12 +247,12 @@ fn a_web_server_and_a_silent_port_are_no_profilers() {
         }
     });
     let error = refused(&Logs::new(), &[&address]);
-    assert!(error.contains("found a web server there, which said `HTTP/1.0 400 Bad Request`"), "{error}");
+    assert!(error.contains("found a web server that answered `HTTP/1.0 400 Bad Request`"), "{error}");
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("localhost:{}", silent.local_addr().unwrap().port());
     let error = refused(&Logs::new(), &[&address]);
-    assert!(error.starts_with(&format!("{address} takes connections and does not answer")), "{error}");
+    assert!(error.starts_with(&format!("{address} accepts connections but does not answer")), "{error}");
 }
 
 #[test]
@@ -272,7 +274,7 @@ fn a_loop_is_waited_for_until_it_is_steady() {
     let logs = Logs::new();
     let output = logs.capture(&[&server.address(), "--until-steady", "--no-report", "--duration", "1s"]);
     assert_eq!(code(&output), 0, "{}", words(&output));
-    assert!(words(&output).contains("waiting for steady steps: nothing runs yet"), "{}", words(&output));
+    assert!(words(&output).contains("waiting for a steady state: no activity yet"), "{}", words(&output));
     assert!(words(&output).contains("note: steady at "), "{}", words(&output));
     let lengths: Vec<u64> =
         server.asked().iter().map(|asked| asked.opts.clone().unwrap().duration_ms).collect();
@@ -297,7 +299,7 @@ fn a_watch_keeps_to_its_budget_and_to_its_own_sessions() {
     let output = logs.capture(&args.map(|arg| arg as &str));
     assert_eq!(code(&output), 0, "{}", words(&output));
     let lines = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(lines.lines().filter(|line| line.contains(" a step (")).count(), 4, "{lines}");
+    assert_eq!(lines.lines().filter(|line| line.contains(" per step (")).count(), 4, "{lines}");
     assert!(words(&output).contains("4 samples taken, 2 sessions kept"), "{}", words(&output));
     assert_eq!(logs.files().len(), 3);
     assert!(foreign.join("a.xplane.pb").exists());
@@ -306,6 +308,7 @@ fn a_watch_keeps_to_its_budget_and_to_its_own_sessions() {
     let output = logs.capture(&args.map(|arg| arg as &str));
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let sample: serde_json::Value = serde_json::from_str(line).unwrap();
+        support::schema::fits(&sample);
         assert_eq!(sample["schema"], "stepscope.capture.v1");
         assert!(sample["median_ms"].as_f64().unwrap() > 0.0);
     }
@@ -327,7 +330,7 @@ fn an_interrupted_watch_ends_well() {
     let mut child = logs.spawn(&[&server.address(), "--every", "1h"]);
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains(" a step ("), "{line}");
+    assert!(line.contains(" per step ("), "{line}");
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 0, "{}", words(&output));

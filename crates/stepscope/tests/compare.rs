@@ -10,6 +10,12 @@ use stepscope_testkit::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, X
 
 /// Forty marked steps of about `step_us`, each with one MatMul that fills most of it.
 fn profile(folder: &Path, name: &str, step_us: i64) -> PathBuf {
+    // A repeatable scatter of a few per cent.
+    profile_of(folder, name, step_us, |step| 98 + (step * 7) % 5)
+}
+
+/// The same with a length per step, in per cent of `step_us`.
+fn profile_of(folder: &Path, name: &str, step_us: i64, percent: impl Fn(i64) -> i64) -> PathBuf {
     let mut host = XPlane::named("/host:CPU");
     host.stat_metadata = vec![(1, "step_num".to_owned()), (2, "_r".to_owned())];
     host.event_metadata =
@@ -17,8 +23,7 @@ fn profile(folder: &Path, name: &str, step_us: i64) -> PathBuf {
     let mut events = Vec::new();
     let mut at = 0;
     for step in 0..40 {
-        // A repeatable scatter of a few per cent.
-        let length = (step_us * 1_000_000) / 100 * (98 + (step * 7) % 5);
+        let length = (step_us * 1_000_000) / 100 * percent(step);
         let mut marker = XEvent::at(at, length, 1);
         marker.stats = vec![XStat::new(1, XValue::Int64(step)), XStat::new(2, XValue::Int64(1))];
         events.push(marker);
@@ -139,6 +144,72 @@ fn the_gate_stops_what_is_slower_and_nothing_else() {
     assert_eq!(code(&misspelt), 2);
     let said = String::from_utf8_lossy(&misspelt.stderr);
     assert!(said.contains("did you mean retracing?"), "{said}");
+}
+
+/// Two recordings that scatter so much that a gate cannot decide, and a command that records good ones.
+fn unclear() -> (Pair, String) {
+    let quiet = pair();
+    let noisy = |name: &str, us| {
+        profile_of(quiet.folder.path(), name, us, |step| 60 + (step * 37) % 80).display().to_string()
+    };
+    let (base, slow) = (noisy("noisy-base", 10_000), noisy("noisy-slow", 12_000));
+    let command = format!(
+        "echo chatter; case $STEPSCOPE_SIDE in base) cp {} $STEPSCOPE_OUT;; new) cp {} $STEPSCOPE_OUT;; esac",
+        quiet.base, quiet.slow
+    );
+    (Pair { folder: quiet.folder, base, slow }, command)
+}
+
+#[test]
+fn an_unclear_gate_records_again_until_it_is_decided() {
+    let (pair, command) = unclear();
+    assert_eq!(code(&run(&["gate", &pair.base, &pair.slow])), 0, "unclear passes");
+    let again = run(&["gate", &pair.base, &pair.slow, "--json", "--retries", &command, "--max-runs", "10"]);
+    let told = json(&again);
+    assert_eq!(code(&again), 1, "{told}");
+    assert_eq!(told["checks"][0]["outcome"], "failed");
+    let runs = |side: &str| told["comparison"][side]["runs"].as_array().unwrap().len();
+    assert!(
+        runs("base") == runs("new") && (2..=10).contains(&runs("new")),
+        "{} {}",
+        runs("base"),
+        runs("new")
+    );
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(said.contains("recording base, round 1") && said.contains("chatter"), "{said}");
+    // Nothing is recorded where the answer is clear.
+    let kept = pair.folder.path().join("kept").display().to_string();
+    let quiet = self::pair();
+    let clear = run(&["gate", &quiet.base, &quiet.slow, "--retries", &command, "--keep", &kept]);
+    assert_eq!((code(&clear), Path::new(&kept).exists()), (1, false));
+}
+
+#[test]
+fn recording_again_ends_with_the_budget_and_with_a_failing_command() {
+    let (pair, command) = unclear();
+    let kept = pair.folder.path().join("kept").display().to_string();
+    let two =
+        run(&["gate", &pair.base, &pair.slow, "--retries", &command, "--max-runs", "2", "--keep", &kept]);
+    assert!([0, 1].contains(&code(&two)));
+    let recorded = std::fs::read_dir(&kept).unwrap().count();
+    assert_eq!(recorded, 2, "one per side");
+    let broken = run(&["gate", &pair.base, &pair.slow, "--retries", "exit 7"]);
+    let said = String::from_utf8_lossy(&broken.stderr);
+    assert!(code(&broken) == 2 && said.contains("it exited with 7"), "{said}");
+    let nothing = run(&["gate", &pair.base, &pair.slow, "--retries", "true"]);
+    assert_eq!(code(&nothing), 3, "{}", String::from_utf8_lossy(&nothing.stderr));
+    assert_eq!(code(&run(&["gate", &pair.base, &pair.slow, "--max-runs", "3"])), 2, "without --retries");
+}
+
+#[test]
+fn the_journal_names_recordings_from_where_it_lies() {
+    let pair = pair();
+    let folder = pair.folder.path().join("notes");
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("tried.journal").display().to_string();
+    assert_eq!(code(&run(&["journal", "add", &pair.base, "--note", "start", "--file", &file])), 0);
+    let shown = json(&run(&["journal", "show", "--file", &file, "--json"]));
+    assert_eq!(shown["rows"][0]["path"], "../base.xplane.pb");
 }
 
 #[test]

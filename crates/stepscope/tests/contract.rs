@@ -1,4 +1,4 @@
-//! The contract with scripts: exit codes, where words go, what is never touched.
+//! What scripts rely on (docs/cli.md): exit codes, where messages go, what is never touched.
 
 mod support;
 
@@ -55,6 +55,28 @@ fn a_truncated_profile_gives_a_partial_answer_and_exit_code_4() {
 }
 
 #[test]
+fn a_finding_is_explained_in_the_terminal() {
+    insta::assert_snapshot!(run(&["explain", "eager-dispatch"]));
+    let all = stepscope().arg("explain").output().unwrap();
+    let (all, report) =
+        (String::from_utf8(all.stdout).unwrap(), ["input-bound", "no-steps", "step-variance"]);
+    assert!(report.iter().all(|id| all.lines().any(|line| line.starts_with(id))), "{all}");
+    let json = stepscope().args(["explain", "no-steps", "--json"]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (json["schema"].as_str(), json["rows"].as_array().map(Vec::len)),
+        (Some("stepscope.explain.v1"), Some(1))
+    );
+    assert_eq!(json["rows"][0]["about_trust"], true);
+}
+
+#[test]
+fn an_unknown_finding_is_wrong_usage() {
+    insta::assert_snapshot!(run(&["explain", "retrace"]));
+    insta::assert_snapshot!(run(&["explain", "zzz"]));
+}
+
+#[test]
 fn an_unknown_option_is_wrong_usage() {
     for args in
         [&["info", "--nonsense", "x"][..], &["info"], &["nonsense"], &[], &["health", ".", "--json", "--csv"]]
@@ -81,7 +103,7 @@ fn the_newest_session_is_taken_and_another_on_demand() {
     }
     let path = folder.path().to_str().unwrap();
     let newest = run_in(folder.path(), &["info", path]);
-    assert!(newest.contains("2 sessions found, took the newest, 2026_02_01_00_00_00"), "{newest}");
+    assert!(newest.contains("found 2 sessions, using the newest, 2026_02_01_00_00_00"), "{newest}");
     let other = run_in(folder.path(), &["info", path, "--session", "2026_01"]);
     assert!(other.contains("session     2026_01_01_00_00_00") && !other.contains("stderr"), "{other}");
     insta::assert_snapshot!(run_in(folder.path(), &["info", path, "--session", "2025"]));

@@ -1,4 +1,4 @@
-//! Reports on real profiles of Nsight Compute and logs of nvidia-smi, where the corpus is there.
+//! Reports on real Nsight Compute profiles and nvidia-smi logs, if the corpus is available.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -41,7 +41,7 @@ fn a_profiled_kernel_has_its_columns_and_its_verdict() {
     let report = json("report", &path);
     assert_eq!(ids(&report), ["uncoalesced-access"]);
     let told = report["findings"][0]["evidence"].to_string();
-    assert!(told.contains("At most 78 % of the kernel's time can be won"), "{told}");
+    assert!(told.contains("A fix saves at most 78 % of the kernel's time"), "{told}");
 }
 
 /// `uncoalesced-access` is found exactly where ncu counted sectors that an ideal pattern would not need and memory is
@@ -97,7 +97,7 @@ fn logs_of_nvidia_smi_are_summed_up() {
         }
         // What utilisation means is said where it is shown, and only there.
         let shown = gpus.iter().any(|gpu| !gpu["utilisation"].is_null());
-        let explained = devices["notes"].to_string().contains("does not say that the GPU was busy");
+        let explained = devices["notes"].to_string().contains("does not mean that the GPU was used well");
         assert_eq!(explained, shown, "{path:?}");
     }
 }

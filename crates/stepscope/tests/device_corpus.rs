@@ -1,4 +1,4 @@
-//! Verdicts on profiles of real devices whose trouble is known, where the corpus is there.
+//! Verdicts on profiles of real devices with a known problem, if the corpus is available.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod support;

@@ -1,5 +1,5 @@
-//! What the binary says about the project's own small real profiles: one snapshot holds exit code, standard
-//! error and standard output.
+//! The output of the binary for the project's own small real profiles: each snapshot contains exit code,
+//! standard error and standard output.
 
 mod support;
 

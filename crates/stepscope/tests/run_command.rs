@@ -1,4 +1,4 @@
-//! `stepscope run` as a user sees it: the command behaves as without us, and a page comes in the end.
+//! `stepscope run` as a user sees it: the command behaves as it would on its own, and a summary follows.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{code, root, stepscope};
+use support::{code, retried, root, stepscope};
 
 fn run(args: &[&str]) -> Output {
     stepscope().arg("run").args(args).output().unwrap()
@@ -43,7 +43,7 @@ fn every_byte_and_the_exit_code_are_the_commands_own() {
     assert!(output.stdout == fs::read(copy).unwrap(), "not one byte more or less");
     let page = page(&output);
     assert!(page.starts_with("to stderr\n") && page.contains("with exit code 7"), "{page}");
-    assert!(page.contains("none seen"), "no steps are no steps\n{page}");
+    assert!(page.contains("no steps found"), "no steps are no steps\n{page}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_cannot_be_started_is_an_error_in_our_form() {
     assert_eq!(code(&output), 127);
     assert!(
         page(&output)
-            .starts_with("error: cannot start `no-such-program-anywhere`; there is no such program; ")
+            .starts_with("error: cannot start `no-such-program-anywhere`; the program does not exist; ")
     );
     assert_eq!(code(&run(&["--", "/"])), 126);
     assert_eq!(code(&run(&[])), 2);
@@ -89,43 +89,45 @@ json.dump(1e3 * sum(steps) / len(steps), open(sys.argv[1], 'w'))
 
 #[test]
 fn steps_are_timed_as_a_stopwatch_in_the_command_times_them() {
-    for format in [
-        "f'step {step}/60 loss 0.5'",
-        "f'\\r{step}/60 ━━━━━ 0s 10ms/step - loss: 0.5'",
-        "f'\\r{step*100//60}%|██  | {step}/60 [00:03<00:20, 99.00it/s]'",
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let (watch, report) = (folder.path().join("watch.json"), folder.path().join("run.json"));
-        let output = run(&[
-            "--batch-size",
-            "8",
-            "--json",
-            report.to_str().unwrap(),
-            "--",
-            "python3",
-            "-c",
-            &LOOP.replace("FORMAT", format),
-            watch.to_str().unwrap(),
-        ]);
-        assert_eq!(code(&output), 0, "{}", page(&output));
-        let (own, run) = (json(&watch).as_f64().unwrap(), json(&report));
-        assert_eq!(run["schema"], "stepscope.run.v1");
-        let steps = &run["steps"];
-        assert_eq!(
-            (steps["origin"].as_str(), steps["count"].as_u64()),
-            (Some("lines"), Some(59)),
-            "{format}"
-        );
-        let observed = steps["observed"].as_array().unwrap();
-        let after: Vec<&serde_json::Value> =
-            observed.iter().filter(|one| one["step"].as_u64().unwrap() > 15).collect();
-        let time: f64 =
-            after.iter().map(|one| one["ms"].as_f64().unwrap() * one["steps"].as_f64().unwrap()).sum();
-        let count: f64 = after.iter().map(|one| one["steps"].as_f64().unwrap()).sum();
-        assert!((time / count / own - 1.0).abs() < 0.05, "{format}: {} and {own}", time / count);
-        let rate = run["examples_per_s"].as_f64().unwrap() / run["steps_per_s"].as_f64().unwrap();
-        assert!((rate - 8.0).abs() < 1e-9);
-    }
+    retried(|| {
+        for format in [
+            "f'step {step}/60 loss 0.5'",
+            "f'\\r{step}/60 ━━━━━ 0s 10ms/step - loss: 0.5'",
+            "f'\\r{step*100//60}%|██  | {step}/60 [00:03<00:20, 99.00it/s]'",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let (watch, report) = (folder.path().join("watch.json"), folder.path().join("run.json"));
+            let output = run(&[
+                "--batch-size",
+                "8",
+                "--json",
+                report.to_str().unwrap(),
+                "--",
+                "python3",
+                "-c",
+                &LOOP.replace("FORMAT", format),
+                watch.to_str().unwrap(),
+            ]);
+            assert_eq!(code(&output), 0, "{}", page(&output));
+            let (own, run) = (json(&watch).as_f64().unwrap(), json(&report));
+            assert_eq!(run["schema"], "stepscope.run.v1");
+            let steps = &run["steps"];
+            assert_eq!(
+                (steps["origin"].as_str(), steps["count"].as_u64()),
+                (Some("lines"), Some(59)),
+                "{format}"
+            );
+            let observed = steps["observed"].as_array().unwrap();
+            let after: Vec<&serde_json::Value> =
+                observed.iter().filter(|one| one["step"].as_u64().unwrap() > 15).collect();
+            let time: f64 =
+                after.iter().map(|one| one["ms"].as_f64().unwrap() * one["steps"].as_f64().unwrap()).sum();
+            let count: f64 = after.iter().map(|one| one["steps"].as_f64().unwrap()).sum();
+            assert!((time / count / own - 1.0).abs() < 0.05, "{format}: {} and {own}", time / count);
+            let rate = run["examples_per_s"].as_f64().unwrap() / run["steps_per_s"].as_f64().unwrap();
+            assert!((rate - 8.0).abs() < 1e-9);
+        }
+    });
 }
 
 #[test]
@@ -165,31 +167,37 @@ for step in range(30):
     assert!(steps["median_ms"].as_f64().unwrap() >= 9.9);
 }
 
-#[test]
-fn processor_time_and_memory_are_those_of_the_kernel() {
-    let script = "
+/// Works for a while, lets a child work, and writes down what the system counted for both.
+const BUSY: &str = "
 import json, os, resource, subprocess, sys, time
 block = bytearray(b'x') * 150_000_000
-end = time.process_time() + 0.4
+end = time.process_time() + 0.2
 while time.process_time() < end: pass
-subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.3: pass'])
+subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.8: pass'])
 own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
 cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 json.dump([cpu, own.ru_maxrss * 1024], open(sys.argv[1], 'w'))
 ";
-    let folder = tempfile::tempdir().unwrap();
-    let (truth, report) = (folder.path().join("truth.json"), folder.path().join("run.json"));
-    let args = ["--json", report.to_str().unwrap(), "--", "python3", "-c", script, truth.to_str().unwrap()];
-    assert_eq!(code(&run(&args)), 0);
-    let (truth, usage) = (json(&truth), json(&report)["usage"].clone());
-    let near = |ours: &serde_json::Value, theirs: &serde_json::Value, after: f64| {
-        let (ours, theirs) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
-        assert!((ours - theirs).abs() < 0.05 * theirs + after, "{ours} and {theirs}");
-    };
-    // The script cannot count its own end, in which the system takes back its memory.
-    near(&usage["cpu_seconds"], &truth[0], 0.1);
-    near(&usage["process_peak_bytes"], &truth[1], 0.0);
-    assert!(usage["rss_peak_bytes"].as_f64() >= usage["process_peak_bytes"].as_f64());
+
+#[test]
+fn processor_time_and_memory_are_those_of_the_kernel() {
+    retried(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (truth, report) = (folder.path().join("truth.json"), folder.path().join("run.json"));
+        let args = ["--json", report.to_str().unwrap(), "--", "python3", "-c", BUSY, truth.to_str().unwrap()];
+        assert_eq!(code(&run(&args)), 0);
+        let (truth, usage) = (json(&truth), json(&report)["usage"].clone());
+        let pair = |ours: &serde_json::Value, theirs: &serde_json::Value| {
+            (ours.as_f64().unwrap(), theirs.as_f64().unwrap())
+        };
+        // The script cannot count its own end, in which the system takes back its memory: the more the busier the machine
+        // is, and yet less than a child that were counted twice, or not at all.
+        let (ours, theirs) = pair(&usage["cpu_seconds"], &truth[0]);
+        assert!(ours > 0.98 * theirs && ours < 1.5 * theirs, "{ours} s of processor time, truly {theirs}");
+        let (ours, theirs) = pair(&usage["process_peak_bytes"], &truth[1]);
+        assert!((ours / theirs - 1.0).abs() < 0.05, "{ours} bytes, truly {theirs}");
+        assert!(usage["rss_peak_bytes"].as_f64() >= usage["process_peak_bytes"].as_f64());
+    });
 }
 
 #[test]
@@ -245,9 +253,9 @@ fn a_command_that_talks_without_end_takes_no_memory() {
 #[test]
 fn a_child_of_the_command_that_lives_on_does_not_hold_us_up() {
     let begun = Instant::now();
-    let output = run(&["--", "sh", "-c", "sleep 20 & echo out"]);
+    let output = run(&["--", "sh", "-c", "sleep 100 & echo out"]);
     assert_eq!((code(&output), &output.stdout[..]), (0, &b"out\n"[..]));
-    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
 #[test]
@@ -282,20 +290,22 @@ fn saved(folder: &Path, seconds: &str) {
 
 #[test]
 fn saved_runs_are_sides_of_a_comparison_and_of_a_gate() {
-    let folder = tempfile::tempdir().unwrap();
-    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
-    saved(&before, "0.012");
-    saved(&after, "0.030");
-    let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
-    let output = stepscope().args(["compare", before, after, "--json"]).output().unwrap();
-    let comparison: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(comparison["verdict"], "slower", "{comparison}");
-    assert!(comparison["ratio"]["median"].as_f64().unwrap() > 1.5);
-    let gate = |base: &str, new: &str| code(&stepscope().args(["gate", base, new]).output().unwrap());
-    assert_eq!((gate(before, after), gate(after, before)), (1, 0));
-    let again = run(&["--save", before, "--", "true"]);
-    assert_eq!(code(&again), 2, "a saved run is not written over");
-    assert!(page(&again).contains("holds a run already"));
+    retried(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+        saved(&before, "0.012");
+        saved(&after, "0.030");
+        let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
+        let output = stepscope().args(["compare", before, after, "--json"]).output().unwrap();
+        let comparison: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(comparison["verdict"], "slower", "{comparison}");
+        assert!(comparison["ratio"]["median"].as_f64().unwrap() > 1.5);
+        let gate = |base: &str, new: &str| code(&stepscope().args(["gate", base, new]).output().unwrap());
+        assert_eq!((gate(before, after), gate(after, before)), (1, 0));
+        let again = run(&["--save", before, "--", "true"]);
+        assert_eq!(code(&again), 2, "a saved run is not written over");
+        assert!(page(&again).contains("already contains a run"));
+    });
 }
 
 #[test]

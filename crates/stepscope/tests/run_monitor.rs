@@ -1,4 +1,4 @@
-//! `stepscope monitor` as a user sees it: CSV and JSON for programs, a dashboard that gives the terminal back.
+//! `stepscope monitor` as a user sees it: CSV and JSON for programs, a dashboard that restores the terminal.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
@@ -60,7 +60,7 @@ fn a_process_of_others_is_watched_until_it_ends() {
 #[test]
 fn wrong_usage_is_told() {
     for (args, text) in [
-        (&[][..], "error: no terminal for the dashboard; "),
+        (&[][..], "error: the dashboard needs a terminal; "),
         (&["--csv", "--json"], "error: --csv and --json both go to standard output; "),
         (&["--json", "--pid", "4194303"], "error: there is no process 4194303; "),
         (&["--csv", "--interval", "1ms"], "error: invalid value '1ms'"),

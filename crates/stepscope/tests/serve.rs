@@ -1,4 +1,4 @@
-//! `stepscope serve` and `stepscope demo --serve` as somebody starts, uses and stops them.
+//! `stepscope serve` and `stepscope demo --serve` as a user starts, uses and stops them.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -82,7 +82,7 @@ fn the_sample_is_on_the_page_and_an_interrupt_ends_it() {
     idle.read_exact(&mut [0; 12]).unwrap();
     let (took, code) = server.stop();
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
 }
 
 #[test]

@@ -133,11 +133,13 @@ fn trees_for_programs_have_the_names_of_tfprof() {
     let folder = files();
     let shown = run(folder.path(), &[&["tfprof", "scope", "--json"], &FILES[..]].concat());
     let tree: Value = serde_json::from_str(&text(&shown)).unwrap();
+    support::schema::fits(&tree);
     assert_eq!((&tree["schema"], &tree["view"]), (&"stepscope.tfprof.v1".into(), &"scope".into()));
     assert_eq!((&tree["total_exec_micros"], &tree["total_parameters"]), (&120.into(), &6.into()));
     assert_eq!(tree["children"][1]["children"][2]["name"], "dense/kernel");
     let advice = run(folder.path(), &[&["tfprof", "advise", "--json"], &FILES[..]].concat());
     let advice: Value = serde_json::from_str(&text(&advice)).unwrap();
+    support::schema::fits(&advice);
     assert!(advice["checkers"]["ExpensiveOperationChecker"]["reports"].is_array());
 }
 
@@ -169,7 +171,7 @@ fn wrong_usage_is_named() {
         assert_eq!(output.status.code(), Some(2), "{}", error(&output));
         error(&output)
     };
-    assert!(wrong(&[]).contains("no files were given"));
+    assert!(wrong(&[]).contains("no files given"));
     assert!(wrong(&["--graph_path", "graph.pb", "--step", "7"]).contains("step 7 is not in the profile"));
     assert!(wrong(&["--graph_path", "graph.pb", "--select", "time"]).contains("Invalid option '-select'"));
     assert!(wrong(&["--graph_path", "graph.pb", "--show_name_regexes", "("]).contains("regular expression"));
@@ -191,7 +193,7 @@ fn damage_is_named_and_the_rest_is_shown() {
     assert_eq!(kind.status.code(), Some(3));
     assert!(
         error(&kind)
-            .contains("is run metadata (RunMetadata), not a graph (GraphDef); give it with --run_meta_path")
+            .contains("is run metadata (RunMetadata), not a graph (GraphDef); pass it with --run_meta_path")
     );
     let mut index = fs::read(folder.path().join("model.ckpt.index")).unwrap();
     index[3] ^= 1;

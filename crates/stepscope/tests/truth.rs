@@ -1,5 +1,5 @@
-//! What the report says, held against a stopwatch that ran beside the recording: on the project's own fixtures,
-//! and on a corpus of labelled profiles where that is there.
+//! The report compared with a stopwatch that ran with the recording: on the project's own fixtures, and on a
+//! corpus of labelled profiles if available.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod support;

@@ -1,5 +1,5 @@
 //! Input, memory, devices and inference as the binary shows them: snapshots of the project's own profiles, and
-//! what is known about profiles of the corpus, where that folder is there.
+//! known facts about profiles of the corpus, if available.
 
 mod support;
 

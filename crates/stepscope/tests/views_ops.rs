@@ -1,5 +1,5 @@
-//! The views of ops, kernels, scopes and functions: on the project's own profiles as snapshots, on real ones
-//! beside XProf's figures.
+//! The views of ops, kernels, scopes and functions: snapshots of the project's own profiles, and real ones
+//! compared with XProf's figures.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod support;

@@ -1,9 +1,9 @@
-//! Chrome Trace Event JSON written as text, with no reader's code in it: documents as profilers lay them out,
-//! events field by field, strings escaped by the book.
+//! Chrome Trace Event JSON written as text, without any reader code: documents as profilers lay them out,
+//! events field by field, strings properly escaped.
 
 use std::fmt::Write;
 
-/// A trace that is being written.
+/// A trace under construction.
 #[derive(Clone, Debug, Default)]
 pub struct ChromeTrace {
     head: Vec<String>,
@@ -23,7 +23,7 @@ impl ChromeTrace {
         self
     }
 
-    /// A member of the top-level object, behind the events.
+    /// A member of the top-level object, after the events.
     pub fn tail(mut self, key: &str, json: &str) -> Self {
         self.tail.push(format!("{}: {json}", quoted(key)));
         self
@@ -35,13 +35,13 @@ impl ChromeTrace {
         self
     }
 
-    /// An event as text, good or bad.
+    /// An event as text, valid or not.
     pub fn raw(mut self, event: &str) -> Self {
         self.events.push(event.to_owned());
         self
     }
 
-    /// The whole document as an object, laid out as Kineto does it.
+    /// The whole document as an object, laid out as by Kineto.
     pub fn text(&self) -> String {
         let events = format!("\"traceEvents\": [\n  {}\n  ]", self.events.join(",\n  "));
         let members: Vec<&str> =
@@ -49,13 +49,13 @@ impl ChromeTrace {
         format!("{{\n  {}\n}}\n", members.join(",\n  "))
     }
 
-    /// The events alone, as an array without white space, as JAX lays out its events.
+    /// Only the events, as an array without white space, as laid out by JAX.
     pub fn array(&self) -> String {
         format!("[{}]", self.events.join(","))
     }
 }
 
-/// An event that is being written. Fields come in the order in which they are given.
+/// An event under construction. Fields keep the order in which they are added.
 #[derive(Clone, Debug)]
 pub struct ChromeEvent {
     fields: Vec<String>,
@@ -106,7 +106,7 @@ impl ChromeEvent {
     }
 }
 
-/// A JSON string, escaped by the book.
+/// A properly escaped JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -1,17 +1,18 @@
-//! Real profiles that are not part of the repository: a folder that tests use where it is there, and say so where it
-//! is not. `STEPSCOPE_CORPUS` names it; without that it is `shared/corpus` beside the repository.
-#![expect(clippy::print_stderr, reason = "says which folder was not there")]
+//! Real profiles that are not part of the repository. Tests use them where they are at hand, and are skipped elsewhere.
+//! `STEPSCOPE_CORPUS` names the folder; without it, `shared/corpus` beside the repository is taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of the corpus by its path in it (`""` is the corpus itself); `None`, said aloud, where it is not
-/// there.
+use crate::skip::{Needs, skip};
+
+/// A file or folder of the corpus by its path in it (`""` is the corpus itself). Where it is missing, the running test is
+/// skipped: `None`, said aloud.
 pub fn corpus(path: &str) -> Option<PathBuf> {
     let beside = repository().join("../shared/corpus");
     let found = std::env::var_os("STEPSCOPE_CORPUS").map_or(beside, PathBuf::from).join(path);
     if !found.exists() {
-        eprintln!("{} is not there: nothing to hold against it", found.display());
+        skip(Needs::Corpus, &format!("{} is missing", found.display()));
         return None;
     }
     Some(found)

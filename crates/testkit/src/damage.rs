@@ -1,7 +1,7 @@
-//! The ways in which files get damaged, applied to any bytes and the same on every run: cut short, bits
-//! flipped, parts swapped or repeated, lengths blown up, nothing left, something else entirely.
+//! Ways to damage files, applicable to any bytes and the same on every run: truncation, flipped bits, swapped
+//! or repeated parts, huge lengths, empty files, foreign content.
 
-/// A small generator of pseudo-random numbers (xorshift64*): equal seeds give equal damage everywhere.
+/// A small pseudo-random number generator (xorshift64*): equal seeds give equal damage everywhere.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -19,18 +19,18 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number from 0 up to, not including, `end`; 0 where there is none.
+    /// A number from 0 up to, but not including, `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.next_u64() % end as u64) as usize }
     }
 }
 
-/// Every way to cut the bytes short, one length after the other: none of them, the first, the first two, …
+/// Every truncation of the bytes, shortest first.
 pub fn truncations(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..bytes.len()).map(move |len| &bytes[..len])
 }
 
-/// `flips` bits turned over at places that `rng` chooses.
+/// Flips `flips` bits at random places.
 pub fn flip_bits(bytes: &[u8], rng: &mut Rng, flips: usize) -> Vec<u8> {
     let mut out = bytes.to_vec();
     for _ in 0..flips {
@@ -42,7 +42,7 @@ pub fn flip_bits(bytes: &[u8], rng: &mut Rng, flips: usize) -> Vec<u8> {
     out
 }
 
-/// A random part cut out and put back in at a random place, twice as likely over other bytes as between them.
+/// Cuts out a random part and puts it back at a random place, twice as likely over other bytes as between them.
 pub fn splice(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let from = rng.below(bytes.len());
     let part = &bytes[from..from + rng.below(bytes.len() - from)];
@@ -51,7 +51,7 @@ pub fn splice(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     [&bytes[..at], part, &bytes[resume..]].concat()
 }
 
-/// Some bytes at a random place overwritten with `with`, e.g. a varint or a number far too large.
+/// Overwrites some bytes at a random place with `with`, e.g. a varint or a number that is far too large.
 pub fn overwrite(bytes: &[u8], rng: &mut Rng, with: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let at = rng.below(out.len());
@@ -69,7 +69,7 @@ pub const HUGE_VARINTS: &[&[u8]] = &[
     &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
 ];
 
-/// Content that is of no profile format at all.
+/// Content that has no profile format.
 pub const FOREIGN: &[&[u8]] = &[
     b"",
     b"\0",

@@ -1,11 +1,13 @@
-//! Builders for test inputs, one file a format, each written byte by byte with no reader's code in it; the
-//! ways in which files get damaged; and real profiles, where they are at hand.
+//! Builders for test inputs, one file per format, each written byte by byte without any reader code; ways to
+//! damage files; and real profiles, if available.
 
 pub mod chrome;
 pub mod corpus;
 pub mod damage;
 pub mod ncu;
 pub mod nsys;
+pub mod skip;
 pub mod stage;
+pub mod tfevents;
 pub mod tfprof;
 pub mod xspace;

@@ -1,6 +1,6 @@
-//! Nsight Compute reports, byte by byte: blocks of length-prefixed messages behind `NVR\0`.
+//! Nsight Compute reports, byte by byte: blocks of length-prefixed messages after `NVR\0`.
 
-/// A report in the making: one block a launch, and one for the session.
+/// A report under construction: one block per launch, and one for the session.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     blocks: Vec<u8>,
@@ -13,7 +13,7 @@ impl Report {
         Self::default()
     }
 
-    /// Adds a block with the session's device and when it was created, in seconds since 1970.
+    /// Adds a block with the session's device and creation time, in seconds since 1970.
     pub fn session(&mut self, created: u64, device: &str, attributes: &[(&str, u64)]) -> &mut Self {
         let mut properties = [varint_field(1, 0), bytes_field(2, device.as_bytes())].concat();
         for (name, value) in attributes {
@@ -25,7 +25,7 @@ impl Report {
         self
     }
 
-    /// Adds a profiled launch. New names of metrics go into its block's table of strings.
+    /// Adds a profiled launch. New metric names go into the string table of its block.
     pub fn launch(
         &mut self,
         kernel: &str,

@@ -1,6 +1,6 @@
-//! Nsight Systems exports as SQL: the tables and columns of real schemas, and rows that tests choose.
+//! Nsight Systems exports as SQL: tables and columns of real schemas, and rows chosen by tests.
 //!
-//! A script rather than bytes, so that this crate needs no database; whoever tests runs it into a file.
+//! A script instead of bytes, so that this crate needs no database; the test runs it into a file.
 
 use std::fmt::Write;
 
@@ -113,7 +113,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// An export in the making. Tables are created when their first row comes, as real exports do.
+/// An export under construction. Tables are created with their first row, as in real exports.
 #[derive(Clone, Debug, Default)]
 pub struct Export {
     script: String,
@@ -121,7 +121,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// An export that has strings and nothing else.
+    /// An export with strings and nothing else.
     pub fn new() -> Self {
         let mut export = Export::default();
         export.create("StringIds");
@@ -139,7 +139,7 @@ impl Export {
         self
     }
 
-    /// Adds a row: columns and their values, as SQL writes them. All other columns are 0 or nothing.
+    /// Adds a row: columns and their values in SQL syntax. All other columns are 0 or empty.
     pub fn row(&mut self, table: &str, fields: &[(&str, &str)]) -> &mut Self {
         self.create(table);
         let columns = TABLES.iter().find(|(name, _)| *name == table).map_or("", |(_, columns)| columns);
@@ -173,12 +173,12 @@ impl Export {
     }
 }
 
-/// A thread as exports number them.
+/// A thread number as in exports.
 pub fn global_tid(pid: i64, tid: i64) -> i64 {
     1 << 48 | pid << 24 | tid
 }
 
-/// A small export with a bit of everything: two processes, one GPU each.
+/// A small export with some of everything: two processes, one GPU each.
 pub fn sample() -> Export {
     let mut export = Export::new();
     let names =

@@ -3,7 +3,7 @@
 
 use crate::xspace::Message;
 
-/// What a node is made of: name, operation, inputs, shape of its output.
+/// A node: name, operation, inputs, shape of its output.
 type Node = (&'static str, &'static str, &'static [&'static str], &'static [i64]);
 
 /// The nodes of the model.
@@ -16,7 +16,7 @@ const NODES: &[Node] = &[
     ("gradients/dense/MatMul_grad/MatMul", "MatMul", &["dense/Relu", "^x"], &[3, 2]),
 ];
 
-/// The device that everything runs on.
+/// The device that runs everything.
 pub const CPU: &str = "/job:localhost/replica:0/task:0/device:CPU:0";
 
 fn message(write: impl FnOnce(&mut Message)) -> Vec<u8> {
@@ -82,7 +82,7 @@ pub fn graph_text() -> String {
     text + "versions {\n  producer: 1882\n}\n"
 }
 
-/// What one step recorded (RunMetadata): each node once, `micros` apart.
+/// The recording of one step (RunMetadata): each node once, `micros` apart.
 pub fn run(step: i64, micros: i64) -> Vec<u8> {
     let start = 1_700_000_000_000_000 + step * 100_000;
     let records = ["dense/kernel", "dense/Relu", "_retval_y_0_0"];
@@ -310,7 +310,7 @@ fn block(entries: &[(&[u8], &[u8])]) -> Vec<u8> {
     block.0
 }
 
-/// Appends a block with its trailer; where it lies and how long it is.
+/// Appends a block with its trailer; returns its position and length.
 fn append(file: &mut Vec<u8>, block: &[u8]) -> (usize, usize) {
     let at = file.len();
     file.extend_from_slice(block);
@@ -327,7 +327,7 @@ fn handle((at, len): (usize, usize)) -> Vec<u8> {
     handle.0
 }
 
-/// An event file that carries a graph and runs.
+/// An event file that contains a graph and runs.
 pub fn events(graph: &[u8], runs: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut add = |write: &dyn Fn(&mut Message)| {

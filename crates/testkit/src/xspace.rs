@@ -1,7 +1,7 @@
 //! XPlane profiles, written byte by byte: plain structs in the format's own terms, and their encoding.
 //!
-//! Numbers that are zero and texts that are empty are left out, as protobuf does, except where presence
-//! itself says something: an event's offset and a stat's value.
+//! Zero numbers and empty texts are omitted, as in protobuf, except if presence itself matters: an event's
+//! offset and a stat's value.
 
 /// A protobuf message being written, field by field.
 #[derive(Clone, Debug, Default)]
@@ -60,9 +60,9 @@ impl Message {
 pub struct XSpace {
     /// Its planes.
     pub planes: Vec<XPlane>,
-    /// What the recorder failed at.
+    /// The profiler's errors.
     pub errors: Vec<String>,
-    /// What the recorder warns of.
+    /// The profiler's warnings.
     pub warnings: Vec<String>,
     /// The hosts' names.
     pub hostnames: Vec<String>,
@@ -81,7 +81,7 @@ pub struct XPlane {
     pub event_metadata: Vec<(i64, XEventMetadata)>,
     /// Names of stats and shared strings, by metadata id.
     pub stat_metadata: Vec<(i64, String)>,
-    /// What holds for the whole plane.
+    /// Stats of the whole plane.
     pub stats: Vec<XStat>,
 }
 
@@ -92,11 +92,11 @@ pub struct XLine {
     pub id: i64,
     /// Its name.
     pub name: String,
-    /// The name to show, if another.
+    /// The display name, if different.
     pub display_name: String,
-    /// The number to show, if another.
+    /// The display number, if different.
     pub display_id: i64,
-    /// Where its time begins.
+    /// Start of its time.
     pub timestamp_ns: i64,
     /// How long it was recorded.
     pub duration_ps: i64,
@@ -104,14 +104,14 @@ pub struct XLine {
     pub events: Vec<XEvent>,
 }
 
-/// Where an event lies.
+/// Position of an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Picoseconds after the line's beginning.
+    /// Picoseconds after the start of the line.
     Offset(i64),
-    /// Nowhere: it stands for so many.
+    /// None: it stands for this many occurrences.
     Occurrences(i64),
-    /// The file does not say.
+    /// Not stated in the file.
     Unsaid,
 }
 
@@ -133,7 +133,7 @@ pub struct XEvent {
 pub struct XEventMetadata {
     /// Its name.
     pub name: String,
-    /// The name to show, if another.
+    /// The display name, if different.
     pub display_name: String,
     /// A message about it, as bytes.
     pub metadata: Vec<u8>,
@@ -180,7 +180,7 @@ impl XSpace {
         out.0
     }
 
-    /// How many events are in it.
+    /// Number of events.
     pub fn events(&self) -> usize {
         self.planes.iter().flat_map(|plane| &plane.lines).map(|line| line.events.len()).sum()
     }
@@ -220,7 +220,7 @@ fn map_entry(key: i64, value: &[u8]) -> Vec<u8> {
 }
 
 impl XLine {
-    /// Its bytes, fields in the order of their numbers: what describes the line stands on both sides of its
+    /// Its bytes, fields in the order of their numbers: the description of the line is on both sides of its
     /// events.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Message::default();

@@ -1,4 +1,4 @@
-//! A graph: nodes, their inputs, and those attributes that say something about size and work.
+//! A graph: nodes, their inputs, and the attributes that describe size and work.
 
 /// A graph as its GraphDef describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct NodeDef {
     pub op: String,
     /// Its inputs as written: `[^]name[:port]`.
     pub inputs: Vec<String>,
-    /// The device that it was placed on; empty where that was left open.
+    /// The device it was placed on; empty if left open.
     pub device: String,
     /// Its attributes, in the order of the file.
     pub attrs: Vec<(String, Attr)>,
@@ -105,12 +105,12 @@ impl Attr {
     }
 }
 
-/// A tensor's shape; −1 stands for a size that is not known.
+/// A tensor's shape; −1 stands for an unknown size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// The sizes.
     pub dims: Vec<i64>,
-    /// Not even the number of sizes is known.
+    /// True if even the number of dimensions is unknown.
     pub unknown_rank: bool,
 }
 
@@ -149,17 +149,17 @@ const DATA_TYPES: &[(&str, u64)] = &[
 ];
 
 impl DataType {
-    /// Its name, as NumPy and TensorFlow say it.
+    /// Its name in NumPy and TensorFlow.
     pub fn name(self) -> &'static str {
         self.entry().map_or("unknown", |(name, _)| name)
     }
 
-    /// The bytes that an element takes; `None` where that depends on the element.
+    /// The size of an element in bytes; `None` if it depends on the element.
     pub fn size(self) -> Option<u64> {
         self.entry().map(|(_, size)| *size).filter(|&size| size > 0)
     }
 
-    /// The type that the text format calls `DT_…`.
+    /// The type named `DT_…` in the text format.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.strip_prefix("DT_")?.to_ascii_lowercase();
         let name = match name.as_str() {

@@ -1,8 +1,8 @@
-//! What classic TensorFlow writes down, as plain values: the graph, what a run recorded of its nodes, the log of
-//! operations with their FLOPs and call stacks, a saved profile, and the variables of a checkpoint.
+//! Files of classic TensorFlow as plain values: the graph, the recorded nodes of a run, the log of operations
+//! with their FLOPs and call stacks, a saved profile, and the variables of a checkpoint.
 //!
-//! `stepscope-read` fills these from files; `stepscope-tfprof` computes views from them. This crate holds the types
-//! that cross that border, and knows neither files nor views.
+//! `stepscope-read` fills these from files; `stepscope-tfprof` computes views from them. This crate contains
+//! the types shared by both, and knows neither files nor views.
 
 mod graph;
 mod log;

@@ -1,35 +1,35 @@
-//! The op log: what the graph itself does not say of its nodes — FLOPs, types of the user's own, call stacks.
+//! The op log: what the graph itself does not contain about its nodes: FLOPs, user-defined types, call stacks.
 
 use std::collections::BTreeMap;
 
 /// An op log (`tfprof_log`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpLog {
-    /// What is said of nodes.
+    /// Information about nodes.
     pub entries: Vec<OpLogEntry>,
-    /// The texts that frames name by number.
+    /// The texts that frames refer to by number.
     pub strings: BTreeMap<i64, String>,
 }
 
-/// What an op log says of one node.
+/// What an op log contains about one node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpLogEntry {
     /// The node's name.
     pub name: String,
-    /// Its float operations per run; 0 where they are not known.
+    /// Its float operations per run; 0 if unknown.
     pub float_ops: i64,
     /// Types given to it, such as `_trainable_variables`.
     pub types: Vec<String>,
-    /// The call stack that made it, outermost frame first.
+    /// The call stack that created it, outermost frame first.
     pub stack: Option<Vec<Frame>>,
 }
 
-/// One frame of a call stack. Texts are numbers into the log's table.
+/// One frame of a call stack. Texts are numbers in the log's table.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// The line of the call.
     pub line: i32,
-    /// The line on which the function begins.
+    /// The line where the function starts.
     pub function_line: i32,
     /// The file.
     pub file: i64,

@@ -1,18 +1,18 @@
-//! What a run recorded of its nodes. A step can hold millions of records, so they are handed on one by one and borrow
-//! from the file.
+//! The recorded nodes of a run. A step can contain millions of records, so they are passed on one by one and
+//! borrow from the file.
 
 use std::borrow::Cow;
 
 /// One execution of a node on a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeRecord<'a> {
-    /// The node's name, possibly with more behind a colon.
+    /// The node's name, possibly followed by a colon and more.
     pub name: Cow<'a, str>,
     /// The label for timelines: `name = Op(inputs)`.
     pub label: Cow<'a, str>,
     /// When it was scheduled, in µs since 1970.
     pub scheduled_micros: i64,
-    /// When it began, in µs since 1970; 0 where that was not recorded.
+    /// When it started, in µs since 1970; 0 if not recorded.
     pub start_micros: i64,
     /// From there to the start of its kernel, in µs.
     pub op_start_micros: i64,
@@ -20,7 +20,7 @@ pub struct NodeRecord<'a> {
     pub op_end_micros: i64,
     /// From there to its end with everything around it, in µs.
     pub end_micros: i64,
-    /// When it began in ns; 0 in older files, as all fields in nanoseconds.
+    /// When it started in ns; 0 in older files, like all nanosecond fields.
     pub start_nanos: i64,
     /// From there to the start of its kernel, in ns.
     pub op_start_nanos: i64,
@@ -32,39 +32,39 @@ pub struct NodeRecord<'a> {
     pub scheduled_nanos: i64,
     /// The thread or stream that ran it.
     pub thread: u32,
-    /// What it did with each allocator.
+    /// Its use of each allocator.
     pub memory: Vec<AllocatorUse<'a>>,
     /// Its outputs.
     pub outputs: Vec<OutputUse<'a>>,
-    /// Memory that it took for its own use while it ran.
+    /// Temporary memory while it ran.
     pub temp_bytes: i64,
     /// Memory that it keeps.
     pub persistent_bytes: i64,
-    /// Did it say anything of the two?
+    /// Whether either was reported.
     pub has_memory_stats: bool,
 }
 
-/// What one execution did with one allocator.
+/// Use of one allocator by one execution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AllocatorUse<'a> {
     /// The allocator's name.
     pub allocator: Cow<'a, str>,
-    /// All that was requested.
+    /// Total requested.
     pub total_bytes: i64,
-    /// The most that was held at once.
+    /// Peak.
     pub peak_bytes: i64,
     /// What is still held.
     pub live_bytes: i64,
-    /// What the allocator had given out to all.
+    /// Memory in use by everyone.
     pub in_use_bytes: i64,
-    /// Each change: when in µs, and by how many bytes.
+    /// Each change: time in µs, and number of bytes.
     pub changes: Vec<(i64, i64)>,
 }
 
 /// One output of an execution.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputUse<'a> {
-    /// Which output.
+    /// The output's index.
     pub slot: i64,
     /// Its element type, by TensorFlow's number.
     pub data_type: i64,
@@ -72,9 +72,9 @@ pub struct OutputUse<'a> {
     pub shape: Option<Vec<i64>>,
     /// The memory behind it: requested, allocated.
     pub bytes: Option<(i64, i64)>,
-    /// Who allocated it.
+    /// Its allocator.
     pub allocator: Cow<'a, str>,
-    /// Where it lies.
+    /// Its address.
     pub address: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A saved profile: graph, runs and log of several steps in one file, as tfprof keeps them.
+//! A saved profile: graph, runs and log of several steps in one file, as stored by tfprof.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::{Attr, Frame};
 pub struct SavedProfile {
     /// Its nodes.
     pub nodes: Vec<SavedNode>,
-    /// Are there call stacks?
+    /// Whether there are call stacks.
     pub has_trace: bool,
     /// The steps that were added.
     pub steps: Vec<i64>,
-    /// The texts that frames name by number.
+    /// The texts that frames refer to by number.
     pub strings: BTreeMap<i64, String>,
-    /// Accelerator work was seen, but none of its streams.
+    /// True if accelerator work was seen, but none of its streams.
     pub misses_streams: bool,
 }
 
-/// One node with all that is known of it.
+/// One node with everything known about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SavedNode {
-    /// Its number, by which other nodes name it.
+    /// Its number, by which other nodes refer to it.
     pub id: i64,
     /// Its name.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct SavedNode {
     pub host_device: String,
     /// Its float operations per run.
     pub float_ops: i64,
-    /// The call stack that made it, outermost frame first.
+    /// The call stack that created it, outermost frame first.
     pub stack: Vec<Frame>,
     /// Its attributes.
     pub attrs: Vec<(String, Attr)>,
@@ -48,14 +48,14 @@ pub struct SavedNode {
     pub ports: BTreeMap<i64, i64>,
     /// The shapes of its outputs.
     pub output_shapes: BTreeMap<i64, Vec<i64>>,
-    /// What each step recorded of it.
+    /// The recording of each step.
     pub execs: BTreeMap<i64, SavedExec>,
 }
 
-/// What one step recorded of one node.
+/// What one step recorded about one node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SavedExec {
-    /// How often it ran.
+    /// Number of runs.
     pub run_count: i64,
     /// Its first start in µs.
     pub start_micros: i64,
@@ -69,7 +69,7 @@ pub struct SavedExec {
     pub devices: Vec<String>,
     /// Memory, once per run.
     pub memory: Vec<SavedMemory>,
-    /// Changes of allocations: when in µs, by how many bytes.
+    /// Changes of allocations: time in µs, number of bytes.
     pub allocations: Vec<(i64, i64)>,
 }
 
@@ -86,14 +86,14 @@ pub struct SavedMemory {
     pub accelerator_temp: i64,
     /// Kept memory on the accelerator.
     pub accelerator_persistent: i64,
-    /// All requested.
+    /// Total requested.
     pub requested: i64,
-    /// The most held at once.
+    /// Peak.
     pub peak: i64,
     /// Still held afterwards.
     pub residual: i64,
     /// In outputs.
     pub output: i64,
-    /// Given out by the allocator to all.
+    /// In use by everyone, according to the allocator.
     pub in_use: i64,
 }

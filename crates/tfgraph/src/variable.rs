@@ -11,9 +11,9 @@ pub struct Variable {
     pub data_type: DataType,
     /// Its shape; empty for a single value.
     pub shape: Vec<i64>,
-    /// The bytes that it takes in the file.
+    /// Its size in the file in bytes.
     pub bytes: u64,
-    /// Its values, where they could be read.
+    /// Its values, if they could be read.
     pub values: Option<Values>,
 }
 

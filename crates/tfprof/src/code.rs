@@ -1,5 +1,5 @@
-//! The code view: the call stacks that made the nodes, as a tree. Nodes of the backward pass hang on a parallel tree
-//! of their forward nodes' stacks.
+//! The code view: the call stacks that created the nodes, as a tree. Nodes of the backward pass are in a
+//! parallel tree of their forward nodes' stacks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,14 +12,14 @@ use crate::options::Options;
 use crate::profile::Profile;
 use crate::rows::{Of, Row};
 
-/// Behind every frame of the backward pass.
+/// Suffix of every frame of the backward pass.
 pub(crate) const GRADIENT: &str = " (gradient)";
 
 /// The tree of frames.
 pub(crate) struct Tree {
-    /// The frames; each comes behind the one that it was called from. The root is the first.
+    /// The frames, each after its caller. The root is the first.
     pub frames: Vec<TreeFrame>,
-    /// Forward operations that are not known, of which gradients had to be left out.
+    /// Number of unknown forward operations whose gradients had to be excluded.
     pub lost: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct TreeFrame {
     pub gradient: bool,
     pub children: Vec<usize>,
     by_label: HashMap<String, usize>,
-    /// Nodes that were made there.
+    /// Nodes created there.
     nodes: Vec<usize>,
 }
 
@@ -128,13 +128,13 @@ fn forward_of(name: &str) -> Option<&str> {
     let end = name.find("_grad/")?;
     match end {
         _ if end == start => None,
-        // The suffix comes first: tfprof then takes all that follows the prefix.
+        // The suffix comes first: tfprof then uses everything after the prefix.
         _ if end < start => Some(&name[start..]),
         _ => Some(&name[start..end]),
     }
 }
 
-/// The rows of the view in the places of the tree's frames; the root is the first.
+/// The rows of the view, at the indices of the tree's frames; the root is the first.
 pub(crate) fn rows(profile: &Profile, options: &Options, tree: &Tree) -> (Vec<Row>, usize) {
     let mut rows: Vec<Row> = Vec::with_capacity(tree.frames.len());
     for frame in &tree.frames {

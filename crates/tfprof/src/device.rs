@@ -1,13 +1,13 @@
-//! What a device's name says. TensorFlow records an op on a GPU on several lanes: the device itself (scheduling), each
-//! stream (kernels), and `stream:all` (all streams together).
+//! The meaning of a device's name. TensorFlow records an op on a GPU on several lanes: the device itself
+//! (scheduling), each stream (kernels), and `stream:all` (all streams together).
 
 /// A device, by its name in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
     pub name: String,
-    /// A device that ops are placed on; its times are those of the host.
+    /// True for a device that ops are placed on; its times are those of the host.
     pub canonical: bool,
-    /// The lane of an accelerator on which all its streams come together.
+    /// True for the lane of an accelerator that combines all its streams.
     pub accelerator: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which rows are shown, in which order, with which totals. The same for the views that are trees.
+//! Which rows are shown, in which order, with which totals. The same for all tree views.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ pub(crate) enum Style {
     Multiple,
 }
 
-/// The rows at which the view starts: on each branch the first that matches.
+/// The rows at which the view starts: the first match on each branch.
 pub(crate) fn start(rows: &[Row], roots: Vec<usize>, patterns: &Patterns) -> Vec<usize> {
     if patterns.is_all() {
         return roots;
@@ -33,7 +33,7 @@ pub(crate) fn start(rows: &[Row], roots: Vec<usize>, patterns: &Patterns) -> Vec
     found
 }
 
-/// Decides what is shown below `root`, sorts it, and redoes the totals where only what is shown counts.
+/// Decides what is shown below `root`, sorts it, and recomputes the totals if only shown rows count.
 pub(crate) fn display(rows: &mut [Row], root: usize, options: &Options, style: Style) {
     let visited = visit(rows, root, options, style);
     for &(at, owner) in &visited {
@@ -77,7 +77,7 @@ fn visit(rows: &mut [Row], root: usize, options: &Options, style: Style) -> Vec<
     visited
 }
 
-/// Is the row large enough, high enough, and is its name wanted?
+/// Whether the row is large enough, high enough, and its name is wanted.
 pub(crate) fn should_show(row: &Row, options: &Options, depth: i64, style: Style) -> bool {
     if row.name == ROOT {
         return true;
@@ -98,7 +98,7 @@ pub(crate) fn should_show(row: &Row, options: &Options, depth: i64, style: Style
     large && options.show_name_regexes.matches(&row.name) && !options.hide_name_regexes.matches(&row.name)
 }
 
-/// Sorts rows as asked; equals stay as they were.
+/// Sorts rows as requested; equal ones keep their order.
 pub(crate) fn sort(rows: &[Row], which: &mut [usize], by: OrderBy, style: Style) {
     let total = |at: &usize| &rows[*at].total;
     match by {

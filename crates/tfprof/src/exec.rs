@@ -1,4 +1,4 @@
-//! What one step recorded of one node.
+//! What one step recorded about one node.
 
 use stepscope_tfgraph::{NodeRecord, SavedExec, SavedMemory};
 
@@ -14,7 +14,7 @@ pub(crate) struct Lane {
     pub times: Vec<(i64, i64)>,
 }
 
-/// What one step recorded of one node.
+/// What one step recorded about one node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Exec {
     pub runs: i64,
@@ -22,9 +22,9 @@ pub(crate) struct Exec {
     pub end: i64,
     pub lanes: Vec<Lane>,
     pub memory: MemorySums,
-    /// What the allocator had given out to all: when, how much. Only of accelerators.
+    /// Memory in use by everyone: time and amount. Accelerators only.
     pub in_use: Vec<(i64, i64)>,
-    /// Changes of allocations on accelerators: when, by how much.
+    /// Changes of allocations on accelerators: time and amount.
     pub allocations: Vec<(i64, i64)>,
 }
 
@@ -57,7 +57,7 @@ impl Exec {
             return;
         }
         self.start = if self.start > 0 { self.start.min(start) } else { start };
-        // An execution below a microsecond counts as one.
+        // An execution shorter than a microsecond counts as one.
         let duration = if record.op_end_micros == 0 { 1 } else { record.op_end_micros };
         self.end = self.end.max(start.saturating_add(duration));
         if device.accelerator || device.canonical {
@@ -106,7 +106,7 @@ impl Exec {
         }
     }
 
-    /// The same from a saved profile; `number_of` gives a device its number.
+    /// The same from a saved profile; `number_of` numbers the devices.
     pub fn of_saved(saved: &SavedExec, canonical: &str, mut number_of: impl FnMut(&str) -> u32) -> Self {
         let mut exec = Exec {
             runs: saved.run_count,

@@ -1,5 +1,5 @@
-//! The graph view: from the nodes that nobody uses down to their inputs. A node is counted once, under the first that
-//! reaches it.
+//! The graph view: from the nodes that no other node uses down to their inputs. A node is counted once, under
+//! the first that reaches it.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::profile::Profile;
 use crate::rows::{Of, Row};
 
-/// The rows of the view, and which of them is the root. A row's place is its node's, the root comes last.
+/// The rows of the view, and the index of the root. A row has its node's index; the root comes last.
 pub(crate) fn rows(profile: &Profile, options: &Options) -> (Vec<Row>, usize) {
     let mut rows: Vec<Row> = (0..profile.nodes.len())
         .map(|index| Row::new(profile.nodes[index].name.clone(), Of::Node(index)))
@@ -37,7 +37,7 @@ pub(crate) fn inputs(profile: &Profile, node: usize) -> Vec<usize> {
     names.filter_map(|name| profile.index_of(name)).collect()
 }
 
-/// Nodes that are no input of any, in the order of their names.
+/// Nodes that are no other node's input, sorted by name.
 pub(crate) fn roots(profile: &Profile) -> Vec<usize> {
     let used: HashSet<&str> =
         profile.nodes.iter().flat_map(|node| node.inputs.values()).map(String::as_str).collect();
@@ -54,8 +54,8 @@ struct Walking {
     counted: Vec<usize>,
 }
 
-/// Walks from the roots, depth first, and links what counts; returns what counts at the top. Graphs are deep, so the
-/// walk keeps its own stack.
+/// Walks from the roots, depth first, and links what counts; returns what counts at the top. Graphs are deep,
+/// so the walk uses its own stack.
 fn account(profile: &Profile, rows: &mut [Row], roots: Vec<usize>) -> Vec<usize> {
     let mut seen = vec![false; profile.nodes.len()];
     let mut top = Walking { node: usize::MAX, inputs: roots, next: 0, counted: Vec::new() };

@@ -2,19 +2,19 @@
 //! graph, operation type and line of code, with advice.
 //!
 //! ```text
-//! profile   graph + op log + runs + variables (stepscope-tfgraph)  →  nodes with what each step recorded
+//! profile   graph + op log + runs + variables (stepscope-tfgraph)  →  nodes with the recording of each step
 //! options   the 21 options of tfprof, the presets of ProfileOptionBuilder, the line form of its prompt
 //! scope, graph, op, code   nodes → rows with own and total values
 //! display   which rows are shown, in which order, with which totals
-//! text      rows as tfprof prints them, byte for byte
+//! text      rows as printed by tfprof, byte for byte
 //! json, timeline, pprof   the same for programs
 //! advise    tfprof's own checks
 //! flat, walk, variables   rows, neighbours and variables as plain values, for a page
 //! fix       the profile with tfprof's mistakes corrected, and what that changes in a view
 //! ```
 //!
-//! This crate knows nothing of files: values in, values and text out. The text is a format that another program fixed,
-//! down to its spelling, so it is written here beside the rules that it shows and not among stepscope's own sentences.
+//! This crate knows nothing about files: values in, values and text out. Another program defines the text down
+//! to its spelling, so it is written here beside the rules it shows, not among stepscope's own sentences.
 
 mod advise;
 mod code;

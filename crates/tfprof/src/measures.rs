@@ -1,11 +1,11 @@
-//! What is counted of a node: time, memory, parameters, float operations, occurrences.
+//! What is counted for a node: time, memory, parameters, float operations, occurrences.
 
 use std::ops::AddAssign;
 
 /// The values of a node, of a row, or of everything below it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measures {
-    /// How often it ran.
+    /// Number of runs.
     pub runs: i64,
     /// Nodes defined; only of totals.
     pub definitions: i64,

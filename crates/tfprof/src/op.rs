@@ -1,4 +1,5 @@
-//! The op view: one row per operation type. Totals are sums down the sorted list, so that the first row's is the whole.
+//! The op view: one row per operation type. Totals are sums down the sorted list, so that the first row has the
+//! total of all.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,7 @@ pub(crate) fn rows(profile: &Profile, options: &Options) -> (Vec<Row>, usize) {
     (rows, root)
 }
 
-/// Adds to each row's total those of the rows behind it; the root has the first one's.
+/// Adds the totals of the following rows to each row; the root has that of the first.
 fn accumulate(rows: &mut [Row], order: &[usize], root: usize) {
     let mut behind = Measures::default();
     for &at in order.iter().rev() {
@@ -67,8 +68,8 @@ fn start(rows: &[Row], order: &[usize], options: &Options) -> usize {
     order.iter().position(|&at| patterns.matches(&rows[at].name)).unwrap_or(order.len())
 }
 
-/// What nodes have together: those that count, their values, and whether the row counts at all. A node that matches
-/// two patterns is summed twice, as tfprof does, unless that is corrected.
+/// Combines nodes: those that count, their values, and whether the row counts at all. A node that matches two
+/// patterns is summed twice, as in tfprof, unless that is corrected.
 pub(crate) fn snapshot(profile: &Profile, options: &Options, nodes: &[usize]) -> (Members, Measures, bool) {
     let patterns = &options.account_type_regexes;
     let mut picked: Vec<usize> = Vec::new();

@@ -32,7 +32,7 @@ pub struct Options {
     pub min_occurrence: i64,
     /// The step to show; −1 shows averages over all.
     pub step: i64,
-    /// What rows are sorted by.
+    /// The sort key.
     pub order_by: OrderBy,
     /// Types of nodes that count.
     pub account_type_regexes: Patterns,
@@ -44,7 +44,7 @@ pub struct Options {
     pub show_name_regexes: Patterns,
     /// Names that are not shown.
     pub hide_name_regexes: Patterns,
-    /// Totals are those of what is shown.
+    /// True if totals only cover what is shown.
     pub account_displayed_op_only: bool,
     /// The columns.
     pub select: BTreeSet<Column>,
@@ -80,14 +80,14 @@ impl Default for Options {
     }
 }
 
-/// Options that ProfileOptionBuilder has ready.
+/// Predefined options of ProfileOptionBuilder.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Time and requested memory, the slowest first.
+    /// Time and requested memory, slowest first.
     TimeAndMemory,
     /// Parameters of trainable variables.
     TrainableVariablesParameter,
-    /// Float operations, the most first.
+    /// Float operations, largest first.
     FloatOperation,
 }
 
@@ -156,7 +156,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What rows are sorted by: names upwards, everything else downwards by the total.
+    /// The sort key: names ascending, everything else descending by total.
     OrderBy {
         /// The name.
         Name = "name",
@@ -230,14 +230,14 @@ impl PartialOrd for Column {
     }
 }
 
-/// Where a view goes.
+/// The destination of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// To standard output.
     Stdout,
     /// Into a text file.
     File(String),
-    /// Into a Chrome trace; the step is put behind the name.
+    /// To a Chrome trace; the step is appended to the name.
     Timeline(String),
     /// Into a profile for pprof.
     Pprof(String),
@@ -257,14 +257,14 @@ impl fmt::Display for Output {
     }
 }
 
-/// An option whose value cannot be taken.
+/// An option with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionError {
     /// The option.
     pub option: String,
     /// The value.
     pub value: String,
-    /// What it may be.
+    /// What is expected.
     pub expected: String,
 }
 
@@ -306,7 +306,7 @@ impl Options {
         values.iter().map(|(name, value)| format!("{name:<28}{value}\n")).collect()
     }
 
-    /// Are values of variables asked for?
+    /// Whether values of variables are requested.
     pub fn shows_values(&self) -> bool {
         self.shows(Column::TensorValue)
     }

@@ -33,7 +33,7 @@ pub const OPTION_NAMES: [&str; 21] = [
 pub struct Line {
     /// Its first word.
     pub command: String,
-    /// The options after it, on top of those that were set before.
+    /// The options after it, on top of those set before.
     pub options: Options,
 }
 
@@ -67,7 +67,7 @@ pub fn parse_line(line: &str, options: &Options) -> Result<Line, OptionError> {
     Ok(Line { command, options })
 }
 
-/// Splits a list at its commas, except those inside brackets or behind a backslash; quotes around it are taken off.
+/// Splits a list at its commas, except those inside brackets or after a backslash; removes quotes around it.
 pub fn split_list(text: &str) -> Vec<String> {
     let text = text.trim_matches(['"', '\'']);
     let (mut parts, mut part, mut depth, mut escaped) = (Vec::new(), String::new(), 0u32, false);

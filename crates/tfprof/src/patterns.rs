@@ -16,7 +16,7 @@ impl PartialEq for Patterns {
 }
 
 impl Patterns {
-    /// Compiles a list. The error is the expression that cannot be compiled, and why.
+    /// Compiles a list. The error contains the invalid expression, and why.
     pub fn new(given: Vec<String>) -> Result<Self, (String, String)> {
         let compile = |text: &String| {
             let anchored = Regex::new(&format!("^(?:{text})$"));
@@ -36,12 +36,12 @@ impl Patterns {
         &self.given
     }
 
-    /// Is it the single pattern that stands for everything?
+    /// Whether it is the single pattern that matches everything.
     pub(crate) fn is_all(&self) -> bool {
         self.given.len() == 1 && self.given.iter().all(|text| text == ".*")
     }
 
-    /// Does one of them match the whole text?
+    /// Whether one of them matches the whole text.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.is_all() || self.compiled.iter().any(|pattern| pattern.is_match(text))
     }

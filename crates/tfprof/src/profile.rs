@@ -1,4 +1,5 @@
-//! The profile: nodes with all that graph, op log, runs and checkpoint say of them. Views are computed from it.
+//! The profile: nodes with everything that graph, op log, runs and checkpoint say about them. Views are
+//! computed from it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -11,7 +12,7 @@ use crate::exec::Exec;
 use crate::measures::Measures;
 use crate::names::CHECKPOINT_VARIABLE;
 
-/// All that is known of a model and its runs.
+/// Everything known about a model and its runs.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     pub(crate) nodes: Vec<Node>,
@@ -31,7 +32,7 @@ pub struct Profile {
     pub(crate) is_fixed: bool,
 }
 
-/// A node of the graph, or one that only runs know.
+/// A node of the graph, or one that only occurs in runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     pub name: String,
@@ -86,7 +87,7 @@ impl Profile {
         }
     }
 
-    /// Adds what an op log says of nodes that are known.
+    /// Adds what an op log says about known nodes.
     pub fn add_op_log(&mut self, log: &OpLog) {
         for (id, text) in &log.strings {
             self.strings.entry(*id).or_insert_with(|| text.clone());
@@ -115,7 +116,7 @@ impl Profile {
                 index
             }
             None if name == "RecvTensor" || name == "_SOURCE" || name.contains("MEMCPY") => return,
-            // A node that only the run knows is its own type.
+            // A node that only occurs in the run is its own type.
             None => self.insert(Node::named(name, name)),
         };
         let device = &self.devices[number as usize];
@@ -189,7 +190,7 @@ impl Profile {
         self.covered.len() as f64 / (self.nodes.len() as f64 + 1e-10)
     }
 
-    /// The steps that can be asked for.
+    /// The available steps.
     pub fn steps(&self) -> impl Iterator<Item = i64> {
         self.steps.iter().copied()
     }
@@ -204,7 +205,7 @@ impl Profile {
         self.nodes.is_empty()
     }
 
-    /// Are there call stacks, so that the code view has something to show?
+    /// Whether there are call stacks, so that the code view has something to show.
     pub fn has_stacks(&self) -> bool {
         self.has_stacks
     }
@@ -224,7 +225,7 @@ impl Profile {
         self.by_name.get(name).copied()
     }
 
-    /// The shapes of a node's inputs; empty where one is not known.
+    /// The shapes of a node's inputs; empty if one is unknown.
     pub(crate) fn input_shapes(&self, node: &Node) -> BTreeMap<i64, Vec<i64>> {
         if let Some(tensors) = &node.tensors {
             let shape =
@@ -302,7 +303,7 @@ impl Node {
                 self.host_device = host_of(&device.name);
                 self.types.insert(device.name.clone());
             } else if self.device != device.name {
-                // A node belongs to one device; records of another are those of copies.
+                // A node belongs to one device; records of another are copies.
                 return;
             }
         }
@@ -340,7 +341,7 @@ impl Node {
         self.attrs.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Its values in a step, or their averages over the steps that recorded it where `step` is negative.
+    /// Its values in a step, or their averages over the recorded steps if `step` is negative.
     pub fn measures(&self, step: i64) -> Measures {
         let mut measures = self.recorded(step);
         measures.parameters = self.parameters();
@@ -372,7 +373,7 @@ impl Node {
         }
     }
 
-    /// The size of the parameter that it holds; 0 where a size is not known.
+    /// The size of its parameter; 0 if unknown.
     fn parameters(&self) -> i64 {
         if self.shape.is_empty() || self.shape.iter().any(|size| *size < 0) {
             return 0;
@@ -385,7 +386,7 @@ impl Node {
         self.execs.values().map(|exec| exec.memory.accelerator_persistent).fold(0, i64::max)
     }
 
-    /// Can the step be drawn?
+    /// Whether the step can be drawn.
     pub fn trackable(&self, step: i64) -> Option<&Exec> {
         let exec = self.execs.get(&step)?;
         (exec.start != 0 && !self.device.is_empty() && !self.host_device.is_empty()).then_some(exec)

@@ -1,4 +1,4 @@
-//! Rows of a view before they are shown: each with its own values, its total, and the rows below it that count.
+//! Rows of a view before they are shown: each with its own values, its total, and the counted rows below it.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) enum Of {
     Nodes(Members),
 }
 
-/// The nodes behind a row, and what they have together.
+/// The nodes behind a row, and their combined values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     /// Nodes that count, in the order of their names.
@@ -32,13 +32,13 @@ pub(crate) struct Row {
     pub of: Of,
     pub own: Measures,
     pub total: Measures,
-    /// Does it count itself, or does it only hold others that do?
+    /// Whether it counts itself, or only contains others that do.
     pub accounted: bool,
     /// Rows below it that count.
     pub below: Vec<usize>,
     /// Rows below it that are shown, sorted.
     pub shown: Vec<usize>,
-    /// Blanks before its name.
+    /// Spaces before its name.
     pub indent: usize,
 }
 

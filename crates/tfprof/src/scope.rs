@@ -8,10 +8,10 @@ use crate::options::Options;
 use crate::profile::Profile;
 use crate::rows::{Of, Row, total_upwards};
 
-/// Scopes nested deeper than this stay one name: no model is, and a name of slashes must not grow without bounds.
+/// Deeper scopes stay one name: no model is that deep, and a name of slashes must not grow without bounds.
 const DEEPEST: usize = 200;
 
-/// The rows of the view, and which of them is the root.
+/// The rows of the view, and the index of the root.
 pub(crate) fn rows(profile: &Profile, options: &Options) -> (Vec<Row>, usize) {
     let (mut rows, parents) = all(profile);
     for row in &mut rows {
@@ -23,7 +23,7 @@ pub(crate) fn rows(profile: &Profile, options: &Options) -> (Vec<Row>, usize) {
     }
     let root = rows.len();
     rows.push(Row::new(ROOT.to_owned(), Of::Name(SCOPE_PARENT)));
-    // Those below come behind, so whether they count is known first; they are pushed in reverse.
+    // Rows below come later, so whether they count is known first; they are pushed in reverse.
     for at in (0..root).rev() {
         if rows[at].accounted || !rows[at].below.is_empty() {
             rows[parents[at].unwrap_or(root)].below.push(at);
@@ -46,7 +46,7 @@ fn matches<'a>(options: &Options, mut types: impl Iterator<Item = &'a String>) -
     types.any(|name| options.account_type_regexes.matches(name))
 }
 
-/// A row for each node and each scope, in the byte order of their names, with the row above each.
+/// One row per node and scope, in byte order of their names, with the row above each.
 fn all(profile: &Profile) -> (Vec<Row>, Vec<Option<usize>>) {
     let mut of: BTreeMap<&str, Option<usize>> = BTreeMap::new();
     for (index, node) in profile.nodes.iter().enumerate() {

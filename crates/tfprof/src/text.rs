@@ -1,4 +1,4 @@
-//! Rows as tfprof prints them, byte for byte.
+//! Rows as printed by tfprof, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::profile::Profile;
 use crate::rows::{Members, Of, Row};
 use crate::view::View;
 
-/// A variable's values are cut after so many characters.
+/// A variable's values are cut off after this many characters.
 const LONGEST_VALUE: usize = 10_000;
 
 /// The line above the rows.
@@ -171,7 +171,7 @@ pub(crate) fn op(profile: &Profile, options: &Options, row: &Row, root: &Row) ->
     text
 }
 
-/// `own/total`, or `--/total` where the row itself does not count.
+/// `own/total`, or `--/total` if the row itself does not count.
 fn own_and_total(row: &Row, own: i64, total: i64, format: fn(i64) -> String) -> String {
     match row.accounted {
         true => format!("{}/{}", format(own), format(total)),
@@ -255,7 +255,7 @@ fn values(variable: &Variable) -> String {
     text
 }
 
-/// tfprof prints a value to six digits and reads it back before it prints it again.
+/// tfprof prints a value with six digits and reads it back before it prints it again.
 fn rounded(value: f64) -> f64 {
     crate::numbers::general(value).parse().unwrap_or(value)
 }

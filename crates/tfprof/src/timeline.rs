@@ -1,5 +1,5 @@
-//! Views as Chrome traces. The graph view of one step becomes what ran when on each device; scope and code view become
-//! a flame of their totals.
+//! Views as Chrome traces. The graph view of one step shows what ran when on each device; scope and code view
+//! show a flame graph of their totals.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,9 +11,9 @@ use crate::numbers::general;
 use crate::profile::{Node, Profile};
 use crate::rows::{Of, Row};
 
-/// Allocations that are named at each point.
+/// Number of allocations named at each point.
 const NAMED_ALLOCATIONS: usize = 10;
-/// Points closer than this, in µs, are left out.
+/// Points closer than this, in µs, are dropped.
 const CLOSEST: i64 = 100;
 
 /// Events as text; processes and regions come before flows and counters.
@@ -89,7 +89,7 @@ struct Drawn {
     node: usize,
     duration: i64,
     lane: i64,
-    /// What it hands data to: device, start.
+    /// Where it sends data: device, start.
     feeds: Vec<(String, i64)>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn graph(profile: &Profile, step: i64, rows: &[Row], root: usize) -> 
             }
             let on_device = drawn.entry(device).or_default();
             for &(start, duration) in &lane.times {
-                // Of several that start together, the first is drawn.
+                // If several start together, the first is drawn.
                 on_device.entry(start).or_insert(Drawn { node: index, duration, lane: 0, feeds: Vec::new() });
             }
         }
@@ -153,7 +153,7 @@ fn link(profile: &Profile, step: i64, rows: &[Row], drawn: &mut BTreeMap<String,
     }
 }
 
-/// Gives each execution of a device the first lane that is free.
+/// Assigns each execution of a device to the first free lane.
 fn spread(on_device: &mut BTreeMap<i64, Drawn>) {
     let mut ends: Vec<i64> = Vec::new();
     for (&start, drawn) in on_device.iter_mut() {
@@ -202,7 +202,7 @@ fn emit(
 /// Memory of one device over a step.
 #[derive(Default)]
 struct Memory {
-    /// What each node holds from when on.
+    /// What each node holds, by start time.
     held: BTreeMap<String, BTreeMap<i64, i64>>,
     /// What the allocator had given out.
     in_use: BTreeMap<i64, i64>,
@@ -288,7 +288,7 @@ fn top(sizes: &BTreeMap<i64, Vec<&str>>, mut left: i64) -> String {
     text + "}"
 }
 
-/// What tfprof prints once a timeline is written.
+/// The notice that tfprof prints after writing a timeline.
 pub fn timeline_notice(view: crate::View, file: &str, peaks: &[String]) -> String {
     let line = "******************************************************";
     let mut text = String::new();

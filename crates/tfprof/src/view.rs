@@ -1,4 +1,4 @@
-//! A view, computed: its rows, and what is made of them.
+//! A computed view: its rows and its output forms.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl View {
         Self::ALL.into_iter().find(|view| view.name() == name)
     }
 
-    /// Is a row one node at most?
+    /// Whether a row is at most one node.
     pub(crate) fn is_single(self) -> bool {
         matches!(self, View::Scope | View::Graph)
     }
@@ -54,9 +54,9 @@ pub enum ViewError {
     NoStep(i64, Vec<i64>),
     /// The code view needs call stacks.
     NoStacks,
-    /// The output cannot hold this view.
+    /// The output is not available for this view.
     NotForView(&'static str, &'static str),
-    /// The timeline of the graph view is that of one step, and there is none.
+    /// The timeline of the graph view needs a step, and there is none.
     NoSteps,
     /// pprof takes exactly one column of numbers.
     OneColumn,
@@ -144,7 +144,7 @@ impl<'a> Shown<'a> {
         out
     }
 
-    /// What tfprof prints on standard output, with the options before and the end behind.
+    /// What tfprof prints to standard output, including the options before and the end after it.
     pub fn report(&self) -> String {
         framed(self.options, &self.text())
     }
@@ -154,12 +154,12 @@ impl<'a> Shown<'a> {
         json::tree(self.profile, self.options, self.view, &self.rows, self.root)
     }
 
-    /// Gradients that the code view had to leave out, because their forward operation is not known.
+    /// Number of gradients that the code view had to exclude, because their forward operation is unknown.
     pub fn lost_gradients(&self) -> usize {
         self.tree.as_ref().map_or(0, |tree| tree.lost)
     }
 
-    /// The view as Chrome trace, with the words that tfprof prints beside it.
+    /// The view as a Chrome trace, with the messages that tfprof prints for it.
     pub fn timeline(&self) -> Result<(String, Vec<String>), ViewError> {
         match self.view {
             View::Op => Err(ViewError::NotForView("timeline", "scope, graph and code do")),
@@ -169,7 +169,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The view as profile for pprof, compressed.
+    /// The view as a compressed pprof profile.
     pub fn pprof(&self) -> Result<Vec<u8>, ViewError> {
         let Some(tree) = &self.tree else {
             return Err(ViewError::NotForView("pprof", "only code does"));
@@ -194,7 +194,7 @@ pub(crate) fn framed(options: &Options, body: &str) -> String {
 }
 
 impl Options {
-    /// What tfprof prints where a view cannot be shown: its options, and nothing between the lines.
+    /// What tfprof prints if a view cannot be shown: its options, and nothing between the lines.
     pub fn empty_report(&self) -> String {
         framed(self, "")
     }

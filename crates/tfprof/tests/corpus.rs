@@ -1,4 +1,4 @@
-//! Views of real inputs beside what TensorFlow's own tfprof printed, returned and wrote for them.
+//! Views of real inputs compared with what TensorFlow's own tfprof printed, returned and wrote for them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 use std::fs;
@@ -55,14 +55,14 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The op view is a list of rows inside rows, deeper than the parser likes.
+/// The op view is a deeply nested list of rows, too deep for the parser's default.
 fn deep(text: &str) -> Value {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
     Value::deserialize(&mut deserializer).unwrap()
 }
 
-/// Do all numbers of the expected tree occur in ours? Its zeros are left out, and its numbers are texts.
+/// Whether all numbers of the expected tree occur in ours. Its zeros are omitted, and its numbers are texts.
 fn same(ours: &Value, theirs: &Value, place: &str) {
     match theirs {
         Value::Object(map) => {

@@ -1,13 +1,12 @@
 //! Arguments: typed key/value pairs of an event, without a heap object per event.
 //!
-//! An event holds only *where* its arguments are: a position in an [`ArgSource`]. A reader whose file can be
-//! mapped implements the trait over its own bytes, and an argument costs nothing until it is asked for. A
-//! reader that cannot keep its bytes (compressed text, a database) writes into an [`ArgArena`].
+//! An event only stores the *location* of its arguments: a position in an [`ArgSource`]. A reader whose file
+//! can be mapped implements the trait over its own bytes, and an argument costs nothing until it is requested.
+//! A reader that cannot keep its bytes (compressed text, a database) writes into an [`ArgArena`].
 //!
-//! The arena stays small by two habits. The *shape* of a record (its keys and types) is interned, so a record
-//! is a shape number followed by bare values. And what repeats from event to event — the launch
-//! configuration of a kernel, the dimensions of an op's inputs — is interned as a *shared* record that any
-//! number of events point to.
+//! The arena stays small in two ways. The *shape* of a record (its keys and types) is interned, so a record is
+//! a shape number followed by bare values. Repeated content, such as the launch configuration of a kernel or
+//! the dimensions of an op's inputs, is interned as a *shared* record that any number of events point to.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -26,7 +25,7 @@ pub enum Value<'a> {
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
-    /// A floating-point number; may be NaN or infinite where the file says so.
+    /// A floating-point number; may be NaN or infinite if the file says so.
     Float(f64),
     /// A truth value.
     Bool(bool),
@@ -41,7 +40,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The value as a signed integer, also where it was recorded unsigned, as a boolean or as decimal text.
+    /// The value as a signed integer, even if recorded as unsigned, boolean or decimal text.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(v) => Some(*v),
@@ -53,7 +52,8 @@ impl Value<'_> {
         }
     }
 
-    /// The value as an unsigned integer. A negative integer is taken by its bits: ids are often recorded so.
+    /// The value as an unsigned integer. A negative integer is reinterpreted by its bits, because ids are often
+    /// recorded that way.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Value::Int(v) => Some(*v as u64),
@@ -83,7 +83,7 @@ impl Value<'_> {
     }
 }
 
-/// A value that owns nothing: what the arena and the property lists store.
+/// A value that owns nothing: used by the arena and the property lists.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Datum {
     /// A signed integer.
@@ -103,7 +103,7 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// The same value with its text looked up.
+    /// The same value with its text resolved.
     pub fn resolve(self, strings: &StringTable) -> Value<'_> {
         match self {
             Datum::Int(v) => Value::Int(v),
@@ -120,9 +120,9 @@ impl Datum {
 /// Where an argument record is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArgRef {
-    /// In which source.
+    /// The source.
     pub source: ArgSourceId,
-    /// At which position, in the source's own terms.
+    /// The position, as defined by the source.
     pub at: u64,
 }
 
@@ -159,8 +159,8 @@ pub struct ArgArena {
     bytes: Vec<u8>,
     /// All shapes' fields, one after the other.
     fields: Vec<Field>,
-    /// For each field the integer that its first record had. Ids of a file are near each other, so that the
-    /// distance from it takes fewer bytes than the value.
+    /// For each field the integer of its first record. Ids in a file are close to each other, so the difference
+    /// takes fewer bytes than the value.
     bases: Vec<u64>,
     /// Where each shape ends in `fields`.
     shapes: Vec<u32>,
@@ -181,7 +181,7 @@ impl ArgArena {
 
     /// Stores a record and returns its position; `None` for a record without arguments.
     ///
-    /// `own` belongs to this event alone (ids, addresses); `shared` is interned, so put there what many
+    /// `own` belongs to this event alone (ids, addresses); `shared` is interned, so it should contain what many
     /// events have in common.
     pub fn push(&mut self, own: &[(StrId, Datum)], shared: &[(StrId, Datum)]) -> Option<u64> {
         if own.is_empty() && shared.is_empty() {
@@ -243,7 +243,7 @@ impl ArgArena {
         number
     }
 
-    /// The number of a shape, new or known. `record` is the first of its kind if it is new.
+    /// The number of a shape, new or known. If it is new, `record` is the first of its kind.
     fn intern_shape(&mut self, shape: &[Field], record: &[(StrId, Datum)]) -> u32 {
         let hash = FxBuildHasher.hash_one(shape);
         let (fields, shapes) = (&self.fields, &self.shapes);
@@ -265,7 +265,7 @@ impl ArgArena {
         number
     }
 
-    /// Gives back what was reserved and is only needed while the arena grows.
+    /// Frees memory that is only needed while the arena grows.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.fields.shrink_to_fit();
@@ -325,7 +325,7 @@ impl ArgArena {
         }
     }
 
-    /// Is nothing stored?
+    /// Whether nothing is stored.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -347,7 +347,7 @@ impl ArgSource for ArgArena {
     }
 }
 
-/// Where a shape's fields begin.
+/// Position of a shape's first field.
 fn first_field(shapes: &[u32], number: u32) -> usize {
     if number == 0 { 0 } else { shapes[number as usize - 1] as usize }
 }

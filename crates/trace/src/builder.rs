@@ -1,9 +1,9 @@
-//! Filling a trace. Readers push events in whatever order the file has them; [`TraceBuilder::finish`] sorts
-//! what is not sorted and freezes the result.
+//! Builds a trace. Readers push events in file order; [`TraceBuilder::finish`] sorts what is not sorted and
+//! freezes the result.
 //!
-//! A reader that decodes on several cores knows how many events a track has before it decodes them: it takes
+//! A reader that decodes in parallel knows the number of events of a track before it decodes them: it uses
 //! [`EventColumns::with_len`], splits them into [`ColumnsChunk`]s and fills these in parallel, so that nothing
-//! is copied or held twice.
+//! is copied or stored twice.
 
 use std::cmp::Reverse;
 use std::sync::OnceLock;
@@ -23,7 +23,7 @@ use crate::time::{Clock, Dur, Span, Time};
 use crate::trace::{Process, ProcessKind, Trace};
 use crate::track::{CounterSamples, Track, TrackKind};
 
-/// Positions of arguments: four bytes an event while they lie within 4 GB of each other, eight after that.
+/// Positions of arguments: four bytes per event while they are within 4 GB of each other, eight after that.
 #[derive(Clone, Debug)]
 pub(crate) enum ArgColumn {
     Narrow { base: u64, offsets: Vec<u32> },
@@ -111,7 +111,7 @@ pub struct EventColumns {
 }
 
 impl EventColumns {
-    /// No events; argument positions will mostly lie from `args_base` on.
+    /// No events; most argument positions will be at or after `args_base`.
     pub fn new(args_base: u64) -> Self {
         EventColumns {
             start: Vec::new(),
@@ -121,13 +121,13 @@ impl EventColumns {
         }
     }
 
-    /// `len` events at the origin, to be set through [`EventColumns::chunks`]. All argument positions must lie
+    /// `len` events at the origin, to be set through [`EventColumns::chunks`]. All argument positions must be
     /// in `args_base..=args_end`.
     pub fn with_len(len: usize, args_base: u64, args_end: u64) -> Self {
         let narrow = args_end.saturating_sub(args_base) < u64::from(NO_ARGS);
         EventColumns {
-            // Zeros of plain integers come untouched from the system and are wrapped in place for nothing, so
-            // that the memory is first touched by whichever core fills it.
+            // Zeroed integers come untouched from the system and are wrapped in place for free, so that the
+            // memory is first touched by the core that fills it.
             start: vec![0; len].into_iter().map(Time::from_ps).collect(),
             dur: DurationColumn::with_len(len),
             kind: vec![0; len].into_iter().map(KindId).collect(),
@@ -139,7 +139,7 @@ impl EventColumns {
         }
     }
 
-    /// Adds an event. A negative duration is taken as none.
+    /// Adds an event. A negative duration counts as zero.
     #[inline]
     pub fn push(&mut self, start: Time, dur: Dur, kind: KindId, args: Option<u64>) {
         self.start.push(start);
@@ -148,20 +148,20 @@ impl EventColumns {
         self.args.push(args);
     }
 
-    /// How many events there are.
+    /// Number of events.
     #[inline]
     pub fn len(&self) -> usize {
         self.start.len()
     }
 
-    /// Are there none?
+    /// Whether there are no events.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
     }
 
-    /// Splits the columns into pieces of these lengths, which may be filled at the same time. Hand what
-    /// [`ColumnsChunk::finish`] returns to [`EventColumns::set_long_durations`].
+    /// Splits the columns into pieces of these lengths, which can be filled in parallel. Pass the result of
+    /// [`ColumnsChunk::finish`] to [`EventColumns::set_long_durations`].
     pub fn chunks(&mut self, lens: &[usize]) -> Vec<ColumnsChunk<'_>> {
         let (mut start, mut dur, mut kind) = (&mut self.start[..], self.dur.packed_mut(), &mut self.kind[..]);
         let mut narrow: &mut [u32] = &mut [];
@@ -189,14 +189,14 @@ impl EventColumns {
         chunks
     }
 
-    /// Durations that did not fit the chunks' own columns, as (position, duration).
+    /// Sets the durations that did not fit the chunks' columns, as (position, duration).
     pub fn set_long_durations(&mut self, long: impl IntoIterator<Item = (usize, Dur)>) {
         for (index, dur) in long {
             self.dur.set(index, dur);
         }
     }
 
-    /// Adds all events of `other` behind those of this one.
+    /// Appends all events of `other`.
     pub fn append(&mut self, other: EventColumns) {
         if self.is_empty() {
             *self = other;
@@ -208,8 +208,8 @@ impl EventColumns {
         (0..other.args.len()).for_each(|i| self.args.push(other.args.get(i)));
     }
 
-    /// Sorts by start, longer events first, so that parents come before their children. Costs one look where
-    /// the events are sorted already, as they nearly always are.
+    /// Sorts by start, longer events first, so that parents precede their children. Costs one pass if the
+    /// events are already sorted, which is nearly always the case.
     fn sort(&mut self) {
         let sorted = |i: usize| {
             let (before, this) = (self.start[i - 1], self.start[i]);
@@ -252,7 +252,7 @@ fn take<'a, T>(from: &mut &'a mut [T], len: usize) -> &'a mut [T] {
     head
 }
 
-/// A piece of a track's columns, to be filled on a core of its own.
+/// A piece of a track's columns, to be filled on a separate core.
 #[derive(Debug)]
 pub struct ColumnsChunk<'a> {
     first: usize,
@@ -266,7 +266,7 @@ pub struct ColumnsChunk<'a> {
 }
 
 impl ColumnsChunk<'_> {
-    /// Sets the `index`th event of this piece. A negative duration is taken as none.
+    /// Sets the `index`th event of this piece. A negative duration counts as zero.
     #[inline]
     pub fn set(&mut self, index: usize, start: Time, dur: Dur, kind: KindId, args: Option<u64>) {
         self.start[index] = start;
@@ -283,7 +283,7 @@ impl ColumnsChunk<'_> {
         }
     }
 
-    /// Ends the filling: the durations that did not fit.
+    /// Ends the filling and returns the durations that did not fit.
     pub fn finish(self) -> Vec<(usize, Dur)> {
         self.long
     }
@@ -299,16 +299,16 @@ struct TrackDraft {
     samples: CounterSamples,
 }
 
-/// A trace that is being filled.
+/// A trace under construction.
 pub struct TraceBuilder {
     /// Strings; intern names and keys here.
     pub strings: StringTableBuilder,
-    /// The arena of readers that have no bytes of their own to point to. Its records are positions for tracks
-    /// whose source is [`TraceBuilder::ARENA`].
+    /// The arena for readers without bytes of their own to point to. Its records are positions for tracks whose
+    /// source is [`TraceBuilder::ARENA`].
     pub arena: ArgArena,
-    /// What is known of the run's surroundings.
+    /// What is known about the environment of the run.
     pub environment: Environment,
-    /// How the trace's time relates to the world's.
+    /// How the trace's time relates to wall-clock time.
     pub clock: Clock,
     kinds: Vec<Kind>,
     kind_lookup: HashMap<Kind, KindId, FxBuildHasher>,
@@ -366,7 +366,7 @@ impl TraceBuilder {
         id
     }
 
-    /// A process that was added, to mend what was learnt of it later.
+    /// An existing process, to correct what was learnt about it later.
     pub fn process_mut(&mut self, id: ProcessId) -> &mut Process {
         &mut self.processes[id.index()]
     }
@@ -394,18 +394,18 @@ impl TraceBuilder {
         id
     }
 
-    /// Gives a track its name and kind, where they are learnt only after the track's events.
+    /// Sets a track's name and kind, if they are only known after its events.
     pub fn describe_track(&mut self, id: TrackId, name: StrId, kind: TrackKind) {
         let track = &mut self.tracks[id.index()];
         (track.name, track.kind) = (name, kind);
     }
 
-    /// Moves a track to another process, where its own is learnt only after the track's events.
+    /// Moves a track to another process, if that is only known after its events.
     pub fn move_track(&mut self, id: TrackId, process: ProcessId) {
         self.tracks[id.index()].process = process;
     }
 
-    /// Adds an event to a track. A negative duration is taken as none.
+    /// Adds an event to a track. A negative duration counts as zero.
     #[inline]
     pub fn event(&mut self, track: TrackId, start: Time, dur: Dur, kind: KindId, args: Option<u64>) {
         self.tracks[track.index()].columns.push(start, dur, kind, args);
@@ -416,7 +416,7 @@ impl TraceBuilder {
         self.tracks[track.index()].columns.append(columns);
     }
 
-    /// Adds a counter's sample to a track. Values that are not finite are left out: a gap is not a 0.
+    /// Adds a counter's sample to a track. Values that are not finite are dropped: a gap is not a 0.
     pub fn sample(&mut self, track: TrackId, time: Time, value: f64) {
         if value.is_finite() {
             let samples = &mut self.tracks[track.index()].samples;
@@ -430,7 +430,7 @@ impl TraceBuilder {
         self.flows.push(FlowPoint { time, track, direction, category, id });
     }
 
-    /// Adds a device and ties it to the process that holds its tracks.
+    /// Adds a device and links it to the process that holds its tracks.
     pub fn device(&mut self, device: Device) -> DeviceId {
         let id = DeviceId::from_index(self.devices.len());
         if let Some(process) = device.process {

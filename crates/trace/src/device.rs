@@ -1,9 +1,9 @@
-//! Devices with their properties, and what is known of the run's surroundings.
+//! Devices with their properties, and the environment of the run.
 
 use crate::args::Datum;
 use crate::ids::{ProcessId, StrId};
 
-/// What sort of device it is.
+/// The kind of device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeviceKind {
     /// A general-purpose processor.
@@ -16,10 +16,10 @@ pub enum DeviceKind {
     Other,
 }
 
-/// A named value as the file gives it: a device property, a version, a capture option.
+/// A named value from the file: a device property, a version, a capture option.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Property {
-    /// The name in the file's own spelling.
+    /// The name as spelt in the file.
     pub key: StrId,
     /// The value.
     pub value: Datum,
@@ -28,11 +28,11 @@ pub struct Property {
 /// A device. Every known figure is an `Option`: unknown is never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// The file's own number of the device.
+    /// The device's number in the file.
     pub number: i64,
-    /// Model name, e.g. `NVIDIA A100-SXM4-40GB`; the empty string where the file does not say.
+    /// Model name, e.g. `NVIDIA A100-SXM4-40GB`; empty if the file does not contain it.
     pub name: StrId,
-    /// What sort of device.
+    /// The kind of device.
     pub kind: DeviceKind,
     /// The process that holds its tracks; `None` for a device that is only listed.
     pub process: Option<ProcessId>,
@@ -50,20 +50,20 @@ pub struct Device {
     pub compute_capability: Option<(u32, u32)>,
     /// Threads that run in lockstep: 32 on NVIDIA, 64 on AMD's CDNA.
     pub warp_size: Option<u32>,
-    /// Threads that a multiprocessor can hold.
+    /// Maximum number of threads per multiprocessor.
     pub max_threads_per_multiprocessor: Option<u32>,
-    /// Blocks that a multiprocessor can hold.
+    /// Maximum number of blocks per multiprocessor.
     pub max_blocks_per_multiprocessor: Option<u32>,
-    /// 32-bit registers of a multiprocessor.
+    /// 32-bit registers per multiprocessor.
     pub registers_per_multiprocessor: Option<u32>,
-    /// Shared memory of a multiprocessor in bytes.
+    /// Shared memory per multiprocessor in bytes.
     pub shared_memory_per_multiprocessor: Option<u64>,
-    /// All properties in the file's own words, also those above.
+    /// All properties as named in the file, including those above.
     pub properties: Vec<Property>,
 }
 
 impl Device {
-    /// A device of which nothing but its sort and number is known.
+    /// A device of which only the kind and number are known.
     pub fn new(kind: DeviceKind, number: i64) -> Self {
         Device {
             number,
@@ -86,17 +86,17 @@ impl Device {
     }
 }
 
-/// What the file says about the run around the events. Never holds environment variables of the process.
+/// What the file says about the run besides the events. Never contains environment variables of the process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Environment {
     /// The machine's name.
     pub host: Option<StrId>,
     /// Versions of software: frameworks, drivers, profilers.
     pub versions: Vec<Property>,
-    /// With which options the profile was captured.
+    /// The options of the capture.
     pub capture: Vec<Property>,
-    /// This process' place in a distributed job: rank, world size, backend.
+    /// This process's place in a distributed job: rank, world size, backend.
     pub distributed: Vec<Property>,
-    /// When capture began and ended, in nanoseconds since the Unix epoch.
+    /// Start and end of the capture, in nanoseconds since the Unix epoch.
     pub captured_ns: Option<(i64, i64)>,
 }

@@ -1,8 +1,8 @@
-//! Durations in four bytes an event.
+//! Durations in four bytes per event.
 //!
-//! Nearly all events of a profile are shorter than two milliseconds, which fits 31 bits of picoseconds. The
-//! few longer ones stand in a side table, and the column holds their number with the top bit set. That saves
-//! four bytes an event: 36 MB on nine million.
+//! Nearly all events of a profile are shorter than two milliseconds, which fits 31 bits of picoseconds. The few
+//! longer ones are in a side table, and the column contains their index with the top bit set. This saves four
+//! bytes per event: 36 MB for nine million.
 
 use crate::time::Dur;
 
@@ -20,12 +20,12 @@ impl DurationColumn {
         DurationColumn { packed: Vec::with_capacity(events), long: Vec::new() }
     }
 
-    /// `len` durations of nothing, to be set one by one.
+    /// `len` zero durations, to be set one by one.
     pub(crate) fn with_len(len: usize) -> Self {
         DurationColumn { packed: vec![0; len], long: Vec::new() }
     }
 
-    /// The column's own value for a duration that fits it.
+    /// The column's value for a duration that fits.
     #[inline]
     pub(crate) fn pack_short(dur: Dur) -> Option<u32> {
         u32::try_from(dur.ps().max(0)).ok().filter(|&short| short < LONG)
@@ -41,7 +41,7 @@ impl DurationColumn {
         self.packed[index] = self.pack(dur);
     }
 
-    /// For filling in place: values from [`DurationColumn::pack_short`] only.
+    /// For filling in place; only values from [`DurationColumn::pack_short`].
     pub(crate) fn packed_mut(&mut self) -> &mut [u32] {
         &mut self.packed
     }
@@ -78,7 +78,7 @@ impl DurationColumn {
         }
     }
 
-    /// The same durations in the order that `order` gives.
+    /// The same durations in the given order.
     pub(crate) fn permuted(&self, order: &[u32]) -> Self {
         let mut out = DurationColumn::with_capacity(order.len());
         order.iter().for_each(|&i| out.push(self.get(i as usize)));

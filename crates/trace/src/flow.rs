@@ -1,12 +1,12 @@
-//! Flow points: ends of arrows that a file draws between events, as recorded.
+//! Flow points: ends of the arrows between events in a file, as recorded.
 
 use crate::ids::{StrId, TrackId};
 use crate::time::Time;
 
-/// Which end of the arrow a flow point is.
+/// The end of the arrow that a flow point is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FlowDirection {
-    /// The arrow begins here.
+    /// The arrow starts here.
     Out,
     /// The arrow passes through.
     Step,
@@ -14,18 +14,18 @@ pub enum FlowDirection {
     In,
 }
 
-/// One end of an arrow. Points of equal category and id belong together; a point belongs to the innermost
-/// event that encloses it on its track.
+/// One end of an arrow. Points with equal category and id belong together; a point belongs to the innermost
+/// event around it on its track.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FlowPoint {
-    /// When.
+    /// The time.
     pub time: Time,
-    /// On which track.
+    /// The track.
     pub track: TrackId,
     /// Which end.
     pub direction: FlowDirection,
-    /// What kind of arrow, e.g. `ac2g`.
+    /// The kind of arrow, e.g. `ac2g`.
     pub category: StrId,
-    /// Which arrow of that kind.
+    /// The id of the arrow within its kind.
     pub id: u64,
 }

@@ -1,5 +1,5 @@
-//! Ids: small integers that point into one of a trace's tables. Each has its own type, so that a track is
-//! never looked up by a string's number.
+//! Ids: small integers that point into a table of the trace. Each has its own type, so that a track is never
+//! looked up by the number of a string.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -43,18 +43,18 @@ id!(
     TrackId
 );
 id!(
-    /// A device with properties of its own.
+    /// A device with its properties.
     DeviceId
 );
 id!(
-    /// A place from which events' arguments are decoded.
+    /// A source of arguments.
     ArgSourceId
 );
 
 /// One event: the `index`th, in time order, of a track.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
-    /// The track that the event lies on.
+    /// The track of the event.
     pub track: TrackId,
     /// Its position in the track's columns.
     pub index: u32,

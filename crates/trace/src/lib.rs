@@ -1,15 +1,15 @@
 //! The trace: what happened, when, on which track, in columns of integers.
 //!
-//! A profile of nine million events must fit into about the size of its file, and every analysis wants to
-//! walk it in time order. So a [`Trace`] holds no object per event: each [`Track`] is a handful of parallel
-//! columns sorted by start time, names are interned as [`Kind`]s (name, category and form, a few thousand per
-//! trace), and arguments stay where they are cheapest — in the reader's own bytes or in a compact arena — and
-//! are decoded only when somebody asks.
+//! A profile with nine million events must fit in about the size of its file, and every analysis walks it in
+//! time order. Therefore a [`Trace`] has no object per event: each [`Track`] is a handful of parallel columns
+//! sorted by start time, names are interned as [`Kind`]s (name, category and form, a few thousand per trace),
+//! and arguments stay where they are cheapest: in the reader's own bytes or in a compact arena, decoded on
+//! demand.
 //!
-//! A trace is filled through [`TraceBuilder`] and never changes afterwards. Nothing that a file says happened
-//! is dropped: events that overlap on one track are kept, and [`Track::nesting`] spreads them over lanes.
+//! A trace is filled through [`TraceBuilder`] and never changes afterwards. No recorded event is dropped:
+//! events that overlap on one track are kept, and [`Track::nesting`] spreads them over lanes.
 //!
-//! This crate knows nothing of files, frameworks, or what an event means for performance.
+//! This crate knows nothing about files, frameworks, or what an event means for performance.
 
 mod args;
 mod builder;
@@ -20,6 +20,7 @@ mod ids;
 mod kind;
 mod nesting;
 mod note;
+pub mod series;
 mod strings;
 mod time;
 mod trace;

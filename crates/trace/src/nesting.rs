@@ -1,27 +1,27 @@
-//! How a track's events nest, and what to do with those that do not.
+//! How a track's events nest, and how to handle those that do not.
 //!
-//! Events of one thread normally form a tree. Real files break that: clock jitter, graph launches and
-//! asynchronous work leave events that partly overlap. Viewers that insist on a tree drop them. Here each
-//! event goes to the first *lane* in which it nests, so that all are kept and each lane is a tree again.
+//! Events of one thread normally form a tree. Real files break this: clock jitter, graph launches and
+//! asynchronous work leave partly overlapping events. Viewers that require a tree drop them. Here each event
+//! goes to the first *lane* in which it nests, so that all are kept and each lane is a tree again.
 
 use crate::time::{Dur, Time};
 use crate::track::Track;
 
-/// Lanes tried for an event before it goes to the last one, where events may overlap. Keeps the pass linear
-/// even where a million events overlap each other.
+/// Number of lanes tried before an event goes to the last one, where events may overlap. Keeps the pass linear
+/// even if a million events overlap each other.
 const MAX_LANES: usize = 64;
 
 /// The place of each event of a track in its tree.
 #[derive(Debug, Default)]
 pub struct Nesting {
     depth: Vec<u16>,
-    /// Empty where every event lies in lane 0.
+    /// Empty if every event is in lane 0.
     lane: Vec<u8>,
     lanes: u8,
 }
 
 impl Nesting {
-    /// How many events enclose the `index`th in its lane; saturates at 65,535.
+    /// Number of enclosing events of the `index`th in its lane; saturates at 65,535.
     #[inline]
     pub fn depth(&self, index: usize) -> usize {
         usize::from(self.depth[index])
@@ -33,12 +33,12 @@ impl Nesting {
         self.lane.get(index).map_or(0, |&lane| usize::from(lane))
     }
 
-    /// How many lanes there are: 1 for a track whose events nest, 0 for an empty one.
+    /// Number of lanes: 1 for a track whose events nest, 0 for an empty one.
     pub fn lanes(&self) -> usize {
         usize::from(self.lanes)
     }
 
-    /// How many events do not nest with those before them.
+    /// Number of events that do not nest with earlier ones.
     pub fn overlapping(&self) -> usize {
         self.lane.iter().filter(|&&lane| lane > 0).count()
     }
@@ -47,8 +47,8 @@ impl Nesting {
         self.depth.capacity() * 2 + self.lane.capacity()
     }
 
-    /// One pass with a stack of open ends a lane. Linear: an event is pushed once and popped once, and at most
-    /// [`MAX_LANES`] lanes are looked at.
+    /// One pass with a stack of open ends per lane. Linear: an event is pushed once and popped once, and at
+    /// most [`MAX_LANES`] lanes are checked.
     pub(crate) fn of(track: &Track) -> Nesting {
         let events = track.len();
         let mut nesting = Nesting { depth: Vec::with_capacity(events), lane: Vec::new(), lanes: 0 };
@@ -64,7 +64,7 @@ impl Nesting {
             if number > 0 || !nesting.lane.is_empty() {
                 nesting.lane.push(number as u8);
             }
-            // What is forgiven as jitter must not stretch the parent: children end with it at the latest.
+            // Tolerated jitter must not stretch the parent: children end with it at the latest.
             let within = open.last().map_or(end, |&outer| end.min(outer));
             open.push(within);
         }
@@ -73,10 +73,11 @@ impl Nesting {
     }
 }
 
-/// The first lane in which an event from `start` to `end` nests, opened if need be.
+/// The first lane in which an event from `start` to `end` nests, added if necessary.
 fn lane_for(lanes: &mut Vec<Vec<Time>>, start: Time, end: Time, resolution: Dur) -> usize {
     for (number, open) in lanes.iter_mut().enumerate() {
-        // A slice that ends within the clock's step of this start has ended, unless this one ends inside it.
+        // A slice that ends within the clock resolution of this start has ended, unless this one ends inside
+        // it.
         while open.last().is_some_and(|&outer| outer <= start || (outer <= start + resolution && end > outer))
         {
             open.pop();

@@ -1,42 +1,42 @@
-//! Notes: what a reader found odd about a file. Counted, never printed here; the wording is made elsewhere.
+//! Notes: oddities that a reader found in a file. Only counted here; the text is written elsewhere.
 
-/// What sort of oddity it is.
+/// The kind of oddity.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoteKind {
-    /// The file ends in the middle of something, or its bytes cannot be what they claim to be. What came
-    /// before is kept. `detail` says what broke.
+    /// The file is truncated, or its bytes are invalid. Everything before is kept. `detail` says what is
+    /// damaged.
     Damaged,
-    /// The recorder itself reported an error; `detail` is its text.
+    /// The profiler itself reported an error; `detail` is its text.
     CollectionError,
-    /// The recorder itself reported a warning; `detail` is its text.
+    /// The profiler itself reported a warning; `detail` is its text.
     CollectionWarning,
-    /// The recorder says that it dropped events; `count` says how many where it is known.
+    /// The profiler reports dropped events; `count` is their number, if known.
     DroppedByRecorder,
-    /// Text was mended to be readable; `detail` names the kind of repair.
+    /// Text was repaired to be readable; `detail` names the kind of repair.
     Repaired,
-    /// An event's end lies before its start; it was read as an instant.
+    /// An event's end is before its start; it was read as an instant.
     NegativeDuration,
     /// A time does not fit the trace's range of 106 days around its origin; it was clamped.
     TimeOutOfRange,
-    /// An event refers to something that the file does not define; `detail` names what.
+    /// An event refers to something that the file does not define; `detail` says what.
     DanglingReference,
-    /// A beginning without an end, or an end without a beginning.
+    /// A start without an end, or an end without a start.
     Unpaired,
     /// A part of the file that this version does not understand; `detail` names it.
     Unknown,
-    /// Numbers of which the file does not say what they are; `count` says how many columns of them.
+    /// Numbers whose meaning the file does not state; `count` is the number of such columns.
     Unnamed,
 }
 
 /// One kind of oddity in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What sort.
+    /// Its kind.
     pub kind: NoteKind,
-    /// The recorder's own text, or the name of the thing.
+    /// The profiler's own text, or the name of the thing.
     pub detail: String,
     /// How many times.
     pub count: u64,
-    /// Where in the file it was first seen, in bytes.
+    /// Position of the first occurrence in the file, in bytes.
     pub offset: Option<u64>,
 }

@@ -1,7 +1,7 @@
-//! Interned strings: each distinct text once, in one buffer, named by a [`StrId`].
+//! Interned strings: each distinct text once, in one buffer, identified by a [`StrId`].
 //!
-//! Profiles repeat a few thousand names millions of times. Comparing ids is comparing integers, and an
-//! analysis that looks for one name looks it up once.
+//! Profiles repeat a few thousand names millions of times. Comparing ids means comparing integers, and an
+//! analysis that needs one name looks it up once.
 
 use std::hash::BuildHasher;
 
@@ -14,35 +14,35 @@ use crate::ids::StrId;
 #[derive(Debug, Default)]
 pub struct StringTable {
     text: String,
-    /// Where each string ends in `text`; it begins where the one before ends.
+    /// The end of each string in `text`; it starts where the previous one ends.
     ends: Vec<usize>,
     lookup: HashTable<u32>,
 }
 
-/// A string table that still grows.
+/// A growing string table.
 #[derive(Debug)]
 pub struct StringTableBuilder(StringTable);
 
 impl StringTable {
-    /// The text of `id`; empty for an id that is not of this table.
+    /// The text of `id`; empty if the id is not from this table.
     pub fn get(&self, id: StrId) -> &str {
         let Some(&end) = self.ends.get(id.index()) else { return "" };
         let start = if id.0 == 0 { 0 } else { self.ends[id.index() - 1] };
         &self.text[start..end]
     }
 
-    /// The id of `text`, if any event, key or value of the trace is called that.
+    /// The id of `text`, if the trace contains it.
     pub fn find(&self, text: &str) -> Option<StrId> {
         let hash = FxBuildHasher.hash_one(text);
         self.lookup.find(hash, |&id| self.get(StrId(id)) == text).map(|&id| StrId(id))
     }
 
-    /// How many distinct strings there are.
+    /// Number of distinct strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Never true: the empty string is always there.
+    /// Never true: the empty string always exists.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -54,7 +54,7 @@ impl StringTable {
 }
 
 impl StringTableBuilder {
-    /// A table that holds only the empty string.
+    /// A table with only the empty string.
     pub fn new() -> Self {
         let mut builder = StringTableBuilder(StringTable::default());
         builder.intern("");
@@ -63,7 +63,7 @@ impl StringTableBuilder {
 
     /// The id of `text`, new or known.
     ///
-    /// A trace can name at most `u32::MAX` strings; anything after that is interned as the empty string.
+    /// A trace can contain at most `u32::MAX` strings; later ones are interned as the empty string.
     pub fn intern(&mut self, text: &str) -> StrId {
         let hash = FxBuildHasher.hash_one(text);
         if let Some(&id) = self.0.lookup.find(hash, |&id| self.0.get(StrId(id)) == text) {
@@ -80,7 +80,7 @@ impl StringTableBuilder {
         StrId(id)
     }
 
-    /// Interns bytes that ought to be UTF-8; what is not is replaced by U+FFFD.
+    /// Interns bytes that should be UTF-8; invalid parts are replaced by U+FFFD.
     pub fn intern_bytes(&mut self, bytes: &[u8]) -> StrId {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.intern(text),

@@ -1,7 +1,7 @@
-//! Time: whole picoseconds from the trace's origin, so that neither TPU ops of less than a nanosecond nor
-//! sums over millions of events lose anything. 64 bits reach 106 days to either side; arithmetic saturates.
+//! Time: whole picoseconds from the trace's origin, so that neither TPU ops shorter than a nanosecond nor sums
+//! over millions of events lose precision. 64 bits reach 106 days in either direction; arithmetic saturates.
 //!
-//! Wall-clock time is kept apart, in [`Clock`]: epoch-sized picoseconds would not fit.
+//! Wall-clock time is stored separately, in [`Clock`]: picoseconds since the epoch would not fit.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
@@ -13,7 +13,7 @@ const PS_PER_NS: i64 = 1_000;
 #[repr(transparent)]
 pub struct Time(i64);
 
-/// A length of time in picoseconds. Negative only as the difference of two points in time.
+/// A duration in picoseconds. Negative only as the difference of two points in time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Dur(i64);
@@ -58,7 +58,7 @@ impl Time {
 }
 
 impl Dur {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Dur = Dur(0);
 
     /// `ps` picoseconds.
@@ -97,19 +97,19 @@ impl Dur {
         self.0 as f64 / 1e12
     }
 
-    /// Is there no time in it?
+    /// Whether it is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// This length, or none where it is negative.
+    /// This duration, or zero if it is negative.
     #[inline]
     pub fn at_least_zero(self) -> Self {
         Dur(self.0.max(0))
     }
 
-    /// This share of `whole`; zero where there is no whole.
+    /// Its share of `whole`; zero if `whole` is zero.
     #[inline]
     pub fn fraction_of(self, whole: Dur) -> f64 {
         if whole.0 > 0 { self.0 as f64 / whole.0 as f64 } else { 0.0 }
@@ -169,7 +169,7 @@ impl Sum for Dur {
     }
 }
 
-/// From `start` up to, not including, `end`. Empty where `end <= start`.
+/// From `start` up to, but not including, `end`. Empty if `end <= start`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Span {
     /// The first instant inside.
@@ -185,44 +185,44 @@ impl Span {
         Span { start, end }
     }
 
-    /// How long it is; never negative.
+    /// Its duration; never negative.
     #[inline]
     pub fn dur(self) -> Dur {
         (self.end - self.start).at_least_zero()
     }
 
-    /// Does nothing lie inside?
+    /// Whether it is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Does `at` lie inside?
+    /// Whether `at` is inside.
     #[inline]
     pub fn contains(self, at: Time) -> bool {
         self.start <= at && at < self.end
     }
 
-    /// What lies in both; empty where they do not meet.
+    /// The overlap; empty if there is none.
     #[inline]
     pub fn intersect(self, other: Span) -> Span {
         Span::new(self.start.max(other.start), self.end.min(other.end))
     }
 
-    /// The smallest span that holds both.
+    /// The smallest span that contains both.
     #[inline]
     pub fn hull(self, other: Span) -> Span {
         Span::new(self.start.min(other.start), self.end.max(other.end))
     }
 }
 
-/// How a trace's time relates to the world's, and how finely it was recorded.
+/// How a trace's time relates to wall-clock time, and its resolution.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Clock {
-    /// Nanoseconds since the Unix epoch at the trace's origin. `None`: the file has relative times only.
+    /// Nanoseconds since the Unix epoch at the trace's origin. `None` if the file only has relative times.
     pub wall_ns_at_origin: Option<i64>,
-    /// The step in which times were recorded. Two events whose edges differ by no more than this may in truth
-    /// touch, so nesting forgives that much.
+    /// The clock resolution. Two events whose edges differ by no more than this may actually touch, so nesting
+    /// tolerates this much.
     pub resolution: Dur,
 }
 

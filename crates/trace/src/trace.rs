@@ -1,4 +1,4 @@
-//! The whole trace and the ways into it.
+//! The whole trace and its accessors.
 
 use crate::args::{ArgRef, ArgSource, Value};
 use crate::device::{Device, Environment};
@@ -10,7 +10,7 @@ use crate::strings::StringTable;
 use crate::time::{Clock, Span};
 use crate::track::Track;
 
-/// What a process is.
+/// The kind of a process.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProcessKind {
     /// Host threads.
@@ -28,15 +28,15 @@ pub struct Process {
     pub id: ProcessId,
     /// Its name as recorded.
     pub name: StrId,
-    /// What it is.
+    /// Its kind.
     pub kind: ProcessKind,
-    /// The recorder's own number.
+    /// The profiler's own number.
     pub number: i64,
-    /// The device whose queues it holds.
+    /// The device whose queues it contains.
     pub device: Option<DeviceId>,
 }
 
-/// One trace of one host. Immutable; built by [`crate::TraceBuilder`].
+/// The trace of one host. Immutable; built by [`crate::TraceBuilder`].
 #[derive(Debug)]
 pub struct Trace {
     pub(crate) strings: StringTable,
@@ -66,7 +66,7 @@ impl Trace {
         self.strings.get(id)
     }
 
-    /// All kinds of events; a [`KindId`] is a position in here.
+    /// All kinds of events; a [`KindId`] is an index.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
@@ -93,7 +93,7 @@ impl Trace {
         &self.processes[id.index()]
     }
 
-    /// All tracks; a [`TrackId`] is a position in here.
+    /// All tracks; a [`TrackId`] is an index.
     pub fn tracks(&self) -> &[Track] {
         &self.tracks
     }
@@ -114,17 +114,17 @@ impl Trace {
         &self.devices
     }
 
-    /// What is known of the run's surroundings.
+    /// What is known about the environment of the run.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// What the reader found odd, worst first.
+    /// The reader's notes, worst first.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// How the trace's time relates to the world's.
+    /// How the trace's time relates to wall-clock time.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -134,12 +134,12 @@ impl Trace {
         self.attachments.iter().map(|&(name, at)| (name, Args { trace: self, refs: [Some(at), None] }))
     }
 
-    /// From the first event's start to the last one's end; `None` for a trace without events and samples.
+    /// From the first event's start to the last one's end; `None` without events and samples.
     pub fn span(&self) -> Option<Span> {
         self.span
     }
 
-    /// How many events there are on all tracks.
+    /// Number of events on all tracks.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -163,7 +163,7 @@ impl Trace {
         Args { trace: self, refs: [None, self.kind(kind).shared_args] }
     }
 
-    /// Heap memory in bytes, arguments included; mapped files do not count.
+    /// Heap memory in bytes, including arguments; mapped files do not count.
     pub fn heap_bytes(&self) -> usize {
         self.strings.heap_bytes()
             + self.kinds.capacity() * size_of::<Kind>()
@@ -191,7 +191,7 @@ impl<'t> Args<'t> {
         }
     }
 
-    /// The first argument called `key`.
+    /// The first argument with the key `key`.
     pub fn get(self, key: StrId) -> Option<Value<'t>> {
         let mut found = None;
         self.visit(|k, value| {

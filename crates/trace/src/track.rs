@@ -8,7 +8,7 @@ use crate::ids::{ArgSourceId, EventId, KindId, ProcessId, StrId, TrackId};
 use crate::nesting::Nesting;
 use crate::time::{Dur, Span, Time};
 
-/// What a track's events are.
+/// The kind of a track's events.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrackKind {
     /// Work of a host thread.
@@ -19,7 +19,7 @@ pub enum TrackKind {
     Async,
     /// A value over time.
     Counter,
-    /// What the recorder computed from other tracks (steps, modules, name scopes). Never counted as work.
+    /// Computed by the profiler from other tracks (steps, modules, name scopes). Never counted as work.
     Derived,
 }
 
@@ -28,7 +28,7 @@ pub enum TrackKind {
 pub struct CounterSamples {
     /// When each sample was taken.
     pub times: Vec<Time>,
-    /// What it was.
+    /// The values.
     pub values: Vec<f64>,
 }
 
@@ -37,15 +37,15 @@ pub struct CounterSamples {
 pub struct Track {
     /// Its id.
     pub id: TrackId,
-    /// The process that it belongs to.
+    /// Its process.
     pub process: ProcessId,
     /// Its name as recorded, e.g. the thread's.
     pub name: StrId,
-    /// What its events are.
+    /// The kind of its events.
     pub kind: TrackKind,
-    /// The recorder's own number: thread id, stream id, line id.
+    /// The profiler's own number: thread id, stream id, line id.
     pub number: i64,
-    /// The samples, where it is a counter.
+    /// The samples, if it is a counter.
     pub samples: CounterSamples,
     pub(crate) arg_source: ArgSourceId,
     pub(crate) columns: EventColumns,
@@ -55,31 +55,31 @@ pub struct Track {
 }
 
 impl Track {
-    /// How many events lie on it.
+    /// Number of events.
     #[inline]
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Does nothing lie on it?
+    /// Whether it has no events.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// When the `index`th event began.
+    /// Start of the `index`th event.
     #[inline]
     pub fn start(&self, index: usize) -> Time {
         self.columns.start[index]
     }
 
-    /// How long the `index`th event took.
+    /// Duration of the `index`th event.
     #[inline]
     pub fn dur(&self, index: usize) -> Dur {
         self.columns.dur.get(index)
     }
 
-    /// When the `index`th event ended.
+    /// End of the `index`th event.
     #[inline]
     pub fn end(&self, index: usize) -> Time {
         self.start(index) + self.dur(index)
@@ -91,7 +91,7 @@ impl Track {
         Span::new(self.start(index), self.end(index))
     }
 
-    /// What the `index`th event is.
+    /// The kind of the `index`th event.
     #[inline]
     pub fn kind_of(&self, index: usize) -> KindId {
         self.columns.kind[index]
@@ -109,7 +109,7 @@ impl Track {
         &self.columns.kind
     }
 
-    /// Where the `index`th event's own arguments are.
+    /// Location of the `index`th event's own arguments.
     #[inline]
     pub fn args_of(&self, index: usize) -> Option<ArgRef> {
         self.columns.args.get(index).map(|at| ArgRef { source: self.arg_source, at })
@@ -120,7 +120,7 @@ impl Track {
         EventId { track: self.id, index: u32::try_from(index).unwrap_or(u32::MAX) }
     }
 
-    /// From the first start to the last end; `None` for a track without events and samples.
+    /// From the first start to the last end; `None` without events and samples.
     pub fn span(&self) -> Option<Span> {
         self.span
     }
@@ -130,7 +130,7 @@ impl Track {
         self.columns.start.partition_point(|&start| start < at)
     }
 
-    /// How the events nest. Computed when first asked for, then kept.
+    /// How the events nest. Computed on first use, then kept.
     pub fn nesting(&self) -> &Nesting {
         self.nesting.get_or_init(|| Nesting::of(self))
     }

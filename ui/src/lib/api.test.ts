@@ -38,7 +38,7 @@ it("turns an error into a problem with the server's words", async () => {
 
 it("says so when the server is gone, or answers nonsense", async () => {
   server(new TypeError("Failed to fetch"));
-  await expect(ask("sessions")).rejects.toMatchObject({ what: "The server does not answer", status: 0 });
+  await expect(ask("sessions")).rejects.toMatchObject({ what: "The server is not responding", status: 0 });
   server(new Response("<html>", { status: 502 }));
   await expect(ask("sessions")).rejects.toMatchObject({ status: 502 });
 });

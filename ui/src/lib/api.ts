@@ -1,9 +1,9 @@
 /**
  * The client of the server's API (`crates/serve/API.md`).
  *
- * Every question goes through `ask`: it repeats a question whose session is still being opened (202) and tells
- * `progress` how far it is, turns whatever goes wrong into a `Problem`, and stops when its signal says so. Answers
- * about a session never change, so they are kept, for the few sessions looked at last.
+ * Every request goes through `ask`: it repeats a request while the session is still being opened (202) and updates
+ * `progress`, turns every error into a `Problem`, and stops when its signal is aborted. Answers about a session never
+ * change, so they are cached for the sessions used last.
  */
 import { writable } from "svelte/store";
 import type { ModelInfo, ModelView, NodeInfo, NodeLine, Variable } from "./model";
@@ -22,7 +22,7 @@ export interface ModelWish {
   fix?: number;
 }
 
-/** What went wrong, in the server's words or in ours. */
+/** An error, from the server or from the page itself. */
 export class Problem extends Error {
   constructor(
     readonly what: string,
@@ -36,12 +36,12 @@ export class Problem extends Error {
   }
 }
 
-/** How far the sessions that are being opened have come, by id. */
+/** Progress of the sessions that are being opened, by id. */
 export const progress = writable<ReadonlyMap<number, Progress>>(new Map());
 
-/** Sessions whose answers are kept. */
+/** Number of sessions whose answers are cached. */
 const KEPT_SESSIONS = 4;
-/** Shortest time between two questions about a session that is still being opened, in milliseconds. */
+/** Minimum time between two requests for a session that is still being opened, in milliseconds. */
 const REPEAT_MS = 40;
 
 const kept = new Map<number, Map<string, unknown>>();
@@ -59,7 +59,7 @@ export function headers(): HeadersInit {
   return token === null ? {} : { "x-stepscope-token": token };
 }
 
-/** Asks the server; `path` begins behind `/api/`. */
+/** Sends a request; `path` is relative to `/api/`. */
 export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
   const session = sessionOf(path);
   try {
@@ -75,7 +75,7 @@ export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
   }
 }
 
-/** The same, for what never changes while the session is open. */
+/** The same for answers that never change while the session is open. */
 export async function askOnce<T>(session: number, path: string, signal?: AbortSignal): Promise<T> {
   const whole = `s/${session}/${path}`;
   const known = kept.get(session)?.get(whole);
@@ -88,7 +88,7 @@ export async function askOnce<T>(session: number, path: string, signal?: AbortSi
 function keep(session: number, path: string, answer: unknown): void {
   const answers = kept.get(session) ?? new Map<string, unknown>();
   answers.set(path, answer);
-  // Set anew, so that the session looked at last stands last.
+  // Re-inserted, so that the session used last comes last.
   kept.delete(session);
   kept.set(session, answers);
   while (kept.size > KEPT_SESSIONS) {
@@ -97,7 +97,7 @@ function keep(session: number, path: string, answer: unknown): void {
   }
 }
 
-/** Forgets what is known of a session, e.g. before trying again. */
+/** Clears the cache of a session, e.g. before a retry. */
 export function forget(session: number): void {
   kept.delete(session);
 }
@@ -109,12 +109,12 @@ function sessionOf(path: string): number | null {
 
 declare global {
   interface Window {
-    /** Answers that `public/early.js` asked for, by address. */
+    /** Answers that `public/early.js` requested, by address. */
     __stepscopeEarly?: Map<string, Promise<Response>>;
   }
 }
 
-/** An answer that was asked for before this script had come; each is taken once, since the next may be another. */
+/** An answer that was requested before this script was loaded; each is used once, because the next may differ. */
 function early(url: string): Promise<Response> | undefined {
   const answers = globalThis.window?.__stepscopeEarly;
   const answer = answers?.get(url);
@@ -128,8 +128,8 @@ async function reach(url: string, signal?: AbortSignal): Promise<Response> {
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(
-      "The server does not answer",
-      "stepscope serve was probably stopped",
+      "The server is not responding",
+      "stepscope serve has probably stopped",
       "Start it again and reload this page.",
     );
   }
@@ -198,7 +198,7 @@ export const api = {
     askOnce<{ rows: Variable[] }>(session, "model/variables", signal),
   compare: (base: number, against: number, signal?: AbortSignal) =>
     ask<Comparison>(`compare${query({ base, new: against })}`, signal),
-  /** Where a view can be downloaded; a link cannot carry a header, so the token goes along in the address. */
+  /** Download URL of a view; a link cannot have a header, so the token is part of the URL. */
   csv: (session: number, name: string, by?: string) =>
     `api/s/${session}/csv/${name}${query({ by, token: token ?? undefined })}`,
 };

@@ -15,11 +15,11 @@ class App {
   problem = $state.raw<Problem | null>(null);
   categories = $state.raw<Category[]>([]);
   theme = $state.raw<Theme>(storedTheme());
-  /** Rises whenever colours change; charts that paint their own pixels read it. */
+  /** Incremented whenever colours change; charts that draw on a canvas read it. */
   repaint = $state(0);
-  /** The newest session that was there when the page was opened or that was looked at since. */
+  /** The newest session when the page was opened, or the newest one visited since. */
   #seen = $state(-1);
-  /** What an address without a session means: the newest when the page was opened. One that appears is offered, not forced on. */
+  /** The session for a URL without one: the newest when the page was opened. New sessions are offered, not opened automatically. */
   #first = $state<number | null>(null);
 
   sessions = $derived(this.listed?.sessions ?? []);
@@ -32,12 +32,12 @@ class App {
     return this.sessions.find((session) => session.id === this.#first) ?? this.sessions[0];
   }
 
-  /** What a session is called. */
+  /** The label of a session. */
   label(session: Session): string {
     return route.labelOf(session, this.sessions);
   }
 
-  /** An address within the page; the session that is shown unless told otherwise. */
+  /** A URL within the page; of the current session by default. */
   link(page: Page, query: Query = {}, session: Session | undefined = this.session): string {
     return route.format({ session: session ? route.keyOf(session, this.sessions) : "", page, query });
   }
@@ -70,7 +70,7 @@ class App {
     }
   }
 
-  /** Follows the address bar, the server's sessions and the system's colours until the page is closed. */
+  /** Follows the URL, the server's sessions and the system's colour scheme until the page is closed. */
   start(): void {
     addEventListener("hashchange", () => (this.route = route.parse(location.hash)));
     systemDark().addEventListener("change", () => {
@@ -92,7 +92,7 @@ class App {
       if (this.theme === "auto") localStorage.removeItem("stepscope.theme");
       else localStorage.setItem("stepscope.theme", this.theme);
     } catch {
-      // Storage may be forbidden; the choice then lasts as long as the page.
+      // Storage may be disabled; the choice then lasts as long as the page.
     }
     applyTheme(this.theme);
     this.repaint++;
@@ -115,12 +115,12 @@ function applyTheme(theme: Theme): void {
   document.documentElement.dataset.theme = theme === "auto" ? system : theme;
 }
 
-/** Are the colours dark now? */
+/** Whether the dark theme is active. */
 export function isDark(): boolean {
   return document.documentElement.dataset.theme === "dark";
 }
 
-/** A colour or other variable of the style sheet. */
+/** The value of a CSS variable. */
 export function cssVar(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -1,7 +1,7 @@
-/** Numbers as people read them: three significant digits, a unit that suits, a dash for what is not known. */
+/** Readable numbers: three significant digits, a suitable unit, a dash for unknown values. */
 import type { Format, Value } from "./types";
 
-/** What stands for "not known". */
+/** Placeholder for unknown values. */
 export const UNKNOWN = "–";
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -44,7 +44,7 @@ export function ms(value: number | null | undefined): string {
   return `${digits(value / unit)} ${name}`;
 }
 
-/** A duration at an axis, where round numbers stand: `40 ms`. */
+/** A round duration on an axis: `40 ms`. */
 export function tick(value: number): string {
   return ms(value).replace(/\.0+(?= )|(\.\d*?[1-9])0+(?= )/, "$1");
 }
@@ -75,7 +75,7 @@ export function bytes(value: number | null | undefined): string {
   return `${digits(value / unit)} ${name}`;
 }
 
-/** A fraction as per cent: `87.8 %`; what is there but tiny is never shown as nothing. */
+/** A fraction as a percentage: `87.8 %`; tiny values are never shown as 0. */
 export function percent(value: number | null | undefined): string {
   if (!known(value)) return UNKNOWN;
   const share = value * 100;
@@ -101,7 +101,7 @@ export function title(id: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Text that stands as a sentence. */
+/** Text as a sentence, with a capital first letter. */
 export function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -110,9 +110,9 @@ function known(value: number | null | undefined): value is number {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-/** How all values of one column are written: in one unit, so that they can be compared down the column. */
+/** How all values of a column are formatted: in one unit, so that they are easy to compare. */
 export interface Writer {
-  /** The unit, for the column's head; empty where each value has its own. */
+  /** The unit for the column header; empty if each value has its own. */
   unit: string;
   write(value: Value): string;
 }
@@ -144,7 +144,7 @@ function plain(value: Value): string {
 function msWriter(values: readonly Value[]): Writer {
   let most = 0;
   for (const value of values) if (typeof value === "number") most = Math.max(most, Math.abs(value));
-  // Milliseconds are what people think in; other units only where those would have many digits or none.
+  // Milliseconds are most familiar; other units are used only if milliseconds would have many digits or none.
   const [size, unit] = most >= 60_000 ? [1000, "s"] : most >= 1 || most === 0 ? [1, "ms"] : most >= 1e-3 ? [1e-3, "µs"] : [1e-6, "ns"];
   const places = unit === "s" ? 3 : most / size >= 1000 ? 1 : most / size >= 100 ? 2 : 3;
   const form = new Intl.NumberFormat("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });

@@ -1,4 +1,4 @@
-/** How often which duration: bins of equal width over one or several sets, so that they can lie over one another. */
+/** Histogram: bins of equal width over one or several sets, so that they can be overlaid. */
 import { quantile } from "./steps";
 
 export interface Histogram {
@@ -13,7 +13,7 @@ export interface Histogram {
 const FEWEST = 16;
 const MOST = 48;
 
-/** Bins by the rule of Freedman and Diaconis, within reason. Far outliers go into the last bin. */
+/** Bins by the Freedman–Diaconis rule, within limits. Far outliers go into the last bin. */
 export function histogram(sets: readonly (readonly number[])[]): Histogram {
   const all = sets.flat().sort((a, b) => a - b);
   const [low, longest] = [all[0] ?? 0, all.at(-1) ?? 0];

@@ -27,10 +27,12 @@ it("one host's report is its part of the timeline", () => {
   expect(parts.map((part) => part.text).join("")).toBe("See what it does otherwise: the timeline of node-3, beside another.");
 });
 
-it("categories are told from names that look like them", () => {
+it("categories are distinguished from names that look like them", () => {
   const kinds = (text: string) => parse(text).filter((part) => part.kind !== "text").map((part) => part.kind);
   expect(kinds("open it; `transfer_in` can fall by up to 3 ms")).toEqual(["category"]);
   expect(kinds("Begin with `idle`: see the gaps")).toEqual(["category"]);
+  expect(kinds("Expect `input` to drop by up to 3 ms per step.")).toEqual(["category"]);
+  expect(kinds("Start with `dispatch`: do more work per call")).toEqual(["category"]);
   expect(kinds("`input` costs most")).toEqual(["code"]);
 });
 

@@ -1,7 +1,7 @@
 /**
- * The server's sentences, made for this page: `…` is code, a command that shows a view becomes a link to its page, and
- * a category goes by the title that it has everywhere else on the page.
- * `stepscope kernels PATH` means the reader of a terminal; who reads it here has that page one click away.
+ * Adapts the server's sentences for this page: `…` is code, a command that shows a view becomes a link to its page, and
+ * a category gets the title that it has everywhere else on the page.
+ * `stepscope kernels PATH` is written for the terminal; here that page is one click away.
  */
 import { PAGES, type Page, type Query } from "./route";
 import { TITLES } from "./titles";
@@ -10,7 +10,7 @@ export type Part =
   | { kind: "text" | "code" | "category"; text: string }
   | { kind: "link"; text: string; page: Page; query: Query };
 
-/** Splits a text; a backtick without its partner is a character like any other. */
+/** Splits a text; an unmatched backtick is an ordinary character. */
 export function parse(text: string): Part[] {
   const pieces = text.split("`");
   const parts: Part[] = [];
@@ -22,7 +22,7 @@ export function parse(text: string): Part[] {
     } else if (index === pieces.length - 1) {
       parts.push({ kind: "text", text: `\`${piece}` });
     } else if (HOST.test(piece) && pieces[index + 1] === " " && index + 2 < pieces.length - 1) {
-      // The host's name stands in code of its own.
+      // The host's name is in a separate code span.
       parts.push({ kind: "link", text: `the timeline of ${pieces[index + 2]}`, page: "timeline", query: { filter: pieces[index + 2] ?? "" } });
       index += 2;
     } else {
@@ -35,15 +35,15 @@ export function parse(text: string): Part[] {
   return parts;
 }
 
-/** One host's report is no page; what it does shows on the timeline. */
+/** There is no page for one host's report; the timeline shows what it does. */
 const HOST = /^stepscope report \S+ --host$/;
 
-/** Where the sentences speak of a category; elsewhere the same word may be a name from the recording. */
+/** Whether the sentence refers to a category; elsewhere the same word may be a name from the recording. */
 function isCategory(before: string | undefined, after: string | undefined): boolean {
-  return (after ?? "").startsWith(" can fall by ") || (before ?? "").endsWith("Begin with ");
+  return /^ (?:can fall by|to drop by) /.test(after ?? "") || /(?:Begin|Start) with $/.test(before ?? "");
 }
 
-/** The page that a command means; none where it does something that no page does. */
+/** The page for a command; null if there is none. */
 function command(code: string): Part | null {
   const [tool, name, ...rest] = code.trim().split(/\s+/);
   const page = PAGES.find((page) => page === name);

@@ -1,4 +1,4 @@
-/** Something that is asked for: its answer, or what went wrong, and a way to try again. */
+/** A requested resource: its data or its error, and a way to retry. */
 import { problemOf, type Problem } from "./api";
 
 export class Resource<T> {
@@ -6,7 +6,7 @@ export class Resource<T> {
   problem = $state.raw<Problem | undefined>();
   #attempt = $state(0);
 
-  /** Asks at once, again whenever what `load` reads changes, and stops when the component goes. */
+  /** Requests at once, again whenever a dependency of `load` changes, and stops when the component is destroyed. */
   constructor(load: (signal: AbortSignal) => Promise<T>) {
     $effect(() => {
       void this.#attempt;

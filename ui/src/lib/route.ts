@@ -1,8 +1,8 @@
 /**
- * Addresses behind the `#`: `#/<session name>/<page>?key=value`, or `#/s/<id>/<page>` where nothing tells two sessions
- * apart.
+ * Routes after the `#`: `#/<session name>/<page>?key=value`, or `#/s/<id>/<page>` if two sessions cannot be
+ * distinguished.
  *
- * Links carry the name rather than the server's number, so that they still work after the server was started again.
+ * Links contain the name instead of the server's number, so that they still work after a restart of the server.
  */
 import type { Session } from "./types";
 
@@ -15,13 +15,13 @@ export type Page = (typeof PAGES)[number];
 export type Query = Record<string, string>;
 
 export interface Route {
-  /** The session's name, or `s/<id>`; empty for whichever is newest. */
+  /** The session's name, or `s/<id>`; empty for the newest. */
   session: string;
   page: Page;
   query: Query;
 }
 
-/** Reads an address; what cannot be read is the overview. */
+/** Parses a route; an invalid one is the overview. */
 export function parse(hash: string): Route {
   const [path = "", search = ""] = split(hash.replace(/^#?\/?/, ""), "?");
   const parts = path.split("/").map(decode);
@@ -31,7 +31,7 @@ export function parse(hash: string): Route {
   return { session, page: isPage(page) ? page : "overview", query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
-/** Writes an address. */
+/** Formats a route. */
 export function format(route: { session: string; page: Page; query?: Query }): string {
   const session = /^s\/\d+$/.test(route.session) ? route.session : encodeURIComponent(route.session);
   const entries = Object.entries(route.query ?? {}).filter(([, value]) => value !== "");
@@ -39,10 +39,10 @@ export function format(route: { session: string; page: Page; query?: Query }): s
   return `#/${session}/${route.page}${search}`;
 }
 
-/** The last part of a session's name; the server names sessions by their whole path where their names clash. */
+/** The last part of a session's name; the server uses the full path if names clash. */
 const lastPart = (session: Session) => session.name.split("/").at(-1) ?? "";
 
-/** What a session is called: its name; behind what tells its path from others' where several have that name. */
+/** The label of a session: its name, with the distinctive part of its path if several share the name. */
 export function labelOf(session: Session, all: readonly Session[]): string {
   const own = pathOf(session);
   const paths = all.filter((other) => lastPart(other) === lastPart(session)).map(pathOf);
@@ -60,14 +60,14 @@ function pathOf(session: Session): string[] {
   return (session.name.includes("/") ? session.name : session.path).split("/");
 }
 
-/** What a session is called in an address: what it is called elsewhere, unless another is called so too. */
+/** The name of a session in a route: its label, unless another session has the same one. */
 export function keyOf(session: Session, all: readonly Session[]): string {
   const label = labelOf(session, all);
   const rivals = all.filter((other) => other !== session && lastPart(other) === lastPart(session));
   return label !== "" && rivals.every((other) => labelOf(other, all) !== label) ? label : `s/${session.id}`;
 }
 
-/** The session that an address means. Others may have come or gone since: then its last part decides, newest first. */
+/** The session of a route. If sessions were added or removed since, the last part decides, newest first. */
 export function find(key: string, all: readonly Session[]): Session | undefined {
   const last = key.split("/").at(-1) ?? "";
   const rivals = all.filter((session) => last !== "" && lastPart(session) === last);

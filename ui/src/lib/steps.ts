@@ -1,9 +1,9 @@
-/** Steps as bars: neighbours merged where there are more steps than room, a scale that one long step does not ruin. */
+/** Steps as bars: neighbours are merged if there are too many, and the scale tolerates a single long step. */
 import type { Step } from "./types";
 
 /** A bar: one step, or the mean of neighbours. */
 export interface Bar {
-  /** Position of its first step, and behind its last. */
+  /** Index of its first step, and one past its last. */
   from: number;
   to: number;
   first: Step;
@@ -46,7 +46,7 @@ export function ceiling(durations: readonly number[]): { top: number; cut: boole
   return { top: cut ? 1.5 * usual : longest, cut };
 }
 
-/** A quantile of ordered numbers, between neighbours by their distance; 0 of none. */
+/** An interpolated quantile of sorted numbers; 0 if there are none. */
 export function quantile(ordered: readonly number[], share: number): number {
   const place = (ordered.length - 1) * share;
   const [low, high] = [ordered[Math.floor(place)], ordered[Math.ceil(place)]];

@@ -1,4 +1,4 @@
-/** What a table does with its rows: filter, sort, the window that is drawn, and copies for a spreadsheet. */
+/** Table logic: filtering, sorting, the visible window, and copying to a spreadsheet. */
 import type { Column, Value } from "./types";
 
 export interface Sorting {
@@ -6,14 +6,14 @@ export interface Sorting {
   descending: boolean;
 }
 
-/** How an address asks for rows: a column's key, `:asc` behind it for the least first. */
+/** The sort order in a URL: a column's key, followed by `:asc` for ascending order. */
 export function sortingOf(wish: string | undefined): Sorting | undefined {
   if (!wish) return undefined;
   const [key = "", way] = wish.split(":");
   return { key, descending: way !== "asc" };
 }
 
-/** Row numbers whose text contains `text`, case aside; `/…/` is a regular expression. All rows when it is empty. */
+/** Numbers of rows whose text contains `text`, ignoring case; `/…/` is a regular expression. All rows if it is empty. */
 export function matching(columns: readonly Column[], rows: number, text: string): Uint32Array {
   const all = Uint32Array.from({ length: rows }, (_, row) => row);
   const test = matcher(text.trim());
@@ -33,14 +33,14 @@ function matcher(text: string): ((value: string) => boolean) | null {
       const regex = new RegExp(pattern, "i");
       return (value) => regex.test(value);
     } catch {
-      // Still being typed: taken literally until it is whole.
+      // Still being typed: used literally until it is valid.
     }
   }
   const lower = text.toLowerCase();
   return (value) => value.toLowerCase().includes(lower);
 }
 
-/** The same rows in the order of a column; equal ones keep theirs, and what is not known comes last either way. */
+/** The rows sorted by a column; equal ones keep their order, and unknown values come last in either direction. */
 export function sorted(rows: Uint32Array, column: Column | undefined, descending: boolean): Uint32Array {
   if (!column) return rows;
   const { values } = column;
@@ -53,7 +53,7 @@ export function sorted(rows: Uint32Array, column: Column | undefined, descending
   });
 }
 
-/** Beyond this many rows, names are compared letter by letter: as people count takes seconds. */
+/** Beyond this many rows, names are compared by code unit, because natural sorting would take seconds. */
 const LONG = 30_000;
 
 function plainly(left: string, right: string): number {
@@ -69,21 +69,21 @@ function compare(left: NonNullable<Value>, right: NonNullable<Value>, texts: (le
 export interface Window {
   /** The first row that is drawn. */
   first: number;
-  /** Behind the last row that is drawn. */
+  /** One past the last row that is drawn. */
   end: number;
   /** Empty space above and below, in pixels. */
   above: number;
   below: number;
 }
 
-/** The rows to draw, a few more than can be seen, so that scrolling shows no gap. */
+/** The rows to draw, a few more than visible, so that scrolling shows no gap. */
 export function visible(rows: number, height: number, scrolled: number, viewport: number, spare = 12): Window {
   const first = Math.max(0, Math.min(rows, Math.floor(scrolled / height) - spare));
   const end = Math.max(first, Math.min(rows, Math.ceil((scrolled + viewport) / height) + spare));
   return { first, end, above: first * height, below: (rows - end) * height };
 }
 
-/** Where to scroll so that a row can be seen whole below a head of `head` pixels; `scrolled` where it can already. */
+/** Scroll position that makes a row fully visible below a header of `head` pixels; `scrolled` if it already is. */
 export function reveal(row: number, height: number, scrolled: number, viewport: number, head: number): number {
   const [top, bottom] = [row * height, (row + 1) * height];
   if (top < scrolled) return top;
@@ -91,7 +91,7 @@ export function reveal(row: number, height: number, scrolled: number, viewport: 
   return bottom > scrolled + room ? bottom - room : scrolled;
 }
 
-/** Rows as tab-separated text with a line of titles, bare values. */
+/** Rows as tab-separated text with a header line and bare values. */
 export function tsv(columns: readonly Column[], rows: Iterable<number>): string {
   const lines = [columns.map((column) => clean(column.title)).join("\t")];
   for (const row of rows) lines.push(columns.map((column) => cell(column.values[row])).join("\t"));

@@ -1,4 +1,4 @@
-/** What the pages are called, and what each answers. */
+/** Titles of the pages, and the question that each answers. */
 import type { Page } from "./route";
 
 export const TITLES: Record<Page, string> = {
@@ -18,20 +18,20 @@ export const TITLES: Record<Page, string> = {
   compare: "Compare",
 };
 
-/** What a page answers, in a few words. */
+/** The question that a page answers. */
 export const ABOUT: Record<Page, string> = {
   overview: "Why is the step slow?",
   timeline: "What ran when?",
   steps: "How long did each step take?",
   ops: "Which ops does the time go to?",
   kernels: "What ran on the GPUs, and how well?",
-  input: "Where do batches come from, and what holds them up?",
-  memory: "What fills the memory?",
-  scopes: "Which layers and modules cost the time?",
+  input: "Where do batches come from, and what slows them down?",
+  memory: "What uses the memory?",
+  scopes: "Which layers and modules take the time?",
   model: "What is the model made of, and what does each part cost?",
   devices: "How busy were the devices?",
-  functions: "Was anything traced or compiled again?",
+  functions: "Was anything retraced or recompiled?",
   inference: "How long do requests take?",
-  health: "Can this recording be trusted?",
+  health: "Is this recording reliable?",
   compare: "What changed between two recordings?",
 };

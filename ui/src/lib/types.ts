@@ -1,6 +1,13 @@
-/** What the server answers: the shapes of `crates/serve/API.md`, one type each. Times are milliseconds unless a key says `_ns`. */
+/**
+ * What the server answers: the shapes of `crates/serve/API.md`, one type each. Times are milliseconds unless a key says
+ * `_ns`. What the command line promises as well comes from its schemas.
+ */
+import type {
+  Compare, CompareEstimate, DevicesGauge, DevicesSpread, Info as InfoDocument, InfoHost, MemoryAllocator, Report as ReportDocument,
+  ReportDevice, ReportFinding, ReportHealth, ReportOwner, ReportStep,
+} from "./schema";
 
-export type Severity = "critical" | "warning" | "info";
+export type Severity = ReportFinding["severity"];
 
 export interface Session {
   id: number;
@@ -37,13 +44,7 @@ export interface Category {
   color: string;
 }
 
-export interface Step {
-  index: number;
-  name: string;
-  start_ms: number;
-  duration_ms: number;
-  breakdown: Record<string, number>;
-}
+export type Step = ReportStep;
 
 export interface Place {
   host: string;
@@ -51,64 +52,27 @@ export interface Place {
   end_ns: number | null;
 }
 
-export interface Finding {
-  id: string;
-  severity: Severity;
-  subject: string | null;
-  fraction: number | null;
-  gain_ms_per_step: number | null;
-  confidence: number;
-  summary: string;
-  evidence: string[];
-  advice: string[];
+export interface Finding extends ReportFinding {
   /** Its id in words. */
   title?: string;
   place?: Place | null;
 }
 
-export interface HealthRow {
-  id: string;
-  severity: "error" | "warning" | "info";
-  message: string;
-}
+export type HealthRow = ReportHealth;
 
-export interface BreakdownRow {
-  category: string;
-  ms_per_step: number | null;
-  fraction: number;
+export interface BreakdownRow extends ReportOwner {
   title?: string;
   about?: string;
 }
 
-export interface DeviceRow {
-  id: string;
-  name: string;
-  kind: "cpu" | "gpu" | "tpu" | "other";
-  busy_fraction: number | null;
-  steps_seen: number;
-}
+export type DeviceRow = ReportDevice;
 
-export interface Report {
+export interface Report extends Omit<ReportDocument, "schema" | "breakdown" | "findings"> {
   session: string;
   verdict: { headline: string; severity: Severity; /** What is best taken with a grain of salt. */ despite?: string | null };
   damage: { what: string; found: string; todo: string }[];
-  sources: { path: string; format: string; bytes: number; host: string; events: number }[];
-  health: HealthRow[];
-  steps: {
-    count: number;
-    origin: "marker" | "inferred" | "none";
-    how: string;
-    dropped: number;
-    mean_ms: number | null;
-    median_ms: number | null;
-    p90_ms: number | null;
-    p99_ms: number | null;
-    stddev_ms: number | null;
-    per_step: Step[];
-  };
   step_host: string | null;
   breakdown: BreakdownRow[];
-  devices: DeviceRow[];
   findings: Finding[];
 }
 
@@ -117,28 +81,9 @@ export interface Named {
   value: unknown;
 }
 
-export interface HostInfo {
-  host: string;
-  path: string;
-  format: string;
-  bytes: number;
-  events: number;
-  span_ms: number | null;
-  began_unix_ns: number | null;
-  captured_unix_ns: [number, number] | null;
-  devices: { number: number; name: string | null; kind: string; memory_bytes?: number | null; multiprocessors?: number | null }[];
-  step_markers: { name: string; count: number }[];
-  versions: Named[];
-  capture: Named[];
-  distributed: Named[];
-}
+export type HostInfo = InfoHost;
 
-export interface Info {
-  session: string;
-  events: number;
-  span_ms: number | null;
-  hosts: HostInfo[];
-}
+export type Info = InfoDocument;
 
 export type Format = "name" | "text" | "count" | "id" | "ms" | "bytes" | "percent" | "short";
 
@@ -163,47 +108,16 @@ export interface View<Members = Record<string, unknown>> {
   ways: string[];
 }
 
-export interface Allocator {
-  host: string;
-  name: string;
-  allocations: number;
-  frees: number;
-  peak_bytes: number;
-  peak_ms: number;
-  peak_step: number | null;
-  capacity_bytes: number | null;
-  reserved_bytes_at_peak: number | null;
-  fragmentation_at_peak: number | null;
-  pressure: number | null;
-  before_capture_bytes: number;
-  growth: { bytes_per_step: number; rising_fraction: number; steps: number; grows: boolean } | null;
-  kept: { op: string; shape: string | null; blocks: number; bytes: number; steps: number }[];
-  steps: { index: number; allocations: number; frees: number; end_bytes: number; peak_bytes: number }[];
+export interface Allocator extends Omit<MemoryAllocator, "timeline"> {
+  /** Milliseconds and bytes in use. */
   timeline: [number, number][];
 }
 
 /** A quantity that a monitor sampled. */
-export interface Gauge {
-  mean: number;
-  max: number;
-}
+export type Gauge = DevicesSpread;
 
 /** What it sampled of one GPU. */
-export interface Gauges {
-  host: string;
-  id: string;
-  samples: number;
-  seconds: number;
-  utilisation: Gauge | null;
-  memory_bytes: Gauge | null;
-  memory_total_bytes: number | null;
-  power_w: Gauge | null;
-  power_limit_w: number | null;
-  temperature_c: Gauge | null;
-  clock_mhz: Gauge | null;
-  throttled_fraction: number | null;
-  throttle_reasons: string[] | null;
-}
+export type Gauges = DevicesGauge;
 
 export interface MemoryAt {
   t_ns: number;
@@ -211,35 +125,8 @@ export interface MemoryAt {
   rows: { op: string; bytes: number; blocks: number; shape: string | null; data_type: string | null; region: string | null }[];
 }
 
-export interface Estimate {
-  value: number;
-  low: number | null;
-  high: number | null;
-}
+export type Estimate = CompareEstimate;
 
-export interface Delta {
-  base_ms: number;
-  new_ms: number;
-  delta_ms: number;
-}
-
-export interface Comparison {
-  verdict: "faster" | "slower" | "same" | "unclear" | "not-comparable";
-  /** What was measured: the step, or a launch of each kernel that both sides profiled. */
-  unit: "step" | "launch";
-  summary: string;
-  ratio: { median: number | null; low: number | null; high: number | null };
-  /** The figure that decided; `ratio` and `delta_ms` are of it. */
-  decided_by: "mean" | "median" | "p90";
-  base: { runs: string[]; steps: number; median_ms: number | null; mean_ms: number | null };
-  new: { runs: string[]; steps: number; median_ms: number | null; mean_ms: number | null };
-  /** What else is to be said, one sentence each. */
-  remarks: string[];
-  delta_ms: Estimate | null;
-  breakdown: (Delta & { category: string; proven: boolean; delta_low_ms: number | null; delta_high_ms: number | null })[];
-  scopes: (Delta & { name: string })[];
-  ops: (Delta & { name: string; type: string; where: string; matched: string; base_count: number | null; new_count: number | null })[];
-  findings: Record<"solved" | "new" | "left", { id: string; subject: string | null }[]>;
-  comparability: { similarity: number | null; several_changes: boolean; differences: { id: string; blocks: boolean; message: string }[] };
+export interface Comparison extends Omit<Compare, "schema"> {
   runs: Record<"base" | "new", { label: string; step_ms: number[] }>;
 }

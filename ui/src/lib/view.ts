@@ -1,7 +1,7 @@
 /** Small helpers over a view's columns. */
 import type { Column, Value, View } from "./types";
 
-/** A column's values by its key; nothing for one that lacks. */
+/** A column's values by its key; empty if the column is missing. */
 export function values(view: View<unknown>, key: string): readonly Value[] {
   return view.columns.find((column) => column.key === key)?.values ?? [];
 }
@@ -18,7 +18,7 @@ export function text(view: View<unknown>, key: string, row: number): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A column made here. */
+/** Creates a column. */
 export function column(key: string, title: string, format: Column["format"], values: Value[], hidden = false): Column {
   return { key, title, format, values, hidden, optional: false };
 }
@@ -28,14 +28,14 @@ export function only(columns: readonly Column[], rows: readonly number[]): Colum
   return columns.map((column) => ({ ...column, values: rows.map((row) => column.values[row] ?? null) }));
 }
 
-/** A view's columns for the page: without bars made of characters, and with titles where they have none but their key. */
+/** A view's columns for the page: without text bars, and with titles derived from keys if they have none. */
 export function drawable(columns: readonly Column[]): Column[] {
   return columns
     .filter((column) => column.key !== "bar")
     .map((column) => (column.title === column.key ? { ...column, title: readable(column.key) } : column));
 }
 
-/** `total_ms_per_step` → `total per step`: units stand behind titles anyway. */
+/** `total_ms_per_step` → `total per step`: units follow the titles anyway. */
 function readable(key: string): string {
   return key === "fraction" ? "share" : key.replace("_ms", "").replaceAll("_", " ");
 }

@@ -1,19 +1,19 @@
-/** The pages: their groups, and how to load each. All but the first are chunks of their own. */
+/** The pages: their groups, and how to load each. All except the first are separate chunks. */
 import type { Component } from "svelte";
 import type { Page } from "../lib/route";
 import Overview from "../pages/Overview.svelte";
 
 /** Pages in groups, as the navigation shows them. */
 export const GROUPS: { title: string; pages: Page[] }[] = [
-  { title: "Why", pages: ["overview", "timeline", "steps"] },
-  { title: "Where the time goes", pages: ["ops", "kernels", "scopes", "model", "input", "functions", "inference"] },
-  { title: "What it ran on", pages: ["memory", "devices", "health"] },
-  { title: "Before and after", pages: ["compare"] },
+  { title: "Summary", pages: ["overview", "timeline", "steps"] },
+  { title: "Time", pages: ["ops", "kernels", "scopes", "model", "input", "functions", "inference"] },
+  { title: "Hardware and data", pages: ["memory", "devices", "health"] },
+  { title: "Comparison", pages: ["compare"] },
 ];
 
 type Loaded = { default: unknown };
 const LOADERS: Record<Page, () => Promise<Loaded>> = {
-  // Where everybody begins: it comes along with the frame.
+  // The first page is part of the main chunk.
   overview: () => Promise.resolve({ default: Overview }),
   timeline: () => import("../pages/Timeline.svelte"),
   steps: () => import("../pages/Steps.svelte"),

@@ -1,7 +1,7 @@
 /** Ticks of the time axis: round steps from picoseconds to minutes, and their labels. Pure. */
 import type { Span } from "./types";
 
-/** The distance of ticks in ns, at least `minimum` apart: 1, 2 or 5 times a power of ten; whole seconds and minutes above. */
+/** The spacing of ticks in ns, at least `minimum`: 1, 2 or 5 times a power of ten; whole seconds and minutes above. */
 export function tickStep(minimum: number): number {
   if (!(minimum > 0)) return 1;
   for (const seconds of [10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200]) {
@@ -44,8 +44,8 @@ function unitOf(step: number): Unit {
 }
 
 /**
- * Deep inside a trace a full time stamp is too long for an axis. Then the axis names a base once (at its left end) and
- * ticks say how far they are from it.
+ * Deep inside a trace a full time stamp is too long for an axis. Then the axis shows a base once (at its left end) and
+ * ticks show the distance from it.
  */
 export interface AxisText {
   base: number;
@@ -56,7 +56,7 @@ export interface AxisText {
 export function axisText(window: Span, step: number): AxisText {
   const unit = unitOf(step);
   const far = Math.max(Math.abs(window.start), Math.abs(window.end));
-  // `44.5 ms` rather than `44500 µs`, as long as three digits behind the point tell ticks apart.
+  // `44.5 ms` rather than `44500 µs`, as long as three decimals distinguish the ticks.
   const larger = [PS, NS, US, MS, S].find((u) => u.scale >= unit.scale && far / u.scale < 1e4);
   if (larger && step / larger.scale > 0.99e-3) return { base: 0, unit: larger, step };
   // Else the ticks count from a round moment before the window.

@@ -1,4 +1,4 @@
-/** What lies behind the spans: step bands, grid lines, headings and the lines between tracks; and the axis above them. */
+/** The background: step bands, grid lines, headings and the lines between tracks; and the axis above them. */
 import { axisText, moment, tickLabel, ticks, tickStep, type AxisText } from "./axis";
 import { drawGaps, type Gap } from "./gaps";
 import type { Scene } from "./scene";
@@ -38,7 +38,7 @@ export class Backdrop {
     this.lines(context, scene, theme);
   }
 
-  /** Steps of a host that a window touches, as a range of its list. */
+  /** The steps of a host that overlap a window, as a range of its list. */
   private visible(host: number, window: Span): { list: Step[]; from: number; to: number } {
     const list = this.steps.get(host) ?? [];
     let low = 0;
@@ -56,7 +56,7 @@ export class Backdrop {
   private bands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, host: number, top: number, bottom: number): void {
     if (bottom <= top) return;
     const { list, from, to } = this.visible(host, scene.window);
-    // More bands than every third pixel would be a grey soup.
+    // More than one band per three pixels would be a grey blur.
     if (to - from > scene.width / 3) return;
     for (let i = from; i < to; i += 1) {
       const step = list[i] as Step;
@@ -121,7 +121,7 @@ export class Backdrop {
     }
   }
 
-  /** The axis: ticks above, steps of the first host in sight below. */
+  /** The axis: ticks above, steps of the first visible host below. */
   axis(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, height: number): void {
     const { width, window } = scene;
     context.fillStyle = theme.head;
@@ -176,7 +176,7 @@ function textOf(scene: Scene): AxisText {
   return axisText(scene.window, stepOf(scene));
 }
 
-/** What stands at the left end of the axis: the moment the ticks count from. */
+/** The label at the left end of the axis: the base of the ticks. */
 export function axisBase(scene: Scene): string {
   const text = textOf(scene);
   return text.base === 0 ? "" : moment(text.base);

@@ -1,6 +1,6 @@
 /**
  * Draws spans without a graphics card: one line of pixels per row is computed in memory, copied to the row's height and
- * handed to a 2D canvas in one piece. On machines with software GL this is several times faster than WebGL, and its cost
+ * passed to a 2D canvas in one piece. On machines with software GL this is several times faster than WebGL, and its cost
  * hardly depends on how many spans there are (60,000 take about 3 ms).
  */
 import { COLORS, colorIndex } from "./colors";
@@ -38,7 +38,7 @@ export class CanvasRenderer implements Renderer {
   }
 
   forget(_chunk: Chunk): void {
-    // Nothing is kept beside the chunk itself.
+    // Nothing is stored besides the chunk itself.
   }
 
   dispose(): void {
@@ -112,12 +112,12 @@ export class CanvasRenderer implements Renderer {
       if (dim && hit[i] === 0) alpha *= DIM_ALPHA;
       const color = colorIndex(scene.mode, category[i] as number, hue[i] as number) * ALPHAS;
       const pixel = this.table[color + ((alpha * (ALPHAS - 1)) | 0)] as number;
-      // A gap sets a span off from the next one; not where it only goes on in the next tile.
+      // A gap separates a span from the next one, unless it continues in the next tile.
       const edge = to - from >= 4 && to <= clipRight && ((flags[i] as number) & ENDS_BEHIND) === 0;
       if (from < clipLeft) from = clipLeft;
       if (to > clipRight) to = clipRight;
       if (to - from === 1) {
-        // Of two that share a pixel the stronger one shows.
+        // If two share a pixel, the stronger one is shown.
         if ((this.line[from] as number) >>> 24 < pixel >>> 24) this.line[from] = pixel;
         continue;
       }

@@ -1,6 +1,6 @@
 /**
- * Colours of spans: by category (as the server names them) or by name (a stable hash into a palette that people with
- * any kind of colour vision can tell apart). Within a category, names differ a little in lightness, so that neighbours
+ * Colours of spans: by category (as the server names them) or by name (a stable hash into a palette that is
+ * distinguishable with any kind of colour vision). Within a category, names differ a little in lightness, so that neighbours
  * do not melt into one.
  */
 import type { Category } from "./types";
@@ -41,7 +41,7 @@ export function shade([r, g, b]: Rgb, share: number): Rgb {
   return [Math.round(r + (to - r) * k), Math.round(g + (to - g) * k), Math.round(b + (to - b) * k)];
 }
 
-/** Relative luminance after WCAG. */
+/** Relative luminance as defined by WCAG. */
 export function luminance(rgb: Rgb): number {
   const [r, g, b] = rgb.map((v) => {
     const c = v / 255;
@@ -86,7 +86,7 @@ export interface Palette {
 const DARK_ENOUGH = 0.183;
 const LIGHT_ENOUGH = 0.24;
 
-/** Colours between the two are darkened a little, so that text can be read on every one. */
+/** Colours between the two are darkened a little, so that text is readable on all of them. */
 function legible(color: Rgb): Rgb {
   let rgb = color;
   while (luminance(rgb) > DARK_ENOUGH && luminance(rgb) < LIGHT_ENOUGH) rgb = shade(rgb, -0.02);

@@ -1,4 +1,4 @@
-/** What people do with a timeline: select, step, search, mark, arrange. Holds what the panels show; the engine draws. */
+/** User actions on a timeline: select, step, search, mark, arrange. Holds the state of the panels; the engine draws. */
 import { problemOf } from "../lib/api";
 import type { ColorMode } from "./colors";
 import { type LinkState, read, write, type Query } from "./deeplink";
@@ -11,19 +11,19 @@ import { type Area, tracksBetween } from "./selection";
 import type { AreaAnswer, EventDetails, EventRef, Hit, Span } from "./types";
 import { fit, reveal } from "./view";
 
-/** Narrowest width on the screen (px) at which a selected event is worth looking at; below it the view zooms in. */
+/** Minimum width on the screen (px) of a selected event; below it the view zooms in. */
 const SMALL_PX = 3;
 
 /** More tracks than this do not fit into an address. */
 const MOST_TRACKS = 1000;
 
 export interface Page {
-  /** Brings a height of the scrolling part into sight. */
+  /** Scrolls a vertical position into view. */
   scrollTo(y: number, height: number): void;
   scrollBy(px: number): void;
   focusSearch(): void;
   showKeys(): void;
-  /** The address should be written soon. */
+  /** The URL should be updated soon. */
   changed(): void;
   say(text: string): void;
   calm(): boolean;
@@ -66,7 +66,7 @@ export class Controller implements Commands {
     return write(this.link());
   }
 
-  /** Shows what an address says. */
+  /** Applies the state of a URL. */
   apply(query: Query): void {
     const state = read(query);
     const { engine } = this;
@@ -88,7 +88,7 @@ export class Controller implements Commands {
 
   // ---- events ----
 
-  /** Selects an event; unless told otherwise the view moves so that it is in sight (`scroll`: to its track, not to its time). */
+  /** Selects an event; by default the view moves so that it is visible (`scroll`: to its track, not to its time). */
   async select(event: { track: number; event: number }, move: "there" | "scroll" | "stay" = "there"): Promise<void> {
     this.asked += 1;
     const asked = this.asked;
@@ -111,7 +111,7 @@ export class Controller implements Commands {
     void this.select(ref);
   }
 
-  /** Unfolds and scrolls until an event's row can be seen. */
+  /** Unfolds and scrolls until an event's row is visible. */
   private scrollTo(event: EventDetails): void {
     const { engine } = this;
     this.unfold(event.track);
@@ -122,7 +122,7 @@ export class Controller implements Commands {
     this.page.scrollTo((engine.layout.slots[item.slot * 4] ?? item.y) + event.row * height, height);
   }
 
-  /** Moves to an event's time; zooms in where it would be too narrow to see. */
+  /** Moves to an event's time; zooms in if it would be too narrow to see. */
   private bring(event: EventDetails): void {
     const { engine } = this;
     const span = { start: event.start_ns, end: event.start_ns + event.dur_ns };
@@ -160,7 +160,7 @@ export class Controller implements Commands {
     if (!selected) return;
     this.source.neighbour(selected.track, selected.event, dir, same).then((hit) => {
       if (hit) void this.select(hit);
-      else this.page.say(dir === "next" ? "No later one" : "No earlier one");
+      else this.page.say(dir === "next" ? "No later event" : "No earlier event");
     }, (error) => this.fail(error));
   }
 
@@ -292,7 +292,7 @@ export class Controller implements Commands {
     this.glide(window);
   }
 
-  /** Without a glide: for dragging on the minimap. */
+  /** Without animation: for dragging on the minimap. */
   showNow(window: Span): void {
     this.engine.show(window);
     this.moved();
@@ -309,7 +309,7 @@ export class Controller implements Commands {
     const span = selected ? { start: selected.start_ns, end: selected.start_ns + selected.dur_ns } : area && { start: area.start, end: area.end };
     if (!span) return;
     const same = (m: Span) => m.start === span.start && m.end === span.end;
-    // Marking what is marked takes the mark away.
+    // Marking a marked range removes the mark.
     this.setMarks(this.marks.some(same) ? this.marks.filter((m) => !same(m)) : [...this.marks, span]);
   }
 
@@ -401,7 +401,7 @@ export class Controller implements Commands {
     this.rearrange({ ...arrangement, pinned });
   }
 
-  /** One place up or down within its process, or among the pinned. */
+  /** Moves one position up or down within its process, or among the pinned. */
   shift(item: Item, by: -1 | 1): void {
     const { timeline, arrangement } = this.engine;
     const process = timeline.tracks[item.slot]?.process;

@@ -1,4 +1,4 @@
-/** Counters as areas: a value holds until the next sample; between a bucket's least and greatest value the area is paler. */
+/** Counters as areas: a value holds until the next sample; between a bucket's minimum and maximum the area is paler. */
 import { bucketPx, eachPart, type Scene, slotTop, tileX } from "./scene";
 import { tileNs } from "./view";
 import type { Theme } from "./theme";
@@ -72,7 +72,7 @@ function drawCounter(context: CanvasRenderingContext2D, scene: Scene, slot: numb
   const bottom = Math.round(top + height);
   const edge = (value: number) => Math.min(bottom - 1, Math.round(top + height * (1 - (value - least) / (most - least || 1))));
   context.fillStyle = theme.counter;
-  // Whole pixels and plain rectangles: a path of a thousand steps takes ten times as long to fill.
+  // Whole pixels and plain rectangles: filling a path of a thousand steps takes ten times as long.
   context.globalAlpha = 0.75;
   runs(columns.low, width, edge, (from, to, y) => context.fillRect(from, y, to - from, bottom - y));
   context.globalAlpha = 0.35;
@@ -100,7 +100,7 @@ function runs(values: Float64Array, width: number, edge: (value: number) => numb
   }
 }
 
-/** A counter's least and greatest value at a moment: of its bucket, else what held then. */
+/** A counter's minimum and maximum at a moment: of its bucket, else the value at that time. */
 export function counterAt(scene: Scene, slot: number, ns: number): { low: number; high: number } | null {
   const tile = Math.floor(ns / tileNs(scene.level));
   for (let back = tile; back >= scene.first; back -= 1) {

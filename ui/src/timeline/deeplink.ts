@@ -1,6 +1,6 @@
 /**
- * The part of the address that belongs to the timeline, so that a link shows another person the same picture. Pure:
- * writing and reading again gives the same state; what cannot be read is left out, never an error.
+ * The part of the URL that belongs to the timeline, so that a link shows other people the same view. Pure: writing and
+ * reading gives the same state; invalid parts are ignored, never an error.
  */
 import type { ColorMode } from "./colors";
 import { emptyArrangement, type Arrangement } from "./layout";
@@ -15,13 +15,13 @@ export interface LinkState {
   arrangement: Arrangement;
   mode: ColorMode;
   search: string;
-  /** What a finding points at: marked softly, and shown when no window is given. */
+  /** The range that a finding refers to: highlighted softly, and shown if no window is given. */
   place: Span | null;
 }
 
 export type Query = Record<string, string>;
 
-/** The keys this page writes; others in the address are none of its business. */
+/** The keys that this page writes; it ignores others in the URL. */
 export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "order", "color", "q", "from", "to"] as const;
 
 export function write(state: LinkState): Query {
@@ -69,7 +69,7 @@ export function read(query: Query): LinkState {
   };
 }
 
-/** Nanoseconds with at most three digits behind the point: picoseconds. */
+/** Nanoseconds with at most three decimals: picoseconds. */
 function number(ns: number): string {
   return String(Math.round(ns * 1000) / 1000);
 }

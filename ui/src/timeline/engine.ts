@@ -1,6 +1,6 @@
 /**
- * The timeline itself, without any framework: holds the state, draws a frame when something changed, and tells the page
- * around it what happened. Everything hot happens here and in what it calls; nothing in here waits for the network.
+ * The timeline itself, without any framework: holds the state, draws a frame when something changed, and notifies the
+ * page around it. All hot code is here and in what it calls; nothing in here waits for the network.
  */
 import { axisBase, Backdrop } from "./backdrop";
 import { type ColorMode, hueOf, palette } from "./colors";
@@ -27,9 +27,9 @@ import { approach, clamp, levelFor, opening, pan, tilesOf, timeAt, xAt, zoom } f
 export const AXIS_HEIGHT = 36;
 export const MINIMAP_HEIGHT = 44;
 const CACHE_BYTES = 192 * 1024 * 1024;
-/** Shortest time between two looks at what is missing while the view moves, in ms. */
+/** Minimum time between two checks for missing tiles while the view moves, in ms. */
 const ASK_EVERY = 60;
-/** In how many parts the minimap divides the trace for its lanes. */
+/** Number of parts into which the minimap divides the trace for its lanes. */
 const LANE_COLUMNS = 1024;
 
 export interface Surfaces {
@@ -48,7 +48,7 @@ export interface Listener {
   window(window: Span): void;
   hover(hover: Hover | null): void;
   base(text: string): void;
-  /** What the minimap shows beside the categories, in a word. */
+  /** What the minimap shows besides the categories, in a word. */
   lanes(caption: string): void;
   problem(error: unknown): void;
 }
@@ -61,7 +61,7 @@ const enum Dirty {
 
 export class Engine {
   readonly bounds: Span;
-  /** What is shown where nothing else was asked for. */
+  /** The default view. */
   readonly opening: Span;
   readonly slotOf: ReadonlyMap<number, number>;
   readonly search: Search;
@@ -76,7 +76,7 @@ export class Engine {
   hover: Hover | null = null;
   theme: Theme;
   scroll = 0;
-  /** Asked every frame while it returns true: held keys. */
+  /** Called every frame while it returns true: held keys. */
   motion: (dt: number) => boolean = () => false;
   readonly hook: Hook;
 
@@ -97,7 +97,7 @@ export class Engine {
   private askTimer = 0;
   private lastBase = "";
   private closed = false;
-  /** The level that is kept whole; -1 until it was asked for. */
+  /** The level that is kept completely; -1 until it was requested. */
   private keptLevel = -1;
   private laned = false;
   private pointer: { x: number; y: number } | null = null;
@@ -136,7 +136,10 @@ export class Engine {
       width: 0, height: 0, ratio: 1, window: this.window, level: 0, first: 0, last: -1, layout: this.layout, scroll: 0,
       slots: [], store: this.store, palette: palette(this.mode, categories, this.theme.dark), mode: this.mode, dim: false,
     };
-    this.hook = { ready: false, renderer: this.renderer.kind, frames: [], tileTimes: this.store.times, spans: 0, complete: () => this.complete() };
+    this.hook = {
+      ready: false, renderer: this.renderer.kind, frames: [], tileTimes: this.store.times, spans: 0,
+      complete: () => this.complete(), view: () => this.window,
+    };
     if (this.minimap) {
       source.overview().then((overview) => {
         this.minimap?.setOverview(overview);
@@ -146,7 +149,7 @@ export class Engine {
     }
   }
 
-  /** True when the picture shows all there is at this level. */
+  /** True if the picture is complete at this level. */
   complete(): boolean {
     return this.target === null && this.dirty === Dirty.None && this.scene.width > 0 && this.store.complete();
   }
@@ -184,7 +187,7 @@ export class Engine {
     this.invalidate();
   }
 
-  /** Where the view is or is about to be. */
+  /** The current or upcoming view. */
   get goal(): Span {
     return this.target ?? this.window;
   }
@@ -247,7 +250,7 @@ export class Engine {
     this.invalidate(true);
   }
 
-  /** What is drawn at a place of the plot. */
+  /** What is drawn at a position of the plot. */
   at(x: number, y: number): Hover | null {
     return hoverAt(this.scene, this.timeline, x, y);
   }
@@ -275,7 +278,7 @@ export class Engine {
     this.pending = 0;
     if (this.closed) return;
     const began = performance.now();
-    // After a pause the clock starts anew: nothing moved meanwhile.
+    // After a pause the clock restarts: nothing moved in the meantime.
     const dt = this.gliding ? Math.min(200, now - this.lastFrame) : 16;
     this.lastFrame = now;
     let dirty = this.dirty;
@@ -345,14 +348,14 @@ export class Engine {
     }
   }
 
-  /** Asks for missing tiles, at most every so often while the view moves. */
+  /** Requests missing tiles, at a limited rate while the view moves. */
   private ask(): void {
     const wait = this.lastAsk + ASK_EVERY - performance.now();
     clearTimeout(this.askTimer);
     this.askTimer = 0;
     if (wait > 0) {
       this.askTimer = setTimeout(() => this.askNow(), wait) as unknown as number;
-      // What is on its way for an older view must not count as complete.
+      // Pending tiles of an older view must not count as complete.
       this.store.look(this.wish());
       return;
     }
@@ -371,7 +374,7 @@ export class Engine {
     return { level, first, last, slots: [...slots] };
   }
 
-  /** The whole trace in all tracks, kept for good: there is always something to draw. */
+  /** The whole trace in all tracks, kept permanently, so that there is always something to draw. */
   private keepOverview(): void {
     const level = levelFor((this.bounds.end - this.bounds.start) / (this.scene.width * this.scene.ratio));
     this.store.keepLevel(level);
@@ -381,7 +384,7 @@ export class Engine {
     for (let tile = first; tile <= last; tile += 1) this.store.fetchAlso(level, tile, slots);
   }
 
-  /** Where devices idled; behind the first picture, since it is an analysis and no slice of the trace. */
+  /** Idle times of devices; after the first picture, because this is an analysis, not a slice of the trace. */
   private fetchGaps(): void {
     if (!this.timeline.processes.some((process) => process.kind === "device")) return;
     this.source.gaps().then((gaps) => {
@@ -390,7 +393,7 @@ export class Engine {
     }, () => undefined); // The tracks show them too, and the page of devices tells what went wrong.
   }
 
-  /** The minimap's lanes, as soon as the tiles that they need are here. */
+  /** The minimap's lanes, as soon as the required tiles are loaded. */
   private fillLanes(): void {
     const { minimap, bounds } = this;
     if (!minimap || this.laned || this.keptLevel < 0) return;
@@ -412,7 +415,7 @@ export class Engine {
     this.listener.lanes(bare === null ? (lanes.length === 0 ? "" : lanes.length === 1 ? "device" : "devices") : (tracks[bare]?.name ?? ""));
   }
 
-  /** A track's parts of the whole trace, or null while some are on their way. */
+  /** A track's parts of the whole trace, or null while some are loading. */
   private keptParts(slot: number): Part[] | null {
     const { first, last } = tilesOf(this.bounds, this.keptLevel, this.bounds);
     const parts: Part[] = [];
@@ -441,7 +444,7 @@ export class Engine {
     const top = this.area ? drawArea(context, scene, this.timeline, this.area, this.slotOf, theme) : 0;
     this.region(context, 0, layout.pinnedHeight, 1);
     this.region(context, layout.pinnedHeight, scene.height, 0);
-    // Above the labels: they step back with their spans.
+    // Above the labels: they are dimmed with their spans.
     if (this.place) drawMark(context, scene, this.place, theme, true);
     if (this.selected) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
     if (this.place) markCaption(context, scene, this.place, theme, 0);

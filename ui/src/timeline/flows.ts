@@ -1,10 +1,10 @@
-/** Arrows of cause and effect between events: launch → kernel, producer → consumer. They reach tracks out of sight, too. */
+/** Arrows of cause and effect between events: launch → kernel, producer → consumer. They also reach invisible tracks. */
 import { type Scene } from "./scene";
 import type { Theme } from "./theme";
 import type { EventDetails, Timeline } from "./types";
 import { xAt } from "./view";
 
-/** Where an event stands on the plot in CSS pixels; `hidden` when its track is folded away (then its process's heading). */
+/** Position of an event on the plot in CSS pixels; `hidden` if its track is folded (then that of its process's heading). */
 export interface Place {
   y: number;
   height: number;
@@ -53,7 +53,7 @@ function middle(place: Place): number {
   return place.y + place.height / 2;
 }
 
-/** A curve with a head. Ends out of sight are drawn to, far outside, so that the direction stays true; the rest is clipped. */
+/** A curve with a head. Invisible ends are drawn far outside, so that the direction stays right; the rest is clipped. */
 function arrow(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x0: number, tail: Place, x1: number, tip: Place): void {
   const [y0, y1] = [middle(tail), middle(tip)];
   const far = 20_000;
@@ -70,7 +70,7 @@ function arrow(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, x0
   context.lineWidth = 1.75;
   context.stroke();
   head(context, theme, x1, y1);
-  // Where the other end is out of sight, a small triangle at the edge says in which direction it lies.
+  // If the other end is not visible, a small triangle at the edge shows its direction.
   edge(context, scene, theme, x0, tail);
   edge(context, scene, theme, x1, tip);
 }

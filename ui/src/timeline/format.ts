@@ -1,4 +1,4 @@
-/** Durations and counts as people read them. */
+/** Readable durations and counts. */
 
 const UNITS: [number, string][] = [
   [60e9, "min"],

@@ -1,17 +1,17 @@
-/** Where devices had nothing to do: the longest gaps, as the server found them, drawn in the headings of their devices. */
+/** Idle times of devices: the longest gaps from the server, drawn in the headings of their devices. */
 import { duration } from "./format";
 import type { Scene } from "./scene";
 import type { Theme } from "./theme";
 import type { Category, Span, Timeline } from "./types";
 import { xAt } from "./view";
 
-/** A gap as the view of devices tells it, in milliseconds of its host's clock. */
+/** A gap from the devices view, in milliseconds of its host's clock. */
 export interface DeviceGap {
   host: string;
   device: string;
   start_ms: number;
   duration_ms: number;
-  /** The category of what the host did meanwhile. */
+  /** The category of what the host did at that time. */
   cause: string;
 }
 
@@ -19,7 +19,7 @@ export interface Gap extends Span {
   cause: string;
 }
 
-/** Narrower ones cannot be told from the lines between events, in pixels. */
+/** Narrower ones look like the lines between events, in pixels. */
 const NARROWEST = 3;
 
 /** Gaps by the process that stands for their device, in the session's time. */
@@ -54,7 +54,7 @@ export function drawGaps(context: CanvasRenderingContext2D, scene: Scene, theme:
     const words = [`idle ${duration(gap.end - gap.start)} · ${gap.cause}`, `idle ${duration(gap.end - gap.start)}`, "idle"];
     const fitting = words.find((text) => context.measureText(text).width + 8 < right - left);
     if (!fitting) continue;
-    // The words stand on the heading's own colour, or the hatching would cross them.
+    // The text gets the heading's background, so that the hatching does not cross it.
     context.fillStyle = theme.head;
     context.fillRect(left + 2, top + 3, context.measureText(fitting).width + 4, bottom - top - 8);
     context.fillStyle = theme.ink;

@@ -1,8 +1,9 @@
 /**
- * A small window for measurements: `window.__stepscopeTimeline`. `ready` is true once the first picture is complete,
- * `frames` holds the milliseconds our own code took for each of the last frames, `tileTimes` those between asking for a
- * tile and having it, `complete()` says whether every visible tile of the current level is drawn. Costs one push a frame.
+ * A hook for measurements: `window.__stepscopeTimeline`. `ready` is true once the first picture is complete, `frames`
+ * contains the milliseconds of page code for each of the last frames, `tileTimes` those between requesting and receiving
+ * a tile, and `complete()` says whether every visible tile of the current level is drawn. Costs one push per frame.
  */
+import type { Span } from "./types";
 
 export interface Hook {
   ready: boolean;
@@ -11,6 +12,7 @@ export interface Hook {
   tileTimes: number[];
   spans: number;
   complete(): boolean;
+  view(): Span;
 }
 
 declare global {

@@ -7,7 +7,7 @@ import { type Part, spanAt } from "./tiles";
 import type { Timeline, Track } from "./types";
 import { BUCKETS, bucketNs, timeAt } from "./view";
 
-/** Within how many pixels a span is meant. */
+/** Tolerance in pixels. */
 const NEAR_PX = 2;
 
 export interface Hover extends Outline {
@@ -16,12 +16,12 @@ export interface Hover extends Outline {
   track: Track;
   name: string;
   event: number;
-  /** Events merged into what is drawn there; 0 for a counter. */
+  /** Number of merged events there; 0 for a counter. */
   count: number;
   /** Share of its width in which something ran. */
   busy: number;
   category: number;
-  /** Of a counter: its values there. */
+  /** For a counter: its values there. */
   low: number | null;
   high: number | null;
 }

@@ -1,5 +1,5 @@
 /**
- * Keyboard, mouse and fingers on the plot, after Perfetto's habits. Says what was meant (`Commands`), never how it is done.
+ * Keyboard, mouse and touch input on the plot, as in Perfetto. Emits `Commands`, and never executes them itself.
  * Held keys move smoothly: `advance` is called every frame while one is down.
  */
 
@@ -29,10 +29,10 @@ export interface Commands {
 }
 
 const CLICK_PX = 4;
-/** What a turn of the wheel zooms by, for a pixel and at most: trackpads tell of a pinch in many small turns. */
+/** Zoom per wheel pixel, and the maximum: trackpads report a pinch as many small wheel events. */
 const WHEEL_ZOOM = 0.012;
 const MOST_WHEEL_ZOOM = 0.36;
-/** Windows a second that a held key pans, and by which it zooms. */
+/** Pan and zoom speed of a held key, in windows per second. */
 const PAN_SPEED = 1.1;
 const ZOOM_SPEED = 4.5;
 const MOVES = new Set(["w", "s", "a", "d", "arrowleft", "arrowright"]);
@@ -42,15 +42,15 @@ export class Input {
   private pointer: { id: number; x: number; y: number; lastX: number; lastY: number; mode: "press" | "pan" | "area"; pan: boolean } | null = null;
   /** Fingers on the plot, the first two of which count. */
   private readonly fingers = new Map<number, Point>();
-  /** How far a trackpad's own gesture has come, where the browser tells of it (Safari). */
+  /** Progress of a trackpad gesture, if the browser reports it (Safari). */
   private scale = 1;
-  /** Where the pointer is, for zooming with keys; null when it is elsewhere. */
+  /** Pointer position, for zooming with keys; null if it is elsewhere. */
   private x: number | null = null;
   private readonly stops: (() => void)[] = [];
 
   constructor(
     private readonly plot: HTMLElement,
-    /** Keys count when they go to something in here, or (when `alone`) to nothing in particular. */
+    /** Keys count if their target is inside, or (with `alone`) if they have no particular target. */
     private readonly root: HTMLElement,
     private readonly alone: boolean,
     private readonly commands: Commands,
@@ -83,7 +83,7 @@ export class Input {
     return this.held.size > 0;
   }
 
-  /** Moves by what held keys ask for in `dt` milliseconds. */
+  /** Moves according to the held keys for `dt` milliseconds. */
   advance(dt: number): void {
     const seconds = Math.min(dt, 50) / 1000;
     const pan = Number(this.down1("d", "arrowright")) - Number(this.down1("a", "arrowleft"));
@@ -122,7 +122,7 @@ export class Input {
     }
   }
 
-  /** Safari tells of a trackpad's pinch in events of its own; on a touch screen they only repeat what the fingers say. */
+  /** Safari reports a trackpad pinch with its own events; on a touch screen they only duplicate the touch events. */
   private gesture(event: MouseEvent & { scale: number }): void {
     if (this.fingers.size > 0) return;
     this.commands.zoomBy(this.scale / event.scale, this.at(event).x);
@@ -191,7 +191,7 @@ export class Input {
     this.commands.scrollBy(panY);
   }
 
-  /** The finger that stays goes on panning; it must not end in a click. */
+  /** The remaining finger continues panning; it must not end in a click. */
   private lift(id: number): void {
     if (!this.fingers.delete(id)) return;
     const [rest] = [...this.fingers];
@@ -216,7 +216,7 @@ export class Input {
   }
 
   private keyDown(event: KeyboardEvent): void {
-    // A dialog above the timeline has the keys for itself, its Escape above all.
+    // A dialog above the timeline handles the keys itself, especially Escape.
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || inDialog(event.target)) return;
     const inside = event.target instanceof Node && this.root.contains(event.target);
     const nowhere = event.target === document.body || (event.target instanceof HTMLElement && event.target.contains(this.root));
@@ -226,7 +226,7 @@ export class Input {
     event.stopPropagation();
   }
 
-  /** True when the key meant something here. */
+  /** True if the key was handled here. */
   private act(key: string, event: KeyboardEvent): boolean {
     const { commands } = this;
     if (MOVES.has(key)) {
@@ -260,7 +260,7 @@ export class Input {
     return event.target !== this.plot && event.target instanceof HTMLElement && this.root.contains(event.target);
   }
 
-  /** Without motion: one step a key press. */
+  /** Without animation: one step per key press. */
   private leap(key: string): void {
     if (key === "w" || key === "s") this.commands.zoomBy(key === "w" ? 0.7 : 1 / 0.7, this.x);
     else this.commands.panBy(key === "a" || key === "arrowleft" ? -0.2 : 0.2);

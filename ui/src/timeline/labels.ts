@@ -1,11 +1,11 @@
-/** Writes the labels of all tracks in sight onto the canvas above the spans. */
+/** Draws the labels of all visible tracks onto the canvas above the spans. */
 import { colorIndex } from "./colors";
 import { bucketPx, eachPart, type Scene, slotTop, tileX } from "./scene";
 import { Cutter, Labels, MIN_LABEL } from "./text";
 import type { Theme } from "./theme";
 
 const FONT = "11px system-ui, sans-serif";
-/** Lower rows have no room for text. */
+/** Smaller rows have no space for text. */
 const LOWEST_ROW = 12;
 
 export class LabelWriter {
@@ -19,7 +19,7 @@ export class LabelWriter {
     });
   }
 
-  /** The labels of the pinned (1) or of the scrolling part (0). Returns how many spans are in sight, for measurements. */
+  /** The labels of the pinned (1) or scrolling part (0). Returns the number of visible spans, for measurements. */
   draw(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, place: 0 | 1, top: number, bottom: number): number {
     context.font = FONT;
     context.textBaseline = "middle";

@@ -1,6 +1,6 @@
 /**
- * How busy tracks were over the whole trace, pixel by pixel: what the minimap shows of devices beside the categories.
- * Computed from the tiles of the level that is always kept, so it costs no question of its own. Pure.
+ * How busy tracks were over the whole trace, pixel by pixel: what the minimap shows for devices besides the categories.
+ * Computed from the tiles of the level that is always kept, so it needs no extra request. Pure.
  */
 import type { Part } from "./tiles";
 import type { Category, Span, Timeline } from "./types";
@@ -11,7 +11,7 @@ export const MOST_LANES = 4;
 /** Time on a device in which nothing is done. */
 const QUIET = new Set(["idle", "sync", "unknown"]);
 
-/** Slots of what runs on each device, the devices in the order in which they stand. */
+/** Slots of each device's tracks, in display order. */
 export function deviceSlots(timeline: Timeline): number[][] {
   const devices = new Set(timeline.processes.filter((process) => process.kind === "device").map((process) => process.id));
   const slots = new Map<number, number[]>();
@@ -39,7 +39,7 @@ export function busyShares(parts: Iterable<Part>, bounds: Span, width: number, q
     const bucket = bucketNs(chunk.level);
     for (let i = part.first; i < part.first + part.count; i += 1) {
       if (quiet.has(chunk.category[i] as number)) continue;
-      // What reaches beyond a tile is told of in the next one too.
+      // Spans that cross a tile border also occur in the next tile.
       const [start, end] = [Math.max(0, chunk.start[i] as number), Math.min(1024, chunk.end[i] as number)];
       const whole = (chunk.end[i] as number) - (chunk.start[i] as number);
       const share = (chunk.count[i] as number) > 1 ? Math.min(1, (chunk.busy[i] as number) / Math.max(1e-6, whole)) : 1;

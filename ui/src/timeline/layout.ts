@@ -1,5 +1,5 @@
 /**
- * Where every track stands: hosts → processes → tracks → rows, with folding, pinning, filtering and reordering. Pure.
+ * Layout of the tracks: hosts → processes → tracks → rows, with folding, pinning, filtering and reordering. Pure.
  *
  * A track's *slot* is its position in the server's list; drawing works with slots, people and links with ids. A folded
  * process keeps a summary: the outermost row of its busiest tracks as thin lines. A folded track shows all its rows
@@ -22,13 +22,13 @@ const DEEP_DERIVED = 3;
 const MANY_PROCESSES = 12;
 const OPEN_PROCESSES = 6;
 
-/** What people changed. Folding is kept as a difference from the default, so that links stay short. */
+/** The user's changes. Folding is stored as a difference from the default, so that links stay short. */
 export interface Arrangement {
   /** `p3` or `t7`: folded if open by default and the other way round. */
   toggled: Set<string>;
   pinned: number[];
   filter: string;
-  /** Track ids per process in the order people gave them; missing ones follow in the server's order. */
+  /** Track ids per process in the user's order; missing ones follow in the server's order. */
   order: Map<number, number[]>;
 }
 
@@ -68,7 +68,7 @@ export function isFolded(key: string, byDefault: boolean, arrangement: Arrangeme
   return arrangement.toggled.has(key) !== byDefault;
 }
 
-/** Which processes start folded: the later ones of many, and what has nothing on it. */
+/** Which processes start folded: the later ones of many, and empty ones. */
 export function foldedByDefault(timeline: Timeline): Set<number> {
   const folded = new Set<number>();
   if (timeline.processes.length <= MANY_PROCESSES) return folded;
@@ -115,7 +115,7 @@ function ordered(slots: number[], tracks: Track[], wish: number[] | undefined): 
   return [...slots].sort((a, b) => place(a) - place(b) || a - b);
 }
 
-/** The tracks of a process as they stand now; what reordering starts from. */
+/** The current order of a process's tracks; the basis for reordering. */
 export function trackOrder(timeline: Timeline, arrangement: Arrangement, process: number): number[] {
   const slots = timeline.tracks.flatMap((t, slot) => (t.process === process ? [slot] : []));
   return ordered(slots, timeline.tracks, arrangement.order.get(process)).map((slot) => timeline.tracks[slot]?.id ?? -1);
@@ -172,7 +172,7 @@ class Placer {
     this.shown += 1;
   }
 
-  /** The outermost rows of a folded process, one thin line a track. */
+  /** The outermost rows of a folded process, one thin line per track. */
   strips(slots: number[], heading: Item): void {
     const busiest = slots
       .filter((slot) => this.timeline.tracks[slot]?.kind !== "counter")

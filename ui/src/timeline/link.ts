@@ -1,11 +1,11 @@
 /**
- * Lets several timelines pan and zoom together. Each member has an origin of its own (the start of the step it is
+ * Lets several timelines pan and zoom together. Each member has its own origin (the start of the step it is
  * aligned by); what they share is the window relative to that origin.
  */
 import type { Span } from "./types";
 
 export interface Member {
-  /** The moment that stands under the others' origins, in ns. */
+  /** The moment aligned with the others' origins, in ns. */
   origin: number;
   /** Shows a window, in the member's own time. */
   show(window: Span): void;

@@ -1,20 +1,20 @@
-/** Names short enough for the gutter that still tell one thing from another. Pure. */
+/** Names that are short enough for the gutter but still distinguishable. Pure. */
 
-/** Numbers of threads that the operating system made up: their last digits tell them apart. */
+/** Thread ids from the operating system: their last digits distinguish them. */
 const LONG_NUMBER = /[/ #(]-?\d{4,}(\d{4})\)?$/;
 /** `/device:GPU:6`, as TensorFlow and JAX call it. */
 const DEVICE = /^\/device:(\w+):(\d+)$/;
-/** The shortest beginning that is worth leaving out. */
+/** The shortest common prefix that is worth removing. */
 const SHARED = 10;
 
-/** `tf_Compute/-3294604460266012` → `tf_Compute` and `…6012`; what stands in the tail is never cut off. */
+/** `tf_Compute/-3294604460266012` → `tf_Compute` and `…6012`; the tail is never cut off. */
 export function shortName(name: string): { head: string; tail: string } {
   const number = LONG_NUMBER.exec(name);
   if (number) return { head: name.slice(0, number.index), tail: ` …${number[1]}` };
   return { head: name.replace(DEVICE, "$1 $2"), tail: "" };
 }
 
-/** Names without the long beginning that all of them share, cut where a word ends. */
+/** Names without their long common prefix, cut at a word boundary. */
 export function distinct(names: readonly string[]): string[] {
   const [first = "", ...others] = names;
   let shared = 0;

@@ -1,4 +1,4 @@
-/** The questions the timeline asks, in one place; tests and measurements put something else there. */
+/** The requests of the timeline, in one place; tests and measurements replace them. */
 import { api, ask, headers, Problem } from "../lib/api";
 import type { DeviceGap } from "./gaps";
 import type { AreaAnswer, Category, EventDetails, Hit, Overview, SearchAnswer, Timeline } from "./types";

@@ -1,4 +1,4 @@
-/** Two fingers on the plot: what their way means for zoom and place. Pure. */
+/** Two fingers on the plot: how their movement zooms and pans. Pure. */
 
 export interface Point {
   x: number;
@@ -8,16 +8,16 @@ export interface Point {
 export type Fingers = readonly [Point, Point];
 
 export interface Pinch {
-  /** By how much the window grows: below 1 when the fingers part. */
+  /** Zoom factor: below 1 when the fingers move apart. */
   factor: number;
   /** What stays under the fingers, in pixels of the plot. */
   x: number;
-  /** How far the middle between them went, against its direction: what the view has to move by. */
+  /** The movement of their midpoint, reversed: how far the view has to move. */
   panX: number;
   panY: number;
 }
 
-/** Fingers closer than this tremble more than they tell. */
+/** Below this distance, jitter dominates. */
 const CLOSEST = 24;
 
 export function pinch(before: Fingers, after: Fingers): Pinch {

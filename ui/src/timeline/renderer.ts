@@ -1,4 +1,4 @@
-/** Picks the renderer: WebGL2 where a graphics card stands behind it, else the 2D canvas; and keeps one whatever the card does. */
+/** Chooses the renderer: WebGL2 with a graphics card, else the 2D canvas; and survives the loss of the card's context. */
 import { CanvasRenderer } from "./canvas";
 import { GlRenderer } from "./gl";
 import type { Renderer, Scene } from "./scene";
@@ -6,7 +6,7 @@ import type { Chunk } from "./tiles";
 
 export type Wanted = "auto" | "webgl" | "canvas";
 
-/** WebGL drawn by the processor; slower than drawing the pixels ourselves. */
+/** Software WebGL; slower than drawing the pixels directly. */
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 /** How long a lost context may stay away before the timeline goes on without it, in milliseconds. */
 const PATIENCE = 1500;
@@ -23,9 +23,9 @@ export function pickRenderer(canvas: HTMLCanvasElement, wanted: Wanted, changed:
 }
 
 /**
- * Draws with WebGL for as long as there is a context. The card may take it away (a driver starts anew, a laptop wakes up,
- * too many pages want one): what it held is then built again from the chunks as soon as it is given back, and where it
- * stays away, a 2D canvas takes the place of the old one.
+ * Draws with WebGL as long as there is a context. The context may be lost (a driver restarts, a laptop wakes up, too many
+ * pages use one): its content is then rebuilt from the chunks as soon as it is restored, and if it is not, a 2D canvas
+ * replaces the old one.
  */
 class LastingRenderer implements Renderer {
   private inner: Renderer | null;
@@ -58,7 +58,7 @@ class LastingRenderer implements Renderer {
     this.inner?.dispose();
   }
 
-  /** Without the default, which is to give up on the context for good. */
+  /** Prevents the default, which is to lose the context permanently. */
   private readonly lost = (event: Event): void => {
     event.preventDefault();
     this.inner?.dispose();

@@ -33,12 +33,12 @@ export interface Renderer {
   dispose(): void;
 }
 
-/** The least a span is drawn with: what is rare stays visible. */
+/** Minimum opacity of a span, so that rare ones stay visible. */
 export const FLOOR_ALPHA = 0.3;
-/** What a search leaves of spans that do not match. */
+/** Opacity of spans that do not match a search. */
 export const DIM_ALPHA = 0.16;
 
-/** Where a tile begins on the screen (in CSS pixels) and how wide its buckets are. */
+/** Start of a tile on the screen (in CSS pixels) and the width of its buckets. */
 export function tileX(scene: Scene, level: number, tile: number): number {
   return ((tile * tileNs(level) - scene.window.start) / (scene.window.end - scene.window.start)) * scene.width;
 }

@@ -6,7 +6,7 @@ import type { Hit } from "./types";
 
 const PAGE = 500;
 
-/** What the server does with a search text, for names that are already here: `/…/` is a regular expression, case never counts. */
+/** Matches names that are already loaded as the server would: `/…/` is a regular expression, case is ignored. */
 export function matcher(text: string): ((name: string) => boolean) | null {
   const pattern = /^\/(.+)\/$/.exec(text)?.[1];
   if (pattern !== undefined) {
@@ -21,7 +21,7 @@ export function matcher(text: string): ((name: string) => boolean) | null {
   return wanted === "" ? null : (name) => name.toLowerCase().includes(wanted);
 }
 
-/** The number of the first hit that is not before a share (0 to 1) of the session, as far as the counts tell. */
+/** The number of the first hit at or after a share (0 to 1) of the session, estimated from the counts. */
 export function firstFrom(density: readonly number[], share: number): number {
   const until = Math.floor(Math.max(0, Math.min(1, share)) * density.length);
   let n = 0;
@@ -47,7 +47,7 @@ export class Search {
     return this.text !== "";
   }
 
-  /** Starts a new search; true when it came to an answer (and was not overtaken by another). */
+  /** Starts a new search; true if it completed (and was not replaced by another). */
   async start(text: string): Promise<boolean> {
     this.running?.abort();
     this.text = text;
@@ -74,7 +74,7 @@ export class Search {
     }
   }
 
-  /** The next (or previous) hit; the first one is that behind `share` of the session. */
+  /** The next (or previous) hit; the first one is the one after `share` of the session. */
   async step(by: 1 | -1, share: number): Promise<Hit | null> {
     if (this.total === 0) return null;
     const version = this.version;
@@ -91,7 +91,7 @@ export class Search {
   }
 }
 
-/** Says which spans match the search, in chunks in sight that do not know yet. */
+/** Marks the spans that match the search, in visible chunks that are not up to date. */
 export function markHits(scene: Scene, search: Search): void {
   let matches: ((name: string) => boolean) | null | undefined;
   for (let tile = scene.first; tile <= scene.last; tile += 1) {

@@ -1,4 +1,4 @@
-/** What people picked: an event, an area of time and tracks, marks they keep; and how these are drawn over the spans. */
+/** The selection: an event, an area of time and tracks, marks; and how these are drawn over the spans. */
 import { locate } from "./flows";
 import { duration } from "./format";
 import { itemAt, type Layout } from "./layout";
@@ -78,20 +78,20 @@ export function drawArea(context: CanvasRenderingContext2D, scene: Scene, timeli
   return top < bottom ? top : 0;
 }
 
-/** How long an area is, at its top. */
+/** The duration label at the top of an area. */
 export function areaCaption(context: CanvasRenderingContext2D, scene: Scene, area: Area, theme: Theme, top: number): void {
   const middle = visibleMiddle(scene, area);
   if (middle !== null) caption(context, theme, middle, Math.max(2, top) + 9, duration(area.end - area.start));
 }
 
-/** Where a caption of a span goes: over the middle of what is in sight of it; null when nothing is. */
+/** Position of a span's caption: over the middle of its visible part; null if nothing is visible. */
 function visibleMiddle(scene: Scene, span: Span): number | null {
   const left = Math.max(0, xAt(scene.window, span.start, scene.width));
   const right = Math.min(scene.width, xAt(scene.window, span.end, scene.width));
   return right < left ? null : Math.max(40, Math.min(scene.width - 40, (left + right) / 2));
 }
 
-/** A mark: a band over all tracks. A soft one is what a link pointed at: it keeps its colours, what lies around it steps back. */
+/** A mark: a band over all tracks. A soft one is the target of a link: it keeps its colours, and its surroundings are dimmed. */
 export function drawMark(context: CanvasRenderingContext2D, scene: Scene, mark: Span, theme: Theme, soft: boolean): void {
   const left = Math.max(-2, Math.round(xAt(scene.window, mark.start, scene.width)));
   const right = Math.min(scene.width + 2, Math.round(xAt(scene.window, mark.end, scene.width)));

@@ -1,11 +1,11 @@
 /**
- * Tiles that are here, tiles that are on their way, and what to draw meanwhile.
+ * Loaded tiles, pending tiles, and what to draw in the meantime.
  *
- * Tiles are asked for in bundles: one request per (level, tile) for all visible tracks that lack it. What scrolled away
- * before it arrived is aborted. The cache is bounded by bytes and forgets what was drawn longest ago; what the last frame
- * drew is never forgotten. While a tile is on its way `substitute` names the nearest level that is here, coarser ones
- * first since they cover the whole place; the level on which the whole trace fits is fetched first and kept, so that
- * there is always something to show.
+ * Tiles are requested in bundles: one request per (level, tile) for all visible tracks that lack it. Requests that are no
+ * longer visible are aborted. The cache is bounded by bytes and drops the least recently drawn tiles, but never those of
+ * the last frame. While a tile is pending, `substitute` returns the nearest loaded level, coarser ones first because they
+ * cover the whole area; the level on which the whole trace fits is fetched first and kept, so that there is always
+ * something to show.
  */
 import { decode, type Chunk, type Part } from "./tiles";
 
@@ -39,16 +39,16 @@ export interface StoreOptions {
   /** Something new can be drawn. */
   onTile(): void;
   onError(error: unknown): void;
-  /** Gives back what the renderer keeps of a chunk. */
+  /** Frees the renderer's copy of a chunk. */
   onForget(chunk: Chunk): void;
 }
 
-/** Most tracks in one request; keeps addresses short and the first answer quick. */
+/** Maximum number of tracks per request; keeps URLs short and the first answer fast. */
 const MAX_TRACKS = 256;
 /** Levels searched for a substitute. */
 const COARSER = 14;
 const FINER = 3;
-/** A tile that failed is asked for again after this many milliseconds, at the earliest. */
+/** A failed tile is requested again after at least this many milliseconds. */
 const RETRY_MS = 2000;
 
 export class TileStore {
@@ -61,7 +61,7 @@ export class TileStore {
   private readonly failed = new Map<string, number>();
   private wish: Wish = { level: -1, first: 0, last: -1, slots: [] };
   private queue: Request[] = [];
-  /** What is fetched when nothing else is wanted; outlives changes of the view. */
+  /** Fetched when nothing else is needed; survives changes of the view. */
   private background: Request[] = [];
   private kept = -1;
   private frame = 0;
@@ -70,7 +70,7 @@ export class TileStore {
     this.slotOf = new Map(options.trackIds.map((id, slot) => [id, slot]));
   }
 
-  /** The level that is never forgotten: the whole trace at a glance. */
+  /** The level that is never dropped: the whole trace at a glance. */
   keepLevel(level: number): void {
     this.kept = level;
   }
@@ -97,7 +97,7 @@ export class TileStore {
     this.frame += 1;
   }
 
-  /** True when every visible tile of the wish is here. */
+  /** True if every visible tile is loaded. */
   complete(): boolean {
     const { level, first, last, slots } = this.wish;
     if (level < 0) return false;
@@ -143,7 +143,7 @@ export class TileStore {
     }
   }
 
-  /** Says what is visible now: asks for what is missing and its neighbours, aborts what no one looks at any more. */
+  /** Sets what is visible now: requests missing tiles and their neighbours, aborts requests that are no longer visible. */
   want(wish: Wish, lastTile: number): void {
     this.wish = wish;
     for (const request of this.running) {
@@ -167,23 +167,23 @@ export class TileStore {
     this.pump();
   }
 
-  /** Says what is visible without asking for it yet. */
+  /** Sets what is visible without requesting it yet. */
   look(wish: Wish): void {
     this.wish = wish;
   }
 
-  /** Asks for tiles beside the visible ones, e.g. the overview of all tracks. */
+  /** Requests tiles besides the visible ones, e.g. the overview of all tracks. */
   fetchAlso(level: number, tile: number, slots: readonly number[]): void {
     this.enqueue(level, tile, slots, true, this.background);
     this.pump();
   }
 
-  /** All chunks that are here; for changes that concern each, e.g. a new search. */
+  /** All loaded chunks; for changes that affect each, e.g. a new search. */
   *chunks(): Generator<Chunk> {
     for (const tiles of this.places.values()) for (const place of tiles.values()) yield* place.chunks;
   }
 
-  /** Takes an answer in. Also the way in for tests. */
+  /** Adds an answer. Also used by tests. */
   add(chunk: Chunk): void {
     let tiles = this.places.get(chunk.level);
     if (!tiles) this.places.set(chunk.level, (tiles = new Map()));
@@ -228,7 +228,7 @@ export class TileStore {
     }
   }
 
-  /** A request that was a guess becomes a real one when what it brings is asked for. */
+  /** A speculative request becomes a real one when its tiles are needed. */
   private underway(level: number, tile: number, slot: number, prefetch: boolean): boolean {
     for (const request of this.running) {
       if (request.level === level && request.tile === tile && request.slots.includes(slot)) {

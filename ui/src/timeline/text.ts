@@ -1,10 +1,10 @@
 /**
- * Labels of spans. An event that reaches over several tiles comes in pieces; it is labelled once, over all of it that is
- * in sight. Placing is pure and re-uses its lists; drawing is one `fillText` a label.
+ * Labels of spans. An event that spans several tiles comes in pieces; it gets one label over its visible part. Placing is
+ * pure and reuses its lists; drawing is one `fillText` per label.
  */
 import { BEGINS_BEFORE, ENDS_BEHIND, type Part } from "./tiles";
 
-/** Narrower pieces (in CSS pixels) carry no text. */
+/** Narrower pieces (in CSS pixels) have no text. */
 export const MIN_LABEL = 22;
 const ROOM = 4096;
 
@@ -19,7 +19,7 @@ export class Labels {
   readonly hit = new Uint8Array(ROOM);
   readonly name: string[] = [];
   private readonly event = new Uint32Array(ROOM);
-  /** For each row the label whose event goes on behind the tile, or -1. */
+  /** For each row the label whose event continues after the tile, or -1. */
   private readonly open = new Int32Array(65536).fill(-1);
   private readonly opened = new Uint16Array(ROOM);
   private openCount = 0;
@@ -52,7 +52,7 @@ export class Labels {
       }
       if (at >= 0) this.right[at] = right;
       else {
-        // Only what goes on may still grow; the rest must be wide enough by itself.
+        // Only events that continue may still grow; the rest must be wide enough now.
         const goesOn = (flag & ENDS_BEHIND) !== 0 || right >= to - 0.5;
         if ((right - left < MIN_LABEL && !goesOn) || this.n >= ROOM) continue;
         at = this.n;

@@ -37,7 +37,7 @@ export function readTheme(root: HTMLElement): Theme {
   return theme;
 }
 
-/** Calls back when the page's colour scheme changes; returns the way to stop. */
+/** Calls back when the page's colour scheme changes; returns a function that stops it. */
 export function watchTheme(changed: () => void): () => void {
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["class", "style", "data-theme"] });

@@ -47,7 +47,7 @@ describe("tiles", () => {
   it("refuse what is not a tile or is cut short", () => {
     expect(() => decode(new ArrayBuffer(4), slotOf, hueOf)).toThrow(BadTile);
     expect(() => decode(new Uint8Array(64).buffer, slotOf, hueOf)).toThrow("not a tile");
-    expect(() => decode(buffer.slice(0, buffer.byteLength - 8), slotOf, hueOf)).toThrow("middle of a column");
+    expect(() => decode(buffer.slice(0, buffer.byteLength - 8), slotOf, hueOf)).toThrow("truncated in a column");
     expect(() => decode(buffer.slice(0, 20), slotOf, hueOf)).toThrow("header");
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Reads the server's binary tiles (`SST1`, see `crates/serve/API.md`). Columns are views into the answer, never copies;
- * what drawing and pointing need beside them (where a row starts, which spans can carry a label) is found in one pass.
+ * additional data for drawing and hit testing (where a row starts, which spans can have a label) is computed in one pass.
  */
 
 export class BadTile extends Error {}
@@ -54,7 +54,7 @@ export interface Chunk {
 
 export const BEGINS_BEFORE = 1;
 export const ENDS_BEHIND = 2;
-/** Narrower spans (in buckets) never carry a label, not even drawn two levels finer. */
+/** Narrower spans (in buckets) never have a label, not even two levels finer. */
 const WIDE = 6;
 
 interface Header {
@@ -75,7 +75,7 @@ class Columns {
   take<T>(type: { new (buffer: ArrayBuffer, at: number, length: number): T; BYTES_PER_ELEMENT: number }, length: number): T {
     const start = Math.ceil(this.at / 8) * 8;
     const end = start + length * type.BYTES_PER_ELEMENT;
-    if (end > this.buffer.byteLength) throw new BadTile("the tile ends in the middle of a column");
+    if (end > this.buffer.byteLength) throw new BadTile("the tile is truncated in a column");
     this.at = end;
     return new type(this.buffer, start, length);
   }
@@ -85,12 +85,12 @@ function header(buffer: ArrayBuffer): { header: Header; end: number } {
   const bytes = new DataView(buffer);
   if (buffer.byteLength < 8 || bytes.getUint32(0, true) !== 0x31545353) throw new BadTile("not a tile");
   const end = 8 + bytes.getUint32(4, true);
-  if (end > buffer.byteLength) throw new BadTile("the tile ends in its header");
+  if (end > buffer.byteLength) throw new BadTile("the tile is truncated in its header");
   const text = new TextDecoder().decode(new Uint8Array(buffer, 8, end - 8));
   return { header: JSON.parse(text) as Header, end };
 }
 
-/** `slotOf` says where a track stands in the session's list; `hueOf` gives a name's colour. */
+/** `slotOf` returns the position of a track in the session's list; `hueOf` the colour of a name. */
 export function decode(buffer: ArrayBuffer, slotOf: (track: number) => number, hueOf: (name: string) => number): Chunk {
   const { header: head, end } = header(buffer);
   const n = head.spans;

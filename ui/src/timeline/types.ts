@@ -1,4 +1,4 @@
-/** What the server says about a session's timeline: the shapes of `crates/serve/API.md`. Times are nanoseconds from the origin. */
+/** The server's data about a session's timeline: the shapes of `crates/serve/API.md`. Times are nanoseconds from the origin. */
 
 export interface Process {
   id: number;
@@ -35,7 +35,7 @@ export interface Timeline {
   start_ns: number;
   end_ns: number;
   hosts: string[];
-  /** What to add to each host's own times to have the session's. */
+  /** Offset from each host's own times to the session's. */
   shifts_ns?: number[];
   processes: Process[];
   tracks: Track[];
@@ -132,7 +132,7 @@ export interface Overview {
   categories: Record<string, number[]>;
 }
 
-/** A stretch of time. */
+/** A time range. */
 export interface Span {
   start: number;
   end: number;

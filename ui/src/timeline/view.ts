@@ -29,7 +29,7 @@ export function levelFor(nsPerPx: number): number {
   return Math.max(0, Math.min(MAX_LEVEL, level));
 }
 
-/** First and last tile of a level that a window touches, within what was recorded. Empty when `last < first`. */
+/** First and last tile of a level that a window overlaps, within the recording. Empty if `last < first`. */
 export function tilesOf(window: Span, level: number, bounds: Span): { first: number; last: number } {
   const width = tileNs(level);
   const from = Math.max(window.start, bounds.start);
@@ -39,7 +39,7 @@ export function tilesOf(window: Span, level: number, bounds: Span): { first: num
   return { first, last: Math.max(first, Math.ceil(to / width) - 1) };
 }
 
-/** Keeps a window inside `bounds` with a small margin and not narrower than the narrowest; its width survives where it can. */
+/** Keeps a window inside `bounds` with a small margin and a minimum width; keeps its width if possible. */
 export function clamp(window: Span, bounds: Span): Span {
   const whole = Math.max(bounds.end - bounds.start, MIN_WINDOW_NS);
   const width = Math.max(MIN_WINDOW_NS, Math.min(window.end - window.start, whole * (1 + 2 * MARGIN)));
@@ -74,10 +74,10 @@ export function fit(span: Span, share: number): Span {
   return { start: centre - width / 2, end: centre + width / 2 };
 }
 
-/** Steps that take less than this share of a recording are shown first: what lies around them is mostly start-up. */
+/** Steps that take less than this share of a recording are shown first, because the rest is mostly warm-up. */
 const SLIVER = 0.25;
 
-/** What a timeline opens on: all of it, or the steps where they would be a sliver. */
+/** The initial view of a timeline: everything, or the steps if they would be a sliver. */
 export function opening(bounds: Span, steps: readonly { start_ns: number; end_ns: number; counted: boolean }[]): Span {
   let [start, end] = [Infinity, -Infinity];
   for (const step of steps) {
@@ -88,7 +88,7 @@ export function opening(bounds: Span, steps: readonly { start_ns: number; end_ns
   return end > start && end - start < SLIVER * (bounds.end - bounds.start) ? fit({ start, end }, 0.9) : bounds;
 }
 
-/** Moves the window as little as needed so that `span` is in sight; what is wider than the window is shown from its start. */
+/** Moves the window as little as needed to show `span`; a span wider than the window is shown from its start. */
 export function reveal(window: Span, span: Span): Span {
   const width = window.end - window.start;
   if (span.end > window.start && span.start < window.end) {
@@ -109,7 +109,7 @@ export function xAt(window: Span, t: number, width: number): number {
   return ((t - window.start) / (window.end - window.start)) * width;
 }
 
-/** One step of a smooth approach in `dt` ms; lands exactly when nothing visible is left of the way. */
+/** One step of a smooth animation in `dt` ms; ends exactly when the rest is invisible. */
 export function approach(from: Span, to: Span, dt: number): Span {
   const k = 1 - Math.exp(-dt / 60);
   const start = from.start + (to.start - from.start) * k;

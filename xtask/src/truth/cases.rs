@@ -1,4 +1,4 @@
-//! Finds everything with a truth that is at hand, holds the binary against it, and judges.
+//! Finds all available recordings with a known truth, runs the binary on them, and judges the reports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,13 +25,14 @@ enum Truth {
     Label(Label),
 }
 
-/// The corpus: named by `STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository; `None` where it is not there.
+/// The corpus: named by `STEPSCOPE_CORPUS`, or `shared/corpus` beside the repository; `None` if it does not
+/// exist.
 pub(crate) fn corpus() -> Option<PathBuf> {
     let named = std::env::var_os("STEPSCOPE_CORPUS").map(PathBuf::from);
     Some(named.unwrap_or_else(|| PathBuf::from("../shared/corpus"))).filter(|folder| folder.is_dir())
 }
 
-/// Holds the binary against all sources in the corpus; `only` picks cases by their name.
+/// Judges the binary on all sources of the corpus; `only` selects cases by name.
 pub(crate) fn judge(
     corpus: &Path,
     binary: &Path,
@@ -41,7 +42,7 @@ pub(crate) fn judge(
     let mut sources = vec![("strangers", entries(&strangers.join("truth.json"), &strangers)?)];
     match std::env::var_os(STRANGERS).map(PathBuf::from) {
         Some(folder) => sources.push(("more strangers", entries(&strangers.join("more.json"), &folder)?)),
-        None => println!("    {STRANGERS} names no folder: further public recordings are not looked at"),
+        None => println!("    {STRANGERS} is not set: further public recordings are skipped"),
     }
     let mut labelled = labels(&corpus.join("labelled"))?;
     labelled.extend(labels(&corpus.join("labelled-more"))?);
@@ -53,7 +54,7 @@ pub(crate) fn judge(
     Ok(judged.filter(|source| source.cases > 0).collect())
 }
 
-/// All entries of a file whose recordings are there.
+/// All entries of a file whose recordings exist.
 fn entries(file: &Path, folder: &Path) -> Result<Vec<Case>, String> {
     let Ok(text) = fs::read_to_string(file) else { return Ok(Vec::new()) };
     let entries: Vec<Entry> =
@@ -68,7 +69,7 @@ fn entries(file: &Path, folder: &Path) -> Result<Vec<Case>, String> {
     };
     let cases: Vec<Case> = entries.into_iter().map(case).filter(|case| case.file.exists()).collect();
     if cases.len() < all {
-        println!("    {} of {all} recordings of {} are at hand", cases.len(), file.display());
+        println!("    {} of {all} recordings of {} are available", cases.len(), file.display());
     }
     Ok(cases)
 }
@@ -91,7 +92,7 @@ fn name_of(run: &Path) -> String {
     run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Judges the cases of a source and prints what is wrong.
+/// Judges the cases of a source and prints the errors.
 fn source(name: &str, cases: &[Case], binary: &Path) -> Source {
     let reports = reports(cases, binary);
     let by_name: BTreeMap<&str, (&Case, &Result<Report, String>)> =
@@ -120,7 +121,7 @@ fn tell(name: &str, judgement: &Judgement) {
     }
 }
 
-/// What is wrong with what was promised for the run that this one fixes.
+/// Errors in the gains promised for the run that this one fixes.
 fn promise(case: &Case, by_name: &BTreeMap<&str, (&Case, &Result<Report, String>)>) -> Option<String> {
     let Truth::Label(after) = &case.truth else { return None };
     let (before, report) = by_name.get(after.fixes.as_deref()?)?;
@@ -128,7 +129,7 @@ fn promise(case: &Case, by_name: &BTreeMap<&str, (&Case, &Result<Report, String>
     judge::exceeded(before, promise, after)
 }
 
-/// The reports on all cases, in their order; as many at once as there are processors.
+/// The reports on all cases, in order, computed in parallel.
 fn reports(cases: &[Case], binary: &Path) -> Vec<Result<Report, String>> {
     let next = AtomicUsize::new(0);
     let work = || {

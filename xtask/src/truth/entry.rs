@@ -1,4 +1,4 @@
-//! The truth about a recording, as the files beside the recordings state it. Where several keys are given, all of
+//! The truth about a recording, as stated in the files beside the recordings. If several keys are given, all of
 //! them must hold.
 
 use std::collections::BTreeMap;
@@ -6,29 +6,29 @@ use std::collections::BTreeMap;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-/// What is known about a recording that somebody looked at by hand.
+/// What is known about a recording that was examined by hand.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Entry {
-    /// Whose repository it is from, where the recording is not part of the corpus.
+    /// Its repository, if the recording is not part of the corpus.
     pub(crate) repository: Option<String>,
     /// Its path in the folder or in that repository.
     pub(crate) path: String,
     /// Bounds of the median step in milliseconds.
     pub(crate) step_ms: Option<(f64, f64)>,
-    /// Finding no steps is right as well.
+    /// Finding no steps is also right.
     #[serde(default)]
     pub(crate) no_steps: bool,
     /// Accepted as the first finding that is not about trust.
     pub(crate) first: Option<Vec<String>>,
-    /// One of these must be among the findings about trust that head the list; beside `first`, either is enough.
+    /// One of these must be among the leading findings about trust; with `first`, either is enough.
     pub(crate) trust: Option<Vec<String>>,
-    /// Neither critical nor a warning; `id!`: not there at all.
+    /// Neither critical nor a warning; `id!`: must not appear at all.
     #[serde(default)]
     pub(crate) never: Vec<String>,
-    /// Must be there, in any place.
+    /// Must appear, in any place.
     #[serde(default)]
     pub(crate) has: Vec<String>,
-    /// The most that any finding may promise.
+    /// The largest gain that any finding may promise.
     pub(crate) max_gain_ms: Option<f64>,
     /// Bounds of shares of the breakdown; `a+b` is their sum.
     #[serde(default)]
@@ -43,10 +43,10 @@ pub(crate) struct Entry {
     pub(crate) not_says: Vec<Regex>,
 }
 
-/// What is known about a run that was recorded for the purpose, with a stopwatch beside it.
+/// What is known about a run that was recorded on purpose, with a stopwatch.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Label {
-    /// What was made slow; `any` where only the figures are known.
+    /// What was made slow; `any` if only the figures are known.
     pub(crate) bottleneck: String,
     /// Seconds by the stopwatch, one record per step: the step and its parts.
     #[serde(default)]
@@ -57,12 +57,12 @@ pub(crate) struct Label {
     /// What the verdict must not say.
     #[serde(default, deserialize_with = "pattern")]
     pub(crate) says_not: Option<Regex>,
-    /// The run that this one fixes: what was won is known.
+    /// The run that this one fixes: the actual gain is known.
     pub(crate) fixes: Option<String>,
 }
 
 impl Label {
-    /// The ids that name this bottleneck; empty where an op or nothing is named.
+    /// The ids for this bottleneck; empty if an op or nothing is named.
     pub(crate) fn ids(&self) -> &'static [&'static str] {
         match self.bottleneck.as_str() {
             "input" => &["input-bound"],
@@ -83,12 +83,12 @@ impl Label {
         }
     }
 
-    /// The steps by the stopwatch, in milliseconds.
+    /// The steps by stopwatch, in milliseconds.
     pub(crate) fn steps_ms(&self) -> Vec<f64> {
         self.stopwatch_seconds.iter().filter_map(|record| record.get("step")).map(|step| step * 1e3).collect()
     }
 
-    /// The share of the step time that a part has by the stopwatch.
+    /// The share of a part in the step time, by stopwatch.
     pub(crate) fn share(&self, part: &str) -> Option<f64> {
         let sum = |key: &str| self.stopwatch_seconds.iter().filter_map(|record| record.get(key)).sum::<f64>();
         self.stopwatch_seconds.first()?.get(part)?;
@@ -105,6 +105,6 @@ fn pattern<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Regex>, D
 }
 
 fn compiled<E: serde::de::Error>(pattern: &str) -> Result<Regex, E> {
-    // `^` and `$` are meant for the lines of a finding.
+    // `^` and `$` refer to the lines of a finding.
     RegexBuilder::new(pattern).multi_line(true).build().map_err(E::custom)
 }

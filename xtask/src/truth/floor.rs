@@ -1,5 +1,5 @@
-//! What was reached, so that it does not fall: the counts of the last `--write`, checked in, and the tables in the
-//! documentation that are made from them.
+//! The level reached, so that it does not fall: the counts of the last `--write`, checked in, and the tables in
+//! the documentation generated from them.
 
 use std::fs;
 
@@ -10,13 +10,13 @@ const PAGE: &str = "docs/agreement.md";
 const BEGIN: &str = "<!-- truth: begin; written by `cargo xtask truth --write` -->";
 const END: &str = "<!-- truth: end -->";
 
-/// What was reached before; nothing where nothing was written yet.
+/// The previous level; empty if nothing was written yet.
 pub(crate) fn read() -> Result<Vec<Source>, String> {
     let Ok(text) = fs::read_to_string(FILE) else { return Ok(Vec::new()) };
     serde_json::from_str(&text).map_err(|error| format!("{FILE}: {error}"))
 }
 
-/// Writes what is reached now and the tables in the documentation; sources that are not at hand keep their figures.
+/// Writes the current level and the tables in the documentation; unavailable sources keep their figures.
 pub(crate) fn write(now: &[Source]) -> Result<(), String> {
     let mut all = read()?;
     for source in now {
@@ -33,7 +33,7 @@ pub(crate) fn write(now: &[Source]) -> Result<(), String> {
     fs::write(PAGE, page).map_err(|error| format!("{PAGE}: {error}"))
 }
 
-/// Are the tables in the documentation those of the file?
+/// Whether the tables in the documentation match the file.
 pub(crate) fn documented() -> Result<bool, String> {
     let page = fs::read_to_string(PAGE).map_err(|error| format!("{PAGE}: {error}"))?;
     Ok(with_tables(&page, &read()?).is_some_and(|fresh| fresh == page))
@@ -45,7 +45,7 @@ fn with_tables(page: &str, sources: &[Source]) -> Option<String> {
     Some(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", tables(sources)))
 }
 
-/// What fell, in words. A source of which fewer cases are at hand than before cannot be compared; new findings and
+/// What fell, in words. A source with fewer available cases than before cannot be compared; new findings and
 /// findings that are no longer judged cannot fall.
 pub(crate) fn fallen(before: &[Source], now: &[Source]) -> Vec<String> {
     let pairs: Vec<(&Source, &Source)> = now

@@ -1,37 +1,37 @@
-//! Holds a report against the truth about its recording: what is wrong, in words, and for each finding whether the
-//! truth proves it right, proves it wrong, or does not speak of it.
+//! Compares a report with the truth about its recording: what is wrong, in words, and for each finding whether
+//! it is right, wrong, or not covered.
 
 use super::entry::{Entry, Label};
 use super::report::{Finding, Report};
 
-/// What the truth says of one finding.
+/// The judgement of one finding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The truth names it.
     Right,
-    /// It leads where it must not, was ruled out, or promises more than there is.
+    /// It leads where it must not, was ruled out, or promises too much.
     Wrong,
-    /// The truth does not speak of it.
+    /// The truth does not mention it.
     Unjudged,
 }
 
-/// What the truth says of a report.
+/// The judgement of a report.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
-    /// What is wrong; empty where all holds.
+    /// What is wrong; empty if everything holds.
     pub(crate) faults: Vec<String>,
     /// For each finding in its order.
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// How far the median step may be from the stopwatch's: a share, and milliseconds for very short steps.
+/// Tolerance of the median step against the stopwatch: a share, and milliseconds for very short steps.
 const STEP_OFF: (f64, f64) = (0.05, 0.02);
-/// How far a part's share may be from the stopwatch's.
+/// Tolerance of a part's share against the stopwatch.
 const SHARE_OFF: f64 = 0.06;
-/// What rounding may add to a gain.
+/// Tolerance of a gain for rounding.
 const ROUNDING: f64 = 1.001;
 
-/// Judges by an entry that was written by hand.
+/// Judges by a hand-written entry.
 pub(crate) fn by_entry(entry: &Entry, report: &Report) -> Judgement {
     let mut faults = Vec::new();
     let mut check = |holds: bool, what: String| {
@@ -86,7 +86,7 @@ pub(crate) fn by_entry(entry: &Entry, report: &Report) -> Judgement {
         let named = leads && accepts(&entry.first, &finding.id)
             || finding.is_about_trust() && accepts(&entry.trust, &finding.id)
             || entry.has.contains(&finding.id);
-        // Where a finding about trust is enough, nothing is known of what follows it.
+        // If a finding about trust is enough, nothing is known about what follows it.
         let misleads = leads && entry.first.is_some() && !heads_well(entry, report);
         verdict(named, misleads || ruled_out(entry, finding) || exceeds(finding, limit))
     });
@@ -143,7 +143,7 @@ pub(crate) fn by_label(label: &Label, report: &Report) -> Judgement {
     Judgement { faults, verdicts }
 }
 
-/// What a fixed run won, against what the report on the run before it promised; `None` where the promise holds.
+/// The actual gain of a fixed run against the gain promised for the run before it; `None` if the promise holds.
 pub(crate) fn exceeded(before: &Label, promise: &Report, after: &Label) -> Option<String> {
     let won = |of: fn(&[f64]) -> Option<f64>| Some(of(&before.steps_ms())? - of(&after.steps_ms())?);
     let (median, mean) = (won(median)?, won(mean)?);

@@ -1,6 +1,6 @@
-//! `cargo xtask truth`: the binary held against everything that carries a truth. Recordings of strangers that somebody
-//! looked at by hand, runs that were recorded with a stopwatch beside them, and scenes that were made up. Prints what is
-//! wrong, then how often each finding is right; fails where something fell below what was reached before.
+//! `cargo xtask truth`: checks the binary against everything with a known truth: public recordings that were
+//! examined by hand, runs recorded with a stopwatch, and synthetic scenes. Prints what is wrong, then how often
+//! each finding is right; fails if something fell below the previous level.
 
 mod cases;
 mod entry;
@@ -15,15 +15,16 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use crate::run::{Outcome, cargo};
+use crate::skips::Skips;
 
 /// What was asked for.
 #[derive(Default)]
 struct Options {
-    /// The binary; built where none is named.
+    /// The binary; built if none is named.
     binary: Option<PathBuf>,
-    /// Only cases whose name matches, and no scenes.
+    /// Only cases with matching names, and no scenes.
     only: Option<Regex>,
-    /// Renew what was reached.
+    /// Updates the recorded level.
     write: bool,
 }
 
@@ -37,10 +38,20 @@ pub(crate) fn truth(args: &[&str]) -> Outcome {
     hold(&binary, &options)
 }
 
-/// What CI runs: with the binary that the other tests use.
-pub(crate) fn check() -> Outcome {
+/// What a check runs: with the binary that the other tests use.
+pub(crate) fn check(skips: &mut Skips) -> Outcome {
     if !floor::documented()? {
-        return Err("the tables of docs/agreement.md are not those of xtask/truth.json; run cargo xtask truth --write".into());
+        return Err(
+            "the tables in docs/agreement.md do not match xtask/truth.json; run cargo xtask truth --write"
+                .into(),
+        );
+    }
+    if cases::corpus().is_none() {
+        skips.note(
+            "truth of recordings",
+            "there is no corpus",
+            "STEPSCOPE_CORPUS names a folder of real profiles; then run `cargo xtask truth`",
+        );
     }
     let binary = built(&["build", "--quiet", "-p", "stepscope"], "debug/stepscope")?;
     hold(&binary, &Options::default())
@@ -52,7 +63,7 @@ fn hold(binary: &Path, options: &Options) -> Outcome {
     let mut sources = match cases::corpus() {
         Some(corpus) => cases::judge(&corpus, binary, &only)?,
         None => {
-            println!("    no corpus of recordings is at hand (STEPSCOPE_CORPUS): scenes alone");
+            println!("    no corpus of recordings (STEPSCOPE_CORPUS): checking only the scenes");
             Vec::new()
         }
     };
@@ -77,7 +88,7 @@ fn options(args: &[&str]) -> Result<Options, String> {
     let mut options = Options::default();
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} wants a value"));
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
         match arg {
             "--write" => options.write = true,
             "--bin" => options.binary = Some(PathBuf::from(value()?)),

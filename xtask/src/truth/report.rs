@@ -1,4 +1,4 @@
-//! What the binary reports about a recording, as far as the truth speaks of it.
+//! The parts of the binary's report on a recording that the truth covers.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,11 +10,11 @@ use serde::Deserialize;
 pub(crate) struct Report {
     /// The steps.
     pub(crate) steps: Steps,
-    /// Who owns the step.
+    /// The breakdown of the step.
     pub(crate) breakdown: Vec<Share>,
     /// The verdict first.
     pub(crate) findings: Vec<Finding>,
-    /// All of it, as it was printed.
+    /// The whole output.
     #[serde(skip)]
     pub(crate) text: String,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Finding {
     pub(crate) advice: Vec<String>,
 }
 
-/// What makes a profile untrustworthy: it heads the list and is no verdict.
+/// Findings that make a profile untrustworthy: they lead the list and are not verdicts.
 const TRUST: &[&str] = &[
     "startup-profiled",
     "too-few-steps",
@@ -99,7 +99,7 @@ impl Report {
 }
 
 impl Finding {
-    /// Is it about the recording rather than about the program?
+    /// Whether it is about the recording instead of the program.
     pub(crate) fn is_about_trust(&self) -> bool {
         TRUST.contains(&self.id.as_str())
     }
@@ -109,7 +109,7 @@ impl Finding {
         self.severity != "info"
     }
 
-    /// All that it says.
+    /// Its whole text.
     pub(crate) fn text(&self) -> String {
         let lines = self.evidence.iter().chain(&self.advice).map(String::as_str);
         std::iter::once(self.summary.as_str()).chain(lines).collect::<Vec<_>>().join("\n")

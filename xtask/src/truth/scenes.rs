@@ -1,4 +1,4 @@
-//! The runs that were made up with known truth: their test writes one line per report, which is counted here.
+//! The synthetic scenes with a known truth: their test writes one line per report, which is counted here.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,12 +26,11 @@ struct Told {
     id: String,
     warns: bool,
     leads: bool,
-    /// What the scene says of it; `None`: nothing.
+    /// The judgement of the scene; `None` if there is none.
     right: Option<bool>,
 }
 
-/// Plays all scenes and counts. The test itself fails where a scene is told wrongly; the counts are printed all the
-/// same.
+/// Runs all scenes and counts. The test itself fails if a scene is judged wrong; the counts are printed anyway.
 pub(crate) fn judge() -> Result<Source, String> {
     let file = PathBuf::from("target/scene-rows.jsonl");
     let file = std::path::absolute(file).map_err(|error| error.to_string())?;

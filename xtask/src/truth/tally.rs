@@ -1,4 +1,4 @@
-//! Counts: of each source how many reports are right, and of each finding how often it fires, leads, and is right.
+//! Counts: how many reports of each source are right, and how often each finding fires, leads, and is right.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::judge::{Judgement, Verdict};
 use super::report::Report;
 
-/// The source whose runs were made up.
+/// The source with the synthetic scenes.
 pub(crate) const SCENES: &str = "scenes";
 
-/// What a source of truth says: so many cases, so many right.
+/// Results of a source of truth.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Source {
     /// Which.
     pub(crate) name: String,
     /// How many were judged.
     pub(crate) cases: usize,
-    /// In how many all of the truth holds.
+    /// In how many the whole truth holds.
     pub(crate) right: usize,
     /// By finding.
     pub(crate) findings: BTreeMap<String, Tally>,
@@ -26,7 +26,7 @@ pub(crate) struct Source {
 /// How often a finding fires, and how often rightly.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Tally {
-    /// Reports in which it is there.
+    /// Reports that contain it.
     pub(crate) fires: usize,
     /// Those in which it is a warning or worse.
     pub(crate) warns: usize,
@@ -43,7 +43,7 @@ impl Source {
         Source { name: name.to_owned(), ..Source::default() }
     }
 
-    /// Counts a case of which there is no report.
+    /// Counts a case without a report.
     pub(crate) fn unreadable(&mut self) {
         self.cases += 1;
     }
@@ -78,7 +78,7 @@ impl Tally {
         self.wrong += other.wrong;
     }
 
-    /// The share of judged ones that are right; `None` where none was judged.
+    /// The share of judged ones that are right; `None` if none was judged.
     pub(crate) fn precision(&self) -> Option<f64> {
         let judged = self.right + self.wrong;
         (judged > 0).then(|| self.right as f64 / judged as f64)

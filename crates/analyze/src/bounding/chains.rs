@@ -1,8 +1,9 @@
-//! Chains: elementwise kernels that follow one another on a stream with nothing else between them. One kernel for all
-//! of them would read and write once.
+//! Chains: elementwise kernels that directly follow each other on a stream. One fused kernel would read and
+//! write memory only once.
 //!
-//! Whether one reads what the one before wrote does not show. A kernel that comes again is most likely the same op on
-//! the next tensor (casts of all weights, an optimizer's update), which no fusing makes cheaper: it begins a new chain.
+//! Whether a kernel reads what the previous one wrote is not recorded. A repeated kernel is most likely the
+//! same op on the next tensor (casts of all weights, an optimizer update), which fusion does not make cheaper:
+//! it starts a new chain.
 
 use stepscope_trace::{Dur, KindId, Time};
 
@@ -10,32 +11,32 @@ use super::Device;
 use crate::vocabulary::{Role, is_elementwise};
 use crate::window::Windows;
 
-/// A pause after which the next kernel belongs to another part of the program. Launching one by one leaves pauses of
-/// tens of microseconds.
+/// After a longer pause, the next kernel belongs to another part of the program. Launching one by one leaves
+/// pauses of tens of microseconds.
 const PAUSE: Dur = Dur::from_us(1_000);
 
-/// No compiler makes one kernel of more ops than this.
+/// No compiler fuses more ops than this into one kernel.
 const LONGEST: usize = 64;
 
-/// Elementwise kernels in a row.
+/// Consecutive elementwise kernels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chains {
-    /// How many chains of two kernels or more there are.
+    /// Number of chains of at least two kernels.
     pub chains: u64,
-    /// Kernels in them.
+    /// Number of kernels in them.
     pub kernels: u64,
     /// Their time.
     pub time: Dur,
-    /// All but the longest kernel of each chain: a fused one still reads its inputs and writes its results, which
-    /// takes at least as long as the longest does. More than this cannot be won.
+    /// All but the longest kernel of each chain: a fused kernel still reads its inputs and writes its results,
+    /// which takes at least as long as the longest one. This is the maximum gain.
     pub winnable: Dur,
-    /// The time of all kernels, collectives left out.
+    /// The time of all kernels except collectives.
     pub all: Dur,
     /// The kernel with the most time in chains.
     pub example: Option<String>,
 }
 
-/// A chain in the making.
+/// An open chain.
 #[derive(Default)]
 struct Open {
     kernels: Vec<(KindId, Dur)>,
@@ -82,7 +83,7 @@ pub(super) fn find(device: &Device) -> Chains {
 }
 
 impl Chains {
-    /// Ends a chain; one kernel alone is none.
+    /// Ends a chain; a single kernel is not a chain.
     fn close(&mut self, open: &mut Open, by_kind: &mut [Dur]) {
         if open.kernels.len() >= 2 {
             let time: Dur = open.kernels.iter().map(|(_, dur)| *dur).sum();

@@ -1,5 +1,4 @@
-//! Copies to and from the bounding device: from what memory, how much, on which streams, and which of them held up the
-//! host.
+//! Copies to and from the bottleneck device: memory type, size, streams, and which of them blocked the host.
 
 use rustc_hash::FxHashSet;
 use stepscope_trace::{Dur, EventId, Span};
@@ -10,10 +9,10 @@ use crate::launches::waits_for_copy;
 use crate::vocabulary::Role;
 use crate::window::Windows;
 
-/// A stream with a smaller share of the kernels' time than this does not compute.
+/// A stream with a smaller share of the kernel time does not compute.
 const COMPUTES: f64 = 0.1;
 
-/// Copies in the steps that count.
+/// Copies in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Copies {
     /// To the device, from it, and within or between devices.
@@ -23,7 +22,7 @@ pub struct Copies {
     pub on_computing_streams: Dur,
     /// Copies whose call waited until they were done.
     pub blocking: u64,
-    /// How long these calls took.
+    /// Total duration of these calls.
     pub blocked: Dur,
 }
 
@@ -33,8 +32,7 @@ impl Copies {
         self.moved[0].time + self.moved[1].time
     }
 
-    /// The share of that time that goes from or to memory which the system may move; `None` where it is not known
-    /// of most of them.
+    /// The share of that time with pageable memory; `None` if it is unknown for most of them.
     pub fn pageable_share(&self) -> Option<f64> {
         let pageable = self.moved[0].pageable_time + self.moved[1].pageable_time;
         let known = pageable + self.moved[0].pinned_time + self.moved[1].pinned_time;
@@ -46,7 +44,7 @@ impl Copies {
 /// Copies, with the calls that waited for them.
 pub(super) struct Copied {
     pub(super) copies: Copies,
-    /// The calls that waited, in no order.
+    /// The calls that waited, unordered.
     pub(super) waits: Vec<(EventId, Span)>,
 }
 

@@ -1,9 +1,9 @@
-//! Idle time by cause: why the bounding device has nothing to do.
+//! Idle time by cause: why the bottleneck device has nothing to do.
 //!
-//! The breakdown knows categories; here calls into the device's runtime are told apart as well. A gap belongs to what
-//! the host does in it: it allocates memory, it is blocked in a copy or a wait, it launches, or it does something else.
-//! A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the device has to wait
-//! until new work is launched. The second part is told apart too.
+//! The breakdown knows categories; this module also distinguishes calls into the device's runtime. A gap
+//! belongs to what the host does in it: allocating memory, blocked in a copy or a wait, launching, or something
+//! else. A wait costs twice: while it lasts, and afterwards, because the host could not run ahead and the
+//! device has to wait for new work. The second part is reported separately.
 
 use stepscope_trace::{Dur, EventId, Span, Time, Track};
 
@@ -15,7 +15,7 @@ use crate::breakdown::{Category, DEVICE_BUSY, Ground, Shares, merged, owner};
 use crate::launches::waits_for_copy;
 use crate::vocabulary::Role;
 
-/// A gap that begins this soon after a wait was over follows from it.
+/// A gap that starts this soon after the end of a wait is caused by it.
 const SOON: Dur = Dur::from_us(20);
 
 /// Why a device is idle.
@@ -40,7 +40,7 @@ pub enum IdleCause {
     Launch,
     /// The framework prepares ops.
     Framework,
-    /// The loop's own Python runs.
+    /// Python in the training loop.
     Python,
     /// Nothing was recorded.
     Unknown,
@@ -64,34 +64,34 @@ impl IdleCause {
     ];
 }
 
-/// Idle time in the steps that count.
+/// Idle time in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Idle {
     causes: [Dur; IdleCause::COUNT],
-    /// What categories own of the time in which something is set up: the device's runtime, a library, code that is
-    /// compiled or loaded at its first use.
+    /// Breakdown of the time in which something is set up: the device's runtime, a library, code that is
+    /// compiled or loaded on first use.
     pub startup: Shares,
-    /// The calls in which that happens, with their time, the longest first.
+    /// The calls in which that happens, with their time, longest first.
     pub startup_calls: Vec<(String, Dur)>,
-    /// How long graphs of kernels are captured.
+    /// Time spent capturing graphs of kernels.
     pub captured: Dur,
-    /// What categories own of the time that allocating device memory takes.
+    /// Breakdown of the time for allocating device memory.
     pub allocation: Shares,
-    /// Calls that allocated or freed device memory.
+    /// Number of calls that allocated or freed device memory.
     pub allocations: u64,
-    /// What categories own of the time in which the host is blocked in a copy.
+    /// Breakdown of the time in which the host is blocked in a copy.
     pub in_copies: Shares,
-    /// What categories own of gaps that follow a copy which held up the host, after it: at most as long as the host
-    /// was held up, because it would have come that much further without.
+    /// Breakdown of gaps after a copy that blocked the host: at most as long as the host was blocked, because
+    /// it would have been that much further without.
     pub after_copies: Shares,
     /// The same for gaps that follow another wait.
     pub after_waits: Shares,
-    /// The user's ranges that hold what nothing else explains, with its time in each, the longest first.
+    /// The user's ranges around otherwise unexplained idle time, with its time in each, longest first.
     pub ranges: Vec<(String, Dur)>,
 }
 
 impl Idle {
-    /// How much a cause has.
+    /// The time of a cause.
     pub fn get(&self, cause: IdleCause) -> Dur {
         self.causes[cause as usize]
     }
@@ -102,7 +102,7 @@ impl Idle {
     }
 }
 
-/// What a call that lasts does.
+/// What a long call does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Call {
     Startup,
@@ -191,7 +191,7 @@ fn cause_of(category: Category, call: Option<Call>) -> IdleCause {
     }
 }
 
-/// The calls that last, on the threads that feed the device: in time order, none overlapping another.
+/// The long calls on the threads that feed the device: in time order, without overlaps.
 fn calls(device: &Device, copied: &Copied, setup: &Setup) -> Vec<(Span, Call)> {
     let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
     let mut copies: Vec<EventId> = copied.waits.iter().map(|(call, _)| *call).collect();
@@ -217,7 +217,7 @@ fn calls(device: &Device, copied: &Copied, setup: &Setup) -> Vec<(Span, Call)> {
         found.extend(lasting.filter(|(span, _)| !span.is_empty()));
     }
     found.sort_unstable_by_key(|(span, _)| (span.start, std::cmp::Reverse(span.end)));
-    // The driver's call inside the runtime's, or another thread's: the first to begin stands for both.
+    // The driver's call inside the runtime's, or another thread's: the first to start stands for both.
     let mut until = Time::MIN;
     for (span, _) in &mut found {
         span.start = span.start.max(until);
@@ -227,9 +227,10 @@ fn calls(device: &Device, copied: &Copied, setup: &Setup) -> Vec<(Span, Call)> {
     found
 }
 
-/// The wait that lasts at `at`, or was over just before it, and how long it held up the host.
+/// The wait that lasts at `at`, or ended just before it, and how long it blocked the host.
 ///
-/// Waits come in rows: a copy of a result, and a synchronisation that finds it done. The longest stands for all.
+/// Waits come in sequences: a copy of a result, and a synchronisation that finds it done. The longest stands
+/// for all.
 fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<(Call, Dur)> {
     const ROW: usize = 4;
     let next = calls.partition_point(|(span, _)| span.start < at);
@@ -246,7 +247,7 @@ fn wait_before(calls: &[(Span, Call)], at: Time) -> Option<(Call, Dur)> {
     longest
 }
 
-/// Cuts a span where calls begin and end.
+/// Splits a span where calls start and end.
 fn each_piece(calls: &[(Span, Call)], span: Span, mut visit: impl FnMut(Span, Option<Call>)) {
     let mut now = span.start;
     let first = calls.partition_point(|(call, _)| call.end <= now);

@@ -1,8 +1,8 @@
-//! The device that bounds the step, in more detail than the breakdown has: why it idles, how data reaches it, what
-//! its streams do side by side, and which of its kernels could have been one.
+//! The bottleneck device in more detail than the breakdown: why it idles, how data reaches it, what its streams
+//! do concurrently, and which of its kernels could be fused.
 //!
-//! One [`DeviceDetail`] a host. Only that of the host which bounds the session is ever asked for, so there is nothing
-//! to merge: whoever gathers hosts keeps them all and takes the one that [`crate::summary::Summary`] names.
+//! One [`DeviceDetail`] per host. Only that of the host that limits the session is ever used, so there is
+//! nothing to merge: the caller keeps all hosts and uses the one that [`crate::summary::Summary`] names.
 
 mod chains;
 mod copies;
@@ -21,26 +21,27 @@ use crate::window::Windows;
 pub use chains::Chains;
 pub use copies::Copies;
 pub use idle::{Idle, IdleCause};
-pub use streams::{StreamUse, Streams};
+pub use setup::SINGLE;
+pub use streams::{COMPUTES, LEAVES_ROOM, StreamUse, Streams};
 pub use waits::Waits;
 
-/// What the bounding device of one host does in the steps that count.
+/// What the bottleneck device of one host does in the counted steps.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceDetail {
-    /// Why it has nothing to do when it has nothing to do.
+    /// Its idle time by cause.
     pub idle: Idle,
     /// Copies to and from it.
     pub copies: Copies,
-    /// What its streams do side by side.
+    /// What its streams do concurrently.
     pub streams: Streams,
-    /// Elementwise kernels in a row.
+    /// Consecutive elementwise kernels.
     pub chains: Chains,
-    /// How many steps all figures are over; 1 for a whole capture.
+    /// Number of steps that all figures cover; 1 for a whole capture.
     pub steps: usize,
 }
 
 impl DeviceDetail {
-    /// Looks at one host's bounding device; `None` without a device.
+    /// Analyses one host's bottleneck device; `None` without a device.
     pub fn of(context: &Context) -> Option<Self> {
         let breakdown = context.breakdown();
         let process = breakdown.bound()?.process?;
@@ -56,13 +57,13 @@ impl DeviceDetail {
         })
     }
 
-    /// A total in milliseconds a step.
+    /// A total in milliseconds per step.
     pub fn per_step(&self, total: Dur) -> f64 {
         total.ms() / self.steps.max(1) as f64
     }
 }
 
-/// The device and the windows that are looked at.
+/// The device and the analysed windows.
 struct Device<'c, 't> {
     context: &'c Context<'t>,
     process: ProcessId,
@@ -70,14 +71,14 @@ struct Device<'c, 't> {
 }
 
 impl<'t> Device<'_, 't> {
-    /// Its streams that hold anything.
+    /// Its non-empty streams.
     fn streams(&self) -> impl Iterator<Item = &'t Track> {
         let process = self.process;
         let own = move |track: &&Track| track.process == process && track.kind == TrackKind::Stream;
         self.context.trace.tracks().iter().filter(own).filter(|track| !track.is_empty())
     }
 
-    /// The threads that start its work, each once.
+    /// The threads that launch its work, each once.
     fn feeding_threads(&self) -> Vec<TrackId> {
         let trace = self.context.trace;
         let own = |launch: &&Launch| trace.track(launch.work.track).process == self.process;
@@ -88,7 +89,7 @@ impl<'t> Device<'_, 't> {
         threads
     }
 
-    /// The numbers of a stream's events that begin inside the windows.
+    /// The indices of a stream's events that start inside the windows.
     fn counted<'w>(
         &self,
         windows: &'w Windows,

@@ -1,5 +1,5 @@
-//! Ranges that people put around parts of their program, and how much of the device's unexplained idle time lies in each:
-//! where nothing else was recorded, they are all that says what the host does.
+//! User-defined ranges around parts of a program, and the device's unexplained idle time in each: if nothing
+//! else was recorded, only they show what the host does.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use stepscope_trace::{Dur, Form, KindId, Span, Time, Trace, Track};
 use super::Device;
 use crate::states::is_range;
 
-/// Ranges named.
+/// Maximum number of ranges reported.
 const NAMED: usize = 5;
 
-/// The ranges in which the device has nothing to do, with the time of `gaps` that lies in each and in none inside it; the
-/// longest first. `gaps` are in time order.
+/// The ranges in which the device is idle, with the time of `gaps` inside each but not in a nested one, longest
+/// first. `gaps` are in time order.
 pub(super) fn holding(device: &Device, gaps: &[Span]) -> Vec<(String, Dur)> {
     let trace = device.context.trace;
     if gaps.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn holding(device: &Device, gaps: &[Span]) -> Vec<(String, Dur)> {
     named
 }
 
-/// Numbers count turns and layers: `layer_3` and `layer_4` are one family, `layer_*`.
+/// Numbers count iterations and layers: `layer_3` and `layer_4` are one family, `layer_*`.
 fn family(name: &str) -> String {
     let mut family = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -67,7 +67,7 @@ fn family(name: &str) -> String {
     family
 }
 
-/// Calls `visit` with each piece of a thread and the innermost range that is open in it, in time order.
+/// Calls `visit` with each piece of a thread and the innermost open range, in time order.
 fn innermost(trace: &Trace, track: &Track, ranges: &[bool], mut visit: impl FnMut(Span, KindId)) {
     let mut open: Vec<(Time, KindId)> = Vec::new();
     let mut since = Time::MIN;

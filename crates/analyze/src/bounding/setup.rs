@@ -1,5 +1,5 @@
-//! What is set up while the device waits: a context, a library, code that is compiled or loaded when first used. It shows
-//! as single calls that take much of the recorded time and do not come again.
+//! Setup while the device waits: a context, a library, code that is compiled or loaded on first use. It appears
+//! as single calls that take much of the recorded time and do not repeat.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Dur, KindId, Span, Time, Trace, Track, TrackKind};
@@ -9,26 +9,26 @@ use crate::launches::Launch;
 use crate::steps::median;
 use crate::vocabulary::{Capture, Framework, Role, capture, is_compiled_region, is_device_call};
 
-/// Calls into the device's runtime that take longer than this, and do not wait for the device, set something up. In a
-/// running loop none is a tenth as long.
+/// Longer calls into the device's runtime that do not wait for the device set something up. In a running loop,
+/// no call is a tenth as long.
 const LONG_CALL: Dur = Dur::from_us(100_000);
-/// Fewer steps than this do not show whether a call recurs.
+/// With fewer steps, it is unknown whether a call recurs.
 const LEAST_STEPS: usize = 3;
-/// Where that cannot be seen, a single call that takes this share of the step is not one of many.
-const SINGLE: f64 = 0.05;
-/// The first launch of a kernel that takes this many times the usual launch loads its code.
+/// In that case, a single call that takes this share of the step is not one of many.
+pub const SINGLE: f64 = 0.05;
+/// If the first launch of a kernel takes this many times the usual launch, it loads the kernel's code.
 const LOADING: i64 = 20;
-/// Launches looked at to know the usual one.
+/// Number of launches used to find the usual duration.
 const SAMPLES: usize = 4_096;
-/// Calls named.
+/// Maximum number of calls reported.
 const NAMED: usize = 5;
 
-/// The calls that set something up, and what lies around them.
+/// The setup calls, and the time around them.
 pub(super) struct Setup {
     calls: Vec<(Span, KindId)>,
-    /// Before the first work of the device and after the last, where a whole program was recorded.
+    /// Before the first and after the last device work, if a whole program was recorded.
     around: Vec<Span>,
-    /// How long graphs of kernels are captured, to be replayed later.
+    /// Time spent capturing graphs of kernels, which are replayed later.
     pub(super) captured: Dur,
 }
 
@@ -56,7 +56,7 @@ impl Setup {
                 calls.extend(long_ops(&roles, single));
             }
         }
-        // What is set up is set up once: a call that is long in every other step is something else.
+        // Setup happens once: a call that is long in every other step is something else.
         let mut times: FxHashMap<KindId, usize> = FxHashMap::default();
         calls.iter().for_each(|(_, kind)| *times.entry(*kind).or_default() += 1);
         let steps = device.windows.len();
@@ -89,7 +89,7 @@ impl Setup {
     }
 }
 
-/// Launches that load the code of their kernel: the first of a kernel, and much longer than launches are.
+/// Launches that load the code of their kernel: the first of a kernel, and much longer than usual.
 fn first_launches(device: &Device) -> Vec<(Span, KindId)> {
     let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
     let call_of = |launch: &Launch| {
@@ -115,7 +115,7 @@ fn first_launches(device: &Device) -> Vec<(Span, KindId)> {
     calls.filter(|(span, _)| span.dur().ps() >= usual.ps().saturating_mul(LOADING)).collect()
 }
 
-/// From the beginning to the end of each capture of a graph: what is launched in between runs nothing, and happens once.
+/// From start to end of each graph capture: launches in between run nothing, and it happens once.
 fn captures(trace: &Trace) -> Vec<(Span, KindId)> {
     let marks: Vec<Option<Capture>> =
         trace.kinds().iter().map(|kind| capture(trace.str(kind.name))).collect();
@@ -139,8 +139,8 @@ fn captures(trace: &Trace) -> Vec<(Span, KindId)> {
     found
 }
 
-/// A program that calls the device's library itself is recorded from its start to its end: before the device has
-/// anything to do, and after it has done all, the program prepares and cleans up.
+/// A program that calls the device's library itself is recorded from start to end: before the device's first
+/// work and after its last, the program prepares and cleans up.
 fn around(device: &Device) -> Vec<Span> {
     let context = device.context;
     let whole = context.breakdown().whole_capture && context.vocabulary().framework == Framework::Unknown;
@@ -175,7 +175,7 @@ impl Roles<'_, '_, '_> {
     }
 }
 
-/// Ops that take `least` or more by themselves: most of it is not inside anything that was recorded.
+/// Ops that take `least` or more themselves: most of it is not inside anything recorded.
 fn long_ops(roles: &Roles, least: Dur) -> Vec<(Span, KindId)> {
     struct Open {
         index: usize,

@@ -1,4 +1,4 @@
-//! Streams of the bounding device side by side: which compute, and whether they ever do so at the same time.
+//! Concurrency of the bottleneck device's streams: which of them compute, and whether they ever overlap.
 
 use stepscope_trace::{Dur, Span, Track};
 
@@ -8,10 +8,10 @@ use crate::kernels::{LaunchKeys, theoretical, waves};
 use crate::vocabulary::{Role, starts_graph};
 use crate::window::Windows;
 
-/// A grid that fills the device less than this often leaves room for another one beside it.
-const LEAVES_ROOM: f64 = 0.5;
-/// A stream with a smaller share of the kernels' time than this does not count.
-const COMPUTES: f64 = 0.1;
+/// A grid that fills less than this share of the device leaves room for another one.
+pub const LEAVES_ROOM: f64 = 0.5;
+/// A stream with a smaller share of the kernel time is ignored.
+pub const COMPUTES: f64 = 0.1;
 
 /// One stream.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -20,21 +20,21 @@ pub struct StreamUse {
     pub number: i64,
     /// The time of its kernels.
     pub kernels: Dur,
-    /// The time of those whose grids leave room for another kernel.
+    /// The time of kernels whose grids leave room for another kernel.
     pub with_room: Dur,
 }
 
-/// Streams in the steps that count.
+/// Streams in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Streams {
-    /// Those that compute, the busiest first.
+    /// The computing streams, busiest first.
     pub computing: Vec<StreamUse>,
-    /// How long two of them or more computed at the same time.
+    /// How long at least two of them computed at the same time.
     pub overlap: Dur,
-    /// The most that running them side by side could win: what leaves room, without the longest row of it that has to
-    /// run one after the other.
+    /// The maximum gain from running them concurrently: the time that leaves room, without the longest sequence
+    /// that has to run in order.
     pub winnable: Dur,
-    /// What is known of waits of one for another.
+    /// What is known about waits between streams.
     pub waits: Waits,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn find(device: &Device) -> Streams {
     found.sort_by_key(|(stream, _)| (std::cmp::Reverse(stream.kernels), stream.number));
     let overlap = overlap(found.iter().flat_map(|(_, spans)| spans.iter().copied()).collect());
     let mut computing: Vec<StreamUse> = found.into_iter().map(|(stream, _)| stream).collect();
-    // How grids fill the device and what waits for what matters only where there is more than one stream.
+    // How grids fill the device and what waits for what only matters with more than one stream.
     if computing.len() < 2 {
         return Streams { computing, overlap, ..Streams::default() };
     }
@@ -65,7 +65,7 @@ pub(super) fn find(device: &Device) -> Streams {
     Streams { winnable: all - orders.shortest(with_room), waits: orders.waits, computing, overlap }
 }
 
-/// The numbers of a stream's kernels that count.
+/// The indices of a stream's counted kernels.
 fn kernels<'w, 't: 'w>(
     device: &'w Device<'_, 't>,
     windows: &'w Windows,
@@ -75,8 +75,8 @@ fn kernels<'w, 't: 'w>(
     device.counted(windows, track).filter(|&index| vocabulary.role(track.kind_of(index)) == Role::Kernel)
 }
 
-/// Kernels whose grids leave room for others, of the streams that compute. Those of a graph do not count: how the
-/// graph orders them is not recorded.
+/// Kernels of computing streams whose grids leave room for others. Kernels of a graph do not count, because the
+/// order within a graph is not recorded.
 fn with_room(device: &Device, windows: &Windows, computing: &mut [StreamUse]) -> Vec<Launched> {
     let (trace, launches) = (device.context.trace, device.context.launches());
     let keys = LaunchKeys::of(trace);
@@ -106,7 +106,7 @@ fn with_room(device: &Device, windows: &Windows, computing: &mut [StreamUse]) ->
     found
 }
 
-/// How long two spans or more last at the same time.
+/// How long at least two spans overlap.
 fn overlap(spans: Vec<Span>) -> Dur {
     let mut edges: Vec<(stepscope_trace::Time, i32)> =
         spans.iter().flat_map(|span| [(span.start, 1), (span.end, -1)]).collect();

@@ -1,9 +1,9 @@
-//! Waits of one stream for another: what the recording says of them, and the shortest that the kernels could take
-//! while they keep to them.
+//! Waits between streams: what the recording says about them, and the shortest time that the kernels could take
+//! while respecting them.
 //!
-//! Recorders differ in how they number sorts of waits, so the call decides: what was recorded for a call of
-//! `cudaStreamWaitEvent` is such a wait. Kineto names the stream and the record that is waited for, Nsight Systems only
-//! where it recorded events as well; otherwise a stream counts as waiting for all.
+//! Profilers number the kinds of waits differently, so the call decides: what was recorded for a call of
+//! `cudaStreamWaitEvent` is such a wait. Kineto names the stream and the record that is waited for; Nsight
+//! Systems only does if it recorded events as well; otherwise a stream counts as waiting for all.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Dur, ProcessKind, Time, Track, TrackKind, Value};
@@ -12,23 +12,23 @@ use super::Device;
 use crate::launches::Correlations;
 use crate::vocabulary::{Keys, is_event_record, is_stream_wait};
 
-/// What is known of waits of one stream for another.
+/// What is known about waits between streams.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Waits {
-    /// Nothing: there are none, or nobody recorded them.
+    /// Nothing: there are none, or they were not recorded.
     #[default]
     Unrecorded,
-    /// The host asks for such waits, but between which streams was not recorded.
+    /// The host requests such waits, but the streams were not recorded.
     CallsOnly,
-    /// They were recorded, and what has to come one after the other is not counted as winnable.
+    /// They were recorded, and work that must run in order does not count as a gain.
     Recorded,
 }
 
-/// A kernel, as it was handed to its stream.
+/// A kernel as submitted to its stream.
 pub(super) struct Launched {
-    /// When the host handed it over.
+    /// When the host submitted it.
     pub at: Time,
-    /// In which step it ran. Steps do not run side by side.
+    /// The step in which it ran. Steps do not overlap.
     pub step: usize,
     pub stream: i64,
     /// How much of its time counts.
@@ -38,22 +38,22 @@ pub(super) struct Launched {
 /// What a stream waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Source {
-    /// What was on a stream when an event was recorded, by the number of the call that did so.
+    /// The work on a stream when an event was recorded, by the number of the recording call.
     Record(u64),
-    /// What was on a stream when the wait was asked for.
+    /// The work on a stream when the wait was requested.
     Stream(i64),
-    /// What was on any stream.
+    /// The work on any stream.
     Any,
 }
 
-/// What orders work across streams, in the order in which the host asked for it.
+/// Ordering across streams, in the order of the host's calls.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Order {
     Record { call: u64, stream: i64 },
     Wait { stream: i64, on: Source },
 }
 
-/// All that orders work across the streams of one device.
+/// All ordering across the streams of one device.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub waits: Waits,
@@ -61,7 +61,7 @@ pub(super) struct Orders {
     all: Vec<(Time, Order)>,
 }
 
-/// Calls of the host by their numbers.
+/// Host calls by number.
 #[derive(Default)]
 struct Calls {
     waits: FxHashMap<u64, Time>,
@@ -81,7 +81,7 @@ impl Orders {
         Orders { waits, all }
     }
 
-    /// The shortest that `kernels` could take if only the order within streams and the recorded waits held them back.
+    /// The shortest time for `kernels` if only the order within streams and the recorded waits limit them.
     pub fn shortest(&self, mut kernels: Vec<Launched>) -> Dur {
         kernels.sort_by_key(|kernel| kernel.at);
         let mut reached: FxHashMap<i64, Dur> = FxHashMap::default();
@@ -98,7 +98,7 @@ impl Orders {
             while let Some((_, order)) = orders.next_if(|(at, _)| *at <= kernel.at) {
                 order.apply(&mut reached, &mut recorded);
             }
-            // A stream's first kernel of all may come in a later step.
+            // A stream's very first kernel may come in a later step.
             *reached.entry(kernel.stream).or_insert(begun) += kernel.length;
         }
         reached.into_values().max().unwrap_or_default()
@@ -145,7 +145,7 @@ impl Calls {
                     Some((_, true)) => &mut calls.records,
                     _ => continue,
                 };
-                // Runtime and driver may both have the number: the outer one begins first.
+                // Runtime and driver may both have the number: the outer one starts first.
                 if let Some(call) = keys.read(trace.args_at(track, index)) {
                     let at = of_sort.entry(call).or_insert(track.start(index));
                     *at = track.start(index).min(*at);
@@ -156,7 +156,7 @@ impl Calls {
     }
 }
 
-/// What the recorder wrote beside the device's streams for calls that make one wait for another.
+/// What the profiler recorded beside the device's streams for calls that make one wait for another.
 fn marks(device: &Device, keys: &Correlations, calls: &Calls) -> Vec<(Time, Order)> {
     let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
     let [stream_key, on_key, record_key] = ["stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id"]
@@ -169,7 +169,7 @@ fn marks(device: &Device, keys: &Correlations, calls: &Calls) -> Vec<(Time, Orde
                 continue;
             }
             let args = trace.args_at(track, index);
-            // Recorders write a negative number where they do not know.
+            // Profilers write a negative number if they do not know.
             let number = |key| args.get(key?).as_ref().and_then(Value::as_i64).filter(|number| *number >= 0);
             let called = keys.read(args).and_then(|call| calls.waits.get(&call).copied());
             let on = number(on_key);

@@ -1,5 +1,6 @@
-//! Pauses in which the host recorded nothing. In a loop they recur, and are the loop's own Python; a long one that occurs
-//! once may be anything: a library that is loaded, a program that is compiled, a thread that was never recorded.
+//! Pauses in which the host recorded nothing. In a loop they recur, and are Python in the training loop; a long
+//! one that occurs once may be anything: a library being loaded, a program being compiled, a thread that was
+//! never recorded.
 
 use stepscope_trace::{Dur, KindId, Span, TrackKind};
 
@@ -8,18 +9,18 @@ use crate::states::{State, is_range};
 use crate::steps::median;
 use crate::timeline::{Mask, Timeline};
 
-/// From this many steps on, what a step does shows whether it recurs.
+/// From this many steps on, recurrence is visible.
 const STEPS: usize = 3;
-/// A pause is long that takes this share of the step …
+/// A pause is long if it takes this share of the step …
 const LONG: f64 = 0.05;
-/// … and is this many times the usual pause, where there are enough to know what is usual.
+/// … and is this many times the usual pause, if there are enough to know the usual one.
 const LONG_PAUSE: i64 = 10;
 const ENOUGH: usize = 20;
-/// A range that takes a larger share of the step is the step, and says nothing about a part of it.
+/// A range with a larger share of the step is the step itself, and says nothing about a part of it.
 const WHOLE: f64 = 0.9;
 
-/// The long pauses of a recording with too few steps to show whether they recur. Inside recorded Python there is none, nor
-/// inside a range that somebody named.
+/// The long pauses of a recording with too few steps to show whether they recur. Pauses inside recorded Python
+/// or inside a named range do not count.
 pub(super) fn unrecorded(context: &Context, host: &Timeline, frames: bool) -> Vec<Span> {
     let steps = &context.steps().all;
     let counted = || steps.iter().filter(|step| step.set_apart.is_none());
@@ -36,7 +37,7 @@ pub(super) fn unrecorded(context: &Context, host: &Timeline, frames: bool) -> Ve
     let usual = median(pauses.iter().map(|pause| pause.dur()));
     let enough = pauses.len() >= ENOUGH;
     let least = if enough { Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)) } else { Dur::ZERO };
-    // Before the first record of the host and after the last.
+    // Before the host's first record and after its last.
     pauses.insert(0, Span::new(whole.start.min(own.start), own.start));
     let end = pauses.last().map_or(own.end, |pause| pause.end.max(own.end));
     pauses.push(Span::new(end, whole.end.max(end)));
@@ -49,14 +50,14 @@ pub(super) fn unrecorded(context: &Context, host: &Timeline, frames: bool) -> Ve
     pauses
 }
 
-/// Does a range hold most of a pause?
+/// Whether a range covers most of a pause.
 fn covers(range: Span, pause: Span) -> bool {
     range.start < pause.end && pause.start < range.end && {
         range.intersect(pause).dur().fraction_of(pause.dur()) > 0.5
     }
 }
 
-/// The ranges that people put around parts of a step.
+/// User-defined ranges around parts of a step.
 fn ranges(context: &Context, window: Dur) -> Vec<Span> {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let kinds: Vec<bool> = (0..trace.kinds().len())

@@ -1,7 +1,8 @@
-//! Windows of steps on what runs behind the loop: a device, or the threads to which a framework only hands its programs.
+//! Step windows on anything that lags behind the loop: a device, or threads to which a framework hands its
+//! programs.
 //!
-//! Work belongs to the step that launched it, wherever and whenever it runs. Where it runs late, a step's own window
-//! reaches from the end of the work of the step before to the end of its own.
+//! Work belongs to the step that launched it, wherever and whenever it runs. If it runs late, a step's own
+//! window reaches from the end of the previous step's work to the end of its own.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ use crate::steps::{SetApart, Step, called_function, median};
 use crate::timeline::{Mask, Timeline};
 use crate::vocabulary::{Keys, Role};
 
-/// Work that ends later than the host ends its step, by more than this share of a step in the median, runs behind the
+/// If work ends later than the host's step by more than this share of a step in the median, it lags behind the
 /// host.
 const BEHIND: f64 = 0.02;
-/// Steps whose own time holds less than this share of the work per step hold only the launching of it.
+/// Steps whose own time contains less than this share of the work per step only launch it.
 const HOLDS: f64 = 0.5;
 
-/// The windows of the steps on a device that runs behind the host; `None` for one that keeps up with it, or
-/// whose launches were not recorded.
+/// The step windows on a device that lags behind the host; `None` if it keeps up, or if its launches were not
+/// recorded.
 pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
     let trace = context.trace;
     let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
@@ -69,9 +70,9 @@ fn is_behind(spans: &[Option<Span>], steps: &[Step]) -> bool {
     seen().count() >= 2.min(steps.len()).max(1) && late.fraction_of(length) >= BEHIND
 }
 
-/// When the device has done what was launched before the first step; `None` if it had nothing left to do.
+/// When the device has finished what was launched before the first step; `None` if it had nothing left to do.
 ///
-/// What was launched before anything was recorded comes first on each of the streams that the step uses.
+/// Work launched before the recording comes first on each stream that the step uses.
 fn after_backlog(
     context: &Context,
     before: &[Span],
@@ -79,7 +80,7 @@ fn after_backlog(
     first: Span,
 ) -> Option<Time> {
     let launched = before.iter().map(|work| work.end);
-    // Where launches are missing throughout, work without one is nobody's backlog.
+    // If launches are missing throughout, work without one is not backlog.
     let pieces: usize = first_own.keys().map(|&track| context.trace.track(track).len()).sum();
     let of_tracks = |launch: &&Launch| first_own.contains_key(&launch.work.track);
     let known = context.launches().all.iter().filter(of_tracks).count();
@@ -91,7 +92,7 @@ fn after_backlog(
     launched.chain(unknown).filter(|&end| end < first.end).max()
 }
 
-/// The end of the last work on a stream that began before `at`.
+/// The end of the last work on a stream that started before `at`.
 fn last_before(context: &Context, track: &Track, at: Time) -> Option<Time> {
     let is_work = |&index: &usize| {
         matches!(
@@ -102,11 +103,11 @@ fn last_before(context: &Context, track: &Track, at: Time) -> Option<Time> {
     (0..track.first_from(at)).rev().take(LOOK_BACK).find(is_work).map(|index| track.end(index))
 }
 
-/// Events that are looked at for the last piece of work on a stream.
+/// Number of events examined to find the last work on a stream.
 const LOOK_BACK: usize = 64;
 
-/// The windows of steps that only hand programs to the framework's own threads, by the programs' runs; `None` where the
-/// work is done inside the steps, or where nothing says which step started it.
+/// The windows of steps that only hand programs to the framework's own threads, by the programs' runs; `None`
+/// if the work is done inside the steps, or if the launching step is unknown.
 pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Option<Vec<Span>> {
     // Only XLA numbers the runs of its programs.
     let strings = context.trace.strings();
@@ -121,7 +122,7 @@ pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Opt
     let mut calls = calls(context);
     for (program, runs) in runs(context, keys) {
         let Some(calls) = calls.remove(&program) else { continue };
-        // What was called before the recording began runs first, and what is called last may never be seen to run.
+        // Calls from before the recording run first, and the last calls may never be seen to run.
         let older = runs.len().saturating_sub(calls.len());
         for (run, &called) in runs.iter().skip(older).zip(&calls) {
             let index = step_at(steps, called)?;
@@ -135,7 +136,7 @@ pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Opt
     is_behind(&spans, steps).then(|| from_end_to_end(&spans, steps, None))
 }
 
-/// When each compiled function was called, those inside another call left out.
+/// Times of the calls of each compiled function, without nested calls.
 fn calls(context: &Context) -> BTreeMap<String, Vec<Time>> {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let mut all: BTreeMap<String, Vec<Time>> = BTreeMap::new();
@@ -154,7 +155,7 @@ fn calls(context: &Context) -> BTreeMap<String, Vec<Time>> {
     all
 }
 
-/// When the runs of each program took place on the host, by the function that it was made from.
+/// Times of the runs of each program on the host, by the function it was made from.
 fn runs(context: &Context, (run_key, program_key): (StrId, StrId)) -> BTreeMap<String, Vec<Span>> {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let mut runs: HashMap<i64, (Span, String), FxBuildHasher> = HashMap::default();
@@ -179,18 +180,18 @@ fn runs(context: &Context, (run_key, program_key): (StrId, StrId)) -> BTreeMap<S
     all
 }
 
-/// Windows from the end of one step's work to the end of the next one's. The first begins with its step, or when what was
-/// launched before it is done.
+/// Windows from the end of one step's work to the end of the next. The first one starts with its step, or when
+/// earlier work is done.
 fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], begins: Option<Time>) -> Vec<Span> {
     let mut before: Option<Time> = None;
     let mut interrupted = false;
     let windows = spans.iter().zip(steps).map(|(span, step)| {
-        // A pause belongs to no step, not to the one after it either.
+        // A pause belongs to no step, not even to the one after it.
         let resumed = interrupted.then_some(step.span.start);
         interrupted = step.set_apart == Some(SetApart::Interrupted);
         let first = || begins.map_or(step.span.start, |begins| begins.max(step.span.start));
         let start = before.map_or_else(first, |before| resumed.map_or(before, |at| at.max(before)));
-        // A step without any work on this device is empty there.
+        // A step without work on this device is empty there.
         let end = span.map_or(start, |span| span.end.max(start));
         before = Some(end);
         Span::new(start, end)

@@ -1,8 +1,8 @@
-//! Who may own a step's time, and how much each owns.
+//! The categories of step time, and the time of each.
 
 use stepscope_trace::Dur;
 
-/// Who owns an instant of a step. The contract's categories, in the order in which they are shown.
+/// The category of an instant of a step: the public categories, in display order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Category {
@@ -24,25 +24,25 @@ pub enum Category {
     Compile,
     /// The host enqueues work while the device has nothing to do.
     Launch,
-    /// The framework's overhead around ops.
+    /// Framework overhead around ops.
     Dispatch,
-    /// The loop's own Python.
+    /// Python in the training loop.
     Python,
     /// Checkpoints, summaries, results.
     Output,
     /// The host is blocked on an idle device.
     Sync,
-    /// Nothing that was recorded runs anywhere.
+    /// Nothing that was recorded is running anywhere.
     Idle,
     /// What ran was not recorded.
     Unknown,
 }
 
 impl Category {
-    /// How many there are.
+    /// Number of categories.
     pub const COUNT: usize = 15;
 
-    /// All, in the order in which they are shown.
+    /// All categories in display order.
     pub const ALL: [Category; Self::COUNT] = [
         Category::Compute,
         Category::Communication,
@@ -61,7 +61,7 @@ impl Category {
         Category::Unknown,
     ];
 
-    /// The contract's word.
+    /// The public key.
     pub fn key(self) -> &'static str {
         match self {
             Category::Compute => "compute",
@@ -88,29 +88,29 @@ impl Category {
 pub struct Shares([Dur; Category::COUNT]);
 
 impl Shares {
-    /// How much a category owns.
+    /// The time of a category.
     #[inline]
     pub fn get(&self, category: Category) -> Dur {
         self.0[category as usize]
     }
 
-    /// Gives a category more.
+    /// Adds time to a category.
     #[inline]
     pub fn add(&mut self, category: Category, time: Dur) {
         self.0[category as usize] += time;
     }
 
-    /// Gives every category what it has in `other`.
+    /// Adds the times of `other`.
     pub fn add_all(&mut self, other: &Shares) {
         Category::ALL.iter().for_each(|&category| self.add(category, other.get(category)));
     }
 
-    /// What all own together.
+    /// The total time.
     pub fn total(&self) -> Dur {
         self.0.iter().copied().sum()
     }
 
-    /// The categories that own something, in the order in which they are shown.
+    /// The non-empty categories in display order.
     pub fn owners(&self) -> impl Iterator<Item = (Category, Dur)> + '_ {
         Category::ALL
             .into_iter()

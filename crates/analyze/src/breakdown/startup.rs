@@ -1,19 +1,19 @@
-//! Steps that would blur the mean: those that only warm the program up.
+//! Warm-up steps, which would distort the mean.
 
 use stepscope_trace::Dur;
 
 use super::{Category, DeviceBreakdown, StepShares};
 use crate::steps::{SetApart, Step, median};
 
-/// A step this many times longer than the later ones only warms the program up …
+/// A step this many times longer than the later ones is warm-up …
 const STARTUP_LENGTH: f64 = 1.5;
 /// … if it also traces or compiles for this share of its time, and the later ones do much less.
 const STARTUP_SHARE: f64 = 0.1;
 /// … or if it is this many times longer, whatever it does.
 const STARTUP_LENGTH_ALONE: f64 = 4.0;
 
-/// Sets the first steps apart that only warm the program up. What is left holds the work of a step: a mark around
-/// nothing does not make the step before it a warm-up.
+/// Excludes the first steps that only warm up. The rest must contain the work of a step: a marker around
+/// nothing does not make the previous step a warm-up.
 pub(super) fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
     let building = |shares: &StepShares| {
         let time = shares.shares.get(Category::Tracing) + shares.shares.get(Category::Compile);
@@ -22,7 +22,7 @@ pub(super) fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
     let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].set_apart.is_none()).collect();
     let all: Vec<(Dur, f64, Dur)> =
         places.iter().filter_map(|&index| device.steps.get(index)).map(building).collect();
-    // At most the first half can be start-up: a program that warms up all the time never gets warm.
+    // At most the first half can be warm-up: a program that always warms up never gets warm.
     for (index, &place) in places.iter().enumerate().take(all.len() / 2) {
         let (length, share, busy) = all[index];
         let later = &all[index + 1..];

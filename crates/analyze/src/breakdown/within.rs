@@ -1,5 +1,5 @@
-//! Who owns some stretches of the steps: what a cause that shows on the host, such as a callback or a pipeline that is set
-//! up in the loop, takes of each category.
+//! The breakdown of parts of the steps: what a cause on the host, such as a callback or a pipeline that is set
+//! up in the loop, takes from each category.
 
 use stepscope_trace::Span;
 
@@ -9,8 +9,8 @@ use crate::states::State;
 use crate::timeline::Timeline;
 
 impl Breakdown {
-    /// What the categories own of `spans`, in the steps that count and on the device that bounds them. The spans are in
-    /// time order and do not overlap.
+    /// The breakdown of `spans` in the counted steps on the bottleneck device. The spans are in time order and
+    /// do not overlap.
     pub(crate) fn owned_within(&self, context: &Context, spans: &[Span]) -> Shares {
         let mut shares = Shares::default();
         let Some(bound) = self.bound().filter(|_| !spans.is_empty()) else { return shares };
@@ -34,7 +34,7 @@ impl Breakdown {
     }
 }
 
-/// Spans in time order without overlaps: those that touch become one.
+/// Spans in time order without overlaps: adjacent ones are merged.
 pub(crate) fn united(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable_by_key(|span| span.start);
     let mut all: Vec<Span> = Vec::with_capacity(spans.len());

@@ -1,8 +1,8 @@
-//! Timelines and counters joined: the timeline says how much a kernel costs, the counters why. A launch is the
-//! same where name, grid and block are.
+//! Matches timelines with counters: the timeline shows how much a kernel costs, the counters show why. Launches
+//! match if name, grid and block do.
 //!
-//! Tools spell one kernel differently (`void f<float>(float*)`, `f(float *)`, `f`), so names are compared without
-//! spaces and return type first, and without arguments where that finds nothing.
+//! Tools spell the same kernel differently (`void f<float>(float*)`, `f(float *)`, `f`), so names are first
+//! compared without spaces and return type, and then without arguments.
 
 use rustc_hash::FxHashMap;
 
@@ -19,7 +19,7 @@ pub struct Join<'c> {
 }
 
 impl Counters {
-    /// Makes ready to look kernels up.
+    /// Prepares the lookup.
     pub fn join(&self) -> Join<'_> {
         let mut join = Join { counters: self, spelled: FxHashMap::default(), short: FxHashMap::default() };
         for (place, kernel) in self.kernels.iter().enumerate() {
@@ -31,7 +31,7 @@ impl Counters {
 }
 
 impl Join<'_> {
-    /// The counters of a kernel that was launched like this.
+    /// The counters of a kernel with this launch configuration.
     pub fn of_launch(&self, name: &str, launch: &LaunchConfig) -> Option<&KernelCounters> {
         self.counters.kernels.get(self.place(name, launch)?)
     }
@@ -47,7 +47,7 @@ impl Join<'_> {
             .or_else(|| alike(self.short.get(kernel_short_name(name).as_ref())))
     }
 
-    /// Milliseconds of a timeline's kernels that each profiled kernel stands for, in the counters' order.
+    /// Milliseconds of a timeline's kernels for each profiled kernel, in the counters' order.
     pub fn ms_in(&self, rows: &[KernelRow]) -> Vec<f64> {
         let mut found = vec![0.0; self.counters.kernels.len()];
         for row in rows {
@@ -62,7 +62,7 @@ impl Join<'_> {
     }
 }
 
-/// A side that one of the two does not know does not part them.
+/// An unknown dimension on either side does not prevent a match.
 fn same_shape(a: &LaunchConfig, b: &LaunchConfig) -> bool {
     let same = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.zip(b).is_none_or(|(a, b)| a == b);
     same(a.grid, b.grid) && same(a.block, b.block)

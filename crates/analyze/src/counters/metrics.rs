@@ -1,10 +1,10 @@
-//! Names of Nsight Compute's metrics → figures. A metric has had several names over versions and architectures;
-//! the first one that a launch has counts. Percentages stay percentages here.
+//! Names of Nsight Compute's metrics → figures. A metric has had several names across versions and
+//! architectures; the first one that a launch has counts. Percentages stay percentages here.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Args, StrId, Trace};
 
-/// A figure that is read from a launch.
+/// A figure read from a launch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Metric {
     Compute,
@@ -76,10 +76,10 @@ pub(super) enum Metric {
     SheetFlopPeak,
 }
 
-/// The last of [`Metric`] and one more.
+/// One more than the last [`Metric`].
 const METRICS: usize = Metric::SheetFlopPeak as usize + 1;
 
-/// All names, those of newer versions first where a figure has several.
+/// All names; newer versions first if a figure has several.
 const NAMES: &[(Metric, &str)] = &[
     (Metric::Compute, "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
     (Metric::Memory, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
@@ -164,7 +164,7 @@ const NAMES: &[(Metric, &str)] = &[
     (Metric::Longest, "gpu__time_duration.max"),
 ];
 
-/// What a warp can wait for, as the metrics spell it. Being picked, or another being picked, is not waiting.
+/// Stall reasons as spelt in the metrics. Being selected, or another being selected, is not a stall.
 const STALLS: &[&str] = &[
     "barrier",
     "branch_resolving",
@@ -187,7 +187,7 @@ const STALLS: &[&str] = &[
 
 const SLOTS: usize = METRICS + STALLS.len();
 
-/// Where each metric's figure goes.
+/// The target of each metric.
 pub(super) struct Names {
     slots: FxHashMap<StrId, (usize, usize)>,
 }
@@ -223,7 +223,7 @@ impl Names {
     }
 }
 
-/// The figures of a launch, or means of several.
+/// The figures of a launch, or means over several.
 #[derive(Clone, Debug)]
 pub(super) struct Figures([Option<f64>; SLOTS]);
 
@@ -232,20 +232,20 @@ impl Figures {
         self.0.get(metric as usize).copied().flatten()
     }
 
-    /// Sets a figure that no launch carries by this name.
+    /// Sets a figure that launches do not contain under this name.
     pub(super) fn set(&mut self, metric: Metric, value: Option<f64>) {
         if let (Some(slot), Some(value)) = (self.0.get_mut(metric as usize), value) {
             *slot = Some(value);
         }
     }
 
-    /// Both together, or the one that is known.
+    /// The sum of both, or the one that is known.
     pub(super) fn sum(&self, a: Metric, b: Metric) -> Option<f64> {
         [self.get(a), self.get(b)].into_iter().flatten().reduce(|a, b| a + b)
     }
 
-    /// Rates of a launch that took so long, where only parts or totals were collected. Reads without writes are not
-    /// all of memory's traffic.
+    /// Rates of a launch with this duration, if only parts or totals were collected. Reads without writes are
+    /// not all of the memory traffic.
     pub(super) fn derive_rates(&mut self, seconds: f64) {
         let both = |a, b| Some(self.get(a)? + self.get(b)?);
         let per_second = |total: Option<f64>| total.filter(|_| seconds > 0.0).map(|total| total / seconds);
@@ -265,13 +265,13 @@ impl Figures {
         self.get(metric).map(|percent| (percent / 100.0).min(1.0))
     }
 
-    /// One figure over another, where there is something to divide by.
+    /// One figure divided by another, if the divisor is not zero.
     pub(super) fn ratio(&self, over: Metric, under: Metric) -> Option<f64> {
         let under = self.get(under).filter(|under| *under > 0.0)?;
         self.get(over).map(|over| over / under)
     }
 
-    /// Is there a figure that says what limits a kernel?
+    /// Whether there is a figure that shows what limits a kernel.
     pub(super) fn tell_limits(&self) -> bool {
         use Metric::{
             Achieved, Compute, Dram, DramBytes, DramRate, L1, L2, LoadSectors, Memory, Sectors, Tensor,
@@ -281,7 +281,7 @@ impl Figures {
         limits.into_iter().any(|metric| self.get(metric).is_some()) || self.longest_stall().is_some()
     }
 
-    /// What warps wait for longest, with the cycles an issued instruction that they do.
+    /// The longest stall reason, with its cycles per issued instruction.
     pub(super) fn longest_stall(&self) -> Option<(&'static str, f64)> {
         let cycles = self.0.iter().skip(METRICS).zip(STALLS);
         let known = cycles.filter_map(|(cycles, reason)| Some((*reason, (*cycles)?)));
@@ -289,13 +289,13 @@ impl Figures {
     }
 }
 
-/// Operations of additions, products, and both fused, which are two.
+/// Operations: additions, products, and fused ones, which count twice.
 pub(super) fn flops(figures: &Figures, [adds, products, fused]: [Metric; 3]) -> Option<f64> {
     let fused = figures.get(fused).map(|fused| 2.0 * fused);
     [figures.sum(adds, products), fused].into_iter().flatten().reduce(|a, b| a + b)
 }
 
-/// Means of the figures of several launches, each weighed by its time.
+/// Means over several launches, weighted by time.
 #[derive(Clone, Debug)]
 pub(super) struct Means([(f64, f64); SLOTS]);
 

@@ -1,8 +1,8 @@
-//! Hardware counters of single kernels, as Nsight Compute collects them: why a kernel takes the time it takes.
+//! Hardware counters of single kernels from Nsight Compute: why a kernel takes as long as it does.
 //!
-//! One row a kernel and launch configuration, means over its launches weighed by their time. What was not
-//! collected is `None`. One partial a host ([`CountersPartial::of`]) → [`CountersPartial::merge`] →
-//! [`CountersPartial::finish`]. Shares run from 0 to 1.
+//! One row per kernel and launch configuration, with means over its launches weighted by time. What was not
+//! collected is `None`. One partial result per host ([`CountersPartial::of`]) → [`CountersPartial::merge`] →
+//! [`CountersPartial::finish`]. Shares are 0 to 1.
 
 mod join;
 mod metrics;
@@ -23,21 +23,21 @@ pub use useful::{Unit, Waste};
 /// The category of events that are profiled launches.
 const LAUNCH: &str = "ncu_kernel";
 
-/// Does the trace say what ran when? Profiled launches run one by one, many times over, and gauges only sample:
-/// of them no timeline is made. A trace without anything counts as one, as an empty one.
+/// Whether the trace shows what ran when. Profiled launches run one at a time and repeatedly, and gauges are
+/// only samples: neither makes a timeline. An empty trace counts as one.
 pub fn has_timeline(trace: &Trace) -> bool {
     let launches: u64 = launch_tracks(trace).map(|track| track.len() as u64).sum();
     let sampled = || trace.tracks().iter().any(|track| !track.samples.values.is_empty());
     trace.events() > launches || (launches == 0 && !sampled())
 }
 
-/// Were kernels profiled without a counter that says what limits them? Times alone do not.
+/// Whether kernels were profiled without any counter that shows what limits them. Times alone do not.
 pub fn lacks_limits(trace: &Trace) -> bool {
     let names = Names::of(trace);
     let mut profiled = false;
     for track in launch_tracks(trace) {
         profiled = true;
-        // A metric may have a name in the report and no value.
+        // A metric may have a name in the report but no value.
         if (0..track.len()).any(|index| names.read(trace.args_at(track, index)).tell_limits()) {
             return false;
         }
@@ -55,7 +55,7 @@ fn launch_tracks(trace: &Trace) -> impl Iterator<Item = &Track> {
     trace.tracks().iter().filter(|track| track.kind == TrackKind::Derived).filter(is_launch)
 }
 
-/// A kernel and how it was launched.
+/// A kernel and its launch configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     name: String,
@@ -100,7 +100,7 @@ impl CountersPartial {
         found
     }
 
-    /// Takes in another host.
+    /// Adds another host.
     pub fn merge(&mut self, other: CountersPartial) {
         for (key, entry) in other.entries {
             let own = self.entries.entry(key).or_default();
@@ -129,7 +129,7 @@ impl CountersPartial {
 }
 
 impl Entry {
-    /// Takes in a launch, or as many as a summary means, which took so long together.
+    /// Adds a launch, or as many as a summary covers, with their total time.
     fn add(&mut self, mut figures: Figures, dur: Dur) {
         let launches = figures.get(Metric::Invocations).map_or(1, |launches| (launches as u64).max(1));
         let mean = Dur::from_ps(dur.ps() / i64::try_from(launches).unwrap_or(i64::MAX));
@@ -140,22 +140,22 @@ impl Entry {
         self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
         self.max = self.max.max(longest);
         figures.derive_rates(mean.secs());
-        // Launches whose time was not collected count too, if hardly.
+        // Launches without a collected time count too, but very little.
         self.means.add(&figures, (dur.ps() as f64).max(launches as f64));
     }
 }
 
-/// What devices can do at the most, for reports that do not say how near to it a kernel came.
+/// Peaks of devices, for reports that do not say how close a kernel came to them.
 struct Ceilings {
-    /// The argument that names the device.
+    /// The argument with the device.
     key: Option<StrId>,
     devices: Vec<Ceiling>,
 }
 
-/// One device's, in bytes and operations a second.
+/// The peaks of one device, in bytes and operations per second.
 struct Ceiling {
     device: i64,
-    /// Memory by the device's own clock and width.
+    /// Memory, from the device's own clock and bus width.
     memory: Option<f64>,
     sheet_memory: Option<f64>,
     /// 32-bit arithmetic.
@@ -189,32 +189,34 @@ impl Ceilings {
 /// All profiled kernels, longest first.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// One a kernel and launch configuration.
+    /// One per kernel and launch configuration.
     pub kernels: Vec<KernelCounters>,
 }
 
 /// How global memory is accessed in one direction.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Access {
-    /// Sectors of 32 bytes that a warp's request touches; 4 is ideal for lanes of 4 bytes, 16 for 16 bytes.
+    /// Number of 32-byte sectors that a warp's request touches; 4 is ideal for 4-byte lanes, 16 for 16-byte
+    /// lanes.
     pub sectors_per_request: Option<f64>,
-    /// Bytes that are asked for, of the 32 of a sector.
+    /// Requested bytes, of the 32 bytes of a sector.
     pub bytes_per_sector: Option<f64>,
-    /// All sectors.
+    /// Number of sectors.
     sectors: Option<f64>,
 }
 
-/// Requests of lanes of 16 bytes: a warp's 512 bytes in 16 sectors, of which the counters see half as asked for.
+/// Requests with 16-byte lanes: a warp's 512 bytes in 16 sectors, of which the counters see half as requested.
 const VECTOR_SECTORS: f64 = 16.0;
 const VECTOR_BYTES: f64 = 16.0;
-/// How far a mean may be from an exact figure: edges of arrays are ragged.
+/// Tolerance of a mean, because the edges of arrays are ragged.
 const RAGGED: f64 = 0.05;
-/// Contiguous lanes of 4 bytes take 4 sectors, and 5 where they are not aligned.
+/// Contiguous 4-byte lanes take 4 sectors, or 5 if they are not aligned.
 const CONTIGUOUS: f64 = 5.0;
 const SECTOR: f64 = 32.0;
 
 impl Access {
-    /// Are these whole, contiguous requests of 16 bytes a lane? They look half wasted, and are the best there is.
+    /// Whether these are full, contiguous requests of 16 bytes per lane. They look half wasted, but are
+    /// optimal.
     pub fn is_vectorised(&self) -> bool {
         let near = |figure: Option<f64>, ideal: f64| {
             figure.is_some_and(|figure| (figure - ideal).abs() <= RAGGED * ideal)
@@ -222,8 +224,8 @@ impl Access {
         near(self.sectors_per_request, VECTOR_SECTORS) && near(self.bytes_per_sector, VECTOR_BYTES)
     }
 
-    /// Sectors for nothing, from what is asked of each. Few sectors a request mean that lanes share addresses,
-    /// which costs nothing. Where it is not known what is asked of them: no request can fill more than 16.
+    /// Wasted sectors, from the requested bytes. Few sectors per request mean that lanes share addresses, which
+    /// costs nothing. If the requested bytes are unknown: no request can use more than 16 sectors.
     fn wasted(&self) -> Option<f64> {
         let requested = self.sectors_per_request?;
         let Some(bytes) = self.bytes_per_sector else {
@@ -235,15 +237,15 @@ impl Access {
     }
 }
 
-/// Where a peak is known from. Data sheets and clocks that a device claims are upper bounds, and shares of them lower
-/// ones.
+/// Source of a peak. Data sheets and the clocks that a device claims are upper bounds, so shares of them are
+/// lower bounds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum PeakSource {
-    /// The profiler counted against it.
+    /// The profiler's counters.
     Counted,
-    /// The device's clock and width, which the report carries.
+    /// The device's clock and bus width in the report.
     Device,
-    /// The data sheet of a device of this name.
+    /// The data sheet of a device with this name.
     DataSheet,
 }
 
@@ -254,9 +256,9 @@ pub struct KernelCounters {
     pub name: String,
     /// How it was launched.
     pub launch: LaunchConfig,
-    /// How many launches were profiled.
+    /// Number of profiled launches.
     pub launches: u64,
-    /// Their time together, in milliseconds.
+    /// Their total time, in milliseconds.
     pub total_ms: f64,
     /// The shortest launch, in milliseconds.
     pub min_ms: f64,
@@ -268,23 +270,23 @@ pub struct KernelCounters {
     pub compute: Option<f64>,
     /// The busiest memory unit's share of its peak.
     pub memory: Option<f64>,
-    /// Device memory's.
+    /// The same for device memory.
     pub dram: Option<f64>,
-    /// The share of the bytes from and to device memory that an ideal pattern of access would move as well.
+    /// The share of the bytes from and to device memory that an ideal access pattern would also move.
     pub dram_useful: Option<f64>,
-    /// What device memory's peak is known from, where its share is known.
+    /// Source of device memory's peak, if its share is known.
     pub dram_peak: Option<PeakSource>,
-    /// The rate of 32-bit floating-point arithmetic over what the device's data sheet promises.
+    /// 32-bit floating-point rate relative to the device's data sheet.
     pub sheet_fp32: Option<f64>,
-    /// The first cache's.
+    /// The same for the first-level cache.
     pub l1: Option<f64>,
-    /// The second cache's.
+    /// The same for the second-level cache.
     pub l2: Option<f64>,
-    /// Warps resident over warps that fit, as it was while a multiprocessor had any.
+    /// Resident warps relative to the maximum, while a multiprocessor had any.
     pub achieved: Option<f64>,
     /// What the launch configuration allows.
     pub theoretical: Option<f64>,
-    /// What keeps the theoretical occupancy from being higher.
+    /// What limits the theoretical occupancy.
     pub limiter: Option<Limiter>,
     /// How often the grid fills the device.
     pub waves: Option<f64>,
@@ -296,27 +298,27 @@ pub struct KernelCounters {
     pub loads: Access,
     /// Global stores.
     pub stores: Access,
-    /// The share of global memory's sectors that an ideal pattern would not need.
+    /// The share of global memory sectors that an ideal pattern would not need.
     pub excess_sectors: Option<f64>,
-    /// The share of shared memory's accesses that are repeated because of bank conflicts.
+    /// The share of shared memory accesses repeated because of bank conflicts.
     pub bank_conflicts: Option<f64>,
-    /// How busy shared memory's path is.
+    /// Utilisation of the shared memory path.
     pub shared_busy: Option<f64>,
     /// Requests for spilled registers.
     pub spills: Option<f64>,
-    /// What warps wait for longest, as ncu calls it, and its share of the time between two of their instructions.
+    /// The longest stall, as ncu names it, and its share of the time between two instructions of a warp.
     pub stall: Option<(&'static str, f64)>,
     /// The share of cycles in which schedulers issue an instruction.
     pub issue: Option<f64>,
-    /// Hits of the first cache.
+    /// Hit rate of the first-level cache.
     pub l1_hits: Option<f64>,
-    /// Hits of the second.
+    /// Hit rate of the second-level cache.
     pub l2_hits: Option<f64>,
-    /// Bytes a second from and to device memory.
+    /// Bytes per second from and to device memory.
     pub dram_bytes_per_s: Option<f64>,
-    /// How busy the matrix units are.
+    /// Utilisation of the matrix units.
     pub tensor: Option<f64>,
-    /// Floating-point operations of 32 bits a second.
+    /// 32-bit floating-point operations per second.
     pub flops_per_s: Option<f64>,
 }
 
@@ -392,24 +394,24 @@ impl KernelCounters {
         if self.launches > 0 { self.total_ms / self.launches as f64 } else { 0.0 }
     }
 
-    /// The highest speed-of-light figure: how near the kernel is to a peak of the device.
+    /// The highest speed-of-light figure: how close the kernel is to a peak of the device.
     pub fn speed_of_light(&self) -> Option<f64> {
         [self.compute, self.memory, self.dram, self.l1, self.l2].into_iter().flatten().reduce(f64::max)
     }
 
-    /// The share of the whole device's places for warps that are taken: a small grid leaves multiprocessors empty
-    /// that the achieved occupancy does not count.
+    /// The share of the whole device's warp slots in use: a small grid leaves multiprocessors empty that the
+    /// achieved occupancy does not count.
     pub fn device_occupancy(&self) -> Option<f64> {
         self.achieved.map(|achieved| achieved * self.reached())
     }
 
-    /// The share of the multiprocessors that have a block to work on; all of them where that is not known.
+    /// The share of multiprocessors that have a block; all if unknown.
     fn reached(&self) -> f64 {
         let places = self.blocks.zip(self.multiprocessors.filter(|count| *count > 0.0));
         places.map_or(1.0, |(blocks, count)| (blocks / count).min(1.0))
     }
 
-    /// How busy shared memory's path is on the multiprocessors that have work. Counted over the whole device, a small
+    /// Utilisation of the shared memory path on multiprocessors that have work. Over the whole device, a small
     /// grid would hide it.
     pub fn shared_busy_where_used(&self) -> Option<f64> {
         let reached = self.reached();
@@ -417,24 +419,24 @@ impl KernelCounters {
         busy.or(self.l1)
     }
 
-    /// The share of places that stay empty because the last wave is not full.
+    /// The share of slots that stay empty because the last wave is not full.
     pub fn tail(&self) -> Option<f64> {
         self.waves.filter(|waves| *waves > 0.0).map(|waves| 1.0 - waves / waves.ceil())
     }
 
-    /// Floating-point operations a byte of device memory.
+    /// Floating-point operations per byte of device memory.
     pub fn intensity(&self) -> Option<f64> {
         let bytes = self.dram_bytes_per_s.filter(|bytes| *bytes > 0.0)?;
         self.flops_per_s.map(|flops| flops / bytes)
     }
 }
 
-/// A rate over its peak, at most 1.
+/// A rate relative to its peak, at most 1.
 fn over(rate: Option<f64>, peak: Option<f64>) -> Option<f64> {
     rate.zip(peak.filter(|peak| *peak > 0.0)).map(|(rate, peak)| (rate / peak).min(1.0))
 }
 
-/// How near device memory came to its peak, and where that is known from.
+/// How close device memory came to its peak, and the source of the peak.
 fn dram(figures: &Figures) -> Option<(f64, PeakSource)> {
     let share_of = |peak| over(figures.get(Metric::DramRate), figures.get(peak));
     let counted = figures.share(Metric::Dram).map(|share| (share, PeakSource::Counted));
@@ -443,7 +445,7 @@ fn dram(figures: &Figures) -> Option<(f64, PeakSource)> {
         .or_else(|| Some((share_of(Metric::SheetDramPeak)?, PeakSource::DataSheet)))
 }
 
-/// What allows the fewest blocks. Of equals, places for warps come first: nothing more is to be had then.
+/// What allows the fewest blocks. Warp slots come first among equals: nothing more can be gained then.
 fn limiter(figures: &Figures) -> Option<Limiter> {
     let limits = [
         (Metric::LimitWarps, Limiter::Warps),
@@ -455,19 +457,19 @@ fn limiter(figures: &Figures) -> Option<Limiter> {
     known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, limiter)| limiter)
 }
 
-/// ncu counts what an ideal pattern would need; where that was not collected, what is asked of each sector tells.
+/// ncu counts what an ideal pattern would need; if that was not collected, the requested bytes per sector are
+/// used.
 fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
     let counted = figures
         .get(Metric::ExcessSectors)
         .or_else(|| Some(figures.get(Metric::Sectors)? - figures.get(Metric::IdealSectors)?));
     let (excess, all) = match counted {
         Some(excess) => {
-            // The counters take whole requests of 16 bytes a lane for half wasted.
+            // The counters treat full requests of 16 bytes per lane as half wasted.
             let vectors = accesses.iter().filter(|access| access.is_vectorised());
             let fine: f64 = vectors.filter_map(|access| access.sectors).sum::<f64>() * VECTOR_BYTES / SECTOR;
             let all = sectors(figures, accesses)?;
-            // Where requests were not counted, up to half may be just such requests, unless less is asked for
-            // than such requests do.
+            // If requests were not counted, up to half may be such requests, unless fewer bytes are requested.
             let known = |access: &Access| {
                 let poor = |bytes| bytes < VECTOR_BYTES * (1.0 - RAGGED);
                 access.sectors_per_request.is_some() || access.bytes_per_sector.is_some_and(poor)
@@ -491,7 +493,7 @@ fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
     figures.get(Metric::Sectors).or(seen)
 }
 
-/// Counted by the hardware, or, where that was not collected, what an ideal pattern would not need.
+/// Counted by the hardware, or, if that was not collected, what an ideal pattern would not need.
 fn bank_conflicts(figures: &Figures) -> Option<f64> {
     let by_direction = figures
         .sum(Metric::LoadConflicts, Metric::StoreConflicts)
@@ -507,12 +509,12 @@ fn bank_conflicts(figures: &Figures) -> Option<f64> {
     Some(if all > 0.0 { (conflicts / all).clamp(0.0, 1.0) } else { 0.0 })
 }
 
-/// Lanes of 16 bytes need four turns, which is the most that an instruction needs without conflicts.
+/// 16-byte lanes need four passes, the most that an instruction needs without conflicts.
 const TURNS: f64 = 4.0;
-/// Bytes that all banks deliver in a turn.
+/// Bytes that all banks deliver in a pass.
 const TURN_BYTES: f64 = 128.0;
 
-/// Turns that shared memory took beyond those that the instructions need, and all turns, where conflicts themselves were
+/// Shared memory passes beyond those that the instructions need, and all passes, if conflicts themselves were
 /// not collected.
 fn repeated(figures: &Figures) -> Option<(f64, f64)> {
     let all = figures
@@ -530,7 +532,7 @@ fn stall(figures: &Figures) -> Option<(&'static str, f64)> {
     Some((reason, (cycles / all).min(1.0)))
 }
 
-/// From what was counted a cycle, or in all.
+/// From counts per cycle, or in total.
 fn flops_per_s(figures: &Figures) -> Option<f64> {
     let per_cycle = flops(figures, [Metric::Fadd, Metric::Fmul, Metric::Ffma]);
     let counted = per_cycle.zip(figures.get(Metric::Cycles)).map(|(operations, cycles)| operations * cycles);

@@ -1,4 +1,4 @@
-//! Counters of launches made by hand.
+//! Counters of hand-made launches.
 
 use proptest::prelude::*;
 use stepscope_trace::{ArgSourceId, Datum, Device, DeviceKind, Kind, ProcessKind, Time, TraceBuilder};
@@ -16,7 +16,7 @@ const EXCESS: &str = "derived__memory_l2_theoretical_sectors_global_excessive";
 /// A launch: name, grid, microseconds, metrics.
 type Launch<'a> = (&'a str, &'a str, i64, &'a [(&'a str, f64)]);
 
-/// Launches one after the other.
+/// Consecutive launches.
 fn profiled(launches: &[Launch<'_>]) -> Trace {
     let mut builder = TraceBuilder::new();
     let name = builder.strings.intern("Nsight Compute");

@@ -1,5 +1,5 @@
-//! What a kernel's units would still have to do without waste: the bound below which no fix can bring its time. A unit
-//! that is busy for 91 % of the time with sectors of which three quarters are not needed has 23 % to do.
+//! What a kernel's units would still have to do without waste: no fix can reduce its time below this. If a unit
+//! is busy for 91 % of the time with sectors of which three quarters are not needed, 23 % is useful work.
 
 use super::KernelCounters;
 
@@ -8,7 +8,7 @@ use super::KernelCounters;
 pub enum Unit {
     /// The busiest pipe of the multiprocessors.
     Compute,
-    /// The busiest part of the memory system, where it is none of the following.
+    /// The busiest part of the memory system, if it is none of the following.
     Memory,
     /// Device memory.
     Dram,
@@ -18,13 +18,13 @@ pub enum Unit {
     L2,
 }
 
-/// What keeps units busy without need, and goes away with the fix.
+/// What keeps units busy unnecessarily, and disappears with the fix.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub enum Waste {
     /// All work is needed.
     #[default]
     None,
-    /// This share of the sectors that global memory moves.
+    /// This share of the sectors moved by global memory.
     Sectors(f64),
     /// This share of the accesses to shared memory.
     Conflicts(f64),
@@ -34,22 +34,22 @@ pub enum Waste {
 const SAME: f64 = 0.01;
 
 impl KernelCounters {
-    /// The share of its time that the kernel could win at the most without another algorithm: a unit that is busy with
-    /// useful work for 89 % of the time cannot do the same work in less than that.
+    /// The maximum share of its time that the kernel could save without another algorithm: if a unit does
+    /// useful work for 89 % of the time, it cannot do the same work in less.
     pub fn headroom(&self, waste: Waste) -> Option<f64> {
         self.limit(waste).map(|(_, figure)| (1.0 - figure).clamp(0.0, 1.0))
     }
 
-    /// The unit whose useful work is nearest to its peak, and how near.
+    /// The unit whose useful work is closest to its peak, and how close.
     pub fn limit(&self, waste: Waste) -> Option<(Unit, f64)> {
-        // Of equals the first: the wider word.
+        // The first of equals: the more general name.
         self.units(waste).reduce(|a, b| if b.1 > a.1 { b } else { a })
     }
 
-    /// How near each unit's useful work is to its peak.
+    /// How close each unit's useful work is to its peak.
     fn units(&self, waste: Waste) -> impl Iterator<Item = (Unit, f64)> {
         let parts = [self.dram, self.l1, self.l2].into_iter().flatten().reduce(f64::max);
-        // The busiest part of memory is named with its waste taken off, not once more as a whole.
+        // The busiest part of memory counts with its waste removed, not again as a whole.
         let named = |memory: f64| parts.is_some_and(|part| memory <= part + SAME);
         let memory = self.memory.filter(|&memory| waste == Waste::None || !named(memory));
         let all = [
@@ -65,11 +65,11 @@ impl KernelCounters {
     fn useful(&self, unit: Unit, figure: f64, waste: Waste) -> f64 {
         match (waste, unit) {
             (Waste::None, _) | (_, Unit::Compute) => figure,
-            // Caches may have kept needless sectors from device memory: what was moved there tells.
+            // Caches may have kept unneeded sectors away from device memory: the bytes moved there decide.
             (Waste::Sectors(share), Unit::Dram) => figure * self.dram_useful.unwrap_or(1.0 - share),
             (Waste::Sectors(share), _) => figure * (1.0 - share),
             (Waste::Conflicts(_), Unit::Dram | Unit::L2) => figure,
-            // Without the path of shared memory itself, nobody knows that it is the busy part.
+            // Without the shared memory path itself, it is unknown whether it is the busy part.
             (Waste::Conflicts(share), _) => {
                 self.shared_busy_where_used().map_or(figure, |busy| (figure - share * busy).max(0.0))
             }

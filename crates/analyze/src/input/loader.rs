@@ -1,4 +1,4 @@
-//! PyTorch's DataLoader: how often it was asked, how long each batch took, what ran inside.
+//! PyTorch's DataLoader: number of requests, time per batch, and what ran inside.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -11,7 +11,7 @@ use crate::vocabulary::Role;
 
 const PREFIX: &str = "enumerate(DataLoader)";
 
-/// What one loader's events of one host add up to.
+/// Totals of one loader on one host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoaderTally {
     name: String,
@@ -23,23 +23,23 @@ pub(super) struct LoaderTally {
 /// A DataLoader.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loader {
-    /// The class behind it, e.g. `_SingleProcessDataLoaderIter`.
+    /// Its class, e.g. `_SingleProcessDataLoaderIter`.
     pub name: String,
-    /// Does it have worker processes? `None` where its name does not say.
+    /// Whether it has worker processes; `None` if its name does not say.
     pub has_workers: Option<bool>,
-    /// Batches that were taken.
+    /// Number of batches fetched.
     pub fetches: u64,
-    /// How long taking a batch took, in milliseconds.
+    /// Time to fetch a batch, in milliseconds.
     pub fetch_ms: Option<Moments>,
-    /// Batches a second that it can deliver: the inverse of the mean fetch, where it runs on the loop's thread.
+    /// Batches per second that it can deliver: the inverse of the mean fetch, if it runs on the loop's thread.
     pub most_batches_per_second: Option<f64>,
-    /// The ops inside that took longest, with what runs inside them.
+    /// The longest ops inside, including what runs inside them.
     pub ops: Vec<FunctionOp>,
-    /// Batches are put into pinned memory.
+    /// True if batches are put into pinned memory.
     pub pins_memory: bool,
 }
 
-/// The loaders of one host. One pass over its threads.
+/// The loaders of one host, from one pass over its threads.
 pub(super) fn loaders(context: &Context) -> Vec<LoaderTally> {
     let trace = context.trace;
     let wanted: Vec<bool> = (0..trace.kinds().len())
@@ -135,7 +135,7 @@ impl LoaderTally {
         ops.truncate(OPS_SHOWN);
         let fetches = fetches_ms.len() as u64;
         let fetch_ms = Moments::of(fetches_ms);
-        // With workers a fetch is mostly waiting: how fast they are shows only while they are waited for.
+        // With workers, a fetch is mostly waiting: their speed is only visible while they are waited for.
         let most = fetch_ms.filter(|fetch| fetch.mean > 0.0 && has_workers == Some(false));
         Loader {
             name,

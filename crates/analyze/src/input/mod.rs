@@ -1,7 +1,7 @@
-//! Where batches come from: tf.data pipelines, PyTorch's DataLoader, or plain Python; what bounds them, and how
+//! The source of batches: tf.data pipelines, PyTorch's DataLoader, or plain Python; what limits them, and how
 //! long the step waits for them.
 //!
-//! One [`InputPartial`] a host, merged, then finished into an [`Input`].
+//! One [`InputPartial`] per host, merged, then finished into an [`Input`].
 
 mod loader;
 mod pipeline;
@@ -18,7 +18,7 @@ pub use loader::Loader;
 pub use pipeline::{BatchFrom, Bound, Pipeline, Stage, Written};
 pub use stage::{FunctionOp, StageKind};
 
-/// What one host says.
+/// The input of one host.
 #[derive(Clone, Debug, Default)]
 pub struct InputPartial {
     hosts: usize,
@@ -30,22 +30,22 @@ pub struct InputPartial {
     python: PythonPartial,
 }
 
-/// Where batches come from.
+/// The source of batches.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// How many hosts were looked at.
+    /// Number of hosts analysed.
     pub hosts: usize,
-    /// How many steps count, over all hosts; 0 where there are none, and the whole capture is looked at.
+    /// Number of counted steps over all hosts; 0 if there are none and the whole capture is analysed.
     pub steps: usize,
     /// How long a step waits for its batch, in milliseconds; `None` without steps.
     pub wait_ms_per_step: Option<f64>,
-    /// The share of the steps, or of the capture, spent waiting.
+    /// Share of the steps, or of the capture, spent waiting.
     pub wait_fraction: f64,
     /// The tf.data pipeline.
     pub pipeline: Option<Pipeline>,
     /// PyTorch's loaders.
     pub loaders: Vec<Loader>,
-    /// The user's own Python, where a Python tracer ran: a plain loader shows here.
+    /// The user's own Python, if a Python tracer ran: a plain loader appears here.
     pub python: PythonFrames,
 }
 

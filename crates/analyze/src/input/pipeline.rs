@@ -1,8 +1,8 @@
-//! What a pipeline's tallies mean: which stage bounds it, how fast it could go, what its user wrote.
+//! The meaning of a pipeline's totals: which stage limits it, how fast it could be, what the user wrote.
 //!
-//! A pipeline is a chain of units that work at the same time: the consumer's own thread, the threads behind
-//! each asynchronous stage, the parallel calls of a function. Within a unit times add up; between units the
-//! slowest decides. A stage that only waits for another unit does no work and bounds nothing.
+//! A pipeline is a chain of units that work at the same time: the consumer's thread, the threads behind each
+//! asynchronous stage, the parallel calls of a function. Within a unit, times add up; between units, the
+//! slowest decides. A stage that only waits for another unit does no work and limits nothing.
 
 use super::stage::{FunctionOp, StageKind, Tally, is_asynchronous, runs_inputs_in_parallel};
 use super::tfdata::TfData;
@@ -12,54 +12,54 @@ use super::tfdata::TfData;
 pub struct Stage {
     /// Its name, e.g. `ParallelMapV2`.
     pub name: String,
-    /// The names from the root on.
+    /// The names from the root.
     pub path: String,
-    /// How far from the root; the root's is 0.
+    /// Distance from the root, which is 0.
     pub depth: usize,
-    /// What sort of work it does.
+    /// The kind of its work.
     pub kind: StageKind,
     /// The dataset op as recorded: `MapDataset:1` was written by the user, `inject/…` was added by TensorFlow.
     pub dataset: Option<String>,
-    /// Who put it there.
+    /// Who added it.
     pub written: Written,
-    /// Elements that were taken from it.
+    /// Number of elements taken from it.
     pub calls: u64,
-    /// Calls of the function that the user gave it.
+    /// Number of calls of the user's function.
     pub function_calls: u64,
-    /// Inside it, with inputs and waiting, in milliseconds.
+    /// Time inside it, including inputs and waiting, in milliseconds.
     pub total_ms: f64,
-    /// At its own work, functions not counted.
+    /// Time in its own work, without functions.
     pub self_ms: f64,
-    /// In the function that the user gave it, over all threads.
+    /// Time in the user's function, over all threads.
     pub function_ms: f64,
-    /// Waiting for threads of its own.
+    /// Time waiting for its own threads.
     pub wait_ms: f64,
-    /// What a batch costs here: own work and function, divided by how many run at once.
+    /// Cost per batch: own work and function, divided by the parallelism.
     pub ms_per_batch: Option<f64>,
-    /// How many of its calls may run at once, where it says so.
+    /// Its parallelism, if stated.
     pub parallelism: Option<u64>,
-    /// Does tf.data choose its parallelism or buffer?
+    /// Whether tf.data chooses its parallelism or buffer.
     pub autotune: Option<bool>,
-    /// Does it keep the order?
+    /// Whether it keeps the order.
     pub deterministic: Option<bool>,
-    /// The most that its buffer holds.
+    /// Capacity of its buffer.
     pub buffer_limit: Option<u64>,
-    /// The mean number of elements that lay ready when it was asked.
+    /// Mean number of elements ready when it was asked.
     pub buffered: Option<f64>,
-    /// The share of calls that found its buffer empty.
+    /// Share of calls that found its buffer empty.
     pub starved: Option<f64>,
-    /// Elements a batch.
+    /// Elements per batch.
     pub batch_size: Option<u64>,
-    /// The ops of its function that took longest.
+    /// The longest ops of its function.
     pub ops: Vec<FunctionOp>,
-    /// Its elements come out of Python.
+    /// True if its elements come from Python.
     pub runs_python: bool,
 }
 
-/// Who put a stage into the pipeline.
+/// Who added a stage to the pipeline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The user, as it is.
+    /// The user, unchanged.
     ByUser,
     /// The user wrote it without parallel calls, and TensorFlow made it parallel.
     MadeParallel,
@@ -71,42 +71,42 @@ pub enum Written {
     Unknown,
 }
 
-/// From where a batch's size is known.
+/// Source of the batch size.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum BatchFrom {
-    /// A batching stage says it.
+    /// Stated by a batching stage.
     Stage,
     /// All parts of an element have the same first dimension.
     Shapes,
 }
 
-/// The stage that bounds the pipeline.
+/// The stage that limits the pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Its place in [`Pipeline::stages`].
+    /// Its position in [`Pipeline::stages`].
     pub stage: usize,
-    /// What the unit that it works in needs for a batch, in milliseconds.
+    /// Time that its unit needs per batch, in milliseconds.
     pub unit_ms_per_batch: f64,
-    /// What the stage itself needs of it.
+    /// The part that the stage itself needs.
     pub ms_per_batch: f64,
-    /// The unit is the consumer's own thread: nothing is prepared while the model computes.
+    /// True if the unit is the consumer's thread: nothing is prepared while the model computes.
     pub on_consumer: bool,
 }
 
 /// A tf.data pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
-    /// A tree in the order in which it is shown: each stage before its inputs.
+    /// A tree in display order: each stage before its inputs.
     pub stages: Vec<Stage>,
-    /// Batches that were taken.
+    /// Number of batches taken.
     pub batches: u64,
-    /// Batches a second that were taken.
+    /// Batches taken per second.
     pub batches_per_second: Option<f64>,
-    /// Batches a second that it could deliver if nobody else slowed it down.
+    /// Batches per second that it could deliver if nothing else slowed it down.
     pub most_batches_per_second: Option<f64>,
-    /// Examples a batch, and from where that is known.
+    /// Examples per batch, and the source of that number.
     pub batch_size: Option<(u64, BatchFrom)>,
-    /// The stage that bounds it.
+    /// The stage that limits it.
     pub bound: Option<Bound>,
     /// The user wrote a prefetch.
     pub has_prefetch_by_user: bool,
@@ -114,19 +114,19 @@ pub struct Pipeline {
     pub has_parallel_map: bool,
     /// There is a cache.
     pub has_cache: bool,
-    /// Files are read in turns.
+    /// Files are read in an interleaved way.
     pub has_interleave: bool,
-    /// Elements come out of Python somewhere.
+    /// Elements come from Python somewhere.
     pub runs_python: bool,
 }
 
 impl Pipeline {
-    /// Examples a second that were taken.
+    /// Examples taken per second.
     pub fn examples_per_second(&self) -> Option<f64> {
         Some(self.batches_per_second? * self.batch_size?.0 as f64)
     }
 
-    /// The stage that bounds it.
+    /// The stage that limits it.
     pub fn bounding(&self) -> Option<&Stage> {
         self.stages.get(self.bound.as_ref()?.stage)
     }
@@ -135,7 +135,7 @@ impl Pipeline {
         let order = preorder(&data.stages);
         let tallies: Vec<Tally> = reordered(&data.stages, &order);
         let root = tallies.first()?;
-        // Where the recorder missed the root, its first input tells as much.
+        // If the profiler missed the root, its first input is as good.
         let batches = tallies.iter().map(|tally| tally.calls).find(|&calls| calls > 0).unwrap_or(root.calls);
         let work = work_per_batch(&tallies);
         let bound = bound(&tallies, &work);
@@ -165,7 +165,7 @@ fn has(stages: &[Stage], like: impl Fn(&Stage) -> bool) -> bool {
     stages.iter().any(like)
 }
 
-/// Each stage before its inputs, inputs in the order in which they were seen.
+/// Each stage before its inputs, inputs in order of appearance.
 fn preorder(stages: &[Tally]) -> Vec<usize> {
     let mut inputs: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
     let mut next = Vec::new();
@@ -228,7 +228,7 @@ fn stage(all: &[Tally], tally: &Tally, work: Option<Work>) -> Stage {
         deterministic: tally.deterministic,
         buffer_limit: tally.buffer_limit,
         buffered: (tally.buffered_seen > 0).then(|| tally.buffered as f64 / tally.buffered_seen as f64),
-        // A prefetch writes how much it holds only once something is in it; before TensorFlow 2.5, which wrote no
+        // A prefetch reports its content only once it is not empty; before TensorFlow 2.5, which did not write
         // `autotune` either, it never did.
         starved: (kind == StageKind::Buffering && tally.calls > 0 && tally.autotune.is_some())
             .then(|| 1.0 - (tally.buffered_seen as f64 / tally.calls as f64).min(1.0)),
@@ -259,12 +259,12 @@ fn written(tally: &Tally) -> Written {
     }
 }
 
-/// What a stage has to do for a batch, in milliseconds.
+/// Work of a stage per batch, in milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Work {
-    /// On the thread that asks it.
+    /// On the calling thread.
     serial: f64,
-    /// Done by as many as its parallelism allows, elapsed.
+    /// In parallel, as elapsed time.
     parallel: f64,
 }
 
@@ -274,10 +274,10 @@ impl Work {
     }
 }
 
-/// A pipeline works ahead: while one batch was taken, elements of three more may have been prepared. So what a
-/// stage did is divided by the batches that its own elements make, not by those that were taken.
+/// A pipeline works ahead: while one batch was taken, elements of three more may have been prepared. Therefore
+/// a stage's work is divided by the batches that its own elements make, not by those that were taken.
 fn work_per_batch(tallies: &[Tally]) -> Vec<Option<Work>> {
-    // Elements of each stage that make a batch.
+    // Elements of each stage per batch.
     let mut elements = vec![1.0; tallies.len()];
     let mut all = Vec::with_capacity(tallies.len());
     for (at, tally) in tallies.iter().enumerate() {
@@ -296,9 +296,9 @@ fn work_per_batch(tallies: &[Tally]) -> Vec<Option<Work>> {
     all
 }
 
-/// How many of `input`'s elements make one of `stage`'s.
+/// Number of `input` elements per element of `stage`.
 fn inputs_per_element(stage: &Tally, input: &Tally) -> f64 {
-    // Below `flat_map` and `interleave` a file name makes thousands of records.
+    // Below `flat_map` and `interleave`, a file name yields thousands of records.
     const UNEVEN: &[&str] = &[
         "Filter",
         "ParallelFilter",
@@ -327,7 +327,7 @@ fn work(tally: &Tally, batches: f64) -> Work {
     let (parallel, blocked) = (tally.background.ms() / ways, tally.function.ms());
     let producing = tally.producing.ms();
     let (serial, parallel) = if is_asynchronous(tally.name()) {
-        // The wait for its own threads is no work; a function that blocks does so on one of them.
+        // Waiting for its own threads is not work; a function that blocks does so on one of them.
         (producing, parallel + blocked / ways)
     } else {
         (tally.own.ms() + producing + blocked, parallel)
@@ -335,11 +335,11 @@ fn work(tally: &Tally, batches: f64) -> Work {
     Work { serial: serial / batches, parallel: parallel / batches }
 }
 
-/// Threads that do one thing after the other.
+/// Threads that work sequentially.
 #[derive(Default)]
 struct Unit {
     ms: f64,
-    /// How many work side by side.
+    /// Number of them in parallel.
     ways: f64,
     /// The stage that needs most of it, and how much.
     most: Option<(usize, f64)>,
@@ -391,7 +391,7 @@ fn bound(tallies: &[Tally], work: &[Option<Work>]) -> Option<Bound> {
     })
 }
 
-/// The outermost batching stage decides; else the first dimension that all parts of an element share.
+/// The outermost batching stage decides; otherwise the first dimension that all parts of an element share.
 fn batch_size(tallies: &[Tally]) -> Option<(u64, BatchFrom)> {
     if let Some(size) = tallies.iter().find_map(|tally| tally.batch_size) {
         return Some((size, BatchFrom::Stage));

@@ -1,8 +1,8 @@
-//! One stage of a tf.data pipeline: what its events add up to, and what sort of work it is.
+//! One stage of a tf.data pipeline: its totals and the kind of its work.
 
 use stepscope_trace::Dur;
 
-/// What sort of work a stage does.
+/// The kind of work of a stage.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StageKind {
     /// Reads files or records.
@@ -11,24 +11,24 @@ pub enum StageKind {
     Source,
     /// Runs a function on elements, or filters them.
     Preprocessing,
-    /// Puts elements together or takes them apart.
+    /// Combines or splits elements.
     Batching,
     /// Changes the order.
     Shuffling,
-    /// Holds elements ready.
+    /// Buffers elements.
     Buffering,
-    /// Asks Python for elements.
+    /// Gets elements from Python.
     Generator,
-    /// Keeps what was computed.
+    /// Caches results.
     Cache,
     /// Moves batches to a device.
     Transfer,
-    /// Only ties others together: roots, options, repeats, zips.
+    /// Only connects others: roots, options, repeats, zips.
     Structure,
 }
 
 impl StageKind {
-    /// One word for it, as programs read it.
+    /// Its public key.
     pub fn key(self) -> &'static str {
         match self {
             StageKind::Reading => "reading",
@@ -44,7 +44,7 @@ impl StageKind {
         }
     }
 
-    /// By the stage's name, e.g. `ParallelMapV2`. The first beginning that fits decides.
+    /// By the stage's name, e.g. `ParallelMapV2`. The first matching prefix decides.
     pub(super) fn of(name: &str) -> Self {
         const BEGINNINGS: &[(&str, StageKind)] = &[
             ("TFRecord", StageKind::Reading),
@@ -102,49 +102,49 @@ impl StageKind {
     }
 }
 
-/// Do this stage's inputs run on threads of its own, so that its caller only waits for what they have ready?
+/// Whether this stage's inputs run on its own threads, so that its caller only waits for what is ready.
 pub(super) fn is_asynchronous(name: &str) -> bool {
     const BEGINNINGS: &[&str] =
         &["Prefetch", "Parallel", "MapAndBatch", "LegacyParallelInterleave", "DataService"];
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Do this stage's parallel calls run its inputs, not only its function?
+/// Whether this stage's parallel calls also run its inputs, not only its function.
 pub(super) fn runs_inputs_in_parallel(name: &str) -> bool {
     name.starts_with("ParallelInterleave") || name.starts_with("LegacyParallelInterleave")
 }
 
-/// An op that a stage's function ran.
+/// An op run by a stage's function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionOp {
     /// Its type, e.g. `DecodeJpeg`.
     pub op: String,
-    /// How often it ran.
+    /// Number of executions.
     pub count: u64,
-    /// How long in all.
+    /// Total time.
     pub time: Dur,
 }
 
-/// What the events of one stage add up to.
+/// Totals of one stage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// The names from the root on; an index only where it tells inputs apart: `Root::Zip[1]::Map`.
+    /// The names from the root; an index only if it distinguishes inputs: `Root::Zip[1]::Map`.
     pub(super) path: String,
-    /// The stage that asks this one for elements.
+    /// The stage that requests elements from this one.
     pub(super) parent: Option<usize>,
-    /// The dataset op, as the recorder names it: what the user wrote, or what TensorFlow made of it.
+    /// The dataset op as recorded: what the user wrote, or what TensorFlow made of it.
     pub(super) dataset: Option<String>,
     pub(super) shapes: Option<String>,
     pub(super) calls: u64,
-    /// Inside the stage, inputs and waiting too.
+    /// Time inside the stage, including inputs and waiting.
     pub(super) total: Dur,
-    /// On the caller's thread, without inputs and functions. Of an asynchronous stage this is waiting.
+    /// Time on the caller's thread, without inputs and functions. For an asynchronous stage this is waiting.
     pub(super) own: Dur,
-    /// On the stage's own threads, without inputs and functions.
+    /// Time on the stage's own threads, without inputs and functions.
     pub(super) producing: Dur,
-    /// Blocked in the function that it calls.
+    /// Time blocked in the function that it calls.
     pub(super) function: Dur,
-    /// The function at work on other threads while nobody is blocked in it.
+    /// Time of the function on other threads while nothing is blocked in it.
     pub(super) background: Dur,
     pub(super) function_calls: u64,
     pub(super) parallelism: Option<u64>,
@@ -158,7 +158,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Its own name: the path's last, without an index.
+    /// Its own name: the last of the path, without an index.
     pub(super) fn name(&self) -> &str {
         let last = self.path.rsplit("::").next().unwrap_or(&self.path);
         last.split('[').next().unwrap_or(last)

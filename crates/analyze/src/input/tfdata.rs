@@ -1,9 +1,9 @@
-//! tf.data: from the events of iterators to a tally a stage.
+//! tf.data: from iterator events to totals per stage.
 //!
-//! A stage's event covers everything until its element is there: its inputs, its function, its waiting. What
-//! is its own follows from how the events nest on a thread. A function that runs on other threads is found by
-//! the number of its run, and belongs to the stage on whose thread it was started; which stage such a thread
-//! works for shows in the inputs that it asks.
+//! A stage's event covers everything until its element is ready: its inputs, its function, its waiting. Its own
+//! part follows from how the events nest on a thread. A function on another thread is found by its run number,
+//! and belongs to the stage on whose thread it was started; the inputs that a thread requests show which stage
+//! it works for.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -13,23 +13,23 @@ use super::stage::Tally;
 use crate::context::Context;
 use crate::vocabulary::{Keys, Role, iterator_path, op_type};
 
-/// What the pipeline's events of one host add up to.
+/// Totals of one host's pipeline events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TfData {
     /// Parents before their inputs.
     pub(super) stages: Vec<Tally>,
-    /// Batches a second that were taken, over all hosts.
+    /// Batches taken per second, over all hosts.
     pub(super) batches_per_second: Option<f64>,
 }
 
-/// What a kind of event is to the pipeline.
+/// The meaning of a kind of event for the pipeline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Class {
     Other,
     Stage(usize),
-    /// A stage's own thread makes an element.
+    /// A stage's own thread produces an element.
     Produce,
-    /// A function; does its caller wait for it?
+    /// A function; with whether its caller waits for it.
     Function {
         blocks: bool,
     },
@@ -37,7 +37,7 @@ enum Class {
     Op,
 }
 
-/// The numbers of a function's runs with their stage.
+/// The run numbers of a function, with their stage.
 struct Runs(Vec<(i64, usize, bool)>);
 
 impl Runs {
@@ -48,7 +48,7 @@ impl Runs {
 }
 
 impl TfData {
-    /// Two passes over the host's threads; none where the trace has no pipeline.
+    /// Two passes over the host's threads; none if the trace has no pipeline.
     pub(super) fn of(context: &Context) -> TfData {
         let mut found = Finder::new(context);
         if found.stages.is_empty() {
@@ -69,7 +69,7 @@ impl TfData {
         found.finish()
     }
 
-    /// Adds what another host tallied.
+    /// Adds another host's totals.
     pub(super) fn merge(&mut self, other: TfData) {
         self.batches_per_second = match (self.batches_per_second, other.batches_per_second) {
             (Some(a), Some(b)) => Some(a + b),
@@ -82,7 +82,7 @@ impl TfData {
     }
 }
 
-/// Names of stages whose inputs are told apart by an index.
+/// Names of stages whose inputs are distinguished by an index.
 const SEVERAL_INPUTS: &[&str] = &["Zip", "Concatenate", "DirectedInterleave", "Choose", "SampleFrom"];
 
 /// A path without the indices that only count repetitions: `Root::ForeverRepeat[3]::Map`.
@@ -99,19 +99,19 @@ fn normal_path<'a>(elements: impl Iterator<Item = &'a str>) -> String {
     path
 }
 
-/// The path of the stage that asks this one.
+/// The path of the stage that requests from this one.
 fn parent_path(path: &str) -> Option<&str> {
     let (parent, _) = path.rsplit_once("::")?;
     let last = parent.rfind("::").map_or(0, |at| at + 2);
     Some(parent[last..].find('[').map_or(parent, |at| &parent[..last + at]))
 }
 
-/// Stages beyond this many are counted with the first; keeps a broken file's cost bounded.
+/// Further stages are counted with the first; bounds the cost of a broken file.
 const MOST_STAGES: usize = 4_096;
-/// Stages deeper than this are put under their ancestor at this depth; no real pipeline gets there.
+/// Deeper stages are placed under their ancestor at this depth; no real pipeline gets there.
 const DEEPEST: usize = 100;
 
-/// Where the stage of this path is, added with its ancestors if need be.
+/// The index of the stage with this path, added with its ancestors if necessary.
 fn place_of(stages: &mut Vec<Tally>, path: &str) -> usize {
     let mut missing = Vec::new();
     let mut parent = None;
@@ -164,7 +164,7 @@ struct Finder<'c, 't> {
     stages: Vec<Tally>,
     /// Times of ops by stage and kind.
     ops: HashMap<(usize, KindId), (u64, Dur), FxBuildHasher>,
-    /// When the consumer asked first and last, and how often.
+    /// When the consumer requested first and last, and how often.
     asked: Option<(Time, Time, u64)>,
 }
 
@@ -240,7 +240,7 @@ impl<'c, 't> Finder<'c, 't> {
     fn enter_stage(&mut self, at: usize, open: &mut [Open], track: &Track, index: usize) {
         let args = self.context.trace.args_at(track, index);
         self.read_args(at, args);
-        // The thread that asks a stage for its input works for that stage.
+        // The thread that requests a stage's input works for that stage.
         if let Some(outer) = open.last_mut().filter(|outer| outer.class == Class::Produce) {
             outer.stage = outer.stage.or(self.stages[at].parent);
         }
@@ -281,7 +281,7 @@ impl<'c, 't> Finder<'c, 't> {
             } else if key == keys.shapes {
                 set_text(&mut stage.shapes, &value);
             } else if key == keys.parallelism {
-                // Recorders write "unavailable" where the stage was busy.
+                // Profilers write "unavailable" if the stage was busy.
                 stage.parallelism = stage.parallelism.max(number());
             } else if key == keys.autotune {
                 stage.autotune = stage.autotune.or(truth(&value));
@@ -298,7 +298,7 @@ impl<'c, 't> Finder<'c, 't> {
         });
     }
 
-    /// The runs of functions, on whatever thread, and the ops in them.
+    /// The runs of functions on any thread, and their ops.
     fn walk_runs(&mut self, track: &'t Track, runs: &Runs) {
         let Some(key) = self.keys.id else { return };
         let mut current: Option<(Time, Option<(usize, bool)>)> = None;

@@ -1,19 +1,20 @@
-//! How a kernel was launched: grid, block, registers, shared memory, in every spelling that profilers use.
+//! Launch configuration of a kernel: grid, block, registers, shared memory, in every spelling that profilers
+//! use.
 
 use stepscope_trace::{Args, StrId, Trace, Value};
 
-/// A kernel's launch configuration. What the file does not say, or says impossibly, is `None`.
+/// A kernel's launch configuration. Missing or impossible values are `None`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LaunchConfig {
-    /// Blocks in each direction.
+    /// Blocks in each dimension.
     pub grid: Option<[u32; 3]>,
-    /// Threads of a block in each direction.
+    /// Threads of a block in each dimension.
     pub block: Option<[u32; 3]>,
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: Option<u32>,
-    /// Shared memory a block, static and dynamic, in bytes.
+    /// Shared memory per block, static and dynamic, in bytes.
     pub shared_bytes: Option<u64>,
-    /// Occupancy as the profile reports it, in hundredths of a per cent.
+    /// Occupancy as reported by the profile, in hundredths of a percent.
     pub reported_occupancy: Option<u32>,
 }
 
@@ -82,12 +83,12 @@ fn dimensions<'a>(sides: impl Iterator<Item = &'a str>) -> Option<[u32; 3]> {
     (count > 0).then_some(found)
 }
 
-/// 0 means below half a per cent, or unknown.
+/// 0 means below half a percent, or unknown.
 fn hundredths(percent: f64) -> Option<u32> {
     (percent > 0.0 && percent <= 100.0).then(|| (percent * 100.0).round() as u32)
 }
 
-/// The keys under which launch configurations stand.
+/// The keys of launch configurations.
 #[derive(Debug)]
 pub(crate) struct LaunchKeys {
     details: Option<StrId>,

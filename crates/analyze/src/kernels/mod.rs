@@ -1,7 +1,7 @@
-//! Kernels: what runs on GPUs, how it was launched, by which op, and how long it waited for its turn.
+//! Kernels: what runs on GPUs, how it was launched, by which op, and how long it was queued.
 //!
-//! One row a kernel name, over the steps that count. A name may be launched in many configurations: the row
-//! shows the one that takes the most time and says how many there are. One partial a host
+//! One row per kernel name, over the counted steps. A name may be launched in many configurations: the row
+//! shows the one that takes the most time and the number of configurations. One partial result per host
 //! ([`KernelsPartial::of`]) → [`KernelsPartial::merge`] → [`KernelsPartial::finish`].
 
 mod launch;
@@ -26,19 +26,19 @@ pub(crate) use launch::LaunchKeys;
 pub use occupancy::{Limiter, Occupancy, theoretical, waves};
 pub use tensor_core::{is_product_without, uses_tensor_cores};
 
-/// Values kept beside a kernel's name (configurations, ops, streams); what comes later is only counted.
+/// Number of values kept per kernel name (configurations, ops, streams); later ones are only counted.
 const KEPT: usize = 64;
 
-/// Where a kernel's occupancy comes from.
+/// Source of a kernel's occupancy.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum OccupancySource {
-    /// The profile says it.
+    /// Reported by the profile.
     Reported,
-    /// From the launch and the device's properties: the theoretical one.
+    /// Computed from the launch and the device's properties: the theoretical one.
     Computed,
 }
 
-/// A launch configuration with what follows from it on its device.
+/// A launch configuration with the values derived from it.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Launched {
     config: LaunchConfig,
@@ -59,7 +59,7 @@ fn took<T: PartialEq>(all: &mut Timed<T>, what: T, time: Dur) {
 }
 
 fn longest<T>(all: &Timed<T>) -> Option<&T> {
-    // The first of equals: later ones do not displace it.
+    // The first of equals wins.
     all.iter().rev().max_by_key(|(_, time)| *time).map(|(what, _)| what)
 }
 
@@ -73,7 +73,7 @@ struct Entry {
     ops: Timed<String>,
     streams: Timed<i64>,
     devices: Timed<String>,
-    /// Kernels whose launch was recorded, time since its begin, time since its end.
+    /// Kernels whose launch was recorded, with the time since its start and since its end.
     delayed: u64,
     delay: Dur,
     queue: Dur,
@@ -102,7 +102,7 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct KernelsPartial {
     window: Window,
-    /// Devices that ran any of them, each as often as there are windows.
+    /// Number of devices that ran any of them, times the number of windows.
     device_windows: usize,
     devices: usize,
     entries: HashMap<String, Entry, FxBuildHasher>,
@@ -144,9 +144,9 @@ impl KernelsPartial {
         KernelsPartial { window: windows.window, device_windows: devices * steps, devices, entries }
     }
 
-    /// Takes in another host.
+    /// Adds another host.
     pub fn merge(&mut self, other: KernelsPartial) {
-        // A host without steps has nothing to add to a mean step.
+        // A host without steps adds nothing to a mean step.
         self.device_windows = match (self.window, other.window) {
             (Window::WholeCapture, Window::Steps(_)) => other.device_windows,
             (Window::Steps(_), Window::WholeCapture) => self.device_windows,
@@ -241,43 +241,43 @@ pub struct KernelRow {
     pub name: String,
     /// How often it ran.
     pub count: u64,
-    /// All its time, in milliseconds.
+    /// Its total time, in milliseconds.
     pub total_ms: f64,
     /// Its shortest run, in milliseconds.
     pub min_ms: f64,
     /// Its longest run, in milliseconds.
     pub max_ms: f64,
-    /// The share of all kernels' time.
+    /// The share of the time of all kernels.
     pub fraction: f64,
     /// The configuration that takes the most time.
     pub launch: LaunchConfig,
-    /// How many configurations there are.
+    /// Number of configurations.
     pub configurations: usize,
     /// Milliseconds by configuration.
     pub by_launch: Vec<(LaunchConfig, f64)>,
     /// Occupancy of that configuration, 0 to 1.
     pub occupancy: Option<f64>,
-    /// Where the occupancy comes from.
+    /// Source of the occupancy.
     pub occupancy_source: Option<OccupancySource>,
-    /// What keeps the theoretical occupancy from being higher.
+    /// What limits the theoretical occupancy.
     pub limiter: Option<Limiter>,
     /// How often the grid fills the device.
     pub waves: Option<f64>,
-    /// The share of places that stay empty because the last wave is not full.
+    /// The share of slots that stay empty because the last wave is not full.
     pub tail: Option<f64>,
-    /// Does it use the matrix units? `None`: its name does not tell.
+    /// Whether it uses the matrix units; `None` if its name does not say.
     pub tensor_core: Option<bool>,
     /// The op that launched most of it.
     pub op: Option<String>,
-    /// Mean time from the begin of the launching call to its own begin, in milliseconds.
+    /// Mean time from the start of the launching call to its own start, in milliseconds.
     pub launch_delay_ms: Option<f64>,
-    /// Mean time from the end of the launching call to its own begin, in milliseconds.
+    /// Mean time from the end of the launching call to its own start, in milliseconds.
     pub queue_ms: Option<f64>,
     /// The stream on which it took the most time.
     pub stream: Option<i64>,
     /// The device on which it took the most time.
     pub device: Option<String>,
-    /// It exchanges data with other devices rather than compute.
+    /// True if it exchanges data with other devices instead of computing.
     pub collective: bool,
 }
 
@@ -325,18 +325,18 @@ impl KernelRow {
 /// All kernels, longest first.
 #[derive(Clone, Debug)]
 pub struct Kernels {
-    /// What totals are over.
+    /// What totals cover.
     pub window: Window,
-    /// Devices that ran any of them, each as often as there are steps.
+    /// Number of devices that ran any of them, times the number of steps.
     device_windows: usize,
-    /// How many devices ran any of them.
+    /// Number of devices that ran any of them.
     pub devices: usize,
-    /// One row a kernel name.
+    /// One row per kernel name.
     pub rows: Vec<KernelRow>,
 }
 
 impl Kernels {
-    /// A total's share of one step of one device; of the whole capture of one device where there are no steps.
+    /// A total per step and device; per device over the whole capture if there are no steps.
     pub fn on_each(&self, total: f64) -> f64 {
         total / self.device_windows.max(1) as f64
     }

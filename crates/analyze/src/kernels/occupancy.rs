@@ -1,5 +1,5 @@
-//! Theoretical occupancy of NVIDIA GPUs: how many of a multiprocessor's warps a launch can keep resident, and
-//! what keeps it from more. The rules are those of the CUDA occupancy calculator.
+//! Theoretical occupancy of NVIDIA GPUs: how many warps of a multiprocessor a launch can keep resident, and
+//! what limits it. The rules are those of the CUDA occupancy calculator.
 
 use stepscope_trace::Device;
 
@@ -8,9 +8,9 @@ use super::launch::LaunchConfig;
 /// What a multiprocessor runs out of first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Limiter {
-    /// Places for warps: nothing more is to be had.
+    /// Warp slots: nothing more can be gained.
     Warps,
-    /// Places for blocks: the blocks are small.
+    /// Block slots: the blocks are small.
     Blocks,
     /// Registers.
     Registers,
@@ -19,7 +19,7 @@ pub enum Limiter {
 }
 
 impl Limiter {
-    /// Its public word.
+    /// Its public key.
     pub fn key(self) -> &'static str {
         match self {
             Limiter::Warps => "warps",
@@ -33,34 +33,34 @@ impl Limiter {
 /// What a launch can keep resident.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Occupancy {
-    /// Resident warps over the warps that a multiprocessor can hold, 0 to 1.
+    /// Resident warps relative to the maximum of a multiprocessor, 0 to 1.
     pub fraction: f64,
-    /// Resident blocks a multiprocessor.
+    /// Resident blocks per multiprocessor.
     pub blocks: u32,
-    /// What keeps it from more.
+    /// What limits it.
     pub limiter: Limiter,
 }
 
-/// What a multiprocessor can hold.
+/// Capacity of a multiprocessor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Capacity {
     warps: u32,
     blocks: u32,
     registers: u32,
     shared_bytes: u64,
-    /// Shared memory is given out in pieces of this size.
+    /// Allocation unit of shared memory.
     shared_unit: u64,
-    /// Shared memory that the runtime takes for itself, a block.
+    /// Shared memory per block that the runtime reserves.
     shared_reserved: u64,
 }
 
 const WARP: u32 = 32;
-/// Registers are given to warps in pieces of this size.
+/// Allocation unit of registers per warp.
 const REGISTER_UNIT: u32 = 256;
-/// Warps get registers in groups of this many.
+/// Warps get registers in groups of this size.
 const WARP_GROUP: u32 = 4;
 
-/// Warps, blocks and kilobytes of shared memory a multiprocessor, by compute capability (CUDA programming
+/// Warps, blocks and kilobytes of shared memory per multiprocessor, by compute capability (CUDA programming
 /// guide, table of technical specifications). All of them have 65,536 registers.
 const CAPACITIES: &[((u32, u32), u32, u32, u64)] = &[
     ((5, 0), 64, 32, 64),
@@ -85,10 +85,10 @@ const CAPACITIES: &[((u32, u32), u32, u32, u64)] = &[
 ];
 
 impl Capacity {
-    /// `None` for devices whose rules are not known, AMD's among them.
+    /// `None` for devices whose rules are unknown, including AMD's.
     fn of(device: &Device) -> Option<Self> {
         let capability = device.compute_capability?;
-        // AMD devices report their generation in the same field; their wavefronts give them away.
+        // AMD devices report their generation in the same field; their wavefront size identifies them.
         if device.warp_size.is_some_and(|size| size != WARP) {
             return None;
         }
@@ -105,7 +105,7 @@ impl Capacity {
     }
 }
 
-/// The theoretical occupancy of a launch; `None` where the device's rules or the launch are not known.
+/// The theoretical occupancy of a launch; `None` if the device's rules or the launch are unknown.
 pub fn theoretical(device: &Device, launch: &LaunchConfig) -> Option<Occupancy> {
     let capacity = Capacity::of(device)?;
     let threads = launch.threads().filter(|threads| (1..=1024).contains(threads))?;
@@ -136,7 +136,7 @@ pub fn theoretical(device: &Device, launch: &LaunchConfig) -> Option<Occupancy> 
     Some(Occupancy { fraction, blocks, limiter })
 }
 
-/// How often a launch fills the device, and the share of its last filling that stays empty.
+/// How often a launch fills the device, and the share of the last wave that stays empty.
 pub fn waves(device: &Device, launch: &LaunchConfig, resident: u32) -> Option<(f64, f64)> {
     let slots = f64::from(device.multiprocessors?) * f64::from(resident);
     let waves = launch.blocks()? as f64 / slots;

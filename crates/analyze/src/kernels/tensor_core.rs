@@ -1,5 +1,5 @@
-//! Does a kernel use the matrix units (tensor cores, matrix cores)? Only its name tells, and every generation
-//! of libraries names its kernels anew, so the rules know names up to Blackwell and CDNA 3.
+//! Whether a kernel uses the matrix units (tensor cores, matrix cores). Only its name shows it, and every
+//! generation of libraries has new names; the rules know names up to Blackwell and CDNA 3.
 
 /// Parts of names of kernels that use them.
 const USES: &[&str] = &[
@@ -45,10 +45,10 @@ const USES: &[&str] = &[
     "bmm_mxe",
 ];
 
-/// Parts of names of matrix products that do without.
+/// Parts of names of matrix products that do not use them.
 const DOES_WITHOUT: &[&str] = &["sgemm", "dgemm", "cgemm", "zgemm", "simt", "gemv", "ffma"];
 
-/// Parts of names of what may be a matrix product.
+/// Parts of names of possible matrix products.
 const MAY_BE_PRODUCT: &[&str] = &[
     "gemm",
     "conv",
@@ -66,12 +66,12 @@ const MAY_BE_PRODUCT: &[&str] = &[
     "triton_tem",
 ];
 
-/// `None`: the name does not tell.
+/// `None` if the name does not say.
 pub fn uses_tensor_cores(name: &str) -> Option<bool> {
     let name = name.to_ascii_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     if name.starts_with("cijk_") {
-        // Tensile writes the matrix instruction's shape behind `MI`; `MAC` kernels have none.
+        // Tensile writes the shape of the matrix instruction after `MI`; `MAC` kernels have none.
         return Some(name.contains("_mi16") || name.contains("_mi32") || name.contains("_mi4x"));
     }
     if has(USES) {
@@ -83,7 +83,7 @@ pub fn uses_tensor_cores(name: &str) -> Option<bool> {
     if has(MAY_BE_PRODUCT) { None } else { Some(false) }
 }
 
-/// Is it a matrix product that does without the matrix units?
+/// Whether it is a matrix product without the matrix units.
 pub fn is_product_without(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     uses_tensor_cores(name) == Some(false) && DOES_WITHOUT.iter().any(|part| lower.contains(part))

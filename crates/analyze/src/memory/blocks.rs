@@ -1,4 +1,4 @@
-//! Blocks of memory: from taking one to giving it back. A sort by address and time pairs them.
+//! Blocks of memory, from allocation to release, paired by sorting by address and time.
 
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
@@ -8,51 +8,51 @@ use super::records::{self, Record};
 use crate::context::Context;
 use crate::vocabulary::op_type;
 
-/// Equal blocks that were alive at the peak.
+/// Equal blocks that were live at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Live {
-    /// The op that took them; empty where that is unknown.
+    /// The allocating op; empty if unknown.
     pub op: String,
     /// The tensor's shape.
     pub shape: Option<String>,
     /// The tensor's type.
     pub data_type: Option<String>,
-    /// What they are for: `output`, `temp`, `persist`, …
+    /// Their purpose: `output`, `temp`, `persist`, …
     pub region: Option<String>,
     /// How many.
     pub blocks: u64,
-    /// Their size together, in bytes.
+    /// Their total size in bytes.
     pub bytes: i64,
-    /// What was asked for, in bytes, where it is known.
+    /// The requested size in bytes, if known.
     pub requested: Option<i64>,
 }
 
-/// Blocks that were taken in a step and never given back.
+/// Blocks that were allocated in a step and never freed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
-    /// The op that took them.
+    /// The allocating op.
     pub op: String,
     /// The tensor's shape.
     pub shape: Option<String>,
     /// How many.
     pub blocks: u64,
-    /// Their size together, in bytes.
+    /// Their total size in bytes.
     pub bytes: i64,
-    /// In how many steps such a block was taken and kept.
+    /// Number of steps in which such a block was allocated and kept.
     pub steps: u64,
 }
 
-/// How many rows a result holds.
+/// Maximum number of rows in a result.
 const MOST_ROWS: usize = 1_000;
-/// Old recorders write no addresses: nobody knows which block a free gives back.
+/// Old profilers write no addresses, so the block that is freed is unknown.
 pub(super) const UNKNOWN: u64 = 0;
-/// For blocks that were never given back.
+/// For blocks that were never freed.
 const NEVER: u32 = u32::MAX;
 
-/// For each record the place of the one that gives its block back, or [`NEVER`].
+/// For each record the index of the one that frees its block, or [`NEVER`].
 pub(super) fn pair(records: &[Record]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..u32::try_from(records.len()).unwrap_or(NEVER)).collect();
-    // Records are in time order, so their places are too.
+    // Records are in time order, so their indices are too.
     order.sort_unstable_by_key(|&at| (records[at as usize].address, at));
     let mut freed = vec![NEVER; records.len()];
     for two in order.windows(2) {
@@ -64,7 +64,7 @@ pub(super) fn pair(records: &[Record]) -> Vec<u32> {
     freed
 }
 
-/// What the records' blocks are, put together where they are equal.
+/// The blocks of the records, with equal ones combined.
 struct Rows<'c, 't> {
     context: &'c Context<'t>,
     places: HashMap<Key, usize, FxBuildHasher>,
@@ -106,7 +106,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// What was alive at the peak, largest first.
+/// What was live at the peak, largest first.
 pub(super) fn alive(context: &Context, records: &[Record], freed: &[u32], peak: usize) -> Vec<Live> {
     let mut rows = Rows { context, places: HashMap::default(), rows: Vec::new() };
     for (record, &end) in records.iter().zip(freed).take(peak + 1) {
@@ -120,7 +120,7 @@ pub(super) fn alive(context: &Context, records: &[Record], freed: &[u32], peak: 
     rows
 }
 
-/// Puts what is beyond [`MOST_ROWS`] into one row without a name, so that the sum stays right.
+/// Combines everything beyond [`MOST_ROWS`] into one unnamed row, so that the sum stays right.
 fn rest_in_one(rows: &mut Vec<Live>) {
     if rows.len() <= MOST_ROWS {
         return;
@@ -137,8 +137,8 @@ fn rest_in_one(rows: &mut Vec<Live>) {
     });
 }
 
-/// Blocks taken within the steps and never given back. Those of the last step do not count: they may simply
-/// not have been given back yet.
+/// Blocks allocated within the steps and never freed. Those of the last step do not count, because they may
+/// simply not have been freed yet.
 pub(super) fn leaks(
     context: &Context,
     records: &[Record],

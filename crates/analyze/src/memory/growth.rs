@@ -1,4 +1,4 @@
-//! Memory from step to step: does what is in use at the end of a step keep rising?
+//! Memory from step to step: does the memory in use at the end of a step keep growing?
 
 use stepscope_trace::Span;
 
@@ -9,35 +9,35 @@ use super::records::Record;
 pub struct StepMemory {
     /// The step's number.
     pub number: i64,
-    /// Blocks taken.
+    /// Blocks allocated.
     pub allocations: u64,
-    /// Blocks given back.
+    /// Blocks freed.
     pub frees: u64,
-    /// In use at its end, in bytes.
+    /// Memory in use at its end, in bytes.
     pub end: i64,
-    /// The most in use within it, in bytes.
+    /// Peak memory within it, in bytes.
     pub peak: i64,
 }
 
-/// How the amount in use at the ends of steps changes.
+/// How the memory in use at the ends of steps changes.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Growth {
-    /// The middle of all slopes between two steps, in bytes.
+    /// The median of all slopes between two steps, in bytes.
     pub bytes_per_step: f64,
-    /// The share of steps that end with more in use than the one before.
+    /// The share of steps that end with more in use than the previous one.
     pub rising: f64,
-    /// The steps that were looked at.
+    /// Number of steps analysed.
     pub steps: usize,
-    /// It rises, and goes on doing so: not a program that allocates at its start.
+    /// True if it keeps growing, unlike a program that only allocates at its start.
     pub grows: bool,
 }
 
-/// Fewer steps than this say nothing.
+/// Minimum number of steps.
 const LEAST_STEPS: usize = 4;
-/// The share of steps that must rise. A leak loses something in every step, or nearly; caches that fill and
-/// batches of different sizes go up and down.
+/// The share of steps that must grow. A leak loses memory in nearly every step; caches that fill and batches of
+/// different sizes go up and down.
 const RISING: f64 = 0.7;
-/// Steps compared with each other; from longer runs an even choice of this many is taken.
+/// Number of steps compared with each other; longer runs are sampled evenly.
 const MOST_COMPARED: usize = 400;
 
 /// The records by step; both are in time order.
@@ -77,7 +77,7 @@ pub(super) fn growth(steps: &[StepMemory]) -> Option<Growth> {
     })
 }
 
-/// Theil and Sen's slope: a few odd steps do not move it.
+/// The Theil–Sen slope: a few outliers do not change it.
 fn middle_slope(ends: &[f64]) -> f64 {
     let every = ends.len().div_ceil(MOST_COMPARED).max(1);
     let points: Vec<(f64, f64)> =

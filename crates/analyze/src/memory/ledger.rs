@@ -1,4 +1,4 @@
-//! All blocks of one host, kept so that any moment can be asked about: what was alive then?
+//! All blocks of one host, to answer what was live at any moment.
 
 use stepscope_trace::Time;
 
@@ -6,7 +6,7 @@ use super::blocks::{self, Live};
 use super::records::{self, Group};
 use crate::context::Context;
 
-/// The records of every allocator of one host, each with the one that gives its block back.
+/// The records of every allocator of one host, each with the one that frees its block.
 #[derive(Debug, Default)]
 pub struct Ledger {
     allocators: Vec<(Group, Vec<u32>)>,
@@ -23,8 +23,8 @@ impl Ledger {
         Ledger { allocators: paired.collect() }
     }
 
-    /// What was in use of an allocator at a moment, and the blocks alive then, largest first. Before the first record
-    /// nothing is known. `context` is that of the same trace.
+    /// The memory in use of an allocator at a moment, and the live blocks, largest first. Unknown before the
+    /// first record. `context` belongs to the same trace.
     pub fn alive_at(&self, context: &Context, allocator: &str, at: Time) -> Option<(i64, Vec<Live>)> {
         let (group, freed) = self.allocators.iter().find(|(group, _)| group.name == allocator)?;
         let behind = group.records.partition_point(|record| record.time <= at);

@@ -1,9 +1,8 @@
-//! Memory: per allocator how much was in use over time, what was alive at the peak, and whether it grows from
-//! step to step.
+//! Memory per allocator: usage over time, what was live at the peak, and whether it grows from step to step.
 //!
-//! TensorFlow's and XLA's allocators write an event for each block that is taken or given back, PyTorch's an
-//! instant `[memory]`; both with the amount in use. What was allocated before the capture began is only known
-//! as a sum, and shown as such. One [`MemoryPartial`] a host, merged, then finished into a [`Memory`].
+//! TensorFlow's and XLA's allocators write an event for each block that is allocated or freed, PyTorch's an
+//! instant `[memory]`; both with the memory in use. What was allocated before the capture is only known as a
+//! sum, and shown as such. One [`MemoryPartial`] per host, merged, then finished into a [`Memory`].
 
 mod blocks;
 mod growth;
@@ -29,7 +28,7 @@ pub struct MemoryPartial {
 /// All allocators.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// The one with the highest peak first. Empty where no allocation was recorded.
+    /// Highest peak first. Empty if no allocations were recorded.
     pub allocators: Vec<Allocator>,
 }
 
@@ -40,46 +39,46 @@ pub struct Allocator {
     pub host: String,
     /// Its name, e.g. `GPU_0_bfc` or `CUDA:0`.
     pub name: String,
-    /// Blocks taken within the capture.
+    /// Blocks allocated during the capture.
     pub allocations: u64,
-    /// Blocks given back within the capture.
+    /// Blocks freed during the capture.
     pub frees: u64,
-    /// The most that was in use within the capture.
+    /// Peak during the capture.
     pub peak: i64,
-    /// When.
+    /// Time of the peak.
     pub peak_at: Time,
-    /// In which step, by its number; `None` between steps.
+    /// Step number of the peak; `None` between steps.
     pub peak_step: Option<i64>,
-    /// All that it may use.
+    /// Its capacity.
     pub capacity: Option<u64>,
-    /// All that it had taken from the system at the peak.
+    /// Memory reserved from the system at the peak.
     pub reserved_at_peak: Option<u64>,
-    /// The most that was in use in the program's life so far.
+    /// Peak in the program's life so far.
     pub lifetime_peak: Option<u64>,
-    /// The share of free memory at the peak that does not lie in the largest free block.
+    /// The share of free memory at the peak outside the largest free block.
     pub fragmentation_at_peak: Option<f64>,
-    /// In use over time: at most [`MOST_POINTS`] points, maxima kept.
+    /// Usage over time: at most [`MOST_POINTS`] points, maxima kept.
     pub timeline: Vec<(Time, i64)>,
-    /// What was alive at the peak, largest first. Empty where blocks have no addresses.
+    /// What was live at the peak, largest first. Empty if blocks have no addresses.
     pub at_peak: Vec<Live>,
-    /// In use at the peak, and allocated before the capture began.
+    /// Memory in use at the peak that was allocated before the capture.
     pub before_capture: i64,
-    /// Memory by step, those that count.
+    /// Memory per counted step.
     pub steps: Vec<StepMemory>,
-    /// How it changes from step to step; `None` with too few steps to tell.
+    /// How it changes from step to step; `None` with too few steps.
     pub growth: Option<Growth>,
-    /// Blocks that were taken in a step and never given back, largest first.
+    /// Blocks that were allocated in a step and never freed, largest first.
     pub leaks: Vec<Leak>,
 }
 
 impl Allocator {
-    /// The peak as a share of all that it may use.
+    /// The peak as a share of its capacity.
     pub fn pressure(&self) -> Option<f64> {
         self.capacity.filter(|&capacity| capacity > 0).map(|capacity| self.peak as f64 / capacity as f64)
     }
 }
 
-/// How many points a timeline holds.
+/// Maximum number of points in a timeline.
 pub const MOST_POINTS: usize = 2_000;
 
 impl MemoryPartial {
@@ -110,7 +109,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     let peak = records[peak_place];
     let details = records::details(context, peak.event);
     let steps: Vec<_> = context.breakdown().counted().map(|(step, _)| (step.number, step.span)).collect();
-    // What a layer keeps, its step needs: only what is known to be a step can leak.
+    // A step needs what a layer keeps: only known steps can leak.
     let layers = matches!(context.steps().how, How::Period(_));
     let steps = if context.breakdown().whole_capture || layers { Vec::new() } else { steps };
     let freed = blocks::pair(&records);
@@ -140,7 +139,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     })
 }
 
-/// The records' amounts, thinned so that each piece keeps its maximum.
+/// The amounts of the records, thinned so that each piece keeps its maximum.
 fn timeline(records: &[records::Record]) -> Vec<(Time, i64)> {
     let piece = records.len().div_ceil(MOST_POINTS).max(1);
     records

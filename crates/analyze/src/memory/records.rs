@@ -1,4 +1,4 @@
-//! From events to records: one for each block taken or given back, by allocator, in time order.
+//! From events to records: one per allocation or release, by allocator, in time order.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -7,16 +7,16 @@ use stepscope_trace::{EventId, KindId, StrId, Time, Track, Value};
 use crate::context::Context;
 use crate::vocabulary::Role;
 
-/// A block was taken or given back. Small: there may be millions, and what else is known of one is read again
-/// from its event where it is needed.
+/// An allocation or release. Small, because there may be millions; everything else is read again from the event
+/// when needed.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Record {
     pub(super) time: Time,
     pub(super) event: EventId,
     pub(super) address: u64,
-    /// The block's size; negative where it was given back.
+    /// The block's size; negative if it was freed.
     pub(super) change: i64,
-    /// In use afterwards.
+    /// Memory in use afterwards.
     pub(super) in_use: i64,
     /// The outermost op around it.
     pub(super) op: Option<KindId>,
@@ -34,7 +34,7 @@ enum Class {
     Other,
     Take,
     GiveBack,
-    /// The sign of the size tells.
+    /// The sign of the size decides.
     Either,
     Op,
 }
@@ -52,7 +52,7 @@ struct Keys {
     torch_address: Option<StrId>,
 }
 
-/// Which allocator an event is of.
+/// The allocator of an event.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Owner {
     Named(String),
@@ -94,11 +94,11 @@ pub(super) fn collect(context: &Context) -> Vec<Group> {
         .collect()
 }
 
-/// Where the recorder does not say how much is in use.
+/// For profilers that do not report the memory in use.
 const UNSAID: i64 = i64::MIN;
 
-/// Old recorders write only the blocks. Then what is in use follows from them: as little as possible at the
-/// beginning, so that nothing is given back that was not there.
+/// Old profilers only write the blocks. The memory in use then follows from them: as little as possible at the
+/// start, so that nothing is freed that did not exist.
 fn fill_amounts(records: &mut [Record]) {
     if records.iter().all(|record| record.in_use != UNSAID) {
         return;
@@ -202,7 +202,7 @@ fn read(
     ))
 }
 
-/// PyTorch's numbers of sorts of devices.
+/// PyTorch's numbers of device types.
 fn owner_name(owner: Owner) -> String {
     let (kind, device) = match owner {
         Owner::Named(name) => return name,
@@ -240,7 +240,7 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// All that the allocator may use.
+    /// The capacity of the allocator.
     pub(super) fn capacity(&self) -> Option<u64> {
         Some(self.allocated?.saturating_add(self.stack.unwrap_or(0)).saturating_add(self.available?))
     }

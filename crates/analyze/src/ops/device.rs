@@ -44,7 +44,7 @@ pub(super) fn collect(context: &Context, windows: &Windows, entries: &mut Entrie
     }
 }
 
-/// The keys under which costs, shapes and eagerness stand.
+/// The keys of costs, shapes and eager flags.
 struct CostKeys {
     flops: Option<StrId>,
     bytes: Vec<StrId>,
@@ -66,7 +66,7 @@ impl CostKeys {
     }
 }
 
-/// What the arguments of one event say beside its op.
+/// What the arguments of one event contain besides its op.
 #[derive(Default)]
 struct Costs {
     flops: Option<f64>,
@@ -85,13 +85,14 @@ struct Pass<'c> {
     table: &'c OpTable,
 }
 
-/// An op with its figures and the shapes that it was seen with.
+/// An op with its figures and its observed shapes.
 type Summed = (NamedOp, Totals, Vec<(String, u64)>);
 
 #[derive(Default)]
 struct Found {
     lookup: HashMap<NamedOp, usize, FxBuildHasher>,
-    /// Kinds whose events no op owns: shortening a kernel's name takes longer than all the rest.
+    /// Kinds whose events belong to no op: cached, because shortening a kernel's name takes longer than
+    /// everything else.
     unowned: HashMap<KindId, usize, FxBuildHasher>,
     ops: Vec<Summed>,
 }
@@ -119,7 +120,7 @@ impl Pass<'_> {
             while let Some(ended) = open.pop_if(|open| open.end <= start) {
                 found.close(ended);
             }
-            // Only what lies wholly inside is nested; kernels of one stream may overlap by a little.
+            // Only what lies entirely inside is nested; kernels of one stream may overlap slightly.
             if let Some(outer) = open.last_mut().filter(|outer| end <= outer.end) {
                 outer.inside += dur;
             }
@@ -176,7 +177,7 @@ impl Pass<'_> {
     }
 }
 
-/// Ops that PyTorch opens around any collective, only to write down its arguments: the kernel says more.
+/// Ops that PyTorch opens around any collective only to record its arguments: the kernel says more.
 fn only_records(op: &str) -> bool {
     op == "record_param_comms" || op.starts_with("nccl:")
 }
@@ -189,7 +190,7 @@ fn copied_bytes(details: &Value<'_>) -> Option<f64> {
 }
 
 impl Found {
-    /// The number of the op that stands for a kind which nobody owns.
+    /// The number of the op that stands for a kind without an op.
     fn unowned(&mut self, trace: &Trace, kind: KindId) -> usize {
         if let Some(&known) = self.unowned.get(&kind) {
             return known;
@@ -230,7 +231,7 @@ impl Found {
             bytes_time: costs.bytes.map_or(Dur::ZERO, |_| own),
         });
         if let Some(shape) = costs.shape {
-            // A few are enough to tell the most frequent.
+            // A few are enough to find the most frequent.
             let full = shapes.len() >= 8;
             match shapes.iter_mut().find(|(known, _)| *known == shape) {
                 Some((_, times)) => *times += 1,

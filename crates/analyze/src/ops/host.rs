@@ -1,8 +1,8 @@
-//! Ops on the host: one pass a thread with a stack of open ops.
+//! Ops on the host: one pass per thread with a stack of open ops.
 //!
-//! A profile of millions of events may have them all on one thread, so long threads are cut where no op is
-//! open, and the pieces are walked on all cores. A first pass over the same columns finds such places: it
-//! costs a third of the walk and wins half of it even on two cores.
+//! A profile may have millions of events on one thread, so long threads are split where no op is open, and the
+//! pieces are walked on all cores. A first pass over the same columns finds such places: it costs a third of
+//! the walk and saves half of it even on two cores.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use crate::states::{State, StateLine};
 use crate::timeline::Mask;
 use crate::window::Windows;
 
-/// Events in a piece of a long thread.
+/// Number of events in a piece of a long thread.
 const PIECE: usize = 1 << 18;
-/// Executions of an op that are asked for the shapes of their inputs, a piece.
+/// Number of executions per op and piece that are examined for input shapes.
 const SHAPE_SAMPLES: u64 = 16;
 
 /// Adds the ops of all host threads.
@@ -52,7 +52,7 @@ pub(super) fn collect(context: &Context, windows: &Windows, entries: &mut Entrie
     }
 }
 
-/// The states of each track, if anything belongs to an input pipeline at all.
+/// The states of each track, if there is an input pipeline at all.
 fn input_lines<'c>(context: &'c Context) -> Vec<Option<&'c StateLine>> {
     let mut lines = vec![None; context.trace.tracks().len()];
     let input = Mask(State::InputWork as u16 | State::InputWait as u16);
@@ -74,7 +74,7 @@ struct Pass<'c> {
 }
 
 impl Pass<'_> {
-    /// Cuts a track where no op is open.
+    /// Splits a track where no op is open.
     fn pieces(&self, track: &Track) -> Vec<Range<usize>> {
         if track.len() <= PIECE {
             return std::iter::once(0..track.len()).collect();
@@ -94,7 +94,7 @@ impl Pass<'_> {
         pieces
     }
 
-    /// When the last op ends that starts in the piece from `from`.
+    /// End of the last op that starts in the piece from `from`.
     fn last_end(&self, track: &Track, from: usize) -> Time {
         (from..track.len().min(from + PIECE))
             .filter(|&index| self.table.meaning(track.kind_of(index)) != Meaning::Other)
@@ -103,7 +103,7 @@ impl Pass<'_> {
             .unwrap_or(Time::MIN)
     }
 
-    /// Have all ops that start from `from` on ended at `at`?
+    /// Whether all ops that start from `from` on have ended at `at`.
     fn none_open(&self, track: &Track, from: usize, at: usize) -> bool {
         let now = track.start(at);
         (from..at)
@@ -138,7 +138,7 @@ impl Pass<'_> {
                     && !eager
                     && self.table.ops[outer.op as usize].1 == self.table.ops[op as usize].1
                 {
-                    // Older versions record the kernel of an eager op as an op of its own.
+                    // Older versions record the kernel of an eager op as a separate op.
                     outer.kernel += dur;
                     continue;
                 }
@@ -156,7 +156,7 @@ impl Pass<'_> {
         found
     }
 
-    /// Asks the first executions of an op for what only arguments tell.
+    /// Examines the first executions of an op for values that only arguments contain.
     fn look_closer(&self, track: &Track, index: usize, slot: u32, eager: bool, found: &mut Found) {
         let looked = &mut found.looked[slot as usize];
         if *looked >= SHAPE_SAMPLES {
@@ -182,9 +182,9 @@ impl Pass<'_> {
 struct Open {
     end: Time,
     dur: Dur,
-    /// Time that ops inside take.
+    /// Time of nested ops.
     inside: Dur,
-    /// Time that an eager op's kernel takes.
+    /// Time of an eager op's kernel.
     kernel: Dur,
     op: u32,
     slot: u32,
@@ -192,7 +192,7 @@ struct Open {
     counts: bool,
 }
 
-/// Tells for ascending times whether a track is inside the input pipeline.
+/// Tests ascending times for whether a track is inside the input pipeline.
 struct InputWalk<'c> {
     line: Option<&'c StateLine>,
     next: usize,
@@ -207,7 +207,7 @@ impl<'c> InputWalk<'c> {
     fn at(&mut self, now: Time) -> bool {
         let Some(line) = self.line else { return false };
         if self.next == 0 {
-            // Pieces begin in the middle.
+            // Pieces start in the middle.
             self.next = line.times.partition_point(|&time| time <= now).saturating_sub(1);
         }
         while line.times.get(self.next).is_some_and(|&time| time <= now) {
@@ -219,7 +219,7 @@ impl<'c> InputWalk<'c> {
     }
 }
 
-/// What a walk has found so far. Two slots an op: the model's, the input pipeline's.
+/// What a walk has found so far. Two slots per op: the model's, the input pipeline's.
 struct Found {
     sums: Vec<(u64, Dur, Dur)>,
     looked: Vec<u64>,
@@ -238,7 +238,7 @@ impl Found {
         }
     }
 
-    /// Ends the ops that have ended by `now`.
+    /// Closes the ops that have ended by `now`.
     #[inline]
     fn close(&mut self, open: &mut Vec<Open>, now: Time) {
         while let Some(ended) = open.pop_if(|open| open.end <= now) {

@@ -1,11 +1,10 @@
-//! Ops: what the model's time goes to, by name and by type, on the host and on devices.
+//! Ops: where the model's time goes, by name and by type, on the host and on devices.
 //!
-//! A host op is an event that a framework writes around one op; its self time is what no op inside it takes. A
-//! device op is the sum of the kernels that it launched. Ops that ran inside the input pipeline are kept
-//! apart: they are the pipeline's, not the model's. Totals are over the steps that count
-//! ([`crate::window`]).
+//! A host op is an event that a framework writes around one op; its self time excludes nested ops. A device op
+//! is the sum of the kernels that it launched. Ops inside the input pipeline are kept separate: they belong to
+//! the pipeline, not to the model. Totals cover the counted steps ([`crate::window`]).
 //!
-//! One partial a host ([`OpsPartial::of`]) → [`OpsPartial::merge`] → [`OpsPartial::finish`].
+//! One partial result per host ([`OpsPartial::of`]) → [`OpsPartial::merge`] → [`OpsPartial::finish`].
 
 mod device;
 mod host;
@@ -20,7 +19,7 @@ use crate::window::{Window, Windows};
 
 pub(crate) use table::OpTable;
 
-/// The type of collectives that no op of the model stands for.
+/// The type of collectives without an op of the model.
 pub const COLLECTIVE: &str = "collective";
 
 /// Where an op ran.
@@ -32,12 +31,12 @@ pub enum Where {
     Host,
 }
 
-/// What tells one row from another.
+/// The key of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpKey {
     /// Where it ran.
     pub side: Where,
-    /// Did it run inside the input pipeline?
+    /// Whether it ran inside the input pipeline.
     pub input: bool,
     /// The op's type: `MatMul`, `fusion`, `aten::mm`.
     pub kind: String,
@@ -45,17 +44,17 @@ pub struct OpKey {
     pub name: String,
 }
 
-/// What is known of an op.
+/// What is known about an op.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Totals {
     count: u64,
     total: Dur,
     own: Dur,
-    /// Executions known to be eager, and known not to be.
+    /// Number of executions known to be eager, and known not to be.
     eager: [u64; 2],
     flops: f64,
     bytes: f64,
-    /// Own time of the executions whose flops, bytes are known.
+    /// Self time of the executions with known flops and bytes.
     flops_time: Dur,
     bytes_time: Dur,
 }
@@ -77,7 +76,7 @@ impl Totals {
 #[derive(Clone, Debug, Default)]
 struct Entry {
     totals: Totals,
-    /// Shapes of inputs with the number of times that each was seen among the executions looked at.
+    /// Input shapes with their counts among the examined executions.
     shapes: Vec<(String, u64)>,
 }
 
@@ -109,13 +108,13 @@ impl OpsPartial {
         OpsPartial { window: windows.window, entries }
     }
 
-    /// Names of the model's host ops with their executions and their own time.
+    /// Names of the model's host ops with their executions and self time.
     pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, Dur)> {
         let host = self.entries.iter().filter(|(key, _)| key.side == Where::Host && !key.input);
         host.map(|(key, entry)| (key.name.as_str(), entry.totals.count, entry.totals.own))
     }
 
-    /// Takes in another host.
+    /// Adds another host.
     pub fn merge(&mut self, other: OpsPartial) {
         self.window = self.window.merge(other.window);
         for (key, entry) in other.entries {
@@ -135,26 +134,26 @@ impl OpsPartial {
 /// One op, or all ops of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpRow {
-    /// Where, what, and whether it is the input pipeline's.
+    /// Side and name, and whether it belongs to the input pipeline.
     pub key: OpKey,
     /// How often it ran.
     pub count: u64,
-    /// Time from its starts to its ends, in milliseconds.
+    /// Time from start to end, in milliseconds.
     pub total_ms: f64,
-    /// Time in which no op inside it ran, in milliseconds. Of an eager op only its kernel's time, where that is
-    /// recorded: the rest is the framework's.
+    /// Time without nested ops, in milliseconds. For an eager op only its kernel's time, if recorded: the rest
+    /// is framework overhead.
     pub self_ms: f64,
-    /// The share of the self time of all rows of the same side and of the same `input`.
+    /// The share of the self time of all rows with the same side and `input`.
     pub fraction: f64,
-    /// This row's share and that of all rows above it of the same side and `input`.
+    /// The cumulative share of this row and all rows above it with the same side and `input`.
     pub cumulative: f64,
-    /// Eager (`true`) or inside a function; `None` where unknown or mixed.
+    /// Eager (`true`) or inside a function; `None` if unknown or mixed.
     pub eager: Option<bool>,
-    /// The shapes of its inputs, where recorded: the most frequent.
+    /// The most frequent shapes of its inputs, if recorded.
     pub shapes: Option<String>,
-    /// Floating-point operations a second of self time, where the profile has the numbers.
+    /// Floating-point operations per second of self time, if the profile has the numbers.
     pub flops_per_s: Option<f64>,
-    /// Bytes moved a second of self time, where the profile has the numbers.
+    /// Bytes moved per second of self time, if the profile has the numbers.
     pub bytes_per_s: Option<f64>,
     totals: Totals,
 }
@@ -207,9 +206,9 @@ impl OpRow {
 /// All ops, ranked.
 #[derive(Clone, Debug)]
 pub struct Ops {
-    /// What totals are over.
+    /// What totals cover.
     pub window: Window,
-    /// The side that does the model's work comes first, the input pipeline's ops last; then by self time.
+    /// First the side that does the model's work, last the ops of the input pipeline; then by self time.
     pub rows: Vec<OpRow>,
 }
 
@@ -235,7 +234,7 @@ impl Ops {
         Ops { window, rows }
     }
 
-    /// The same by type: one row a type, whose name is the type.
+    /// The same by type: one row per type, named after the type.
     pub fn by_type(&self) -> Ops {
         let mut types: HashMap<(Where, bool, &str), OpRow, FxBuildHasher> = HashMap::default();
         for row in &self.rows {
@@ -251,7 +250,7 @@ impl Ops {
         Ops::ranked(self.window, rows)
     }
 
-    /// The side that does the model's work: the device's, where it ran any op.
+    /// The side that does the model's work: the device, if it ran any op.
     pub fn side(&self) -> Where {
         let device = self.rows.iter().any(|row| row.key.side == Where::Device);
         if device { Where::Device } else { Where::Host }

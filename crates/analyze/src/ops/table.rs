@@ -1,5 +1,5 @@
-//! Which kinds of host events are ops, and which ops they are: decided once a kind, so that the pass over the
-//! events only looks up a number.
+//! Which kinds of host events are ops, and which: decided once per kind, so that the pass over the events only
+//! looks up a number.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -9,14 +9,14 @@ use super::COLLECTIVE;
 use crate::names::{concrete_function, framework_op, hlo_opcode};
 use crate::vocabulary::{Keys, Role, Vocabulary, names_torch_op, op_type};
 
-/// What a kind of event is to this analysis.
+/// What a kind of event means to this analysis.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Nothing.
     Other,
-    /// The op of this number.
+    /// The op with this number.
     Op(u32),
-    /// The op of this number, run eagerly; what surrounds its kernel is the framework's time.
+    /// The op with this number, run eagerly; the time around its kernel is framework overhead.
     EagerOp(u32),
     /// The part of an eager op that runs its kernel.
     EagerKernel,
@@ -28,12 +28,12 @@ pub(crate) struct OpTable {
     meanings: Vec<Meaning>,
     /// Name and type of each op.
     pub(crate) ops: Vec<(String, String)>,
-    /// The kinds that are ranges around ops rather than ops.
+    /// Kinds that are ranges around ops instead of ops.
     ranges: Vec<bool>,
 }
 
 impl OpTable {
-    /// Looks at every kind once.
+    /// Examines every kind once.
     pub(crate) fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
         let mut table = OpTable {
             meanings: Vec::with_capacity(trace.kinds().len()),
@@ -53,7 +53,7 @@ impl OpTable {
         self.meanings[kind.index()]
     }
 
-    /// The op of a kind that may have launched something itself. Of a range around ops nobody can say so.
+    /// The op of a kind that may have launched something itself. For a range around ops this is unknown.
     #[inline]
     pub(crate) fn launcher(&self, kind: KindId) -> Option<u32> {
         match self.meaning(kind) {
@@ -96,14 +96,14 @@ impl OpTable {
             }
             Role::HostCollective => Meaning::Op(op(name, COLLECTIVE)),
             Role::Op if keys.has(Keys::HloOp) => Meaning::Op(op(name, hlo_opcode(name))),
-            // Kineto's categories tell ops from what only carries their names.
+            // Kineto's categories distinguish ops from events that only have their names.
             Role::Op if !trace.str(kind.category).is_empty() => Meaning::Op(op(name, name)),
             _ => Meaning::Other,
         }
     }
 }
 
-/// Kineto writes ranges under the category of ops: compiled regions, nodes of the backward graph, the user's own.
+/// Kineto writes ranges under the category of ops: compiled regions, nodes of the backward graph, user ranges.
 fn is_range(trace: &Trace, kind: &Kind) -> bool {
     let (name, category) = (trace.str(kind.name), trace.str(kind.category));
     let records = name == "record_param_comms" || name.starts_with("nccl:");

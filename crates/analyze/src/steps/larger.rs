@@ -1,7 +1,7 @@
-//! A period around a period: equal layers repeat within a step, and the steps repeat as well.
+//! A period of periods: equal layers repeat within a step, and the steps repeat as well.
 //!
-//! Where every layer is alike and what comes before and after them is made of the same kernels, no kernel comes once a
-//! step. But the repetition of layers breaks at every step's end, and equally far apart.
+//! If all layers are alike, and the kernels before and after them are the same too, no kernel occurs once per
+//! step. But the repetition of layers breaks at the end of every step, at equal distances.
 
 use stepscope_trace::Dur;
 
@@ -9,24 +9,25 @@ use super::period::{Score, find_period, numbered};
 
 /// How well the larger sequence must repeat: a step repeats exactly, or nearly.
 const EXACTLY: f64 = 0.9;
-/// A step that holds fewer repetitions than this is too close to what comes every other step.
+/// A step with fewer repetitions is too similar to something that happens every other step.
 const LEAST_LAYERS: usize = 3;
-/// The share of one repetition that may consist of repetitions itself. More, and it is a step already, with layers.
+/// The share of one repetition that may itself consist of repetitions. With more, it is already a step with
+/// layers.
 const INNER: usize = 4;
 
 /// A larger period.
 pub(super) struct Larger {
-    /// How many events.
+    /// Number of events.
     pub(super) length: usize,
     /// Where the smaller period breaks, once in each.
     breaks: Vec<usize>,
-    /// The smaller one.
+    /// The smaller period.
     smaller: usize,
-    /// How many events there are.
+    /// Number of events in total.
     events: usize,
 }
 
-/// The period in which `period` repeats; `None` where it repeats throughout, or breaks now and then.
+/// The period in which `period` repeats; `None` if it repeats throughout, or breaks irregularly.
 pub(super) fn larger_period(names: &[u32], period: usize) -> Option<Larger> {
     if holds_layers(names, period) {
         return None;
@@ -52,12 +53,12 @@ pub(super) fn larger_period(names: &[u32], period: usize) -> Option<Larger> {
     })
 }
 
-/// Is one repetition made of smaller ones for the most part?
+/// Whether one repetition mostly consists of smaller ones.
 fn holds_layers(names: &[u32], period: usize) -> bool {
     names.get(..period).and_then(find_period).is_some_and(|inner| inner * INNER <= period)
 }
 
-/// Where the sequence stops repeating itself: the first place of each stretch that does not.
+/// Where the sequence stops repeating: the start of each stretch that does not repeat.
 fn breaks(names: &[u32], period: usize) -> Vec<usize> {
     let later = names.get(period..).unwrap_or_default();
     let differ = names.iter().zip(later).enumerate().filter(|(_, (name, later))| name != later);
@@ -69,14 +70,14 @@ fn breaks(names: &[u32], period: usize) -> Vec<usize> {
         }
         last = Some(at);
     }
-    // What lies before the first repetition is no break in it.
+    // Everything before the first repetition is not a break.
     breaks.retain(|&at| at > 0);
     breaks
 }
 
 impl Larger {
-    /// The first event of each: a repetition breaks one smaller period before its last ends, so the longest pause soon
-    /// after that is the end of a step.
+    /// The first event of each: a repetition breaks one smaller period before its last one ends, so the longest
+    /// pause soon after that is the end of a step.
     pub(super) fn starts(&self, pause_before: impl Fn(usize) -> Dur) -> Vec<usize> {
         let after_breaks =
             |after: usize| self.breaks.iter().map(move |&at| at + after).filter(|&at| at < self.events);

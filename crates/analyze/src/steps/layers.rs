@@ -1,4 +1,4 @@
-//! Layers that say their number: ranges like `blocks.7` or `layer_12`. A period that goes from one to the next is a layer's.
+//! Numbered layers: ranges like `blocks.7` or `layer_12`. A period that goes from one to the next is a layer.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use stepscope_trace::{KindId, TrackKind};
 
 use crate::context::Context;
 
-/// Fewer different numbers than this are no stack of layers.
+/// Fewer different numbers are not a stack of layers.
 const LEAST: usize = 3;
 
-/// Is there about one numbered layer in each of `repeats`?
+/// Whether there is about one numbered layer in each of `repeats`.
 pub(super) fn are_walked_through(context: &Context, repeats: usize) -> bool {
     let trace = context.trace;
     let mut families: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Steps that somebody marked: `tf.profiler.experimental.Trace(…, step_num=…)`, JAX's StepTraceAnnotation,
-//! Keras' `Profiled batch`, PyTorch's `ProfilerStep#N`, and the `Steps` line that recorders derive for devices.
+//! Marked steps: `tf.profiler.experimental.Trace(…, step_num=…)`, JAX's StepTraceAnnotation, Keras' `Profiled
+//! batch`, PyTorch's `ProfilerStep#N`, and the `Steps` line that profilers derive for devices.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
     host_markers(context).or_else(|| device_steps(context.trace))
 }
 
-/// Markers of one name on one track.
+/// Markers with one name on one track.
 type Family = BTreeMap<(String, u32), Vec<(i64, Span)>>;
 
 fn host_markers(context: &Context) -> Option<Candidate> {
@@ -22,8 +22,8 @@ fn host_markers(context: &Context) -> Option<Candidate> {
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
         collect(context, track, &mut families);
     }
-    // Several may be there: an outer loop, an evaluation. The one that holds most of the time is the loop; of
-    // two that hold the same time, the one with more steps.
+    // There may be several: an outer loop, an evaluation. The one that covers most of the time is the loop; if
+    // two cover the same time, the one with more steps.
     let held = |marks: &Vec<(i64, Span)>| marks.iter().map(|(_, span)| span.dur()).sum::<Dur>().ps();
     let most = families.values().map(held).max()?;
     let ((name, track), marks) = families
@@ -64,13 +64,13 @@ fn collect(context: &Context, track: &Track, families: &mut Family) {
     }
 }
 
-/// Without those that lie inside another.
+/// Without markers inside another one.
 fn outermost(marks: Vec<(i64, Span)>) -> Vec<(i64, Span)> {
     let mut kept: Vec<(i64, Span)> = Vec::with_capacity(marks.len());
     for (number, span) in marks {
         match kept.last_mut() {
             Some((_, last)) if span.end <= last.end => {}
-            // Markers that overlap are steps of a loop that runs ahead: cut the earlier one.
+            // Overlapping markers are steps of a loop that runs ahead: shorten the earlier one.
             Some((_, last)) if span.start < last.end => {
                 last.end = span.start;
                 kept.push((number, span));

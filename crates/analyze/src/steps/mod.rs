@@ -1,13 +1,14 @@
-//! Steps: how long one turn of the training or inference loop takes, also where nobody marked it.
+//! Steps: how long one iteration of the training or inference loop takes, even if it is not marked.
 //!
-//! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps), requests to a
-//! server, runs of a program and of an optimizer ([`repetition`]), the outermost call that repeats ([`outer`]), calls of
-//! a compiled function, batches, one call that is a pass through the model, and only then the period of the sequence of
-//! kernels or ops on the busiest track ([`period`]): layers inside a step have one as well. Which one was used is part of
-//! the answer.
+//! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps),
+//! requests to a server, runs of a program and of an optimizer ([`repetition`]), the outermost repeating call
+//! ([`outer`]), calls of a compiled function, batches, one call that is a pass through the model, and only then
+//! the period of the sequence of kernels or ops on the busiest track ([`period`]), because layers inside a step
+//! have one as well. The result says which one was used.
 //!
-//! A step lasts from its start to the next one's start, so that the time between two markers has an owner
-//! too; a request lasts until its answer. Steps that were cut off, or that only warm the program up, are set apart by name, never averaged in.
+//! A step lasts from its start to the start of the next one, so that the time between two markers counts too; a
+//! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
+//! averaged in.
 
 mod larger;
 mod layers;
@@ -30,23 +31,23 @@ use outer::Outer;
 pub use period::find_period;
 pub(crate) use repetition::called_function;
 
-/// How far steps can be trusted.
+/// How reliable the steps are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// They were marked.
+    /// Marked.
     Marker,
-    /// They were found by what repeats.
+    /// Inferred from repetition.
     Inferred,
-    /// There are none; the whole capture is looked at as one piece.
+    /// None; the whole capture is analysed as one piece.
     None,
 }
 
-/// By what the steps were found.
+/// How the steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Markers of this name.
+    /// Markers with this name.
     Marker(String),
-    /// Steps that the recorder itself derived for a device.
+    /// Steps that the profiler itself derived for a device.
     DeviceSteps,
     /// Calls of this compiled function.
     FunctionCalls(String),
@@ -56,7 +57,7 @@ pub enum How {
     OptimizerSteps(String),
     /// Batches taken from this loader.
     Batches(String),
-    /// Annotations of this name.
+    /// Annotations with this name.
     Annotations(String),
     /// The sequence of this many kernels or ops on a track repeats.
     Period(usize),
@@ -64,7 +65,7 @@ pub enum How {
     Nothing,
 }
 
-/// What sort of steps they are.
+/// The kind of steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// Training, as far as is known.
@@ -73,10 +74,10 @@ pub enum StepKind {
     Inference,
 }
 
-/// Why a step does not count.
+/// Why a step is excluded.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SetApart {
-    /// It was cut off by the end of the capture.
+    /// The end of the capture cut it off.
     Incomplete,
     /// It traced, compiled or grew memory, and later ones did not.
     Startup,
@@ -87,39 +88,39 @@ pub enum SetApart {
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The loop's own number, or a running one.
+    /// The loop's own number, or a sequence number.
     pub number: i64,
-    /// From its start to the next one's.
+    /// From its start to the start of the next one.
     pub span: Span,
-    /// Why it does not count, if it does not.
+    /// Why it is excluded, if it is.
     pub set_apart: Option<SetApart>,
 }
 
 /// The steps of one host.
 #[derive(Clone, Debug)]
 pub struct Steps {
-    /// How far they can be trusted.
+    /// How reliable they are.
     pub origin: Origin,
-    /// By what they were found.
+    /// How they were found.
     pub how: How,
-    /// What sort they are.
+    /// Their kind.
     pub kind: StepKind,
-    /// All of them, in time order, also those that do not count.
+    /// All of them in time order, including excluded ones.
     pub all: Vec<Step>,
     /// The track on which they were found.
     pub track: Option<TrackId>,
-    /// Do the spans lie on the host's time, rather than on a device's?
+    /// True if the spans are on the host's time, false if on a device's.
     pub on_host: bool,
 }
 
-/// What a way of finding steps yields.
+/// Result of one way of finding steps.
 struct Candidate {
     how: How,
     /// (number, span) in time order; spans do not overlap.
     marks: Vec<(i64, Span)>,
     track: Option<TrackId>,
     on_host: bool,
-    /// Do the spans say where steps end, or only where they begin?
+    /// True if the spans include the ends of steps, false if only their starts.
     ends_known: bool,
 }
 
@@ -162,7 +163,7 @@ impl Steps {
         steps
     }
 
-    /// Marks at either end around nothing at all are the recorder's, or what is left of a step.
+    /// Empty markers at either end are the profiler's, or the rest of a step.
     fn set_empty_ends_apart(&mut self, works: impl Fn(Span) -> bool) {
         let full = |step: &Step| works(step.span);
         let (Some(first), Some(last)) = (self.all.iter().position(full), self.all.iter().rposition(full))
@@ -176,13 +177,13 @@ impl Steps {
         }
     }
 
-    /// The steps that count.
+    /// The counted steps.
     pub fn counted(&self) -> impl Iterator<Item = &Step> {
         self.all.iter().filter(|step| step.set_apart.is_none())
     }
 }
 
-/// What the host does for a step, other than waiting and being there.
+/// Work of the host for a step, other than waiting.
 const HOST_WORK: Mask = Mask(
     State::Dispatch as u16
         | State::Launch as u16
@@ -193,7 +194,7 @@ const HOST_WORK: Mask = Mask(
         | State::HostCompute as u16,
 );
 
-/// Does any thread of the host work within `span`?
+/// Whether any host thread works within `span`.
 fn host_works(context: &Context, span: Span) -> bool {
     let trace = context.trace;
     let on_host = |track: TrackId| trace.process(trace.track(track).process).kind != ProcessKind::Device;
@@ -228,27 +229,27 @@ fn inferred(context: &Context) -> Option<Candidate> {
         .or(around)
 }
 
-/// Gaps between markers smaller than this share of a step are left outside of it: they are the cost of the
-/// marker itself, and a stopwatch inside the loop does not see them either.
+/// Gaps between markers smaller than this share of a step are excluded: they are the cost of the marker itself,
+/// and a stopwatch in the loop does not see them either.
 const NEGLIGIBLE_GAP: f64 = 0.02;
 /// A gap of this many steps is not part of the loop, unless such gaps are regular.
 const INTERRUPTION: i64 = 5;
 
-/// So many pauses at equal distances are no accident.
+/// This many equally spaced pauses are not a coincidence.
 const REGULAR: usize = 3;
 
 fn own_length(&(number, span): &(i64, Span)) -> Step {
     Step { number, span, set_apart: None }
 }
 
-/// What the devices do, looked at only where a gap is long.
+/// Device activity, only computed if a gap is long.
 struct Devices<'c, 't> {
     context: &'c Context<'t>,
     lines: OnceCell<Vec<Timeline<'c>>>,
 }
 
 impl Devices<'_, '_> {
-    /// Does a device work for most of this time? Then it is no pause: a host that runs ahead of its device is held up
+    /// Whether a device works for most of this time. Then it is not a pause: a host that runs ahead is blocked
     /// when all queues are full, and its own pace says nothing.
     fn work(&self, gap: Span) -> bool {
         let lines = self.lines.get_or_init(|| {
@@ -259,8 +260,8 @@ impl Devices<'_, '_> {
     }
 }
 
-/// Turns marks into steps that reach from start to start. A long gap in which `works` says nothing is done is no part
-/// of them.
+/// Turns markers into steps that reach from start to start. A long gap in which `works` reports no work is not
+/// part of them.
 fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span) -> bool) -> Vec<Step> {
     let gaps: Vec<Dur> = marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.end).collect();
     let length = median(marks.iter().map(|(_, span)| span.dur()));
@@ -276,7 +277,7 @@ fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span)
     }
     let step = |(index, &(number, span)): (usize, &(i64, Span))| {
         let (end, set_apart) = match marks.get(index + 1).map(|(_, next)| next.start) {
-            // The last one has no successor: its marker says where it ended, or nobody does.
+            // The last one has no successor: its marker says where it ended; otherwise its end is unknown.
             None => (span.end, (!ends_known).then_some(SetApart::Incomplete)),
             Some(next) if pauses.binary_search(&index).is_ok() => {
                 (span.end.min(next), Some(SetApart::Interrupted))
@@ -289,15 +290,15 @@ fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span)
     marks.iter().enumerate().map(step).collect()
 }
 
-/// Do pauses come again after so and so many steps, several times? Then they are the loop's own: checkpoints, say, whose
-/// time all steps share.
+/// Whether pauses recur regularly. Then they belong to the loop: checkpoints, for example, whose time all steps
+/// share.
 fn is_regular(pauses: &[usize]) -> bool {
     let apart = || pauses.windows(2).map(|pair| pair[1] - pair[0]);
     let (least, most) = (apart().min().unwrap_or(0), apart().max().unwrap_or(0));
     pauses.len() >= REGULAR && most - least <= 1
 }
 
-/// The middle one; zero of none.
+/// The median; zero if there are none.
 pub(crate) fn median(all: impl Iterator<Item = Dur>) -> Dur {
     let mut all: Vec<Dur> = all.collect();
     if all.is_empty() {
@@ -307,11 +308,11 @@ pub(crate) fn median(all: impl Iterator<Item = Dur>) -> Dur {
     *all.select_nth_unstable(middle).1
 }
 
-/// Names by which frameworks and people call predictions.
+/// Names that frameworks and users give to predictions.
 const INFERENCE: &[&str] =
     &["predict", "inference", "infer", "serving", "serve", "decode", "generate", "request", "ProcessBatch"];
 
-/// Is it a name by which frameworks and people call a prediction?
+/// Whether it is such a name.
 fn is_prediction(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     INFERENCE.iter().any(|word| words(&name).any(|part| part == *word)) || name.contains("predict_function")

@@ -1,10 +1,10 @@
-//! Steps by the outermost call that repeats: users' annotations, frames of Python, calls of compiled functions, as they
+//! Steps by the outermost repeating call: user annotations, Python frames, calls of compiled functions, as they
 //! nest on a thread.
 //!
-//! Looked for from the outside in. A level at which something repeats and holds most of the work is the loop. Where one
-//! call holds it, the loop may be inside — unless that call is itself a pass through a model: that has layers inside, and
-//! no steps. What belongs to one turn (a batch fetched, a forward pass, a backward pass, an update) repeats equally
-//! often, and is one step together.
+//! The search goes from the outside in. A level at which something repeats and covers most of the work is the
+//! loop. If one call covers it, the loop may be inside, unless that call is itself a pass through a model,
+//! which contains layers but no steps. The parts of one iteration (fetching a batch, a forward pass, a backward
+//! pass, an update) repeat equally often, and together form one step.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,39 +17,39 @@ use crate::context::Context;
 use crate::states::{is_code, runs_python};
 use crate::vocabulary::{Role, is_library_frame, is_library_function};
 
-/// What the outermost calls say.
+/// What the outermost calls show.
 pub(super) enum Outer {
-    /// A call that repeats, or several in turn.
+    /// A repeating call, or several in turn.
     Repeated(Candidate),
     /// One call that is a step by itself.
     Single(Candidate),
-    /// One call or range that holds the work, of which nobody knows whether it is a step or a loop.
+    /// One call or range around the work; it is unknown whether it is a step or a loop.
     Around(Candidate),
 }
 
-/// What a scope is to a loop.
+/// What a scope means for a loop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Sort {
-    /// A loop may be inside of it.
+    /// A loop may be inside it.
     Around,
-    /// It holds many turns by its name.
+    /// It contains many iterations, by its name.
     Loop,
-    /// A pass through a model or a program: at most one turn.
+    /// A pass through a model or a program: at most one iteration.
     Pass,
-    /// A range that somebody named; it may be either.
+    /// A user-defined range; it may be either.
     Range,
 }
 
 /// What a kind of event is, if it opens a scope.
 struct Family {
-    /// What tells it from others.
+    /// Its key.
     key: String,
     /// What it is called.
     name: String,
     sort: Sort,
-    /// Found by a name that somebody gave, rather than by a call.
+    /// True if found by a user's name instead of a call.
     annotated: bool,
-    /// A Python thread's alone.
+    /// True if it counts on a Python thread only.
     unknown: bool,
 }
 
@@ -60,7 +60,7 @@ struct Scope {
     family: usize,
 }
 
-/// Ranges around what only warms up.
+/// Whether the range surrounds a warm-up.
 pub(super) fn is_warm_up(name: &str) -> bool {
     words(&name.to_ascii_lowercase()).any(|word| word.starts_with("warm") || word.starts_with("init"))
 }
@@ -84,7 +84,7 @@ pub(super) fn find(context: &Context) -> Option<Outer> {
     let single = turns.spans.len() == 1;
     let family = families.1.get(turns.family)?;
     let name = family.name.clone();
-    // A call may only queue its work; a few are all there is.
+    // A call may only enqueue its work; a few are all there is.
     let ends_known = family.annotated || turns.spans.len() <= 2;
     let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
     let how = if family.annotated { How::Annotations(name) } else { How::FunctionCalls(name) };
@@ -96,7 +96,7 @@ pub(super) fn find(context: &Context) -> Option<Outer> {
     })
 }
 
-/// The spans of ranges that only warm up, in time order, those inside another left out.
+/// The spans of warm-up ranges, in time order, without nested ones.
 pub(super) fn warm_ups(context: &Context) -> Vec<Span> {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let warm: Vec<bool> = (0..trace.kinds().len())
@@ -143,7 +143,7 @@ fn families(context: &Context) -> Families {
     (of_kind, all)
 }
 
-/// Beginnings of names that libraries give to ranges around their own parts.
+/// Prefixes of names that libraries give to ranges around their own parts.
 const LIBRARIES: &[&str] = &[
     "aten::",
     "autograd::",
@@ -172,11 +172,11 @@ const PARTS_OF_MODELS: &[&str] = &[
     "matmul",
     "embedding",
 ];
-/// Words for what holds many turns.
+/// Words for ranges with many iterations.
 const LOOPS: &[&str] = &["epoch", "epochs", "loop", "benchmark", "bench"];
 /// Words for one pass.
 const PASSES: &[&str] = &["forward", "step", "iteration", "iter", "batch"];
-/// Functions that are a pass through a model, by the names that frameworks give them.
+/// Functions that are a pass through a model, by framework name.
 const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_impl", "call", "apply"];
 
 /// Functions that are the whole program, or say nothing about what they call.
@@ -208,17 +208,17 @@ fn frame(name: &str) -> Family {
     let module = name.starts_with("nn.Module: ");
     let sort = if module || FORWARD.contains(&function) { Sort::Pass } else { Sort::Around };
     let shown = if module { name } else { function };
-    // Functions of one name in two files are not the same.
+    // Functions with one name in two files are not the same.
     Family { key: name.to_owned(), name: shown.to_owned(), sort, annotated: false, unknown: false }
 }
 
-/// Is one of `wanted` among the words of a name, with or without a number?
+/// Whether one of `wanted` is among the words of a name, with or without a number.
 fn has(name: &str, wanted: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     words(&name).any(|word| wanted.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit())))
 }
 
-/// Is it a library's range around its own part, or one around a part of a model?
+/// Whether it is a library's range around its own part, or a range around a part of a model.
 pub(super) fn is_part(name: &str) -> bool {
     LIBRARIES.iter().any(|library| name.starts_with(library))
         || name.contains(":XLA ")
@@ -240,7 +240,7 @@ fn range(name: &str) -> Option<Family> {
     (!name.is_empty()).then(|| Family { key: name.clone(), name, sort, annotated: true, unknown: false })
 }
 
-/// `token_7_processing` and `token_8_processing` are turns of one loop.
+/// `token_7_processing` and `token_8_processing` are iterations of one loop.
 fn without_numbers(name: &str) -> String {
     let parts = name.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty());
     let joined = parts.collect::<Vec<_>>().join("#");
@@ -262,7 +262,7 @@ fn scopes(context: &Context, track: &Track, families: &Families, left_out: &[Spa
     scopes
 }
 
-/// Turns that were found.
+/// The iterations found.
 #[derive(Clone)]
 struct Turns {
     family: usize,
@@ -275,21 +275,21 @@ struct Search<'s> {
     scopes: &'s [Scope],
 }
 
-/// A scope at the level that is looked at, and what lies inside of it.
+/// A scope at the current level, and what is inside.
 struct Child {
     scope: Scope,
     inside: Range<usize>,
 }
 
-/// How deep scopes are followed.
+/// Maximum nesting depth.
 const DEEPEST: usize = 200;
-/// What is done several times in a turn is done at most so often.
+/// Maximum number of times that something is done per iteration.
 const MOST_PER_TURN: usize = 4;
-/// A part of a turn with less than this share of the work does not tell how many turns there are.
+/// A part of an iteration with less than this share of the work does not show the number of iterations.
 const LEAST_PART: i64 = 20;
 
 impl<'s> Search<'s> {
-    /// The work that was found to be held, the turns, and whether they are turns for sure.
+    /// The covered work, the iterations, and whether they certainly are iterations.
     fn run(&self) -> Option<(Dur, Turns, bool)> {
         let mut level: Vec<Range<usize>> = std::iter::once(0..self.scopes.len()).collect();
         let mut fallback: Option<(Dur, Turns, bool)> = None;
@@ -298,7 +298,7 @@ impl<'s> Search<'s> {
             let children: Vec<Child> = level.iter().flat_map(|range| self.children(range.clone())).collect();
             let by_family = self.by_family(&children);
             if let Some((held, turns)) = self.cycle(&children, &by_family) {
-                // Two calls of a function may be a trial and the loop itself.
+                // Two calls of a function may be a trial run and the loop itself.
                 let sort = self.families[turns.family].sort;
                 if turns.spans.len() > 2 || matches!(sort, Sort::Pass | Sort::Range) {
                     return Some((held, turns, true));
@@ -320,11 +320,11 @@ impl<'s> Search<'s> {
             match sort {
                 Sort::Pass => {
                     let several = fallback.filter(|(_, turns, _)| turns.spans.len() > 1);
-                    // A name that somebody gave to all of the only pass says more than the call inside.
+                    // A user's name for the only pass says more than the call inside.
                     let single = named.filter(|_| turns.spans.len() == 1).unwrap_or((held, turns));
                     return several.or(Some((single.0, single.1, true)));
                 }
-                // The innermost that still holds nearly everything says best what is done.
+                // The innermost scope that still covers nearly everything describes the work best.
                 Sort::Around | Sort::Range
                     if turns.spans.len() == 1
                         && self.is_nearly_all(held)
@@ -335,14 +335,14 @@ impl<'s> Search<'s> {
                         named = Some((held, Turns { family, spans: turns.spans.clone() }));
                     }
                     if !known {
-                        // Frames inside of a named range show that nothing repeats there.
+                        // Frames inside a named range show that nothing repeats there.
                         fallback = match &named {
                             Some((held, named)) if sort == Sort::Around => Some((*held, named.clone(), true)),
                             _ => Some((held, turns, false)),
                         };
                     }
                 }
-                // What is around a loop is no step.
+                // The scope around a loop is not a step.
                 Sort::Loop => (fallback, named) = (None, None),
                 _ => {}
             }
@@ -368,7 +368,7 @@ impl<'s> Search<'s> {
         found
     }
 
-    /// How often each family comes, and the work that it holds.
+    /// How often each family occurs, and the work it covers.
     fn by_family(&self, children: &[Child]) -> BTreeMap<usize, (usize, Dur)> {
         let mut all: BTreeMap<usize, (usize, Dur)> = BTreeMap::new();
         for child in children {
@@ -379,7 +379,7 @@ impl<'s> Search<'s> {
         all
     }
 
-    /// What repeats at this level and holds most of the work together.
+    /// What repeats at this level and covers most of the work together.
     fn cycle(&self, children: &[Child], by_family: &BTreeMap<usize, (usize, Dur)>) -> Option<(Dur, Turns)> {
         let repeats = || {
             let sort = |family: &usize| self.families[*family].sort;
@@ -393,7 +393,7 @@ impl<'s> Search<'s> {
             .map(|(_, (count, _))| *count)
             .min()
             .unwrap_or(most);
-        // What is done once per turn, or several times; the recording may have cut one off.
+        // What is done once per iteration, or several times; the recording may have cut one off.
         let is_part = |count: usize| {
             let off = if turns > 2 { 1 } else { 0 };
             (1..=MOST_PER_TURN).any(|times| count.abs_diff(turns * times) <= off)
@@ -406,7 +406,7 @@ impl<'s> Search<'s> {
         }
         let in_turn: Vec<&Child> =
             children.iter().filter(|child| parts.binary_search(&child.scope.family).is_ok()).collect();
-        // The first of them begins a turn, if work follows it each time.
+        // The first of them starts an iteration, if work follows it each time.
         let once =
             |family: &usize| by_family.get(family).is_some_and(|(count, _)| count.abs_diff(turns) <= 1);
         let mut leaders: Vec<usize> = Vec::new();
@@ -424,7 +424,7 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Turns that begin with `leader` each, and end with the last that follows it.
+/// Iterations that each start with `leader`, and end with the last scope that follows it.
 fn turns_from(in_turn: &[&Child], leader: usize) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for child in in_turn {

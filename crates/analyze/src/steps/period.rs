@@ -1,5 +1,5 @@
-//! Steps by the period of a sequence: where nothing is marked and no function repeats, the kernels of a step
-//! still come in the same order every time.
+//! Steps by the period of a sequence: if nothing is marked and no function repeats, the kernels of a step still
+//! come in the same order every time.
 
 use stepscope_trace::{Dur, ProcessKind, Span, Track, TrackKind};
 
@@ -8,20 +8,20 @@ use super::{Candidate, How, layers};
 use crate::context::Context;
 use crate::vocabulary::{CopyDirection, Role};
 
-/// Events of the sequence that are looked at. Enough for hundreds of steps, and bounded.
+/// Number of events of the sequence that are examined. Enough for hundreds of steps, and bounded.
 const LONGEST: usize = 400_000;
 /// The share of events that must equal the one a period later. An insertion costs a whole period of them.
 const ALIKE: f64 = 0.6;
-/// Of periods that fit nearly as well as the best, the shortest is meant: twice the period fits as well, and many times
-/// better where something comes every so many steps.
+/// Among periods that fit nearly as well as the best, the shortest is right: twice the period fits as well, and
+/// much better if something happens every few steps.
 const NEARLY: f64 = 0.05;
-/// The same with every name weighing as much as any other. Layers fill a step with few names, and repeat within it;
-/// what a step has once (an embedding, a loss, an optimizer) are many names of few events, which a period of layers
-/// leaves unexplained. What comes only every so many steps (logging, a scheduler) are few names.
+/// The same with equal weight for every name. Layers fill a step with few names and repeat within it; what
+/// occurs once per step (an embedding, a loss, an optimizer) are many names with few events, which a period of
+/// layers leaves unexplained. What occurs only every few steps (logging, a scheduler) are few names.
 const NEARLY_BY_NAME: f64 = 0.2;
-/// A name with fewer events than this does not repeat.
+/// A name with fewer events does not repeat.
 const OFTEN: u32 = 3;
-/// Periods tried.
+/// Number of periods tried.
 const TRIED: usize = 48;
 
 pub(super) fn find(context: &Context) -> Option<Candidate> {
@@ -56,11 +56,11 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
     Some(Candidate { how: How::Period(period), marks, track: Some(track.id), on_host, ends_known: false })
 }
 
-/// Is the repetition a loop of steps, or of layers inside one step?
+/// Whether the repetition is a loop of steps, or of layers inside one step.
 ///
-/// A capture cuts a loop anywhere, so what lies before the first and after the last whole period is part of
-/// one too. Layers have something else around them: embeddings before, a loss or a sampler after. Those occur
-/// once, not once a period.
+/// A capture cuts a loop anywhere, so what comes before the first and after the last whole period is also part
+/// of one. Layers have something else around them: embeddings before, a loss or a sampler after. Those occur
+/// once, not once per period.
 fn is_loop(names: &[u32], period: usize) -> bool {
     let mut sorted = names.to_vec();
     sorted.sort_unstable();
@@ -73,8 +73,8 @@ fn is_loop(names: &[u32], period: usize) -> bool {
     around < 3.max(period / 10) && !is_framed(names, period)
 }
 
-/// Does the repetition break at both ends, and much less in between? What surrounds layers may consist of what layers
-/// consist of.
+/// Whether the repetition breaks at both ends, and much less in between. What surrounds layers may consist of
+/// the same kernels as layers.
 fn is_framed(names: &[u32], period: usize) -> bool {
     let pairs = names.len().saturating_sub(period);
     let differ = |places: std::ops::Range<usize>| {
@@ -87,7 +87,8 @@ fn is_framed(names: &[u32], period: usize) -> bool {
     differ(0..edge) > most && differ(pairs - edge..pairs) > most
 }
 
-/// Does the host copy something to the device for each repetition? Then each is a step: layers get nothing from the host.
+/// Whether the host copies something to the device for each repetition. Then each is a step: layers get nothing
+/// from the host.
 fn is_fed(context: &Context, track: &Track, work: &[usize], repeats: usize) -> bool {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let (Some(&first), Some(&last)) = (work.first(), work.last()) else { return false };
@@ -103,7 +104,7 @@ fn is_fed(context: &Context, track: &Track, work: &[usize], repeats: usize) -> b
     copies * 10 >= repeats * 9
 }
 
-/// Do the repetitions hold most of what the track does?
+/// Whether the repetitions cover most of the track's work.
 fn is_most(track: &Track, work: &[usize], first: &[usize]) -> bool {
     let (Some(&begin), Some(&last)) = (first.first(), first.last()) else { return false };
     let length = super::median(first.windows(2).map(|pair| track.start(pair[1]) - track.start(pair[0])));
@@ -167,7 +168,7 @@ pub fn find_period(names: &[u32]) -> Option<usize> {
 pub(super) struct Score {
     /// The share of events that equal the one a period later.
     pub(super) by_event: f64,
-    /// The mean of that share over the names that occur often.
+    /// The mean of that share over frequent names.
     by_name: f64,
 }
 
@@ -192,7 +193,7 @@ impl Score {
     }
 }
 
-/// The names counted from 0, and which of them occur often.
+/// The names numbered from 0, and which of them are frequent.
 pub(super) fn numbered(names: &[u32]) -> (Vec<u32>, Vec<bool>) {
     let mut known = names.to_vec();
     known.sort_unstable();
@@ -228,8 +229,8 @@ fn distances(names: &[u32]) -> Vec<usize> {
     counted.into_iter().map(|(distance, _)| distance).collect()
 }
 
-/// The first event of each repetition: of the names that occur once a period, the one with the longest pause
-/// before it.
+/// The first event of each repetition: among the names that occur once per period, the one with the longest
+/// pause before it.
 fn starts(track: &Track, work: &[usize], names: &[u32], period: usize) -> Option<Vec<usize>> {
     let expected = names.len() / period;
     let mut places: Vec<(u32, usize)> = names.iter().copied().zip(0..).collect();

@@ -1,5 +1,5 @@
-//! Steps by what the framework itself repeats. Each way yields the events that begin a step; the first that
-//! repeats often enough is taken.
+//! Steps by what the framework itself repeats. Each method yields the events that start a step; the first that
+//! repeats often enough wins.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::context::Context;
 use crate::states::runs_python;
 use crate::vocabulary::{Role, is_library_function};
 
-/// Fewer repetitions than this are a coincidence.
+/// Fewer repetitions are a coincidence.
 const REPEATS: usize = 3;
 
-/// The last resort: one or two calls of a function are steps too, of which each says where it ended.
+/// The last resort: one or two calls of a function are steps too, if each has a known end.
 pub(super) fn single(context: &Context) -> Option<Candidate> {
     calls(context, 1).map(|(calls, _)| Candidate { ends_known: true, ..calls })
 }
 
-/// All events of a name on one track, those inside an equal one left out.
+/// All events with one name on one track, without those inside an equal one.
 type Repeats = BTreeMap<(String, u32), Vec<Span>>;
 
 fn repeats(
@@ -41,7 +41,7 @@ fn repeats(
         for (index, &kind) in track.kinds().iter().enumerate() {
             let Some(name) = &names[kind.index()] else { continue };
             let span = track.span_of(index);
-            // The outermost call is the loop's; what it calls is part of it.
+            // The outermost call belongs to the loop; what it calls is part of it.
             if span.start < inside_until || span.is_empty() {
                 continue;
             }
@@ -52,7 +52,7 @@ fn repeats(
     all
 }
 
-/// Those that hold most time, if they repeat.
+/// Those that cover most time, if they repeat.
 fn longest(all: Repeats) -> Option<((String, u32), Vec<Span>)> {
     heaviest(all, REPEATS, |span| span.dur())
 }
@@ -77,7 +77,7 @@ pub(super) fn function_calls(context: &Context) -> Option<Candidate> {
     calls(context, REPEATS).filter(|(_, most)| *most).map(|(calls, _)| calls)
 }
 
-/// Calls of the function that does most, and whether that is most of all work as well, as far as anybody knows.
+/// Calls of the function that does most, and whether that is also most of all known work.
 fn calls(context: &Context, least: usize) -> Option<(Candidate, bool)> {
     let trace = context.trace;
     let python = |track: &Track| host_thread(track) && runs_python(trace, context.vocabulary(), track);
@@ -87,7 +87,7 @@ fn calls(context: &Context, least: usize) -> Option<(Candidate, bool)> {
     let calls = repeats(context, python, name);
     let work = Work::of(context, &[]);
     let sum = |spans: &[Span]| spans.iter().map(|&span| work.within(span)).sum::<Dur>();
-    // Calls that only hand work to other threads hold none of it: then their own length is all there is.
+    // Calls that only hand work to other threads contain none of it: then their own duration is all there is.
     let holds = work.is_most(calls.values().map(|spans| sum(spans)).sum());
     let weight = |span: &Span| if holds { work.within(*span) } else { span.dur() };
     let ((name, track), spans) = heaviest(calls, least, weight)?;
@@ -114,7 +114,7 @@ pub(super) fn module_runs(context: &Context) -> Option<Candidate> {
         *on_track.entry(*track).or_default() += spans.iter().map(|span| span.dur()).sum::<Dur>();
     }
     let ((name, track), spans) = longest(runs)?;
-    // Where ops are programs of their own, the one that takes longest is no step.
+    // If ops are separate programs, the longest one is not a step.
     let own: Dur = spans.iter().map(|span| span.dur()).sum();
     let all = on_track.get(&track).copied().unwrap_or_default();
     (own.ps() >= all.ps() / 2).then(|| candidate(How::ModuleRuns(name), track, spans, false))
@@ -133,7 +133,7 @@ pub(super) fn optimizer_steps(context: &Context) -> Option<Candidate> {
 pub(super) fn batches(context: &Context) -> Option<Candidate> {
     let name = |name: &str, role| (role == Role::InputWait).then(|| name.to_owned());
     let ((name, track), spans) = longest(repeats(context, host_thread, name))?;
-    // Work follows each batch; other iterators may be asked for anything.
+    // Work follows each batch; other iterators may be used for anything.
     let work = Work::of(context, &[]);
     let turns = || spans.windows(2).map(|pair| Span::new(pair[0].start, pair[1].start));
     let working = turns().filter(|turn| !work.within(*turn).is_zero()).count();
@@ -141,18 +141,18 @@ pub(super) fn batches(context: &Context) -> Option<Candidate> {
     fed.then(|| candidate(How::Batches(name), track, spans, true))
 }
 
-/// A thread's ranges of one name.
+/// A thread's ranges with one name.
 type ByThread = (u32, Vec<Span>);
 
-/// Ranges around other things than steps, by parts of their names: what holds many steps, and what only warms up.
+/// Ranges around other things than steps, by parts of their names: many steps, or warm-up.
 const NO_STEPS: &[&str] = &["epoch", "warm", "init"];
 
-/// Words by which people call a turn of their loop …
+/// Words that users give to an iteration of their loop …
 const STEPS: &[&str] = &["step", "iter", "iteration", "batch"];
 /// … and parts of names of what they do in it: `load_batch`, `optimizer step`.
 const PARTS: &[&str] = &["optim", "load", "data", "fetch", "next", "read", "copy"];
 
-/// Ranges that somebody put around the turns of a loop and called so: `step 12`, `train_step`, `Iteration: 3`.
+/// User-defined ranges around iterations with such names: `step 12`, `train_step`, `Iteration: 3`.
 pub(super) fn named_steps(context: &Context) -> Option<Candidate> {
     let is_step = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -169,18 +169,18 @@ pub(super) fn requests(context: &Context) -> Option<Candidate> {
     Some(Candidate { ends_known: true, ..candidate(How::Annotations(name), track, spans, true) })
 }
 
-/// Ranges of any name.
+/// Ranges with any name.
 ///
-/// A library's layer may hold most of the work too, so a period of the kernels themselves comes before.
+/// A library's layer may also cover most of the work, so a period of the kernels themselves comes first.
 pub(super) fn ranges(context: &Context) -> Option<Candidate> {
     let (name, track, spans) = working_ranges(context, |name| !super::outer::is_part(name), false)?;
     Some(candidate(How::Annotations(name), track, spans, true))
 }
 
-/// Ranges of one name, wherever they are nested, inside which most of the device's work is launched: NVTX around the
-/// body of a loop, or a library's own around each of its runs. Of several, the outermost are the loop's.
+/// Ranges with one name, however nested, that launch most of the device's work: NVTX around the body of a loop,
+/// or a library's own around each of its runs. If there are several, the outermost are the loop's.
 ///
-/// With `any_name` also events of a Python thread that no table knows: formats without categories do not say what is an
+/// With `any_name` also unknown events of a Python thread: formats without categories do not say what is an
 /// annotation.
 fn working_ranges(
     context: &Context,
@@ -209,7 +209,7 @@ fn working_ranges(
     Some((name, track, spans))
 }
 
-/// Annotations by name and thread, without those inside one of the same name. `step 7` is a `step`.
+/// Annotations by name and thread, without those inside one with the same name. `step 7` is a `step`.
 fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any_name: bool) -> Repeats {
     let (trace, vocabulary) = (context.trace, context.vocabulary());
     let family = |kind: KindId| {

@@ -1,4 +1,5 @@
-//! How much of the model's work is done, or launched, within a time: what tells a turn of the loop from what surrounds it.
+//! How much of the model's work is done, or launched, within a time: distinguishes an iteration of the loop
+//! from what surrounds it.
 
 use stepscope_trace::{Dur, Span, Time};
 
@@ -7,11 +8,11 @@ use crate::context::Context;
 use crate::states::State;
 use crate::timeline::{Mask, Timeline};
 
-/// A piece of work: on its device as long as it says, on the host's time where it was launched.
+/// A piece of work: its duration on its device, at the host time of its launch.
 struct Piece {
     at: Span,
     work: Dur,
-    /// The work of all pieces before.
+    /// Total work of all earlier pieces.
     before: Dur,
 }
 
@@ -23,8 +24,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The work outside of `left_out`, spans in time order that do not overlap: what devices do, counted where it was
-    /// launched as far as that is known; the model's ops on the host where there is no device.
+    /// The work outside `left_out`, spans in time order that do not overlap: device work, counted where it was
+    /// launched if known; the model's ops on the host if there is no device.
     pub(super) fn of(context: &Context, left_out: &[Span]) -> Self {
         let mut pieces = launched(context);
         if pieces.is_empty() {
@@ -46,17 +47,17 @@ impl Work {
         Work { pieces, all }
     }
 
-    /// All of it.
+    /// The total.
     pub(super) fn all(&self) -> Dur {
         self.all
     }
 
-    /// The part of it within `span`.
+    /// The part within `span`.
     pub(super) fn within(&self, span: Span) -> Dur {
         self.until(span.end) - self.until(span.start)
     }
 
-    /// Is `part` most of the work?
+    /// Whether `part` is most of the work.
     pub(super) fn is_most(&self, part: Dur) -> bool {
         !self.all.is_zero() && part.ps() >= self.all.ps() / 2
     }
@@ -83,7 +84,7 @@ fn launched(context: &Context) -> Vec<Piece> {
     pieces
 }
 
-/// The busy time of the device that works most.
+/// The busy time of the busiest device.
 fn devices(context: &Context) -> Vec<Piece> {
     let lines = working_devices(context).into_iter().map(|device| merged(context, Some(device)));
     let sum = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.work).sum::<Dur>();

@@ -1,9 +1,9 @@
-//! CUDA's and HIP's names: host calls and device work, as CUPTI, ROCm, Kineto and Nsight spell them; and the
-//! ops of TPUs.
+//! Names of CUDA and HIP: host calls and device work, as spelt by CUPTI, ROCm, Kineto and Nsight; and the ops
+//! of TPUs.
 
 use super::Role;
 
-/// From where to where a copy goes.
+/// Direction of a copy.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CopyDirection {
     /// To the device.
@@ -14,7 +14,7 @@ pub enum CopyDirection {
     Device,
 }
 
-/// Beginnings of names of host calls; the first that fits decides. The vendor's prefix is cut off before.
+/// Prefixes of host calls; the first match decides. The vendor's prefix is removed first.
 const CALLS: &[(&str, Role)] = &[
     ("LaunchKernel", Role::Launch),
     ("Launch", Role::Launch),
@@ -44,7 +44,8 @@ pub(super) fn api_role(name: &str) -> Role {
     CALLS.iter().find(|(start, _)| call.starts_with(start)).map_or(Role::Framework, |(_, role)| *role)
 }
 
-/// A call of the runtime of any accelerator: the category says that it is one, and those of neither vendor go by words.
+/// A runtime call of any accelerator: the category says that it is one; those of other vendors are recognised
+/// by words.
 pub(super) fn runtime_role(name: &str) -> Role {
     const WORDS: &[(&str, Role)] = &[
         ("synchronize", Role::Sync),
@@ -61,13 +62,13 @@ pub(super) fn runtime_role(name: &str) -> Role {
     word.map_or(Role::Framework, |(_, role)| *role)
 }
 
-/// Ranges that a profiler replays to count in: how long they last is the profiler's doing.
+/// Ranges that a profiler replays to collect counters: their duration is caused by the profiler.
 pub fn is_replayed(category: &str) -> bool {
     category == "cuda_profiler_range"
 }
 
-/// Does a queue only wait for another one, or for the host? Accelerators with queues of commands record their waits
-/// among the work (`event_wait`, `wait_for_semaphore`).
+/// Whether a queue only waits for another one, or for the host. Accelerators with command queues record their
+/// waits among the work (`event_wait`, `wait_for_semaphore`).
 fn is_wait(name: &str) -> bool {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b' ');
     let lower = name.to_ascii_lowercase();
@@ -86,26 +87,26 @@ fn without_vendor(name: &str) -> Option<&str> {
         .find(|call| call.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
-/// Is it a call of the device's runtime or driver?
+/// Whether it is a call of the device's runtime or driver.
 pub fn is_device_call(name: &str) -> bool {
     without_vendor(name).is_some()
 }
 
-/// Is it a call that starts a whole graph of kernels?
+/// Whether it is a call that launches a whole graph of kernels.
 pub fn starts_graph(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("GraphLaunch"))
 }
 
-/// A call that begins or ends the capture of a graph.
+/// A call that starts or ends the capture of a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Capture {
-    /// From here on launches run nothing.
+    /// From here on, launches run nothing.
     Begins,
     /// The graph is complete.
     Ends,
 }
 
-/// Does the call begin or end the capture of a graph?
+/// Whether the call starts or ends the capture of a graph.
 pub fn capture(call: &str) -> Option<Capture> {
     let call = without_vendor(call)?;
     if call.starts_with("StreamBeginCapture") {
@@ -115,27 +116,27 @@ pub fn capture(call: &str) -> Option<Capture> {
     }
 }
 
-/// Is it a call that makes a stream wait for an event?
+/// Whether it is a call that makes a stream wait for an event.
 pub fn is_stream_wait(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("StreamWaitEvent"))
 }
 
-/// Is it a call that records an event on a stream?
+/// Whether it is a call that records an event on a stream.
 pub fn is_event_record(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("EventRecord"))
 }
 
-/// Is it a call that starts kernels, one or a whole graph of them?
+/// Whether it is a call that launches kernels, one or a whole graph.
 pub fn starts_kernels(name: &str) -> bool {
     without_vendor(name).is_some_and(|call| call.contains("Launch") && !call.contains("HostFunc"))
 }
 
-/// Does the call wait until the copy that it asks for is done? By its name; one of the others may wait all the same.
+/// Whether the call waits until its copy is done, by its name; others may wait too.
 pub fn is_synchronous_copy(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("Memcpy") && !call.contains("Async"))
 }
 
-/// A host event of a profile whose format has no categories.
+/// A host event of a format without categories.
 pub(super) fn host_role(name: &str, _category: &str) -> Option<Role> {
     if without_vendor(name).is_some() {
         return Some(api_role(name));
@@ -167,15 +168,15 @@ pub(super) fn device_role(name: &str, category: &str) -> Role {
     tpu_role(name).unwrap_or(Role::Kernel)
 }
 
-/// Does a kernel or an op move data between devices?
+/// Whether a kernel or an op moves data between devices.
 pub fn is_collective(name: &str) -> bool {
     let op = hlo_opcode(name).unwrap_or(name);
     let lower = op.as_bytes();
     COLLECTIVES.iter().any(|part| contains_ignoring_case(lower, part.as_bytes()))
 }
 
-/// Parts of names of collectives: NCCL and RCCL kernels of all ages, one-shot and multicast all-reduces of
-/// inference servers, XLA's opcodes.
+/// Parts of names of collectives: all generations of NCCL and RCCL kernels, one-shot and multicast all-reduces
+/// of inference servers, XLA's opcodes.
 const COLLECTIVES: &[&str] = &[
     "nccl",
     "rccl",
@@ -196,10 +197,10 @@ const COLLECTIVES: &[&str] = &[
     "barrier-cores",
 ];
 
-/// Does a kernel compute each element of its result from one element of each input, and nothing else? PyTorch's
-/// eager kernels (1.0 to 2.9), TensorFlow's through Eigen and its kernel generator (2.4 on), XLA's for single ops.
-/// Kernels that a compiler already made of several ops (`triton_poi_fused_…`, `loop_…_fusion`) are not meant: what
-/// could be fused in them is.
+/// Whether a kernel computes each element of its result from one element of each input, and nothing else:
+/// PyTorch's eager kernels (1.0 to 2.9), TensorFlow's through Eigen and its kernel generator (2.4 on), XLA's
+/// for single ops. Kernels that a compiler already fused (`triton_poi_fused_…`, `loop_…_fusion`) do not count:
+/// they are already fused.
 pub fn is_elementwise(kernel: &str) -> bool {
     const EIGEN: &[&str] =
         &["TensorCwiseUnaryOp", "TensorCwiseBinaryOp", "TensorCwiseTernaryOp", "TensorConversionOp"];
@@ -247,10 +248,10 @@ fn hlo_opcode(name: &str) -> Option<&str> {
     Some(result.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// XLA's number of the host's memory, as layouts spell it.
+/// XLA's number of the host's memory, as spelt in layouts.
 const HOST_MEMORY: &str = "S(5)";
 
-/// Where an asynchronous copy of XLA goes: both halves spell the shapes of its target and its source,
+/// The direction of an asynchronous XLA copy: both halves contain the shapes of its target and source,
 /// `%copy-start = (f32[8]{0}, f32[8]{0:S(5)}, u32[]) copy-start(…)`.
 fn hlo_copy_direction(instruction: &str) -> CopyDirection {
     let pair = ["copy-done((", " = ("].iter().find_map(|start| Some(instruction.split_once(start)?.1));
@@ -282,8 +283,8 @@ fn tpu_role(name: &str) -> Option<Role> {
     }
 }
 
-/// The direction of a copy, if the name is one. Spellings seen: `MemcpyH2D`, `MEMCPYHtoD`,
-/// `Memcpy HtoD (Pinned -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
+/// The direction of a copy, if the name is one. Known spellings: `MemcpyH2D`, `MEMCPYHtoD`, `Memcpy HtoD
+/// (Pinned -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
 pub fn copy_direction(name: &str) -> Option<CopyDirection> {
     let bytes = name.as_bytes();
     let is_copy = [&b"memcpy"[..], b"copyhosttodevice", b"copydevicetohost", b"copybuffer", b"dma_request"]

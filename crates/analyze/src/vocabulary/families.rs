@@ -1,5 +1,5 @@
-//! Families of ops, by whole words of the type's name. A part of a word says nothing: `ResizeBilinear` is no linear
-//! layer, `convert` no convolution and `pure_callback` no call.
+//! Families of ops, by whole words of the type's name. Parts of words say nothing: `ResizeBilinear` is not a
+//! linear layer, `convert` not a convolution and `pure_callback` not a call.
 
 /// Dense matrix work: what models are made of. Each entry is one word, or two in a row.
 const DENSE: &[&[&str]] = &[
@@ -22,7 +22,7 @@ const DENSE: &[&[&str]] = &[
     &["rnn"],
 ];
 
-/// Types that hold other ops, or that say nothing about what they compute.
+/// Types that contain other ops, or that do not say what they compute.
 const OPAQUE: &[&[&str]] = &[
     &["fusion"],
     &["call"],
@@ -73,8 +73,8 @@ const COLLECTIVES: &[&[&str]] = &[
 ];
 
 /// The words of an op's type in lower case: `Conv2DBackpropInput` is `conv`, `backprop`, `input`;
-/// `aten::convolution_backward` is `aten`, `convolution`, `backward`. A version or a number of dimensions at a word's end
-/// is not part of it.
+/// `aten::convolution_backward` is `aten`, `convolution`, `backward`. A version or a number of dimensions at
+/// the end of a word is removed.
 pub fn words(name: &str) -> Vec<String> {
     let bytes = name.as_bytes();
     let mut words: Vec<String> = Vec::new();
@@ -98,7 +98,7 @@ pub fn words(name: &str) -> Vec<String> {
 
 fn push(words: &mut Vec<String>, word: &mut String) {
     let whole = std::mem::take(word);
-    // `conv2d`, `conv2`, `rnnv3`: what follows the first digit only counts.
+    // `conv2d`, `conv2`, `rnnv3`: everything from the first digit on only counts.
     let digit = whole.find(|c: char| c.is_ascii_digit()).unwrap_or(whole.len());
     let (head, tail) = whole.split_at(digit);
     let counts = !tail.is_empty() && tail.trim_end_matches('d').bytes().all(|byte| byte.is_ascii_digit());
@@ -115,22 +115,22 @@ fn is_of(name: &str, family: &[&[&str]]) -> bool {
     family.iter().any(|phrase| words.windows(phrase.len()).any(|window| window == *phrase))
 }
 
-/// Is an op of this type the dense matrix work that models are made of?
+/// Whether an op of this type is dense matrix work.
 pub fn is_dense(op_type: &str) -> bool {
     is_of(op_type, DENSE)
 }
 
-/// Does an op's type say nothing about what it computes?
+/// Whether an op's type does not say what it computes.
 pub fn is_opaque(op_type: &str) -> bool {
     is_of(op_type, OPAQUE)
 }
 
-/// Does an op leave the compiled program for Python on the host?
+/// Whether an op leaves the compiled program for Python on the host.
 pub fn is_callback(op_type: &str) -> bool {
     is_of(op_type, CALLBACKS)
 }
 
-/// Does an op of this type exchange data between devices?
+/// Whether an op of this type exchanges data between devices.
 pub(super) fn is_exchange(op_type: &str) -> bool {
     is_of(op_type, COLLECTIVES)
 }

@@ -1,4 +1,4 @@
-//! JAX's and XLA's names (JAX 0.4 to 0.10).
+//! Names of JAX and XLA (JAX 0.4 to 0.10).
 
 use super::Role;
 use super::families::is_exchange;
@@ -68,8 +68,8 @@ pub(super) fn role(name: &str, keys: KeySet) -> Option<Role> {
     keys.has(Keys::HloOp).then_some(op)
 }
 
-/// Functions of `jax.numpy`, `jax.lax`, `jax.nn` and `jax.random` that are compiled programs of their own when they are
-/// called outside of a compiled function.
+/// Functions of `jax.numpy`, `jax.lax`, `jax.nn` and `jax.random` that are separate compiled programs when they
+/// are called outside a compiled function.
 const LIBRARY: &str = "\
     abs absolute add all any apply_activation arange argmax argmin argsort astype bitwise_and broadcast_in_dim \
     broadcast_to ceil clip concatenate convert_element_type copy cos cumsum divide dot dot_general dynamic_slice \
@@ -80,12 +80,12 @@ const LIBRARY: &str = "\
     silu sin slice softmax sort split sqrt square squeeze stack std subtract sum swapaxes swish take \
     take_along_axis tanh tensordot tile transpose tril triu true_divide var where zeros";
 
-/// Is it a call of a single op of the library, rather than of a function that somebody compiled?
+/// Whether it is a call of a single library op instead of a user's compiled function.
 pub fn is_library_function(name: &str) -> bool {
     let Some(function) = name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')) else {
         return false;
     };
-    // Its own helpers begin with an underscore: `_where`, `_threefry_split`.
+    // JAX's own helpers start with an underscore: `_where`, `_threefry_split`.
     function.starts_with('_') || LIBRARY.split(' ').any(|known| known == function)
 }
 

@@ -1,9 +1,9 @@
-//! What names mean. Frameworks rename their events every year, so everything that goes by a name is decided
-//! here, one table a framework, and nowhere else.
+//! The meaning of names. Frameworks rename their events every year, so everything that depends on a name is
+//! decided here, with one table per framework, and nowhere else.
 //!
-//! A [`Role`] is decided once a kind of event, from its name, its category and the keys of its arguments. What
-//! can only be decided once an event (is this call a traced one? does this run belong to the input
-//! pipeline?) is left to [`crate::states`], and the role says so.
+//! A [`Role`] is decided once per kind of event, from its name, its category and the keys of its arguments.
+//! What must be decided per event (is this call a traced one? does this run belong to the input pipeline?) is
+//! left to [`crate::states`], and the role says so.
 
 mod cuda;
 mod families;
@@ -27,10 +27,10 @@ pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, iterator_path, op_type};
 
-/// What an event of a kind does to the thread or stream that it lies on.
+/// What a kind of event means for its thread or stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Says nothing about what is being done: markers, users' annotations.
+    /// Says nothing about the activity: markers, user annotations.
     Annotation,
     /// A frame of a Python tracer.
     PythonFrame,
@@ -44,17 +44,17 @@ pub enum Role {
     Op,
     /// The part of an eager op that runs its kernel, unless it runs a whole function.
     EagerKernel,
-    /// The framework's own work around ops.
+    /// Framework overhead around ops.
     Framework,
-    /// The framework's way into an eager op, which may be nothing but getting the next batch.
+    /// The framework's entry into an eager op, which may only get the next batch.
     EagerCall,
-    /// A piece of a graph run, of the model's or of the input pipeline's: the event's `id` tells.
+    /// A piece of a graph run, of the model's or of the input pipeline's: the event's `id` decides.
     ExecutorRun,
     /// Building a graph from Python.
     Tracing,
     /// Compiling a graph.
     Compile,
-    /// The consumer's side of the input pipeline: the caller gets no further before a batch is there.
+    /// The consumer's side of the input pipeline: the caller waits until a batch is ready.
     InputWait,
     /// A stage of the input pipeline at work.
     InputStage,
@@ -62,9 +62,9 @@ pub enum Role {
     InputFunction,
     /// Writing checkpoints, summaries, results.
     Output,
-    /// Telling a device to do something.
+    /// Launching device work.
     Launch,
-    /// Asking a device for a copy; whether it blocks shows in its length.
+    /// Requesting a copy from a device; its duration shows whether it blocks.
     LaunchCopy,
     /// Blocked until a device is done.
     Sync,
@@ -97,7 +97,7 @@ pub enum Framework {
     Jax,
     /// PyTorch.
     PyTorch,
-    /// None that shows.
+    /// Unknown.
     Unknown,
 }
 
@@ -105,14 +105,14 @@ pub enum Framework {
 #[derive(Debug)]
 pub struct Vocabulary {
     roles: Vec<Role>,
-    /// Who wrote the trace.
+    /// The framework that wrote the trace.
     pub framework: Framework,
-    /// The keys of arguments that kinds carry.
+    /// The argument keys of each kind.
     pub signatures: Signatures,
 }
 
 impl Vocabulary {
-    /// Looks at every kind of the trace once.
+    /// Examines every kind of the trace once.
     pub fn of(trace: &Trace) -> Self {
         let signatures = Signatures::of(trace);
         let on_device = kinds_on_devices(trace);
@@ -123,14 +123,14 @@ impl Vocabulary {
         Vocabulary { roles, framework, signatures }
     }
 
-    /// The role of a kind. Of a kind that lies on devices, the role that it has there.
+    /// The role of a kind. For a kind on devices, its role there.
     #[inline]
     pub fn role(&self, kind: KindId) -> Role {
         self.roles[kind.index()]
     }
 
-    /// The role that a kind has on a thread of the host. TensorFlow gives the call that launches a kernel or a copy the
-    /// name of what it launches, so one kind may lie on both sides.
+    /// The role of a kind on a host thread. TensorFlow gives the call that launches a kernel or a copy the name
+    /// of what it launches, so one kind may occur on both sides.
     #[inline]
     pub fn host_role(&self, kind: KindId) -> Role {
         match self.role(kind) {
@@ -141,7 +141,7 @@ impl Vocabulary {
     }
 }
 
-/// Which kinds lie on device streams: there, names of host calls mean the work that they started.
+/// The kinds that occur on device streams: there, names of host calls mean the work that they launched.
 fn kinds_on_devices(trace: &Trace) -> Vec<bool> {
     let mut found = vec![false; trace.kinds().len()];
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Stream) {
@@ -166,7 +166,7 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         .or_else(|| cuda::host_role(name, category))
         .or_else(|| jax::role(name, keys))
         .unwrap_or(if keys.has(Keys::Correlation) && keys.has(Keys::Context) {
-            // A call into the device's driver under the name of what it launches, which never ran.
+            // A driver call with the name of what it launches, which never ran.
             Role::Launch
         } else {
             Role::Unknown

@@ -1,8 +1,8 @@
-//! Frames of Python tracers: XLA's writes `$file.py:12 f`, Kineto's has a category of its own and names
+//! Frames of Python tracers: XLA's writes `$file.py:12 f`, Kineto's has its own category and names like
 //! `file.py(12): f`.
 //!
-//! Nothing below a Python loader is recorded, so its frames are all there is to tell waiting for data from
-//! other Python. They go by the names that people give such functions.
+//! Nothing below a Python loader is recorded, so only its frames distinguish waiting for data from other
+//! Python. They are recognised by common function names.
 
 use super::Role;
 
@@ -17,7 +17,7 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
     })
 }
 
-/// Is it a frame of a Python tracer, whatever it does?
+/// Whether it is a frame of a Python tracer, whatever it does.
 pub fn is_python_frame(name: &str, category: &str) -> bool {
     function_of(name, category).is_some()
 }
@@ -47,11 +47,11 @@ const OP_FILES: &[&str] = &[
     "prng.py",
     "array.py",
 ];
-/// Functions of PyTorch that are whole parts of a turn.
+/// PyTorch functions that are whole parts of an iteration.
 const TURN: &[&str] =
     &["forward", "backward", "step", "_call_impl", "_wrapped_call_impl", "__next__", "wrapper"];
 
-/// Is it a frame of a library below the calls that a loop makes: one op, a tracer, a built-in function?
+/// Whether it is a library frame below the calls of a loop: one op, a tracer, a built-in function.
 pub fn is_library_frame(name: &str) -> bool {
     if name.starts_with("<built-in") || name.starts_with("<method") {
         return true;
@@ -64,7 +64,7 @@ pub fn is_library_frame(name: &str) -> bool {
     file.is_some_and(|file| OP_FILES.contains(&file))
 }
 
-/// The function in a frame's name; `None` for a name that is no frame.
+/// The function in a frame's name; `None` if it is not a frame.
 fn function_of<'n>(name: &'n str, category: &str) -> Option<&'n str> {
     if let Some(frame) = name.strip_prefix('$') {
         return Some(frame.rsplit(' ').next().unwrap_or(frame));
@@ -72,7 +72,7 @@ fn function_of<'n>(name: &'n str, category: &str) -> Option<&'n str> {
     (category == "python_function").then(|| name.rsplit(": ").next().unwrap_or(name))
 }
 
-/// Names of functions that hand out the next batch.
+/// Names of functions that return the next batch.
 const INPUT: &[&str] = &[
     "__next__",
     "next",
@@ -107,7 +107,7 @@ fn fetches_input(function: &str) -> bool {
     INPUT.contains(&function)
 }
 
-/// Functions that write files or logs, whatever file they stand in.
+/// Functions that write files or logs, in any file.
 const OUTPUT: &[&str] = &[
     "savefig",
     "imsave",

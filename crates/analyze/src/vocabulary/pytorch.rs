@@ -1,4 +1,4 @@
-//! PyTorch's names, as Kineto writes them (1.8 to 2.9). The category says nearly everything; before 1.12 all
+//! Names of PyTorch, as written by Kineto (1.8 to 2.9). The category says nearly everything; before 1.12 all
 //! host events were called `Operator`.
 
 use super::Role;
@@ -34,8 +34,8 @@ fn host_op(name: &str, category: &str) -> Role {
     }
 }
 
-/// What CUPTI counts as overhead is the recorder's own, but for code that is brought to the device at its first use:
-/// that takes its time unrecorded as well, once.
+/// What CUPTI counts as overhead is the profiler's own, except for code that is loaded onto the device on first
+/// use, which also takes its time unrecorded, once.
 fn overhead(name: &str) -> Role {
     let lower = name.to_ascii_lowercase();
     let loads =
@@ -59,24 +59,25 @@ fn is_annotation(name: &str) -> bool {
         || name.starts_with("autograd::engine::evaluate_function")
 }
 
-/// Is it the name of an op? All ops have a namespace (`aten::mm`, `flash_attn::_fwd`); what has none is a range around
-/// ops: a compiled region, a node of the backward graph, a function of TorchScript, what the user recorded.
+/// Whether it is the name of an op. All ops have a namespace (`aten::mm`, `flash_attn::_fwd`); names without
+/// one are ranges around ops: a compiled region, a node of the backward graph, a TorchScript function, a user
+/// range.
 pub fn names_torch_op(name: &str) -> bool {
     name.contains("::") && !name.starts_with("torch::autograd::") && !name.starts_with("autograd::")
 }
 
-/// Is it what the compiler calls a whole part of a model?
+/// Whether it is the compiler's name for a whole part of a model.
 pub fn is_compiled_region(name: &str) -> bool {
     ["Torch-Compiled Region", "CompiledFunction", "CompiledFxGraph"]
         .iter()
         .any(|start| name.starts_with(start))
 }
 
-/// Is it an op that only devices have?
+/// Whether it is an op that only devices have.
 pub fn runs_on_device(name: &str) -> bool {
     name.strip_prefix("aten::").is_some_and(|op| {
         let op = op.trim_start_matches('_');
-        // Whether cuDNN could be used is asked on every machine.
+        // Every machine checks whether cuDNN can be used.
         (op.starts_with("cudnn_") || op.starts_with("miopen_")) && !op.ends_with("_is_acceptable")
     })
 }

@@ -1,27 +1,27 @@
-//! Which keys of arguments the events of a kind carry.
+//! The argument keys of each kind of event.
 //!
-//! A framework writes an event of one kind from one place in its source, so the first few events of a kind show
-//! its keys. Looking at those alone spares decoding the arguments of millions.
+//! A framework writes events of one kind from one place in its source, so the first few events of a kind show
+//! its keys. Examining only those avoids decoding the arguments of millions.
 
 use stepscope_trace::{KindId, StrId, Trace};
 
-/// Events of a kind that are looked at. More than one, because two sources may use one name: a user's own
-/// marker `train` beside a function called `train`.
+/// Number of events of a kind that are examined. More than one, because two sources may share a name: a user's
+/// marker `train` and a function called `train`.
 const SAMPLES: u8 = 16;
 
-/// Keys that decide something.
+/// Keys that matter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Keys {
     /// `step_num`: the event is a step.
     StepNumber,
-    /// `_r`: the event is a root of its own.
+    /// `_r`: the event is a root.
     Root,
-    /// `tf_function_call`: a call of a tf.function, and how it went.
+    /// `tf_function_call`: a call of a tf.function, and its outcome.
     FunctionCall,
     /// `hlo_op`: an op of an XLA program.
     HloOp,
-    /// `correlation_id` or `correlation`: links a host call with the device work that it started.
+    /// `correlation_id` or `correlation`: links a host call with the device work that it launched.
     Correlation,
     /// `id`: the number of a graph run.
     RunId,
@@ -29,9 +29,9 @@ pub enum Keys {
     HloModule,
     /// `eager_op`: the op that an eager call runs.
     EagerOp,
-    /// `_ipl_stage_name`: a stage of an input pipeline that says so itself.
+    /// `_ipl_stage_name`: a stage of an input pipeline that identifies itself.
     InputStage,
-    /// `context_id`: a call or work of a device's driver, by CUPTI's number of the context.
+    /// `context_id`: a call or work of a device's driver, with CUPTI's context number.
     Context,
 }
 
@@ -53,7 +53,7 @@ const NAMES: [(Keys, &[&str]); 10] = [
 pub struct KeySet(u16);
 
 impl KeySet {
-    /// Is `key` among them?
+    /// Whether it contains `key`.
     pub fn has(self, key: Keys) -> bool {
         self.0 & (1 << key as u8) != 0
     }
@@ -67,7 +67,7 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// One pass over the kinds' column; decodes the arguments of a few events a kind.
+    /// One pass over the column of kinds; decodes the arguments of a few events per kind.
     pub fn of(trace: &Trace) -> Self {
         let wanted: Vec<(StrId, u16)> = NAMES
             .iter()
@@ -98,7 +98,7 @@ impl Signatures {
         self.keys[kind.index()]
     }
 
-    /// How many events of a kind there are.
+    /// Number of events of a kind.
     #[inline]
     pub fn events(&self, kind: KindId) -> u64 {
         self.events[kind.index()]

@@ -1,10 +1,11 @@
-//! Our own names: what `python/stepscope.py` writes around the phases of a step with `stepscope.mark("input")`.
+//! stepscope's own names: what `python/stepscope.py` writes around the phases of a step with
+//! `stepscope.mark("input")`.
 //!
-//! The user says outright what a stretch of the loop is for, so these come before every framework's table.
+//! The user states the purpose of a part of the loop, so these come before every framework's table.
 
 use super::Role;
 
-/// What all of them begin with.
+/// The common prefix.
 const PREFIX: &str = "stepscope/";
 
 const PHASES: &[(&str, Role)] = &[
@@ -18,7 +19,7 @@ const PHASES: &[(&str, Role)] = &[
 pub(super) fn role(name: &str) -> Option<Role> {
     let phase = name.strip_prefix(PREFIX)?;
     let known = PHASES.iter().find(|(known, _)| *known == phase);
-    // A phase of the user's own making is still an annotation, and no op.
+    // A user-defined phase is still an annotation, not an op.
     Some(known.map_or(Role::Annotation, |(_, role)| *role))
 }
 

@@ -1,10 +1,10 @@
-//! TensorFlow's names (seen in 2.3 to 2.21) and Keras' (2 and 3).
+//! Names of TensorFlow (seen in 2.3 to 2.21) and Keras (2 and 3).
 
 use super::Role;
 use super::families::is_exchange;
 use super::signature::{KeySet, Keys};
 
-/// Names that mean one thing exactly.
+/// Exact names.
 const EXACT: &[(&str, Role)] = &[
     ("tf.function-graph_building", Role::Tracing),
     ("MemoryAllocation", Role::Bookkeeping),
@@ -23,7 +23,7 @@ const EXACT: &[(&str, Role)] = &[
     ("RunGraph", Role::Framework),
 ];
 
-/// Beginnings of names.
+/// Prefixes of names.
 const PREFIXES: &[(&str, Role)] = &[
     ("ThreadpoolListener::", Role::Bookkeeping),
     ("InstantiatedCapturedFunction::", Role::InputFunction),
@@ -45,12 +45,12 @@ const PREFIXES: &[(&str, Role)] = &[
     ("MlirBridge", Role::Compile),
 ];
 
-/// Endings of names of the pipeline's queues between its threads.
+/// Endings of names of the pipeline's queues between threads.
 const QUEUES: &[&str] = &["Produce", "Consume"];
 const QUEUE_OWNERS: &[&str] =
     &["Prefetch", "ParallelMap", "ParallelInterleave", "MapAndBatch", "ParseExample", "ParallelBatch"];
 
-/// Ops that write something for people or for later.
+/// Ops that write output.
 const OUTPUT_OPS: &[&str] = &[
     "SaveV2",
     "Save",
@@ -107,7 +107,7 @@ pub(super) fn role(name: &str, keys: KeySet) -> Option<Role> {
     op_type(name).map(|op| op_role(op).unwrap_or(Role::Op))
 }
 
-/// What an op of this type is, if it is not simply the model's.
+/// The role of an op of this type, if it is not simply the model's.
 fn op_role(op: &str) -> Option<Role> {
     if INPUT_OPS.contains(&op) {
         Some(Role::InputWait)
@@ -122,15 +122,15 @@ fn op_role(op: &str) -> Option<Role> {
     }
 }
 
-/// Does an op of this type write something for people or for later?
+/// Whether an op of this type writes output.
 pub fn is_output_op(op: &str) -> bool {
     OUTPUT_OPS.contains(&op)
 }
 
 /// The op's type in an event name `scope/name:Type`.
 ///
-/// Types are identifiers that begin with a capital or an underscore, which tells ops from other names with a
-/// colon in them (`Iterator::Root`, `$file.py:12 f`).
+/// Types are identifiers that start with a capital or an underscore, which distinguishes ops from other names
+/// with a colon (`Iterator::Root`, `$file.py:12 f`).
 pub fn op_type(name: &str) -> Option<&str> {
     let (scope, op) = name.rsplit_once(':')?;
     let first = *op.as_bytes().first()?;
@@ -139,8 +139,8 @@ pub fn op_type(name: &str) -> Option<&str> {
     (named && word && !scope.is_empty() && !scope.ends_with(':') && !scope.starts_with('$')).then_some(op)
 }
 
-/// The stages in the name of a tf.data event, from the root: `Iterator::Root::Prefetch::Map` is
-/// `["Root", "Prefetch", "Map"]`.
+/// The stages in the name of a tf.data event, from the root: `Iterator::Root::Prefetch::Map` is `["Root",
+/// "Prefetch", "Map"]`.
 pub fn iterator_path(name: &str) -> Option<impl Iterator<Item = &str>> {
     name.strip_prefix("Iterator::").map(|path| path.split("::"))
 }

@@ -1,6 +1,6 @@
-//! Commands run again and again, two of them in turns where they are to be compared.
+//! Runs commands repeatedly, and alternates two of them if they are to be compared.
 //!
-//! Turns go A B, B A, A B, …: whatever drifts on the machine meanwhile meets both alike.
+//! The order is A B, B A, A B, …, so that drift of the machine affects both equally.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -15,7 +15,7 @@ use wait4::Wait4 as _;
 
 use super::{BenchError, Stop};
 
-/// So much of what a command says on standard error is kept, from its end.
+/// How much of a command's standard error is kept, from its end.
 const KEPT: usize = 2 << 10;
 /// A child of the command may hold standard error open after the command has ended; it is not waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How a command ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// With this exit code; 0 is well.
+    /// With this exit code; 0 means success.
     Code(i32),
     /// By this signal.
     Signal(i32),
@@ -40,42 +40,42 @@ impl End {
 pub struct Run {
     /// From start to end.
     pub wall: Duration,
-    /// Processor time in the program, its waited-for children included.
+    /// User processor time, including children that were waited for.
     pub user: Duration,
-    /// Processor time in the system on its behalf.
+    /// System processor time on its behalf.
     pub system: Duration,
-    /// The most memory that one of its processes held, in bytes; `None` where this program itself, which the system
-    /// counts in for the moment before the start, held as much.
+    /// Peak memory of its largest process, in bytes; `None` if stepscope itself, which the system counts for
+    /// the moment before the start, used as much.
     pub max_rss: Option<u64>,
     /// How it ended.
     pub end: End,
-    /// The end of what it said on standard error, where it failed.
+    /// The end of its standard error, if it failed.
     pub said: String,
 }
 
-/// What is run, and how often.
+/// What to run, and how often.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The commands; each is a program and its arguments.
     pub commands: Vec<Vec<OsString>>,
-    /// Runs that count, of each.
+    /// Counted runs of each command.
     pub runs: usize,
-    /// Runs before them that do not.
+    /// Warm-up runs of each command.
     pub warmup: usize,
-    /// Let the commands write to the terminal.
+    /// Shows the output of the commands.
     pub show: bool,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The runs that count, command by command in the order in which they ran.
+    /// The counted runs, by command, in the order in which they ran.
     pub runs: Vec<Vec<Run>>,
-    /// The user ended it early.
+    /// True if the user ended it early.
     pub stopped: bool,
 }
 
-/// Runs all commands. `told` is called before each run with the number of runs done so far.
+/// Runs all commands. `told` is called before each run with the number of completed runs.
 pub fn measure(plan: &Plan, stop: &Stop, told: &dyn Fn(usize)) -> Result<Outcome, BenchError> {
     let mut runs: Vec<Vec<Run>> = plan.commands.iter().map(|_| Vec::new()).collect();
     let mut done = 0;
@@ -88,7 +88,7 @@ pub fn measure(plan: &Plan, stop: &Stop, told: &dyn Fn(usize)) -> Result<Outcome
             told(done);
             let Some(command) = plan.commands.get(which) else { continue };
             let run = run_once(command, plan.show, stop)?;
-            // A run that was ended early tells nothing.
+            // A run that was ended early says nothing.
             if stop.is_wished() {
                 return Ok(Outcome { runs, stopped: true });
             }
@@ -137,7 +137,7 @@ pub(super) fn pid(child: &Child) -> Option<Pid> {
     Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
-/// Reads to the end, however much comes, and keeps the last of it.
+/// Reads to the end, however much comes, and keeps the last part.
 fn keep_end(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (to, end) = mpsc::channel();
     thread::spawn(move || {
@@ -149,13 +149,13 @@ fn keep_end(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
             kept.extend_from_slice(chunk.get(..read).unwrap_or_default());
             kept.drain(..kept.len().saturating_sub(KEPT));
         }
-        // Nobody listens where the command went well.
+        // If the command succeeded, nobody is listening.
         let _ = to.send(String::from_utf8_lossy(&kept).trim().to_owned());
     });
     end
 }
 
-/// The most memory that this process has held: a child that has just been started counts as holding it too.
+/// Peak memory of this process: a child that was just started counts as using it too.
 fn own_peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

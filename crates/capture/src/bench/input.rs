@@ -1,8 +1,8 @@
-//! An input pipeline, batch by batch.
+//! Measures an input pipeline, batch by batch.
 //!
-//! A program that draws batches tells of each with a line: on standard output, or in the pipe that `STEPSCOPE_BATCHES`
-//! names, where standard output has other uses. A line may tell how many examples the batch holds. Lines are timed as
-//! they arrive; what the program needs to say a line is a few microseconds.
+//! The program reports each batch with a line: on standard output, or in the pipe named in `STEPSCOPE_BATCHES`
+//! if standard output is used for something else. A line may contain the number of examples in the batch. Lines
+//! are timed as they arrive; printing a line takes the program a few microseconds.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Signal, kill_process};
 use wait4::Wait4 as _;
 
@@ -22,60 +21,61 @@ use super::{BenchError, Stop};
 
 /// The variable that names the pipe.
 pub const PIPE: &str = "STEPSCOPE_BATCHES";
-/// Written into the pipe by ourselves when the program has ended.
+/// Written to the pipe by stepscope when the program has ended.
 const END: &[u8] = b"\x04\n";
-/// A longer line is no line of ours.
+/// Longer lines are not batches.
 const LONGEST_LINE: usize = 64 << 10;
-/// More batches than this are not written down.
+/// Maximum number of recorded batches.
 const MOST_BATCHES: usize = 10_000_000;
-/// A program that was asked to end is made to after this time.
+/// If a program does not end within this time after being asked to, it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What is measured, and for how long.
+/// What to measure, and for how long.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// End it after so many batches.
+    /// Ends the program after this many batches.
     pub batches: Option<u64>,
-    /// End it after so long.
+    /// Ends the program after this time.
     pub duration: Option<Duration>,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Examples in the batch; `None` where the line does not tell.
+    /// Number of examples in the batch; `None` if the line does not say.
     pub examples: Option<u64>,
 }
 
 /// One batch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Since the program was started.
+    /// Time since the start of the program.
     pub at: Duration,
-    /// Examples in it, where that is known.
+    /// Number of examples, if known.
     pub examples: Option<u64>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In the order of time.
+    /// In order of time.
     pub batches: Vec<Batch>,
-    /// They came through the pipe rather than standard output.
+    /// True if they came through the pipe instead of standard output.
     pub by_pipe: bool,
-    /// Lines that came with the one before them in one piece: many mean that the program keeps its output back.
+    /// Number of lines that arrived together with the previous one: many mean that the program buffers its
+    /// output.
     pub bunched: u64,
-    /// Lines on standard output that are no batch.
+    /// Lines on standard output that are not batches.
     pub other_lines: u64,
     /// From start to end.
     pub wall: Duration,
-    /// Processor time of the program and those of its children that it waited for.
+    /// Processor time of the program and the children that it waited for.
     pub cpu: Duration,
-    /// How it ended; `None` where we ended it.
+    /// How it ended; `None` if stepscope ended it.
     pub end: Option<End>,
-    /// The user ended it early.
+    /// True if the user ended it early.
     pub stopped: bool,
 }
 
@@ -86,11 +86,12 @@ enum Event {
         bunched: bool,
         by_pipe: bool,
     },
-    /// One of the two ways has come to its end.
+    /// One of the two sources has ended.
     Closed,
 }
 
-/// Runs the program to its end, or to the plan's. `read` tells whether a line on standard output is a batch.
+/// Runs the program to its end, or to the end of the plan. `read` decides whether a line on standard output is
+/// a batch.
 pub fn measure(plan: &Plan, read: &dyn Fn(&str) -> Option<Line>, stop: &Stop) -> Result<Outcome, BenchError> {
     let pipe = NamedPipe::new()?;
     let begun = Instant::now();
@@ -127,7 +128,7 @@ pub fn measure(plan: &Plan, read: &dyn Fn(&str) -> Option<Line>, stop: &Stop) ->
 fn start(plan: &Plan, pipe: &Path) -> Result<Child, BenchError> {
     let (program, args) = plan.command.split_first().unwrap_or((&EMPTY, &[]));
     let mut command = Command::new(program);
-    // Python keeps lines back where nobody watches; their times would be lost.
+    // Python buffers its output if it is not a terminal; the times of lines would be lost.
     command.args(args).env(PIPE, pipe).env("PYTHONUNBUFFERED", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
@@ -149,7 +150,7 @@ struct Taken<'a> {
 impl Taken<'_> {
     fn line(&mut self, at: Instant, text: &str, bunched: bool, by_pipe: bool) {
         if by_pipe && !self.by_pipe {
-            // Whoever uses the pipe means batches with it, and something else with standard output.
+            // A program that uses the pipe means batches with it, and something else with standard output.
             self.by_pipe = true;
             self.other_lines += self.batches.len() as u64;
             (self.batches, self.bunched) = (Vec::new(), 0);
@@ -168,14 +169,14 @@ impl Taken<'_> {
     }
 }
 
-/// The number that a line begins with: `64`, `64 examples`.
+/// The number at the start of a line: `64`, `64 examples`.
 pub fn leading_number(line: &str) -> Option<u64> {
     let digits = line.trim_start();
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     digits.get(..end)?.parse().ok()
 }
 
-/// Takes lines until the program or the plan ends; `true` where the program is still to be ended.
+/// Collects lines until the program or the plan ends; returns `true` if the program must still be ended.
 fn collect(
     plan: &Plan,
     events: &mpsc::Receiver<Event>,
@@ -191,8 +192,9 @@ fn collect(
         }
         match events.recv_timeout(Duration::from_millis(50)) {
             Ok(Event::Line { at, text, bunched, by_pipe }) => taken.line(at, &text, bunched, by_pipe),
-            // A program may close its standard output and go on with the pipe, and a child of it may hold standard
-            // output open after it has ended: only its own end counts, and then what is left in both ways.
+            // A program may close its standard output and continue with the pipe, and a child may hold standard
+            // output open after it has ended: only the program's own end counts, and then what is left in both
+            // sources.
             Ok(Event::Closed) | Err(RecvTimeoutError::Timeout) if has_ended(child) => {
                 while let Ok(Event::Line { at, text, bunched, by_pipe }) =
                     events.recv_timeout(Duration::from_millis(20))
@@ -207,15 +209,15 @@ fn collect(
     }
 }
 
-/// Without taking its status away: that comes with what it has used, at the very end.
+/// Does not consume the status, which is needed with the resource usage at the very end.
 fn has_ended(child: &Child) -> bool {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
 }
 
-/// Asks the program to end, and makes it where it does not. Lines that still come are read and left out, so that
-/// it is not held up by a pipe that nobody empties.
+/// Asks the program to end, and kills it if it does not. Lines that still arrive are read and ignored, so that
+/// a full pipe does not block the program.
 fn end(child: &Child, events: &mpsc::Receiver<Event>) {
     let Some(pid) = pid(child) else { return };
     let _ = kill_process(pid, Signal::TERM);
@@ -259,11 +261,11 @@ fn lines(mut from: impl Read, by_pipe: bool, to: &mpsc::SyncSender<Event>) {
     let _ = to.send(Event::Closed);
 }
 
-/// A pipe with a name, in a folder of its own that goes with it.
+/// A named pipe in its own folder, which is removed with it.
 struct NamedPipe {
     path: PathBuf,
     folder: PathBuf,
-    /// For reading and writing: opening it waits for nobody, and it never comes to an end by itself.
+    /// Opened for reading and writing: opening never blocks, and the pipe never ends by itself.
     open: File,
 }
 
@@ -271,10 +273,23 @@ impl NamedPipe {
     fn new() -> io::Result<NamedPipe> {
         let folder = new_folder()?;
         let path = folder.join("batches");
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        make_pipe(&path)?;
         let open = OpenOptions::new().read(true).write(true).open(&path)?;
         Ok(NamedPipe { path, folder, open })
     }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn make_pipe(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
+}
+
+/// Apple's systems have no such call; their own tool makes pipes.
+#[cfg(target_vendor = "apple")]
+fn make_pipe(path: &Path) -> io::Result<()> {
+    let made = Command::new("mkfifo").args(["-m", "600"]).arg(path).status()?;
+    if made.success() { Ok(()) } else { Err(io::Error::other("mkfifo failed")) }
 }
 
 fn new_folder() -> io::Result<PathBuf> {
@@ -291,7 +306,7 @@ fn new_folder() -> io::Result<PathBuf> {
 
 impl Drop for NamedPipe {
     fn drop(&mut self) {
-        // Lets the reading thread end; what cannot be removed is left in the folder for temporary files.
+        // Lets the reading thread end; what cannot be removed stays in the folder for temporary files.
         let _ = (&self.open).write_all(END);
         let _ = fs::remove_dir_all(&self.folder);
     }

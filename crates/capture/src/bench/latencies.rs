@@ -1,27 +1,27 @@
-//! Times recorded one by one, and their percentiles.
+//! Recorded times, and their percentiles.
 //!
-//! All values are kept up to a bound, so that percentiles are exact; beyond it they are counted in buckets whose
-//! width is below 1 % of their value, so that a long run takes no more memory than a short one. A percentile that
-//! the number of values does not carry is not known, rather than made up.
+//! Up to a limit, all values are kept, so that percentiles are exact. Beyond it, values are counted in buckets
+//! whose width is below 1 % of their value, so that a long run takes no more memory than a short one. If there
+//! are too few values to estimate a percentile, it is unknown.
 
 use std::time::Duration;
 
-/// So many values are kept as they are: 32 MB.
+/// Number of values kept exactly: 32 MB.
 const EXACT: usize = 4_000_000;
-/// Steps between one power of two and the next. A bucket is 1/128 of its value wide at most, its middle therefore
+/// Buckets between one power of two and the next. A bucket is at most 1/128 of its value wide, so its middle is
 /// within 0.4 % of every value in it.
 const STEPS: u64 = 128;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
-/// As many buckets as 64 bits can need.
+/// Number of buckets that 64 bits can need.
 const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS as usize;
-/// How sure one must be that the largest value seen lies beyond a percentile before it is named.
+/// Required confidence that the largest value seen lies beyond a percentile before it is reported.
 const SURE: f64 = 0.95;
 
-/// Takes values, one by one.
+/// Collects values one by one.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     exact: Vec<u64>,
-    /// Empty as long as all values fit into `exact`.
+    /// Empty while all values fit into `exact`.
     buckets: Vec<u64>,
     limit: usize,
     count: u64,
@@ -41,7 +41,7 @@ impl Recorder {
         Recorder { exact: Vec::new(), buckets: Vec::new(), limit, count: 0, sum: 0, least: u64::MAX, most: 0 }
     }
 
-    /// Takes one value.
+    /// Records one value.
     pub fn record(&mut self, value: Duration) {
         let ns = u64::try_from(value.as_nanos()).unwrap_or(u64::MAX);
         self.count += 1;
@@ -61,7 +61,7 @@ impl Recorder {
         count_in(&mut self.buckets, ns);
     }
 
-    /// No more values will come.
+    /// Ends the recording.
     pub fn finish(mut self) -> Distribution {
         self.exact.sort_unstable();
         Distribution {
@@ -81,7 +81,7 @@ fn count_in(buckets: &mut [u64], ns: u64) {
     }
 }
 
-/// Values below 128 have a bucket each; from there on the seven bits behind the leading one tell.
+/// Values below 128 have a bucket each; beyond that, the seven bits after the leading one decide.
 fn bucket_of(ns: u64) -> usize {
     if ns < STEPS {
         return ns as usize;
@@ -101,7 +101,7 @@ fn middle_of(bucket: usize) -> u64 {
     low + (1_u64 << shift) / 2
 }
 
-/// Values that were recorded.
+/// The recorded values.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     sorted: Vec<u64>,
@@ -112,19 +112,19 @@ pub struct Distribution {
     most: u64,
 }
 
-/// So many values lie in a range of time.
+/// Number of values in a range of time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// From here.
+    /// Start of the range.
     pub from: Duration,
-    /// Up to here.
+    /// End of the range.
     pub to: Duration,
-    /// How many.
+    /// Number of values.
     pub count: u64,
 }
 
 impl Distribution {
-    /// How many values.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -145,10 +145,10 @@ impl Distribution {
         (self.count > 0).then(|| Duration::from_nanos(self.most))
     }
 
-    /// The value that a share of `q` (0 to 1) does not exceed; `None` where there are too few values to say.
+    /// The value that a share of `q` (0 to 1) does not exceed; `None` if there are too few values.
     ///
-    /// Too few means that even the largest one could well lie below the percentile: with 200 values, the chance
-    /// that all of them are among the fastest 99.9 % is 82 %, and nobody knows how long the slowest 0.1 % take.
+    /// Too few means that even the largest value may well lie below the percentile: with 200 values, the chance
+    /// that all of them are among the fastest 99.9 % is 82 %, so the duration of the slowest 0.1 % is unknown.
     pub fn percentile(&self, q: f64) -> Option<Duration> {
         if self.count < needed_for(q) {
             return None;
@@ -167,11 +167,11 @@ impl Distribution {
         Some(Duration::from_nanos(ns))
     }
 
-    /// At most `rows` ranges of equal ratio from the smallest to the largest value.
+    /// At most `rows` ranges with equal ratios, from the smallest to the largest value.
     pub fn histogram(&self, rows: usize) -> Vec<Bin> {
         let (Some(least), Some(most)) = (self.least(), self.most()) else { return Vec::new() };
         let (low, high) = (least.as_secs_f64().max(1e-9), most.as_secs_f64().max(1e-9));
-        // Rows narrower than a tenth of their value would show noise.
+        // Rows narrower than a tenth of their value would only show noise.
         let rows = rows.clamp(1, ((high / low).ln() / 1.1_f64.ln()).ceil().max(1.0) as usize);
         let edge = |row: usize| match row {
             0 => least,
@@ -194,7 +194,7 @@ impl Distribution {
     }
 }
 
-/// How many values it takes before the percentile `q` can be named.
+/// Number of values needed to estimate the percentile `q`.
 pub fn needed_for(q: f64) -> u64 {
     if q <= 0.0 || q >= 1.0 {
         return 1;

@@ -1,8 +1,8 @@
-//! Measuring: a model server under load ([`infer`]), a command run again and again ([`command`]), an input pipeline
-//! batch by batch ([`input`]).
+//! Benchmarks: a model server under load ([`infer`]), repeated commands ([`command`]), an input pipeline batch
+//! by batch ([`input`]).
 //!
-//! All of them hand over plain values; words and statistical judgement are made elsewhere. A [`Stop`] ends each of
-//! them early with what was measured so far.
+//! All of them return plain values; text and statistics are done elsewhere. A [`Stop`] ends each of them early
+//! with the results so far.
 
 pub mod command;
 pub mod infer;
@@ -22,21 +22,21 @@ pub use stop::Stop;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// Not an address of a server.
+    /// Not a server address.
     #[error("not a URL: {0}")]
     Url(String),
-    /// The server wants an encrypted connection.
+    /// The server requires an encrypted connection.
     #[error("https is not supported")]
     Https,
     /// A header or method that HTTP does not allow.
     #[error("not a header: {0}")]
     Header(String),
-    /// The name of the server leads nowhere.
+    /// The name of the server cannot be resolved.
     #[error("cannot resolve {host}: {source}")]
     Resolve {
         /// The name.
         host: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A program could not be started.
@@ -44,7 +44,7 @@ pub enum BenchError {
     Start {
         /// Its name.
         program: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refused something that every measurement needs.

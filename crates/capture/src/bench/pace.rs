@@ -1,39 +1,39 @@
-//! How fast batches come once they come steadily: the time to the first one and the warm-up are set apart.
+//! Steady-state throughput of batches, without the time to the first batch and the warm-up.
 
 use std::time::Duration;
 
 use super::input::Batch;
 use super::latencies::{Distribution, Recorder};
 
-/// Fewer gaps than this say nothing about a pace.
+/// With fewer gaps than this, the throughput is unknown.
 const LEAST: usize = 5;
-/// A gap so many times as long as the middle one is a stall, if it is longer than `LEAST_STALL`.
+/// A gap this many times as long as the median is a stall, if it is longer than `LEAST_STALL`.
 const STALL: f64 = 10.0;
 const LEAST_STALL: Duration = Duration::from_millis(1);
-/// The warm-up must differ from the rest by this factor to be set apart.
+/// The warm-up must differ from the rest by this factor to be excluded.
 const DIFFERS: f64 = 1.2;
 
-/// The pace of a pipeline.
+/// The throughput of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// Gaps at the beginning that were set apart.
+    /// Number of excluded gaps at the start.
     pub warmup: usize,
-    /// `false` where half of the gaps had to be set apart and nobody knows whether the rest is steady, or where the
-    /// rest still becomes faster or slower.
+    /// `false` if half of the gaps had to be excluded, so that the rest may not be steady, or if the rest still
+    /// becomes faster or slower.
     pub settled: bool,
-    /// The gaps that count.
+    /// The counted gaps.
     pub gaps: Distribution,
-    /// Batches a second, stalls included.
+    /// Batches per second, including stalls.
     pub per_second: f64,
-    /// Examples a second; `None` where a batch does not tell.
+    /// Examples per second; `None` if batches do not say.
     pub examples_per_second: Option<f64>,
-    /// Gaps that are stalls.
+    /// Number of stalls.
     pub stalls: usize,
-    /// The time lost in them beyond what they would have taken otherwise.
+    /// Time lost in stalls, beyond the usual gap.
     pub stalled: Duration,
 }
 
-/// The pace of the batches; `None` where there are too few, or they came all at once.
+/// The throughput of the batches; `None` if there are too few, or they came all at once.
 pub fn pace(batches: &[Batch]) -> Option<Pace> {
     let gaps: Vec<Duration> = batches.windows(2).map(|pair| pair[1].at.saturating_sub(pair[0].at)).collect();
     if gaps.len() < LEAST {
@@ -47,7 +47,7 @@ pub fn pace(batches: &[Batch]) -> Option<Pace> {
     let seconds = Some(total.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
     let longest = Duration::from_secs_f64(middle.as_secs_f64() * STALL).max(LEAST_STALL);
     let stalls: Vec<Duration> = steady.iter().filter(|gap| **gap > longest).copied().collect();
-    // The batch that ends a gap is the one that the gap was spent on.
+    // The batch at the end of a gap is the one that the gap was spent on.
     let examples = batches.get(warmup + 1..)?.iter().map(|batch| batch.examples).sum::<Option<u64>>();
     let mut recorder = Recorder::default();
     steady.iter().for_each(|gap| recorder.record(*gap));
@@ -69,7 +69,7 @@ fn middle(gaps: &[Duration]) -> Duration {
     gaps.get(place).copied().unwrap_or_default()
 }
 
-/// Is the last third another pace than the first? A few gaps cannot tell.
+/// Whether the last third is faster or slower than the first. A few gaps cannot show this.
 fn drifts(gaps: &[Duration]) -> bool {
     let third = gaps.len() / 3;
     let (Some(first), Some(last)) = (gaps.get(..third), gaps.get(gaps.len() - third..)) else { return false };
@@ -77,9 +77,9 @@ fn drifts(gaps: &[Duration]) -> bool {
     third >= LEAST && !(1.0 / DIFFERS..DIFFERS).contains(&ratio)
 }
 
-/// Where the warm-up ends, and whether it ends before half of the gaps are gone: the cut after which the mean of the
-/// rest is known best (White's marginal standard error rule). Single stalls are pulled in first, else the cut would
-/// fall behind the last of them.
+/// The end of the warm-up, and whether it comes before half of the gaps: the cut after which the mean of the
+/// rest is known best (White's marginal standard error rule). Single stalls are clipped first; otherwise the
+/// cut would fall after the last of them.
 fn cut(gaps: &[Duration]) -> (usize, bool) {
     let bound = middle(gaps).as_secs_f64() * STALL;
     let clipped: Vec<f64> = gaps.iter().map(|gap| gap.as_secs_f64().min(bound)).collect();

@@ -1,4 +1,4 @@
-//! The wish to end a measurement early, so that Ctrl-C shows what was measured so far.
+//! Request to end a measurement early, so that Ctrl-C shows the results so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::{io, thread};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 
-/// Shared between a measurement and whoever may end it.
+/// Shared between a measurement and the code that may end it.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<Inner>);
 
@@ -26,7 +26,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Wishes for the end when the user presses Ctrl-C. From now on, the signal does not end the program.
+    /// Requests the end when the user presses Ctrl-C. From now on, the signal does not end the program.
     pub fn on_interrupt() -> io::Result<Stop> {
         let stop = Stop::default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -44,24 +44,24 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Wishes for the end.
+    /// Requests the end.
     pub fn now(&self) {
         self.0.wished.store(true, Ordering::Relaxed);
         self.0.told.send_replace(true);
         self.end_child();
     }
 
-    /// Is the end wished for?
+    /// Whether the end is requested.
     pub fn is_wished(&self) -> bool {
         self.0.wished.load(Ordering::Relaxed)
     }
 
-    /// Changes to `true` when the end is wished for.
+    /// Changes to `true` when the end is requested.
     pub(super) fn watch(&self) -> watch::Receiver<bool> {
         self.0.told.subscribe()
     }
 
-    /// Names the process that ends with the measurement.
+    /// Sets the process that ends with the measurement.
     pub(super) fn set_child(&self, child: Option<Pid>) {
         *self.0.child.lock().unwrap_or_else(PoisonError::into_inner) = child;
         if self.is_wished() {
@@ -71,7 +71,7 @@ impl Stop {
 
     fn end_child(&self) {
         if let Some(child) = *self.0.child.lock().unwrap_or_else(PoisonError::into_inner) {
-            // It may have ended by itself meanwhile.
+            // It may have ended in the meantime.
             let _ = kill_process(child, Signal::TERM);
         }
     }

@@ -1,29 +1,29 @@
-//! Where a profiler server listens: `host:port`.
+//! The address of a profiler server: `host:port`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Where a profiler server listens.
+/// The address of a profiler server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// A name or an IP address; without the brackets of IPv6.
+    /// A name or an IP address, without the brackets of IPv6.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
-/// Why a text is no address.
+/// Why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
     /// There is no port.
     #[error("no port in `{0}`")]
     NoPort(String),
-    /// What stands where the port should is none.
-    #[error("`{0}` is no port")]
+    /// The text in place of the port is not a port.
+    #[error("`{0}` is not a port")]
     BadPort(String),
-    /// There is no host, or it holds what no host's name can.
+    /// The host is missing or contains invalid characters.
     #[error("no host in `{0}`")]
     NoHost(String),
 }
@@ -31,14 +31,14 @@ pub enum AddressError {
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// `host:port`, `[::1]:port`; `grpc://` before it, as some tools write, is taken away.
+    /// `host:port`, `[::1]:port`; a leading `grpc://`, as some tools write it, is removed.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let bare = text.strip_prefix("grpc://").unwrap_or(text);
         let (host, port) = bare.rsplit_once(':').ok_or_else(|| AddressError::NoPort(text.to_owned()))?;
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = match inner {
             Some(inner) => inner,
-            // Colons without brackets are an IPv6 address whose last group was taken for the port.
+            // Colons without brackets: an IPv6 address whose last group was taken for the port.
             None if host.contains(':') => return Err(AddressError::NoPort(text.to_owned())),
             None => host,
         };
@@ -64,7 +64,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// What to call this one's file among `all`: its host, with the port where several share the host.
+    /// The file name of this one among `all`: its host, with the port if several share the host.
     pub fn file_stem(&self, all: &[Address]) -> String {
         let host: String = self
             .host

@@ -1,4 +1,4 @@
-//! One connection to one profiler server: the handshake, the call, and what their failures mean.
+//! One connection to one profiler server: the handshake, the call, and the meaning of their failures.
 
 use std::error::Error as _;
 use std::io;
@@ -18,15 +18,15 @@ use super::error::CaptureError;
 use super::messages::{Nothing, ProfileRequest, ProfileResponse};
 use super::probe;
 
-/// Any gRPC server answers this call at once, if only that it does not know it. So a port where nobody answers
-/// is told from one that records.
+/// Any gRPC server answers this call at once, even if it does not know it. This distinguishes a silent port
+/// from one that is recording.
 const HELLO: &str = "/grpc.health.v1.Health/Check";
 const PROFILE: &str = "/tensorflow.ProfilerService/Profile";
 
-/// How long a connection and its first answer may take.
+/// Maximum time for a connection and its first answer.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// A profile comes in one piece of many megabytes: small windows would make it wait for every round trip. Fixed
-/// ones, because finding the best needs pings, and gRPC servers hang up on clients that ping.
+/// A profile is one message of many megabytes: small windows would wait for every round trip. The windows are
+/// fixed, because finding the best size needs pings, and gRPC servers disconnect clients that ping.
 const WINDOW: u32 = 16 << 20;
 
 /// A connection to a server that has answered.
@@ -40,7 +40,7 @@ impl Client {
     /// Connects, and waits until the server has answered once.
     pub(super) async fn connect(address: &Address) -> Result<Self, CaptureError> {
         reach(address).await?;
-        // The URI is well-formed: an address holds nothing else.
+        // The URI is well-formed, because an address contains nothing else.
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|error| CaptureError::Unreachable { detail: error.to_string() })?
             .connect_timeout(HANDSHAKE)
@@ -67,12 +67,12 @@ impl Client {
             Err(status) if status.code() == Code::Unavailable => {
                 Err(CaptureError::Unavailable { said: status.message().to_owned() })
             }
-            // Whatever it says, it is a gRPC server that says it.
+            // Whatever it answers, it is a gRPC server.
             _ => Ok(()),
         }
     }
 
-    /// Has the server record; waits `patience` in all.
+    /// Makes the server record; waits at most `patience` in total.
     pub(super) async fn profile(
         &self,
         request: ProfileRequest,
@@ -100,7 +100,7 @@ impl Client {
     }
 }
 
-/// Resolves the name and connects once, because the system's own errors say best what is wrong.
+/// Resolves the name and connects once, because the system's own errors are the clearest.
 async fn reach(address: &Address) -> Result<(), CaptureError> {
     let resolved = tokio::net::lookup_host((address.host.as_str(), address.port)).await;
     let found: Vec<_> =
@@ -115,7 +115,7 @@ async fn reach(address: &Address) -> Result<(), CaptureError> {
     }
 }
 
-/// Did the server send this status, rather than the transport make it up?
+/// Whether the server sent this status, instead of the transport creating it.
 fn is_from_server(status: &Status) -> bool {
     let made_up = ["grpc-status header missing", "protocol error:"];
     status.source().is_none() && !made_up.iter().any(|start| status.message().starts_with(start))
@@ -147,7 +147,7 @@ fn names_another_session(said: &str) -> bool {
     one && said.contains("session")
 }
 
-/// The size of a message that is over the limit, by the transport's own words.
+/// The size of a message over the limit, from the transport's error message.
 fn too_large(status: &Status) -> Option<Option<u64>> {
     let message = status.message();
     if status.code() != Code::OutOfRange || !message.contains("message length too large") {
@@ -157,7 +157,7 @@ fn too_large(status: &Status) -> Option<Option<u64>> {
     Some(found)
 }
 
-/// The deepest cause: the ones above it only say that something failed.
+/// The innermost cause: the outer ones only say that something failed.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut deepest = error;
     while let Some(cause) = deepest.source() {

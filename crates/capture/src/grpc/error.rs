@@ -1,38 +1,38 @@
-//! Why one process gave no profile. Each reason has its own cure, so each is a variant of its own.
+//! Why a process returned no profile. Each cause has its own fix, so each is a variant.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why one process gave no profile.
+/// Why a process returned no profile.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CaptureError {
-    /// The name leads nowhere.
+    /// The name cannot be resolved.
     #[error("no such host: {detail}")]
     NoSuchHost {
-        /// What the resolver said.
+        /// The resolver's message.
         detail: String,
     },
-    /// The machine is there; nothing listens on the port.
+    /// The machine exists, but nothing is listening on the port.
     #[error("connection refused")]
     Refused,
-    /// No way to the machine, or no answer from it.
+    /// The machine cannot be reached, or does not answer.
     #[error("unreachable: {detail}")]
     Unreachable {
-        /// What the network said.
+        /// The network's message.
         detail: String,
     },
-    /// It takes the connection and then says nothing.
+    /// It accepts the connection but does not answer.
     #[error("no answer within {after:?}")]
     Silent {
         /// How long was waited.
         after: Duration,
     },
-    /// Something else than gRPC listens there.
+    /// Another protocol than gRPC.
     #[error("does not speak gRPC")]
     NotGrpc {
-        /// The first line that it said, if it said any.
+        /// The first line that it sent, if any.
         said: Option<String>,
     },
     /// It speaks gRPC, but has no profiler service.
@@ -41,33 +41,33 @@ pub enum CaptureError {
     /// Another profile is being recorded in that process.
     #[error("busy: {said}")]
     Busy {
-        /// In the server's words.
+        /// The server's message.
         said: String,
     },
-    /// The server says that it is not ready.
+    /// The server reports that it is not ready.
     #[error("unavailable: {said}")]
     Unavailable {
-        /// In the server's words.
+        /// The server's message.
         said: String,
     },
-    /// The window was recorded, and nothing was in it.
+    /// The window was recorded, but is empty.
     #[error("the trace is empty")]
     Empty,
     /// The server did not send the profile: older ones write it to their own disk.
     #[error("the profile was not sent")]
     NotSent {
-        /// Where such a server would have put it, on its own disk.
+        /// Where such a server would have written it, on its own disk.
         there: PathBuf,
     },
-    /// The profile is larger than was allowed.
+    /// The profile exceeds the size limit.
     #[error("more than {limit} bytes")]
     TooLarge {
-        /// Its size, where it is known.
+        /// Its size, if known.
         found: Option<u64>,
-        /// What was allowed.
+        /// The limit.
         limit: u64,
     },
-    /// No profile came in time.
+    /// No profile arrived in time.
     #[error("nothing within {after:?}")]
     TimedOut {
         /// How long was waited.
@@ -76,26 +76,26 @@ pub enum CaptureError {
     /// The connection broke while the profile was being recorded or sent.
     #[error("the connection broke after {after:?}: {detail}")]
     Died {
-        /// How far into the call.
+        /// Time since the start of the call.
         after: Duration,
-        /// What the connection said.
+        /// The connection's error.
         detail: String,
     },
-    /// The server refused for a reason of its own.
+    /// The server refused for another reason.
     #[error("the server answered {code}: {said}")]
     Server {
         /// The gRPC code's name.
         code: String,
-        /// In the server's words.
+        /// The server's message.
         said: String,
     },
-    /// The one who asked gave up.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl CaptureError {
-    /// May it be different in a moment? A server that comes up refuses first; one that records is busy.
+    /// Whether it may change soon. A server that is starting refuses first; one that is recording is busy.
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
@@ -106,7 +106,7 @@ impl CaptureError {
         )
     }
 
-    /// Is the process gone, as far as can be told?
+    /// Whether the process is gone, as far as is known.
     pub fn is_gone(&self) -> bool {
         matches!(self, CaptureError::Refused | CaptureError::Unreachable { .. } | CaptureError::Died { .. })
     }

@@ -1,4 +1,4 @@
-//! A bound on what a long watch leaves on the disk: the oldest sessions go, and only those of this run.
+//! Limits the disk space of a long sampling run: removes the oldest sessions, and only those of this run.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -6,16 +6,16 @@ use std::io;
 
 use super::place::Session;
 
-/// How much may stay.
+/// How much to keep.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Limits {
-    /// So many sessions.
+    /// Maximum number of sessions.
     pub sessions: Option<usize>,
-    /// So many bytes in all.
+    /// Maximum total size in bytes.
     pub bytes: Option<u64>,
 }
 
-/// The sessions of one run that are still on the disk, oldest first.
+/// The sessions of one run that are still on disk, oldest first.
 #[derive(Debug)]
 pub struct Keep {
     limits: Limits,
@@ -28,18 +28,18 @@ impl Keep {
         Keep { limits, kept: VecDeque::new() }
     }
 
-    /// What the kept sessions take of the disk.
+    /// Disk space of the kept sessions.
     pub fn bytes(&self) -> u64 {
         self.kept.iter().map(Session::bytes).sum()
     }
 
-    /// How many are kept.
+    /// Number of kept sessions.
     pub fn sessions(&self) -> usize {
         self.kept.len()
     }
 
-    /// Adds a session and removes the oldest ones that no longer fit; the new one always stays. Gives back those
-    /// that went.
+    /// Adds a session and removes the oldest ones that no longer fit; the new one always stays. Returns the
+    /// removed sessions.
     pub fn add(&mut self, session: Session) -> io::Result<Vec<Session>> {
         self.kept.push_back(session);
         let mut gone = Vec::new();
@@ -58,7 +58,7 @@ impl Keep {
     }
 }
 
-/// Removes the files that were written, then the folder, unless somebody put something else there.
+/// Removes the files that were written, then the folder, unless it contains other files.
 fn remove(session: &Session) -> io::Result<()> {
     for (file, _) in &session.files {
         absent_is_fine(fs::remove_file(file))?;

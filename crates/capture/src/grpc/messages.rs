@@ -1,5 +1,5 @@
-//! The few messages of `tensorflow.ProfilerService` that a client needs, by hand: their fields' numbers have not
-//! changed since TensorFlow 2.2, and the profile itself stays bytes.
+//! The few messages of `tensorflow.ProfilerService` that a client needs, hand-written: their field numbers have
+//! not changed since TensorFlow 2.2, and the profile itself stays bytes.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 /// `tensorflow.ProfileRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ProfileRequest {
-    /// Servers go by the one in the options; kept in step for those that do not.
+    /// Servers use the one in the options; kept equal for those that do not.
     #[prost(uint64, tag = "1")]
     pub(super) duration_ms: u64,
     #[prost(uint64, tag = "2")]
@@ -37,17 +37,17 @@ pub(super) struct ProfileOptions {
     pub(super) device_tracer_level: u32,
     #[prost(uint32, tag = "4")]
     pub(super) python_tracer_level: u32,
-    /// At 1 the levels above are taken as given; at 0 the server takes its own.
+    /// At 1, the levels above apply as given; at 0, the server uses its own.
     #[prost(uint32, tag = "5")]
     pub(super) version: u32,
     #[prost(bool, tag = "7")]
     pub(super) enable_hlo_proto: bool,
-    /// When to begin, so that several hosts record the same window; 0 begins at once.
+    /// Start time, so that several hosts record the same window; 0 starts at once.
     #[prost(uint64, tag = "8")]
     pub(super) start_timestamp_ns: u64,
     #[prost(uint64, tag = "9")]
     pub(super) duration_ms: u64,
-    /// Say so when the profiler could not start, instead of sending an empty profile.
+    /// Report an error if the profiler could not start, instead of sending an empty profile.
     #[prost(bool, tag = "13")]
     pub(super) raise_error_on_start_failure: bool,
 }
@@ -57,7 +57,7 @@ pub(super) struct ProfileOptions {
 pub(super) struct ProfileResponse {
     #[prost(bool, tag = "7")]
     pub(super) empty_trace: bool,
-    /// An `XSpace`; on the wire a message and bytes are the same.
+    /// An `XSpace`; on the wire, a message and bytes are the same.
     #[prost(bytes = "bytes", optional, tag = "8")]
     pub(super) xspace: Option<Bytes>,
 }

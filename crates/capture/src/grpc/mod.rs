@@ -1,9 +1,9 @@
-//! Profiles taken from running processes over gRPC: `tf.profiler.experimental.server.start`,
-//! `jax.profiler.start_server` and everything else that speaks `tensorflow.ProfilerService`.
+//! Records profiles from running processes over gRPC: `tf.profiler.experimental.server.start`,
+//! `jax.profiler.start_server` and everything else that offers `tensorflow.ProfilerService`.
 //!
-//! [`record`] asks one or several processes for the same window of time and hands back the bytes that they send;
-//! [`place`] puts them into a log directory, whole or not at all; [`keep`] bounds what a long watch leaves there.
-//! The profile itself is never decoded here: it is bytes from the wire to the disk.
+//! [`record`] asks one or several processes for the same time window and returns the bytes they send; [`place`]
+//! writes them to a log directory, completely or not at all; [`keep`] limits what a long sampling run leaves
+//! there. The profile itself is never decoded here: it stays bytes from the wire to the disk.
 
 mod address;
 mod client;

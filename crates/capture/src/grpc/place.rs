@@ -1,7 +1,7 @@
-//! Where profiles go: `LOGDIR/plugins/profile/<session>/<host>.xplane.pb`, as TensorBoard and XProf expect them.
+//! Location of profiles: `LOGDIR/plugins/profile/<session>/<host>.xplane.pb`, as TensorBoard and XProf expect.
 //!
-//! A session appears whole or not at all: it is written into a hidden folder beside its place, which then takes
-//! the session's name in one step. A name that is taken is never used again.
+//! A session appears completely or not at all: it is written to a hidden folder, which is then renamed to the
+//! session's name in one step. An existing name is never reused.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Profiles end in this.
+/// Extension of profiles.
 pub const EXTENSION: &str = "xplane.pb";
-/// Sessions that begin in the same second; more is a loop that has gone wild.
+/// Maximum number of sessions that start in the same second; more means a runaway loop.
 const MOST_A_SECOND: u32 = 1000;
 
 /// The folder of sessions in a log directory.
@@ -20,31 +20,31 @@ pub struct Place {
     profiles: PathBuf,
 }
 
-/// A session that was written.
+/// A written session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Its name: when it began, in UTC.
+    /// Its name: its start time in UTC.
     pub name: String,
     /// Its folder.
     pub path: PathBuf,
-    /// The files in it that were written, with their sizes.
+    /// The files that were written, with their sizes.
     pub files: Vec<(PathBuf, u64)>,
 }
 
 impl Session {
-    /// What it takes of the disk.
+    /// Its disk space.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 }
 
 impl Place {
-    /// The sessions below a log directory. Nothing is made before something is written.
+    /// The sessions below a log directory. Nothing is created before something is written.
     pub fn below(logdir: &Path) -> Self {
         Place { profiles: logdir.join("plugins").join("profile") }
     }
 
-    /// A folder beside the sessions that nobody else uses; not yet made.
+    /// A unique folder beside the sessions; not yet created.
     pub fn hidden(&self) -> PathBuf {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Place {
         parent.join(format!(".stepscope-{}-{number}", std::process::id()))
     }
 
-    /// Writes a session: the host's name and the profile's bytes, one a host.
+    /// Writes a session: host name and profile bytes, one per host.
     pub fn write<'p>(
         &self,
         began: SystemTime,
@@ -73,14 +73,14 @@ impl Place {
         Ok(Session { name, path, files })
     }
 
-    /// Gives the hidden folder the first name that is free.
+    /// Renames the hidden folder to the first free name.
     fn take_name(&self, hidden: &Hidden, name: &str) -> io::Result<PathBuf> {
         for again in 0..MOST_A_SECOND {
             let path = match again {
                 0 => self.profiles.join(name),
                 again => self.profiles.join(format!("{name}_{}", again + 1)),
             };
-            // Renaming puts a folder in the place of an empty one without a word.
+            // Renaming silently replaces an empty folder.
             if path.symlink_metadata().is_ok() {
                 continue;
             }
@@ -90,7 +90,7 @@ impl Place {
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{name} and its successors are taken")))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{name} and the names after it are taken")))
     }
 }
 
@@ -101,7 +101,7 @@ fn is_taken(error: &io::Error) -> bool {
     )
 }
 
-/// A folder that goes away unless it was given another name.
+/// A folder that is removed unless it was renamed.
 struct Hidden(PathBuf);
 
 impl Hidden {
@@ -116,7 +116,7 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // Gone already once it has become the session.
+        // Already gone if it has become the session.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -130,8 +130,7 @@ pub fn session_name(time: SystemTime) -> String {
     format!("{year:04}_{month:02}_{day:02}_{hour:02}_{minute:02}_{:02}", second % 60)
 }
 
-/// Days since 1970 as year, month and day, one month after the other from the first of March on, where leap days
-/// come last.
+/// Days since 1970 as year, month and day, counting months from March, so that leap days come last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

@@ -1,4 +1,4 @@
-//! What listens on a port that does not speak gRPC: its first line says, once it is spoken to.
+//! Identifies what is listening on a port that does not speak gRPC, by the first line it sends.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::time::timeout;
 
 use super::address::Address;
 
-/// Whoever has not said a line by then will not.
+/// A server that has not sent a line by then will not.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// No first line of a known protocol is longer.
+/// No known protocol has a longer first line.
 const LONGEST: usize = 200;
 
-/// The first line that a server says to a plain HTTP request; `None` if it says none that can be shown.
+/// The first line that a server sends to a plain HTTP request; `None` if there is none that can be shown.
 pub(super) async fn first_line(address: &Address) -> Option<String> {
     timeout(PATIENCE, ask(address)).await.ok().flatten()
 }

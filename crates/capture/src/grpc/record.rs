@@ -1,7 +1,7 @@
-//! Recording: one window of time, asked of one or several processes at once.
+//! Recording: one time window, requested from one or several processes at once.
 //!
-//! First every server has to answer, with patience while it comes up; then all are told to begin at the same
-//! moment; what each sends is handed back as it came. One that fails does not take the others with it.
+//! First every server has to answer, with retries while it starts; then all start recording at the same moment;
+//! the data of each is returned as received. One failure does not affect the others.
 
 use std::fs;
 use std::io;
@@ -21,101 +21,101 @@ use super::error::CaptureError;
 use super::messages::{ProfileOptions, ProfileRequest, ProfileResponse};
 use super::place::{EXTENSION, session_name};
 
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Time for the request to get to all of several hosts before the first of them begins.
+/// Time for the request to reach all of several hosts before the first one starts.
 const TOGETHER: Duration = Duration::from_millis(250);
-/// What other clients ask for; servers of today do not look at it.
+/// What other clients request; current servers ignore it.
 const MAX_EVENTS: u64 = 1_000_000;
 
-/// How closely to look.
+/// Level of detail.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// The host's events: 0 none, 1 the user's own, 2 expensive ops too, 3 cheap ones too.
+    /// Host events: 0 none, 1 the user's own, 2 also expensive ops, 3 also cheap ones.
     pub host: u32,
-    /// The devices' events: 0 none, 1 all.
+    /// Device events: 0 none, 1 all.
     pub device: u32,
-    /// Every Python call: 0 no, 1 yes.
+    /// Python calls: 0 none, 1 all.
     pub python: u32,
 }
 
-/// What is asked for.
+/// The options of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How long to record.
     pub duration: Duration,
-    /// How long to wait before that.
+    /// Delay before the start.
     pub delay: Duration,
-    /// How long to try again while a server is not there, not ready or busy.
+    /// How long to retry while a server is unavailable, not ready or busy.
     pub wait: Duration,
-    /// How long a server may take to send the profile after the window has ended.
+    /// How long a server may take to send the profile after the window ends.
     pub timeout: Duration,
-    /// The largest profile that is taken from one host.
+    /// Largest profile to accept from one host.
     pub max_bytes: u64,
-    /// How closely to look.
+    /// Level of detail.
     pub levels: Levels,
-    /// A folder that is ours alone: a server that does not send its profile is told to write it there, which helps
-    /// where both see the same disk.
+    /// A private folder: a server that does not send its profile is told to write it there, which works if both
+    /// share a disk.
     pub hidden: PathBuf,
 }
 
-/// One host's profile.
+/// The profile of one host.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// An `XSpace`.
     pub profile: Bytes,
-    /// From the request to the last byte.
+    /// Time from the request to the last byte.
     pub took: Duration,
 }
 
-/// What became of one process.
+/// Result for one process.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Which.
+    /// Its address.
     pub address: Address,
     /// Its profile, or why there is none.
     pub result: Result<Recording, CaptureError>,
 }
 
-/// What became of all.
+/// Results for all processes.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// When the window began.
+    /// Start of the window.
     pub began: SystemTime,
-    /// In the order in which they were asked for.
+    /// In the order of the request.
     pub outcomes: Vec<Outcome>,
 }
 
-/// What happens while it lasts.
+/// Progress of a recording.
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// It is not there yet, or busy; it is tried again for so long.
+    /// Not available yet, or busy; it is being retried.
     Retrying {
         /// Why.
         error: &'e CaptureError,
-        /// For how long.
+        /// Remaining time.
         left: Duration,
     },
-    /// It records.
+    /// Recording.
     Recording {
-        /// The window begins after this.
+        /// Time until the window starts.
         starts_in: Duration,
-        /// And lasts so long.
+        /// Length of the window.
         lasts: Duration,
     },
-    /// Its profile is there.
+    /// Its profile has arrived.
     Received {
-        /// How large it is.
+        /// Size of the profile.
         bytes: u64,
     },
-    /// It gave none.
+    /// It returned none.
     Failed,
 }
 
-/// Hears what happens, from any thread.
+/// Receives progress, from any thread.
 pub type Watch = Arc<dyn Fn(&Address, Event<'_>) + Send + Sync>;
 
-/// Records, and stops when the user asks for it with Ctrl-C.
+/// Records, and stops when the user presses Ctrl-C.
 #[derive(Debug)]
 pub struct Recorder {
     runtime: Runtime,
@@ -123,7 +123,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// From now on the first Ctrl-C ends what is being waited for; any further one calls `insisted`.
+    /// From now on the first Ctrl-C ends any waiting; further ones call `insisted`.
     pub fn new(insisted: fn()) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (stopper, stop) = watch::channel(false);
@@ -137,12 +137,12 @@ impl Recorder {
         Ok(Recorder { runtime, stop })
     }
 
-    /// Has the user asked to stop?
+    /// Whether the user asked to stop.
     pub fn is_stopped(&self) -> bool {
         *self.stop.borrow()
     }
 
-    /// Waits, or less long if the user asks to stop.
+    /// Waits, or stops early if the user asks to.
     pub fn pause(&self, time: Duration) {
         self.runtime.block_on(async {
             tokio::select! {
@@ -152,7 +152,7 @@ impl Recorder {
         });
     }
 
-    /// Records one window of all `targets`.
+    /// Records one window on all `targets`.
     pub fn record(&self, targets: &[Address], options: &Options, watch: &Watch) -> Recorded {
         self.runtime.block_on(record(targets, options, watch, &self.stop))
     }
@@ -207,7 +207,7 @@ async fn record(
     Recorded { began, outcomes: outcomes.map(|(address, result)| Outcome { address, result }).collect() }
 }
 
-/// Waits for all tasks, or until the user asks to stop; those that did not end are interrupted.
+/// Waits for all tasks, or until the user asks to stop; unfinished ones are interrupted.
 async fn all<T: Send + 'static>(
     mut tasks: JoinSet<(usize, Result<T, CaptureError>)>,
     count: usize,
@@ -230,7 +230,7 @@ async fn all<T: Send + 'static>(
     results
 }
 
-/// Tries until it answers, or `wait` has passed, or trying again is no use.
+/// Retries until it answers, `wait` has passed, or retrying is pointless.
 async fn connect(address: &Address, wait: Duration, watch: &Watch) -> Result<Client, CaptureError> {
     let until = Instant::now() + wait;
     loop {
@@ -245,7 +245,7 @@ async fn connect(address: &Address, wait: Duration, watch: &Watch) -> Result<Cli
     }
 }
 
-/// Waits a moment before the next attempt; says no when there is no time left for one.
+/// Waits before the next attempt; returns false if there is no time left for one.
 async fn tried_again(error: &CaptureError, until: Instant, address: &Address, watch: &Watch) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -256,12 +256,12 @@ async fn tried_again(error: &CaptureError, until: Instant, address: &Address, wa
     true
 }
 
-/// What is asked of one server.
+/// A request to one server.
 struct Asked {
     options: Options,
     began: SystemTime,
     starts_in: Duration,
-    /// What its file is called.
+    /// The name of its file.
     host: String,
 }
 
@@ -332,7 +332,7 @@ impl Asked {
         }
     }
 
-    /// What a server that does not send its profile has written, where we see its disk.
+    /// The profile that a server wrote to its own disk, if that disk is visible here.
     fn profile_on_disk(&self) -> Result<Bytes, CaptureError> {
         let folder = self.options.hidden.join(session_name(self.began));
         let there = folder.join(format!("{}.{EXTENSION}", self.host));
@@ -345,7 +345,7 @@ impl Asked {
         } else {
             fs::read(&there).map(Bytes::from).map_err(|_| CaptureError::NotSent { there: there.clone() })
         };
-        // The folder is ours alone; what cannot be removed there harms nobody.
+        // The folder is private; what cannot be removed there does no harm.
         let _ = fs::remove_file(&there);
         let _ = fs::remove_dir(&folder);
         let _ = fs::remove_dir(&self.options.hidden);

@@ -1,23 +1,23 @@
-//! What a run left behind: event files and profiles below its log directory that are newer than its start.
+//! What a run wrote: event files and profiles below its log directory that are newer than its start.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What was found.
+/// The files found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) event_files: Vec<PathBuf>,
     pub(super) profiles: Vec<PathBuf>,
 }
 
-/// A search must not take longer than the run.
+/// Limit of a search, which must not take longer than the run.
 const MOST_ENTRIES: usize = 50_000;
 const MOST_DEPTH: usize = 12;
-/// Folders that are never a log directory and hold very much.
+/// Large folders that are never log directories.
 const PASSED_OVER: &[&str] =
     &["node_modules", "site-packages", "__pycache__", "target", "proc", "sys", "dev"];
 
-/// Looks below `folder` for what was written since `since`.
+/// Searches `folder` for files written since `since`.
 pub(super) fn newer(folder: &Path, since: SystemTime) -> Found {
     let mut found = Found::default();
     let mut entries = 0;

@@ -1,29 +1,29 @@
-//! A stream of bytes → the lines that a person would see: carriage returns end a line as well, escape sequences are
-//! taken out, and a line of any length takes bounded memory.
+//! A stream of bytes → visible lines: carriage returns also end a line, escape sequences are removed, and a
+//! line of any length takes bounded memory.
 
-/// What is longer than this is not a line about steps.
+/// Longer lines are not about steps.
 const LONGEST: usize = 4 << 10;
 
-/// A stream in the making.
+/// A stream being read.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// What came after the last end of a line.
+    /// Bytes since the last end of a line.
     open: Vec<u8>,
-    /// The open line was too long; the rest of it is passed over.
+    /// True if the current line was too long; the rest of it is skipped.
     too_long: bool,
 }
 
-/// A line, or what there is of it so far.
+/// A line, or its content so far.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line<'t> {
-    /// It has ended.
+    /// A complete line.
     Whole(&'t str),
-    /// Nothing came after it yet. Progress bars put the end of a line before its text.
+    /// Nothing follows it yet. Progress bars put the end of a line before its text.
     Open(&'t str),
 }
 
 impl Lines {
-    /// Takes in bytes that arrived together.
+    /// Reads bytes that arrived together.
     pub(super) fn feed(&mut self, bytes: &[u8], each: &mut dyn FnMut(Line<'_>)) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -42,7 +42,7 @@ impl Lines {
         }
     }
 
-    /// The stream has ended, and so has the open line.
+    /// Ends the stream, and with it the current line.
     pub(super) fn end(&mut self, each: &mut dyn FnMut(Line<'_>)) {
         if !self.too_long && !self.open.is_empty() {
             each(Line::Whole(&visible(&self.open)));
@@ -67,7 +67,7 @@ fn visible(bytes: &[u8]) -> String {
     while let Some(byte) = rest.next() {
         match byte {
             0x1b => match rest.next() {
-                // `ESC [ … letter` dresses text or moves the cursor, `ESC ] … BEL` names the window.
+                // `ESC [ … letter` styles text or moves the cursor, `ESC ] … BEL` sets the window title.
                 Some(b'[') => while rest.next().is_some_and(|byte| !(0x40..=0x7e).contains(&byte)) {},
                 Some(b']') => while rest.next().is_some_and(|byte| byte != 0x07) {},
                 _ => {}

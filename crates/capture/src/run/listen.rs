@@ -1,25 +1,25 @@
-//! Hears what a program says of its steps on its standard output and error, while it says it.
+//! Extracts steps from a program's standard output and error while it runs.
 
 use super::lines::{Line, Lines};
 use super::said::said;
 use super::series::Series;
 
-/// More numbers that go up than any program prints.
+/// More counters than any program prints.
 const MOST_SERIES: usize = 64;
-/// Figures of the program's own that are kept; older ones make room.
+/// Number of the program's own figures that are kept; older ones are dropped.
 const MOST_FIGURES: usize = 10_000;
-/// Of what arrives in floods only the end is looked at: within one moment only the last number counts.
+/// Only the end of a large burst is examined: within one moment, only the last number counts.
 const FLOOD: usize = 64 << 10;
 const TAIL: usize = 16 << 10;
 
-/// Which stream.
+/// The stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Out,
     Err,
 }
 
-/// What tells numbers that go up apart.
+/// The key that distinguishes counters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Key {
     stream: Stream,
@@ -28,14 +28,14 @@ struct Key {
     of: Option<u64>,
 }
 
-/// A number that went up, and what it counts.
+/// A number that counts up, and what it counts.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     pub(super) series: Series,
     pub(super) examples: bool,
 }
 
-/// All that was heard.
+/// Everything extracted so far.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     out: Lines,
@@ -62,14 +62,14 @@ impl Figures {
         &self.0
     }
 
-    /// The median of the later half: a program's own mean gets better with time.
+    /// The median of the later half, because a program's own mean improves with time.
     pub(super) fn settled(&self) -> Option<f64> {
         super::steady::median(self.0.get(self.0.len() / 2..)?)
     }
 }
 
 impl Listener {
-    /// Hears bytes that arrived together, `at_s` seconds after the start.
+    /// Reads bytes that arrived together, `at_s` seconds after the start.
     pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8], at_s: f64) {
         let mut lines = self.take_lines(stream);
         let bytes = if bytes.len() >= FLOOD {
@@ -82,7 +82,7 @@ impl Listener {
         *self.lines(stream) = lines;
     }
 
-    /// The stream has ended.
+    /// Ends the stream.
     pub(super) fn end(&mut self, stream: Stream, at_s: f64) {
         self.take_lines(stream).end(&mut |line| self.line(stream, line, at_s));
     }
@@ -104,7 +104,7 @@ impl Listener {
             Line::Open(text) => (text, false),
         };
         let Some(said) = said(text) else { return };
-        // What is not a bar may still grow: `step 1` into `step 12`.
+        // A line that is not a bar may still grow: `step 1` into `step 12`.
         if !whole && !said.at.is_some_and(|at| at.bar) {
             return;
         }
@@ -123,7 +123,7 @@ impl Listener {
         }
     }
 
-    /// How many moments the busiest number has gone up at.
+    /// Number of moments at which the busiest counter increased.
     pub(super) fn moments(&self) -> usize {
         self.series.iter().map(|(_, series)| series.observed().len()).max().unwrap_or(0)
     }

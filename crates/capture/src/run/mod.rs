@@ -1,17 +1,15 @@
-//! A command, run as it would run without us, timed and watched: what it prints is passed on and listened to, the
-//! hardware is sampled, and what it left in its log directory is looked at in the end.
+//! Runs a command unchanged, times it and monitors it: its output is forwarded and parsed, the hardware is
+//! sampled, and its log directory is examined at the end.
 //!
 //! ```text
-//! pipes    standard output and error, passed on            found    event files and profiles left behind
-//! lines    bytes → lines                                   events   event files → scalars
-//! said     a line → what it says of steps                  usage    samples → utilisation
-//! listen   all lines → numbers that go up                  profile  one window over gRPC, once steps are steady
-//!                                                          signals  passed on to the command
-//! series   numbers that go up → how long steps took
-//! steps    the best of all series;  steady: where its steady state begins
+//! pipes    standard output and error, forwarded            found    event files and profiles of the run
+//! lines    bytes → lines                                   usage    samples → utilisation
+//! said     a line → what it says about steps               profile  one window over gRPC, once steps are steady
+//! listen   all lines → numbers that count up               signals  forwarded to the command
+//! series   numbers that count up → step durations
+//! steps    the best of all series;  steady: the start of its steady state
 //! ```
 
-mod events;
 mod found;
 mod lines;
 mod listen;
@@ -47,22 +45,22 @@ use listen::{Listener, Stream};
 use pipes::Channels;
 use signals::Signals;
 
-/// What to run, and how to watch it.
+/// What to run, and how to monitor it.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// Where it will write event files and profiles.
     pub logdir: PathBuf,
-    /// Examples in a batch, where somebody knows.
+    /// Examples per batch, if known.
     pub batch_size: Option<u64>,
-    /// How often to sample.
+    /// Sampling interval.
     pub interval: Duration,
-    /// Where samples go as CSV.
+    /// Where to write samples as CSV.
     pub samples: Option<PathBuf>,
-    /// A profile to take while it runs.
+    /// A profile to record during the run.
     pub profile: Option<ProfileRequest>,
-    /// Where NVIDIA's library is.
+    /// Location of NVIDIA's library.
     pub nvml: Nvml,
 }
 
@@ -83,7 +81,7 @@ pub enum RunError {
     /// Samples cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Samples {
-        /// Where to.
+        /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -111,7 +109,7 @@ impl Ended {
         }
     }
 
-    /// From what the system says.
+    /// From the system's exit status.
     pub fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Ended::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
@@ -120,34 +118,34 @@ impl Ended {
     }
 }
 
-/// What a run was like.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Recorded {
     /// How it ended.
     pub ended: Ended,
-    /// When it began, in nanoseconds since 1970.
+    /// Its start, in nanoseconds since 1970.
     pub begun_wall_ns: i64,
-    /// How long it took.
+    /// Its duration.
     pub lasted: Duration,
-    /// Its steps; `None` where it offered nothing to time.
+    /// Its steps; `None` if there was nothing to time.
     pub steps: Option<Steps>,
-    /// Its use of the hardware.
+    /// Its hardware use.
     pub usage: Usage,
-    /// The utilisation while steps were steady.
+    /// Utilisation while steps were steady.
     pub steady_usage: Option<Window>,
     /// Profiles that it wrote itself.
     pub profiles: Vec<PathBuf>,
-    /// The profile that we took.
+    /// The profile recorded by stepscope.
     pub captured: Option<Captured>,
 }
 
-/// Children of the child may keep its pipes open after it has ended; what they still say is passed on for so long.
+/// Orphaned children may keep the pipes open; their output is forwarded for this long.
 const AFTERTHOUGHTS: Duration = Duration::from_secs(2);
 
 /// Runs a command to its end.
 pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Listening begins before the child does, so that no signal is lost in between.
+    // Signal handling starts before the child, so that no signal is lost in between.
     let signals = runtime.block_on(async { Signals::listen() })?;
     let mut channels = Channels::open()?;
     let (begun, begun_wall) = (Instant::now(), SystemTime::now());
@@ -199,8 +197,8 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     })
 }
 
-/// Starts the command. It holds the child's ends of the channels: once it is dropped, only the child does, and its end
-/// is noticed.
+/// Starts the command. It holds the child's ends of the channels: once it is dropped, only the child does, so
+/// that its end is noticed.
 fn start(command: &[OsString], channels: &mut Channels) -> Result<Child, RunError> {
     let (program, arguments) = command.split_first().ok_or(RunError::Nothing)?;
     let (out, err) = channels.stdio()?;
@@ -209,14 +207,14 @@ fn start(command: &[OsString], channels: &mut Channels) -> Result<Child, RunErro
     command.spawn().map_err(|error| RunError::Start { program: program.clone(), error })
 }
 
-/// The utilisation from the first steady step to the last.
+/// Utilisation from the first steady step to the last.
 fn steady_window(steps: &Steps, meter: &Meter) -> Option<Window> {
     let counted = steps.counted();
     let (first, last) = (counted.first()?, counted.last()?);
     meter.window(first.end_s - first.seconds, last.end_s)
 }
 
-/// What the kernel counted for the child and all that it waited for is exact; samples may have missed its last moment.
+/// The kernel's count for the child and everything it waited for is exact; samples may miss its last moment.
 fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
     let counted = (waited.rusage.utime + waited.rusage.stime).as_secs_f64();
     usage.cpu_seconds = Some(usage.cpu_seconds.unwrap_or(0.0).max(counted));
@@ -227,7 +225,7 @@ fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
     usage
 }
 
-/// Samples until told to stop.
+/// Samples until stopped.
 struct Watch {
     stop: mpsc::Sender<()>,
     thread: std::thread::JoinHandle<Meter>,
@@ -258,7 +256,7 @@ impl Watch {
             sample_until(&stopped, interval, &mut || {
                 let sample = sampler.sample();
                 meter.add(&sample);
-                // A full disk must not end a run of days; the samples end there.
+                // A full disk must not end a run of days; sampling to the file stops there.
                 if csv.as_mut().is_some_and(|csv| csv.write(&sample).is_err()) {
                     csv = None;
                 }
@@ -269,13 +267,13 @@ impl Watch {
     }
 
     fn finish(self) -> Meter {
-        // It has ended already if it does not listen any more.
+        // If the receiver is gone, it has already ended.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_default()
     }
 }
 
-/// Calls `sample` at every interval, and once at the end. A sample that comes late does not delay those after it.
+/// Calls `sample` at every interval, and once at the end. A late sample does not delay the following ones.
 pub fn sample_until(stopped: &mpsc::Receiver<()>, interval: Duration, sample: &mut dyn FnMut()) {
     let mut next = Instant::now() + interval;
     loop {
@@ -291,7 +289,7 @@ pub fn sample_until(stopped: &mpsc::Receiver<()>, interval: Duration, sample: &m
     }
 }
 
-/// Writes bytes into a file that appears whole or not at all.
+/// Writes bytes to a file that appears completely or not at all.
 pub fn write_whole(path: &std::path::Path, bytes: &[u8]) -> io::Result<()> {
     let hidden = path.with_extension("part");
     let mut file = std::fs::File::create(&hidden)?;

@@ -1,8 +1,8 @@
-//! The child's standard output and error: passed on byte by byte, and listened to on the way.
+//! The child's standard output and error: forwarded byte by byte, and parsed on the way.
 //!
-//! Where ours is a terminal the child gets a terminal of its own kind (a pseudo-terminal), so that progress bars and
-//! colours look as they do without us; everywhere else a pipe. Where our output and error are the same thing they stay
-//! one, so that their order holds.
+//! If stepscope's output is a terminal, the child gets a terminal too (a pseudo-terminal), so that progress
+//! bars and colours look as usual; otherwise it gets a pipe. If output and error are the same file, they stay
+//! one, so that their order is kept.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -17,18 +17,18 @@ use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcs
 
 use super::listen::Stream;
 
-/// What the child writes into, and what we read from.
+/// The child's end and stepscope's end of a stream.
 pub(super) struct Channel {
     stream: Stream,
     reader: File,
     writer: Option<OwnedFd>,
     /// Where it goes.
     target: File,
-    /// It is a terminal, and its size follows ours.
+    /// True if it is a terminal whose size follows stepscope's.
     terminal: bool,
 }
 
-/// Both streams of a child; the error may go with the output.
+/// Both streams of a child; standard error may share the channel of standard output.
 pub(super) struct Channels {
     out: Channel,
     err: Option<Channel>,
@@ -64,20 +64,20 @@ impl Channels {
         Ok((out.into(), err.into()))
     }
 
-    /// Terminals of the children, to be told when ours changes its size.
+    /// The children's terminals, which are resized when stepscope's terminal is.
     pub(super) fn terminals(&self) -> Vec<File> {
         let all = [Some(&self.out), self.err.as_ref()].into_iter().flatten();
         all.filter(|channel| channel.terminal).filter_map(|channel| channel.reader.try_clone().ok()).collect()
     }
 
-    /// Passes on until the end. `heard` gets what came; `done` is told at the end of each.
+    /// Forwards until the end. `heard` receives the bytes; `done` is notified at the end of each.
     pub(super) fn pump(self, heard: &(impl Fn(Stream, &[u8]) + Clone + Send + 'static), done: &Sender<()>) {
         for channel in [Some(self.out), self.err].into_iter().flatten() {
             let (heard, done) = (heard.clone(), done.clone());
             let _: io::Result<JoinHandle<()>> =
                 std::thread::Builder::new().name("passes-on".to_owned()).spawn(move || {
                     channel.pass_on(&heard);
-                    // Nobody waits any more: the run was told that it took too long.
+                    // Nobody is waiting any more: the run already gave up.
                     let _ = done.send(());
                 });
         }
@@ -107,10 +107,11 @@ impl Channel {
                 Ok(0) => break,
                 Ok(read) => buffer.get(..read).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A terminal whose last writer has gone says so with an error.
+                // A terminal whose last writer is gone reports an error.
                 Err(_) => break,
             };
-            // Nobody reads what we pass on: leaving lets the child know, as it would without us.
+            // If nobody reads the forwarded output, leaving lets the child notice, as it would without
+            // stepscope.
             if self.target.write_all(bytes).is_err() {
                 break;
             }
@@ -119,7 +120,7 @@ impl Channel {
     }
 }
 
-/// A pseudo-terminal of the size of `like` that changes nothing of what is written into it: our end, the child's end.
+/// A transparent pseudo-terminal with the size of `like`: stepscope's end, the child's end.
 fn pseudo_terminal(like: &OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&ours)?;

@@ -1,4 +1,4 @@
-//! One short profile over gRPC, taken once the program has told of enough steps to be past its warm-up.
+//! One short profile over gRPC, recorded once the program has reported enough steps to be past its warm-up.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,23 +10,23 @@ use super::listen::Listener;
 use crate::grpc::record::Watch;
 use crate::grpc::{Address, CaptureError, Levels, Options, Place, Recorder};
 
-/// A profile to take.
+/// A profile to record.
 #[derive(Clone, Debug)]
 pub struct ProfileRequest {
-    /// Where the program's profiler server listens.
+    /// Address of the program's profiler server.
     pub address: Address,
     /// How long to record.
     pub duration: Duration,
-    /// The log directory to write it into.
+    /// The log directory for it.
     pub into: PathBuf,
 }
 
-/// What became of it.
+/// The result.
 #[derive(Debug)]
 pub struct Captured {
     /// The session's folder, or why there is none.
     pub session: Result<PathBuf, CaptureFailure>,
-    /// From when to when the program was being profiled, which slows it.
+    /// When the program was being profiled, which slows it down.
     pub during: Option<(SystemTime, SystemTime)>,
 }
 
@@ -36,7 +36,7 @@ pub enum CaptureFailure {
     /// The program ended before its steps were steady.
     #[error("the program ended before a profile could be taken")]
     TooShort,
-    /// The server gave none.
+    /// The server returned none.
     #[error(transparent)]
     Server(#[from] CaptureError),
     /// It could not be written.
@@ -44,17 +44,17 @@ pub enum CaptureFailure {
     Write(#[from] std::io::Error),
 }
 
-/// So many moments at which steps went up are taken for the end of warm-up.
+/// Number of step reports after which the warm-up counts as over.
 const MOMENTS: usize = 15;
-/// A program that tells of no steps is profiled after this time.
+/// A program that reports no steps is profiled after this time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The server may come up late.
+/// The server may start late.
 const WAIT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(120);
 const MOST_BYTES: u64 = 2 << 30;
 const TICK: Duration = Duration::from_millis(50);
 
-/// A profile in the making.
+/// A profile being recorded.
 pub(super) struct Profiler {
     ended: Arc<AtomicBool>,
     thread: JoinHandle<Captured>,
@@ -90,13 +90,13 @@ impl ProfileRequest {
             levels: Levels { host: 2, device: 1, python: 0 },
             hidden: place.hidden(),
         };
-        // A second Ctrl-C is the child's affair, as the first one is.
+        // A second Ctrl-C goes to the child, like the first one.
         let recorder = Recorder::new(|| {})?;
         let unheard: Watch = Arc::new(|_, _| {});
         let recorded = recorder.record(std::slice::from_ref(&self.address), &options, &unheard);
         let outcome = recorded.outcomes.into_iter().next().ok_or(CaptureFailure::TooShort)?;
         let recording = outcome.result?;
-        // Until it has handed the profile over: putting it together takes the program's time as well.
+        // Until the profile has been received: assembling it takes the program's time as well.
         *during = Some((recorded.began, SystemTime::now()));
         let host = format!("{}_{}", outcome.address.host.replace(':', "_"), outcome.address.port);
         Ok(place.write(recorded.began, [(host, &recording.profile[..])])?.path)

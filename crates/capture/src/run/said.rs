@@ -1,5 +1,5 @@
-//! What a line says of steps. Training programs print progress in a few shapes; a line is taken apart into words and
-//! numbers, and the shapes are looked for among them.
+//! What a line says about steps. Training programs print progress in a few forms; a line is split into words
+//! and numbers, and searched for these forms.
 //!
 //! ```text
 //! 12/100 ━━━━ 3s 35ms/step - loss: 0.5        Keras
@@ -11,28 +11,28 @@
 //! INFO:tensorflow:global_step/sec: 12.3       TensorFlow's hooks
 //! ```
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Said {
-    /// The number that goes up.
+    /// The number that counts up.
     pub(super) at: Option<Count>,
-    /// The time of this step, as the program measured it, in milliseconds.
+    /// The time of this step as measured by the program, in milliseconds.
     pub(super) this_ms: Option<f64>,
-    /// The mean time of a step, as the program has it, in milliseconds.
+    /// The mean step time as reported by the program, in milliseconds.
     pub(super) mean_ms: Option<f64>,
-    /// Examples a second, as the program has it.
+    /// Examples per second as reported by the program.
     pub(super) examples_per_s: Option<f64>,
 }
 
-/// A number that goes up.
+/// A number that counts up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) number: u64,
-    /// Where it will end.
+    /// Its final value.
     pub(super) of: Option<u64>,
-    /// It counts examples, not steps.
+    /// True if it counts examples, not steps.
     pub(super) examples: bool,
-    /// It stands on a progress bar, which is drawn again and again on one line.
+    /// True if it is on a progress bar, which is redrawn on one line.
     pub(super) bar: bool,
 }
 
@@ -47,17 +47,17 @@ enum Token<'t> {
 
 use Token::{Blank, Int, Real, Sign, Word};
 
-/// More parts than any line about a step has.
+/// More tokens than any line about a step has.
 const MOST_TOKENS: usize = 160;
-/// Words that stand before the number of a step.
+/// Words before a step number.
 const STEP_WORDS: &[&str] =
     &["step", "steps", "iter", "iters", "iteration", "iterations", "it", "batch", "global_step", "update"];
-/// Words whose number is not a step's.
+/// Words whose number is not a step number.
 const OTHER_COUNTS: &[&str] = &[
     "epoch", "epochs", "fold", "stage", "file", "files", "shard", "trial", "run", "rank", "worker",
     "fetching",
 ];
-/// Words whose time is not a step's.
+/// Words whose time is not a step time.
 const OTHER_TIMES: &[&str] = &[
     "eta",
     "elapsed",
@@ -88,7 +88,7 @@ const EXAMPLES: &[&str] = &[
 const STEPS: &[&str] = &["step", "steps", "it", "its", "iter", "iters", "iterations", "batch", "batches"];
 const SECONDS: &[&str] = &["s", "sec", "secs", "second", "seconds"];
 
-/// What the line says; `None` if nothing about steps.
+/// What the line says; `None` if it is not about steps.
 pub(super) fn said(line: &str) -> Option<Said> {
     let tokens = tokens(line);
     let at =
@@ -110,7 +110,7 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
         let end = if first.is_ascii_digit() {
             let end = number_end(rest);
             let text = rest.get(..end).unwrap_or_default();
-            // A number of more digits than an integer holds is some identifier.
+            // A number with more digits than an integer holds is an identifier.
             tokens.push(match (text.parse(), text.parse()) {
                 (Ok(whole), _) => Int(whole),
                 (_, Ok(real)) => Real(real),
@@ -154,7 +154,7 @@ fn is_one_of(word: &str, words: &[&str]) -> bool {
     words.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// `12/100` at a place; behind it, the place after.
+/// `12/100` at a position, and the position after it.
 fn fraction(tokens: &[Token<'_>], at: usize) -> Option<(u64, u64)> {
     match tokens.get(at..at + 3)? {
         [Int(number), Sign('/'), Int(of)] if number <= of && *of > 1 => Some((*number, *of)),
@@ -162,7 +162,7 @@ fn fraction(tokens: &[Token<'_>], at: usize) -> Option<(u64, u64)> {
     }
 }
 
-/// Keras and tqdm: a fraction that begins the line or follows a bar, and a bar, a bracket or a rate behind it.
+/// Keras and tqdm: a fraction at the start of the line or after a bar, followed by a bar, a bracket or a rate.
 fn bar(tokens: &[Token<'_>]) -> Option<Count> {
     let is_bar =
         |token: &Token<'_>| matches!(token, Sign('━' | '█' | '|' | '=' | '╸' | '╺' | '#' | '▉'..='▏'));
@@ -179,7 +179,7 @@ fn bar(tokens: &[Token<'_>]) -> Option<Count> {
         _ => false,
     });
     let drawn = matches!(next, Some(Sign('['))) || next.is_some_and(is_bar);
-    // tqdm shows a question mark for a rate that it does not know yet.
+    // tqdm shows a question mark for an unknown rate.
     (leads && drawn && (rated || before.is_some() || next.is_some_and(is_bar))).then_some(Count {
         number,
         of: Some(of),
@@ -268,13 +268,13 @@ fn milliseconds(number: f64, unit: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// The mean time of a step and examples a second, as far as the line has rates: `35ms/step`, `4.2it/s`,
+/// The mean step time and examples per second, if the line contains rates: `35ms/step`, `4.2it/s`,
 /// `global_step/sec: 12.3`, `1234 examples/sec`, `samples/s=99`.
 fn rates(tokens: &[Token<'_>]) -> (Option<f64>, Option<f64>) {
     let (mut mean_ms, mut examples) = (None, None);
     for (place, three) in tokens.windows(3).enumerate() {
         let [Word(left), Sign('/'), Word(right)] = three else { continue };
-        // The number stands before the rate, or behind it after a colon.
+        // The number is before the rate, or after a colon behind it.
         let before = tokens.get(..place).unwrap_or_default().iter().rev().find(|token| **token != Blank);
         let mut after = tokens.iter().skip(place + 3).filter(|token| **token != Blank);
         let behind = match after.next() {
@@ -295,7 +295,7 @@ fn rates(tokens: &[Token<'_>]) -> (Option<f64>, Option<f64>) {
     (mean_ms, examples)
 }
 
-/// The time that a script prints beside its step: `12.34ms`, `time: 0.12s`. Times of other things are passed over.
+/// The time that a script prints with its step: `12.34ms`, `time: 0.12s`. Times of other things are ignored.
 fn own_time(tokens: &[Token<'_>]) -> Option<f64> {
     for (place, token) in tokens.iter().enumerate() {
         let Some(number) = value(token) else { continue };
@@ -305,7 +305,7 @@ fn own_time(tokens: &[Token<'_>]) -> Option<f64> {
             other => other,
         };
         let Some(Word(unit)) = unit else { continue };
-        // What is counted per something was looked at among the rates.
+        // Rates were already examined.
         if matches!(after.next(), Some(Sign('/'))) {
             continue;
         }

@@ -1,50 +1,50 @@
-//! Numbers that go up, with the times at which they did → how long steps took.
+//! Counters and the times at which they increased → step durations.
 //!
-//! A program tells of step 12 now and of step 15 later: three steps in between. What arrives together (a program that
-//! writes into a pipe is often heard only when its buffer is full) is one moment: its last step counts, so that the
-//! mean is right even where single steps cannot be told apart.
+//! If a program reports step 12 now and step 15 later, there are three steps in between. What arrives together
+//! (output to a pipe often arrives only when the buffer is full) counts as one moment: its last step counts, so
+//! that the mean is right even if single steps cannot be timed.
 
-/// Some steps in a row, and how long they took.
+/// Some consecutive steps, and their duration.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// The number of the last of them, as the program counts.
+    /// The number of the last step, as counted by the program.
     pub step: u64,
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
     /// Seconds from the start of the run to their end.
     pub end_s: f64,
-    /// Seconds that they took together.
+    /// Their total duration in seconds.
     pub seconds: f64,
 }
 
 impl Observation {
-    /// Milliseconds a step.
+    /// Milliseconds per step.
     pub fn ms(&self) -> f64 {
         self.seconds * 1e3 / self.steps.max(1) as f64
     }
 }
 
-/// Longer series are made coarser: two neighbours become one.
+/// Longer series are made coarser by merging neighbours.
 const MOST: usize = 1 << 16;
 
-/// A number that goes up.
+/// A number that counts up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     observed: Vec<Observation>,
-    /// The last number and when it was seen, in seconds.
+    /// The last number, and when it was seen, in seconds.
     last: Option<(u64, f64)>,
-    /// The first number of all, and when.
+    /// When the first number was seen.
     first: Option<f64>,
-    /// The number has begun anew so many times: epochs.
+    /// How often the number restarted: epochs.
     restarts: u32,
-    /// Observations that held more than one number, since several arrived together.
+    /// Observations with more than one number, because several arrived together.
     bursts: usize,
-    /// Neighbours that arrive together become one until the series has thinned out again.
+    /// Number of neighbours still to merge until the series is thin enough.
     coarse: usize,
 }
 
 impl Series {
-    /// The number was `number` at `at_s` seconds.
+    /// Records that the number was `number` at `at_s` seconds.
     pub(super) fn push(&mut self, number: u64, at_s: f64) {
         self.first.get_or_insert(at_s);
         let Some((last, then)) = self.last else {
@@ -63,7 +63,7 @@ impl Series {
                     self.bursts += usize::from(open.step + 1 == number || steps == 1);
                     (open.step, open.steps) = (number, open.steps + steps);
                 }
-                // Several before anything was measured: only the last can be a beginning.
+                // Several before anything was measured: only the last can be a start.
                 _ if same_moment => {}
                 _ => self.add(Observation { step: number, steps, end_s: at_s, seconds: at_s - then }),
             }
@@ -72,7 +72,7 @@ impl Series {
 
     fn add(&mut self, one: Observation) {
         let joined = self.observed.last_mut().filter(|last| {
-            // Within a coarse series only true neighbours are joined: an epoch's end is not a step.
+            // In a coarse series only true neighbours are merged: the end of an epoch is not a step.
             self.coarse > 0 && last.step + one.steps == one.step && (last.steps as usize) < self.coarse
         });
         match joined {
@@ -106,17 +106,17 @@ impl Series {
         self.first
     }
 
-    /// How often the number began anew.
+    /// How often the number restarted.
     pub(super) fn restarts(&self) -> u32 {
         self.restarts
     }
 
-    /// Are most observations bundles that arrived together?
+    /// Whether most observations are bundles that arrived together.
     pub(super) fn is_bursty(&self) -> bool {
         self.bursts > 2 * self.observed.len()
     }
 
-    /// In bursts the last one came with the end of the program, and tells of its end as well.
+    /// In bursts, the last one came at the end of the program and includes its shutdown.
     pub(super) fn without_last_burst(mut self) -> Self {
         if self.is_bursty() {
             self.observed.pop();

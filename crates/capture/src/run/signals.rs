@@ -1,4 +1,4 @@
-//! Signals: those that are meant for the command are passed on to it; a monitor ends with those that ask it to stop.
+//! Signals: those meant for the command are forwarded; a monitor ends with those that ask it to stop.
 
 use std::io;
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use wait4::ResUse;
 
 use super::pipes::follow_size;
 
-/// Signals that are meant for the child.
+/// Signals meant for the child.
 pub(super) struct Signals {
     streams: Vec<(tokio::signal::unix::Signal, Signal)>,
     resized: tokio::signal::unix::Signal,
@@ -32,7 +32,7 @@ impl Signals {
         })
     }
 
-    /// Passes signals on until the child has ended.
+    /// Forwards signals until the child has ended.
     pub(super) async fn forward_until(
         mut self,
         pid: u32,
@@ -55,7 +55,7 @@ impl Signals {
                 waited = &mut exited => return waited.map_err(io::Error::other)?,
                 _ = self.resized.recv() => terminals.iter().for_each(|to| follow_size(io::stdout(), to)),
                 number = next => {
-                    // What the keyboard sends goes to the child as well; twice would be once too often.
+                    // The terminal sends the signal to the child as well; forwarding it would deliver it twice.
                     if let Some(child) = child && !(from_keyboard(number) && in_foreground()) {
                         // It may have ended just now.
                         let _ = kill_process(child, number);
@@ -83,13 +83,13 @@ fn from_keyboard(number: Signal) -> bool {
     number == Signal::INT || number == Signal::QUIT
 }
 
-/// Is ours the group of processes that the terminal's keys reach?
+/// Whether this process is in the group that the terminal's keys reach.
 fn in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
     rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// Hears something once we are asked to stop, by Ctrl-C or a signal, and no longer end by that at once.
+/// Sends a message once the process is asked to stop, by Ctrl-C or a signal, instead of ending at once.
 pub fn until_asked_to_stop() -> io::Result<mpsc::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
@@ -98,7 +98,7 @@ pub fn until_asked_to_stop() -> io::Result<mpsc::Receiver<()>> {
     let (asked, hears) = mpsc::channel();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(first_of(streams.iter_mut().map(|stream| Box::pin(stream.recv())).collect()));
-        // Who does not listen any more has ended already.
+        // If nobody is listening, it has already ended.
         let _ = asked.send(());
     })?;
     Ok(hears)

@@ -1,10 +1,10 @@
-//! Where the steady state begins. The first steps trace, compile, fill caches and pipelines; a mean over all of them
-//! is the mean of two different things.
+//! Finds the start of the steady state. The first steps trace, compile, and fill caches and pipelines; a mean
+//! over everything would mix two different things.
 //!
-//! The series is cut where its level changes: the split that explains most of the variance is taken while it explains
-//! more than chance would, each time at a price (the usual one for change points, a multiple of the logarithm of the
-//! length). Single slow steps are clipped first, so that a checkpoint is not a change of level. What runs at the level
-//! of the end is the steady state, if it is long enough to call it one.
+//! The series is split where its level changes: the split that explains most of the variance is used as long as
+//! it explains more than chance, each time with a penalty (the usual one for change points, a multiple of the
+//! logarithm of the length). Single slow steps are clipped first, so that a checkpoint is not a change of
+//! level. The final level is the steady state, if it is long enough.
 
 /// A stretch of observations at one level.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -20,25 +20,25 @@ pub struct Level {
 /// Where a series is steady.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steady {
-    /// The first observation of the steady state; `None`: there is none.
+    /// The first observation of the steady state; `None` if there is none.
     pub from: Option<usize>,
     /// All levels, in order.
     pub levels: Vec<Level>,
 }
 
-/// Levels that differ by less are the same for anyone who trains.
+/// Levels that differ by less count as the same.
 const SAME: f64 = 0.10;
-/// The steady state must hold for this share of all observations, and for as many.
+/// The steady state must cover this share of all observations, and at least this many.
 const LEAST_SHARE: f64 = 0.4;
 const LEAST: usize = 5;
-/// What is shorter than this share of all observations does not end a steady state.
+/// Stretches shorter than this share of all observations do not end a steady state.
 const EPISODE: f64 = 0.05;
-/// Longer series are looked at in blocks.
+/// Longer series are processed in blocks.
 const MOST_BLOCKS: usize = 512;
-/// Clip beyond so many robust deviations.
+/// Values beyond this many robust deviations are clipped.
 const CLIP: f64 = 3.0;
-/// What a further level costs, in variances times the logarithm of the length. Twice the usual price: step times hang
-/// together, so that chance makes longer waves than it would of independent ones.
+/// Cost of a further level, in variances times the logarithm of the length. Twice the usual value: step times
+/// are correlated, so chance creates longer waves than with independent values.
 const PRICE: f64 = 6.0;
 
 /// Finds the steady state.
@@ -59,8 +59,8 @@ pub fn steady(values: &[f64]) -> Steady {
     Steady { from: begin(values, &levels), levels }
 }
 
-/// What is short is an episode, not a level, and goes to the neighbour that it is more like; only at the beginning is
-/// it a warm-up.
+/// A short stretch is an episode, not a level, and is merged with the more similar neighbour; only at the start
+/// is it a warm-up.
 fn without_episodes(values: &[f64], cuts: &mut Vec<usize>) {
     let least = LEAST.max((values.len() as f64 * EPISODE) as usize);
     loop {
@@ -69,19 +69,19 @@ fn without_episodes(values: &[f64], cuts: &mut Vec<usize>) {
         let short = (1..cuts.len()).filter(|&place| length(place).is_some_and(|length| length < least));
         let Some(place) = short.min_by_key(|&place| length(place)) else { return };
         let away = |other: usize| Some((level(other)? - level(place)?).abs());
-        // Its own first edge goes, or that of the next.
+        // Removes its own first edge, or that of the next stretch.
         let to_next = away(place + 1).zip(away(place - 1)).is_some_and(|(next, last)| next < last);
         cuts.remove(if to_next { place + 1 } else { place });
     }
 }
 
-/// Where the level of the end begins.
+/// Where the final level starts.
 fn begin(values: &[f64], levels: &[Level]) -> Option<usize> {
     let last = levels.last()?;
     let same = |level: &&Level| (level.median / last.median - 1.0).abs() <= SAME;
     let first = levels.iter().rev().take_while(same).last()?;
     let mut from = first.from;
-    // Slow first steps that were too few to make a level.
+    // Slow first steps that were too few to form a level.
     let middle = median(values.get(first.from..)?)?;
     let spread = deviation(values.get(first.from..)?, middle);
     let slow = |value: &f64| *value > middle * (1.0 + SAME) + 5.0 * spread;
@@ -92,9 +92,9 @@ fn begin(values: &[f64], levels: &[Level]) -> Option<usize> {
     (left >= LEAST && left as f64 >= LEAST_SHARE * values.len() as f64).then_some(from)
 }
 
-/// Cuts a piece of the series where that explains most, and its parts again.
+/// Splits a part of the series where that explains most, and then its parts.
 fn split(values: &[f64], cuts: &mut Vec<usize>) {
-    // Sums of values and squares up to each place: a piece's spread is a difference of two of them.
+    // Sums of values and squares up to each position: the spread of a part is a difference of two of them.
     let mut sums = vec![(0.0, 0.0)];
     for value in values {
         let (sum, squares) = sums.last().copied().unwrap_or_default();
@@ -106,14 +106,14 @@ fn split(values: &[f64], cuts: &mut Vec<usize>) {
         let sum = b.0 - a.0;
         (b.1 - a.1 - sum * sum / count.max(1.0)).max(0.0)
     };
-    // Neighbours differ by noise alone; the median of that is 0.954 standard deviations of a single value. Steps hang
-    // together, so that those further apart differ by more, without being another level.
+    // Neighbours differ by noise alone; the median difference is 0.954 standard deviations of a single value.
+    // Steps are correlated, so distant ones differ by more without being another level.
     let differences = |apart: usize| -> Vec<f64> {
         values.iter().zip(values.iter().skip(apart)).map(|(a, b)| (a - b).abs()).collect()
     };
     let apart = |apart| median(&differences(apart)).unwrap_or(0.0) / 0.954;
     let noise = apart(1).max(apart(5));
-    // Values that never differ would make every dust a level.
+    // With values that never differ, every rounding error would be a level.
     let floor = median(values).unwrap_or(0.0).abs() * 0.002;
     let price = PRICE * noise.max(floor).powi(2) * (values.len().max(2) as f64).ln();
     let mut todo = vec![(0, values.len())];
@@ -131,7 +131,7 @@ fn split(values: &[f64], cuts: &mut Vec<usize>) {
     }
 }
 
-/// The values with single outliers cut down to the edge of what is usual around them.
+/// The values with single outliers clipped to the usual range around them.
 fn clipped(values: &[f64]) -> Vec<f64> {
     const AROUND: usize = 3;
     let one = |(place, &value): (usize, &f64)| {
@@ -149,12 +149,12 @@ fn deviation(values: &[f64], middle: f64) -> f64 {
     median(&away).unwrap_or(0.0) * 1.4826
 }
 
-/// The middle of unsorted values; `None` of none.
+/// The median of unsorted values; `None` if there are none.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which the share `at` of all lies, between neighbours in proportion; `None` of none.
+/// The quantile `at`, interpolated between neighbours; `None` if there are no values.
 pub fn quantile(values: &[f64], at: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

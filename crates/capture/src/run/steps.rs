@@ -1,74 +1,75 @@
-//! The one series of steps that a run is judged by, of all that the program offered.
+//! Chooses the one series of steps that a run is judged by, from everything the program offers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::events;
+use stepscope_read::tfevents::RunReader;
+
 use super::listen::Listener;
 use super::series::{Observation, Series};
 use super::steady::{Steady, median, quantile, steady};
 
-/// Where step times come from.
+/// Source of the step times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Lines that the program printed, by when they came.
+    /// Lines that the program printed, by their arrival.
     Lines,
-    /// Event files that it wrote, by the times in them; this tag.
+    /// Event files that it wrote, by the times in them; with the tag.
     Events(String),
-    /// Figures that the program printed: nothing was there to time.
+    /// Figures that the program printed, because there was nothing to time.
     Said,
 }
 
 /// The steps of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
-    /// Where the times come from.
+    /// Source of the times.
     pub source: Source,
-    /// They count examples, since the program does and nobody said how many make a batch.
+    /// True if these are examples, because the program counts examples and the batch size is unknown.
     pub examples: bool,
-    /// All that was observed, in order, but for what is left out.
+    /// All observations in order, without the excluded ones.
     pub observed: Vec<Observation>,
-    /// Steps that are left out, since our own profile slowed them.
+    /// Number of steps excluded because stepscope's own profile slowed them down.
     pub profiled: u64,
-    /// Seconds from the start to the first step that was heard of.
+    /// Seconds from the start to the first step seen.
     pub first_s: f64,
-    /// The count began anew so many times.
+    /// How often the count restarted.
     pub restarts: u32,
-    /// Many steps were heard of at once: single ones cannot be told apart.
+    /// True if many steps arrived at once, so that single ones cannot be timed.
     pub bursty: bool,
-    /// The median of the program's own figure, in milliseconds a step.
+    /// The median of the program's own figure, in milliseconds per step.
     pub own_ms: Option<f64>,
-    /// Examples a second, as the program has it.
+    /// Examples per second as reported by the program.
     pub own_examples_per_s: Option<f64>,
     /// Where it is steady, in observations.
     pub steady: Steady,
 }
 
-/// Figures over some observations, in milliseconds a step.
+/// Figures over some observations, in milliseconds per step.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// How many steps.
+    /// Number of steps.
     pub steps: u64,
     /// The mean over all of them.
     pub mean: f64,
     /// The median observation.
     pub median: f64,
-    /// Nine in ten are below.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 in 100 are below.
+    /// 99th percentile.
     pub p99: f64,
     /// The standard deviation of the observations.
     pub deviation: f64,
 }
 
 impl Steps {
-    /// The observations of the steady state; all where there is none.
+    /// The observations of the steady state; all if there is none.
     pub fn counted(&self) -> &[Observation] {
         self.observed.get(self.steady.from.unwrap_or(0)..).unwrap_or_default()
     }
 
-    /// The steps outside of a window, in seconds since the start, in which the program was being profiled. All of
-    /// them where there are no others.
+    /// The steps outside a time window in which the program was being profiled, in seconds since the start. All
+    /// of them if there are no others.
     pub(super) fn without(mut self, (from, to): (f64, f64)) -> Self {
         if self.source == Source::Said {
             return self;
@@ -84,12 +85,12 @@ impl Steps {
         self
     }
 
-    /// How many steps were observed, without those that are left out.
+    /// Number of observed steps, without the excluded ones.
     pub fn count(&self) -> u64 {
         self.observed.iter().map(|one| one.steps).sum()
     }
 
-    /// The steady state, or all, in figures; `None` of none.
+    /// Figures of the steady state, or of all steps; `None` if there are none.
     pub fn figures(&self) -> Option<Figures> {
         figures(self.counted())
     }
@@ -111,11 +112,11 @@ fn figures(observed: &[Observation]) -> Option<Figures> {
     })
 }
 
-/// Figures of the program's own that say something.
+/// Minimum number of the program's own figures.
 const LEAST: usize = 3;
 /// Tags whose step counts something else.
 const OTHER_TAGS: &[&str] = &["epoch_", "evaluation_", "validation", "val_", "eval"];
-/// More tags than are looked at.
+/// Maximum number of tags examined.
 const MOST_TAGS: usize = 256;
 
 struct Candidate {
@@ -124,7 +125,7 @@ struct Candidate {
     examples: bool,
 }
 
-/// Picks the best of all that was offered.
+/// Picks the best source.
 pub(super) fn pick(
     listener: &Listener,
     event_files: &[PathBuf],
@@ -170,15 +171,15 @@ pub(super) fn pick(
     })
 }
 
-/// Training takes most of the time, so what covers little of it is something else: a download, an evaluation. Of what
-/// covers much the finest is taken.
+/// Training takes most of the time, so a source that covers little of it is something else: a download, an
+/// evaluation. Among those that cover much, the finest wins.
 fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
     let most = candidates.iter().map(|it| it.series.covered()).fold(0.0, f64::max);
     let enough = candidates.into_iter().filter(|it| it.series.covered() >= most / 2.0);
     enough.max_by_key(|it| (!it.examples, it.series.observed().len(), it.source == Source::Lines))
 }
 
-/// Nothing to time, but the program says how fast it is.
+/// Nothing to time, but the program reports its speed.
 fn said_only(listener: &Listener, per_second: &[f64]) -> Option<Steps> {
     let figures = [listener.this_ms().all(), listener.mean_ms().all(), per_second];
     let figures = figures.into_iter().find(|figures| figures.len() >= LEAST)?;
@@ -197,34 +198,38 @@ fn said_only(listener: &Listener, per_second: &[f64]) -> Option<Steps> {
     })
 }
 
-/// Series by tag, and milliseconds a step where a tag says how many steps a second there were.
+/// Series by tag, and milliseconds per step if a tag reports steps per second.
 fn event_series(files: &[PathBuf], begun_wall_s: f64) -> (Vec<(String, Series)>, Vec<f64>) {
     let mut series: BTreeMap<(PathBuf, String), Series> = BTreeMap::new();
     let mut per_second = Vec::new();
     for file in files {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-        events::read(file, &mut |scalar| {
-            let at_s = scalar.wall_s - begun_wall_s;
+        let mut reader = RunReader::new(".", vec![file.clone()]);
+        // What cannot be read says nothing about steps; the rest does.
+        let _ = reader.read();
+        for logged in reader.into_log().series {
+            let points = logged.steps.iter().zip(&logged.wall_s).zip(&logged.values);
             // Logs that go on where an older run ended hold that run, too.
-            if at_s < 0.0 {
-                return;
-            }
-            if scalar.tag.ends_with("steps_per_second") {
-                per_second.extend(scalar.value.filter(|value| *value > 0.0).map(|value| 1e3 / value));
-            } else if !OTHER_TAGS.iter().any(|other| scalar.tag.starts_with(other)) {
-                let key = (folder.clone(), scalar.tag);
+            let own = points.map(|((step, wall), value)| (*step, wall - begun_wall_s, *value));
+            let own = own.filter(|(step, at_s, _)| *at_s >= 0.0 && *step >= 0);
+            if logged.tag.ends_with("steps_per_second") {
+                per_second.extend(own.filter(|(.., value)| *value > 0.0).map(|(.., value)| 1e3 / value));
+            } else if !OTHER_TAGS.iter().any(|other| logged.tag.starts_with(other)) {
+                let key = (folder.clone(), logged.tag.clone());
                 if series.len() < MOST_TAGS || series.contains_key(&key) {
-                    series.entry(key).or_default().push(scalar.step, at_s);
+                    let entry = series.entry(key).or_default();
+                    own.for_each(|(step, at_s, _)| entry.push(step.cast_unsigned(), at_s));
                 }
             }
-        });
+        }
     }
     (series.into_iter().map(|((_, tag), series)| (tag, series)).collect(), per_second)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::events::tests::{record, scalar};
+    use stepscope_testkit::tfevents::{record, scalar};
+
     use super::super::listen::Stream;
     use super::*;
 

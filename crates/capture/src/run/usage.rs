@@ -1,16 +1,16 @@
-//! Samples of a whole run, summed up as they come: nothing grows with the run's length but a thin line of moments,
-//! from which the utilisation of the steady state is told.
+//! Summarises the samples of a run as they come: memory only grows by a thin series of moments, from which the
+//! utilisation of the steady state is computed.
 
 use std::collections::BTreeMap;
 
 use crate::sample::{Gpu, Sample, Throttle};
 
-/// Mean and greatest of a value.
+/// Mean and maximum of a value.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// The mean of all samples that know it.
+    /// Mean over all samples that have it.
     pub mean: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
@@ -34,108 +34,108 @@ impl Tally {
     }
 }
 
-/// A run's use of the hardware. What is not known is `None`; shares are 0 to 1.
+/// Hardware use of a run. Unknown is `None`; shares are 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// How many samples were taken.
+    /// Number of samples.
     pub samples: u64,
     /// Cores of the machine.
     pub cores: usize,
-    /// Cores' time that the control group allows.
+    /// CPU limit of the control group, in cores.
     pub cpu_limit: Option<f64>,
-    /// Seconds of processor time of the tree.
+    /// Processor time of the tree in seconds.
     pub cpu_seconds: Option<f64>,
-    /// Cores that the tree kept busy.
+    /// Busy cores of the tree.
     pub cpu: Option<Spread>,
-    /// The share of all cores' time that anyone used.
+    /// Share of all cores' time in use by anyone.
     pub machine_cpu: Option<Spread>,
-    /// The share of all cores' time spent waiting for disks.
+    /// Share of all cores' time spent waiting for disks.
     pub io_wait: Option<Spread>,
-    /// The share of all cores' time that the hypervisor gave to others.
+    /// Share of all cores' time that the hypervisor gave to other machines.
     pub steal: Option<Spread>,
-    /// The share of time in which the control group was held back.
+    /// Share of time in which the control group was throttled.
     pub throttled: Option<Spread>,
-    /// The most bytes that the tree held at once.
+    /// Peak memory of the tree in bytes.
     pub rss_peak: Option<u64>,
-    /// The same, with what is shared counted once.
+    /// The same with shared pages counted once.
     pub pss_peak: Option<u64>,
-    /// The most bytes that any one process held, as the kernel remembers it.
+    /// Peak memory of the largest single process, according to the kernel.
     pub process_peak: Option<u64>,
     /// Bytes of memory of the machine.
     pub memory_total: Option<u64>,
-    /// The least that could still be had.
+    /// Lowest available memory.
     pub memory_available_least: Option<u64>,
-    /// Bytes that the control group allows.
+    /// Memory limit of the control group.
     pub memory_limit: Option<u64>,
-    /// The most bytes that the control group used.
+    /// Peak memory of the control group.
     pub memory_used_most: Option<u64>,
-    /// Bytes swapped out, at most.
+    /// Peak swap usage in bytes.
     pub swap_peak: Option<u64>,
-    /// Bytes a second that the tree read from disks.
+    /// Bytes per second that the tree read from disks.
     pub disk_read: Option<Spread>,
-    /// Bytes a second that the tree wrote to disks.
+    /// Bytes per second that the tree wrote to disks.
     pub disk_write: Option<Spread>,
-    /// Bytes a second that the machine received.
+    /// Bytes per second that the machine received.
     pub net_receive: Option<Spread>,
-    /// Bytes a second that the machine sent.
+    /// Bytes per second that the machine sent.
     pub net_send: Option<Spread>,
-    /// Context switches of the tree a second.
+    /// Context switches of the tree per second.
     pub switches: Option<Spread>,
-    /// The most processes at once.
+    /// Maximum number of processes.
     pub processes: u64,
-    /// The most threads at once.
+    /// Maximum number of threads.
     pub threads: u64,
     /// The GPUs.
     pub gpus: Vec<GpuUsage>,
 }
 
-/// A run's use of one GPU.
+/// Hardware use of one GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuUsage {
     /// Its number.
     pub index: u32,
     /// Its model.
     pub name: Option<String>,
-    /// The share of time in which any kernel ran.
+    /// Share of time in which any kernel ran.
     pub busy: Option<Spread>,
     /// Bytes of memory in use.
     pub memory: Option<Spread>,
-    /// Bytes of memory that there are.
+    /// Total memory in bytes.
     pub memory_total: Option<u64>,
-    /// The most bytes that the tree used.
+    /// Peak memory used by the tree.
     pub memory_of_tree: Option<u64>,
     /// Watts.
     pub power: Option<Spread>,
-    /// Watts that it may draw.
+    /// Power limit in watts.
     pub power_limit: Option<f64>,
     /// Megahertz.
     pub clock: Option<Spread>,
     /// Degrees Celsius.
     pub temperature: Option<Spread>,
-    /// The share of samples in which clocks were held down, and why.
+    /// Share of samples with throttled clocks, and the reasons.
     pub throttled: Option<(f64, Vec<Throttle>)>,
-    /// Bytes a second from the host.
+    /// Bytes per second from the host.
     pub bus_receive: Option<Spread>,
-    /// Bytes a second to the host.
+    /// Bytes per second to the host.
     pub bus_send: Option<Spread>,
 }
 
-/// The utilisation between two moments.
+/// Utilisation between two moments.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Window {
     /// Seconds from the start of the run.
     pub from_s: f64,
     /// Seconds from the start of the run.
     pub to_s: f64,
-    /// Cores that the tree kept busy.
+    /// Busy cores of the tree.
     pub cpu: Option<f64>,
-    /// The share of all cores' time spent waiting for disks.
+    /// Share of all cores' time spent waiting for disks.
     pub io_wait: Option<f64>,
-    /// The share of time in which any kernel ran, over all GPUs that ran any.
+    /// Share of time in which any kernel ran, over all GPUs that ran any.
     pub gpu_busy: Option<f64>,
 }
 
-/// One sample, as far as a window needs it.
+/// The parts of a sample that a window needs.
 #[derive(Copy, Clone, Debug)]
 struct Moment {
     at_s: f32,
@@ -144,10 +144,10 @@ struct Moment {
     gpu_busy: f32,
 }
 
-/// Moments kept; in longer runs every second one is let go.
+/// Maximum number of moments; in longer runs every second one is dropped.
 const MOST_MOMENTS: usize = 1 << 17;
 
-/// Sums up samples.
+/// Summarises samples.
 #[derive(Debug, Default)]
 pub struct Meter {
     usage: Usage,
@@ -163,7 +163,7 @@ pub struct Meter {
     switches: Tally,
     gpus: BTreeMap<u32, GpuMeter>,
     moments: Vec<Moment>,
-    /// Every so many samples make a moment.
+    /// Number of samples per moment.
     stride: u64,
 }
 
@@ -188,12 +188,12 @@ fn most<T: Ord>(place: &mut Option<T>, value: Option<T>) {
 }
 
 impl Meter {
-    /// For a machine of so many cores.
+    /// For a machine with this many cores.
     pub fn new(cores: usize) -> Self {
         Meter { usage: Usage { cores, ..Usage::default() }, stride: 1, ..Meter::default() }
     }
 
-    /// Takes in a sample.
+    /// Adds a sample.
     pub fn add(&mut self, sample: &Sample) {
         let Sample { machine, cgroup, .. } = sample;
         self.machine_cpu.add(machine.cpu);
@@ -252,7 +252,7 @@ impl Meter {
         }
     }
 
-    /// The utilisation between two moments, in seconds since the sampler began.
+    /// Utilisation between two moments, in seconds since sampling started.
     pub fn window(&self, from_s: f64, to_s: f64) -> Option<Window> {
         let (mut cpu, mut io_wait, mut gpu) = (Tally::default(), Tally::default(), Tally::default());
         let inside = |moment: &&Moment| (from_s..=to_s).contains(&f64::from(moment.at_s));
@@ -271,7 +271,7 @@ impl Meter {
         })
     }
 
-    /// All summed up.
+    /// The summary.
     pub fn usage(&self) -> Usage {
         Usage {
             cpu: self.cpu.spread(),

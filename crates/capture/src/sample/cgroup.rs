@@ -1,27 +1,28 @@
-//! What the control group allows: processors and memory, version 1 and 2, and how often it held the processes back.
+//! Limits of the control group: processors and memory, versions 1 and 2, and throttling.
 //!
-//! A container sees all cores of its machine but may use two of them: without the limit a utilisation says little.
+//! A container sees all cores of its machine but may only be allowed to use two of them: without the limit,
+//! utilisation says little.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::file::{Polled, keyed, number, read_once};
 
-/// What a control group allows and holds back. What is not limited or not known is `None`.
+/// Limits and throttling of a control group. `None` if not limited or unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cgroup {
-    /// How many cores' time may be used.
+    /// CPU limit in cores.
     pub cpu_limit: Option<f64>,
-    /// How many bytes of memory may be used.
+    /// Memory limit in bytes.
     pub memory_limit: Option<u64>,
-    /// How many bytes of memory the group uses.
+    /// Memory in use in bytes.
     pub memory_used: Option<u64>,
-    /// The share of time since the last sample in which the group was held back because its processor time was used
+    /// Share of time since the last sample in which the group was throttled because its processor time was used
     /// up, 0 to 1.
     pub throttled: Option<f64>,
 }
 
-/// Version 1 writes the greatest number of pages where there is no limit.
+/// Version 1 writes the largest number of pages if there is no limit.
 const UNLIMITED: u64 = 1 << 60;
 
 /// Watches the control group of a process.
@@ -35,17 +36,17 @@ pub(super) struct CgroupWatch {
 }
 
 impl CgroupWatch {
-    /// `pid`: whose group; our own where none is named.
+    /// `pid` selects the group; `None` means the current process.
     pub(super) fn new(proc: &Path, sys: &Path, pid: Option<u32>) -> Self {
         let who = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
         let groups = read_once(&proc.join(who).join("cgroup")).unwrap_or_default();
         let mount = sys.join("fs/cgroup");
         let cpu = levels(&groups, &mount, "cpu");
         let memory = levels(&groups, &mount, "memory");
-        // A limit anywhere above holds too.
+        // A limit on any level above also applies.
         let cpu_limit = cpu.iter().filter_map(|folder| cpu_limit(folder)).reduce(f64::min);
         let memory_limit = memory.iter().filter_map(|folder| memory_limit(folder)).min();
-        // The usage that counts is that of the level that sets the limit.
+        // The relevant usage is that of the level that sets the limit.
         let limiting = memory.iter().find(|folder| memory_limit_is(folder, memory_limit)).or(memory.first());
         let throttling = cpu.iter().find(|folder| cpu_limit_is(folder, cpu_limit)).or(cpu.first());
         let first_open = |folder: Option<&PathBuf>, names: &[&str]| {
@@ -88,7 +89,7 @@ fn levels(groups: &str, mount: &Path, controller: &str) -> Vec<PathBuf> {
             continue;
         };
         if controllers.split(',').any(|name| name == controller) {
-            // Mounted under its own name, or with the others of its line.
+            // Mounted under its own name, or with the others on its line.
             found = Some((vec![mount.join(controllers), mount.join(controller)], path));
             break;
         }
@@ -99,7 +100,8 @@ fn levels(groups: &str, mount: &Path, controller: &str) -> Vec<PathBuf> {
     let Some((bases, path)) = found else { return Vec::new() };
     let Some(base) = bases.into_iter().find(|base| base.is_dir()) else { return Vec::new() };
     let path = path.trim_start_matches('/');
-    // Inside a container the path may be the machine's, while the mount shows the container's own group as root.
+    // Inside a container the path may be the machine's, while the mount shows the container's own group as
+    // root.
     let inner = base.join(path);
     if path.is_empty() || !inner.is_dir() || path.split('/').any(|part| part == "..") {
         return vec![base];
@@ -113,7 +115,7 @@ fn cpu_limit(folder: &Path) -> Option<f64> {
             let (quota, period) = text.trim().split_once(' ')?;
             (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
         }
-        // Without a limit version 1 says -1, which is no number of the kind that is read here.
+        // Without a limit, version 1 contains -1, which is not a valid number here.
         None => {
             let quota = number(&folder.join("cpu.cfs_quota_us"))?;
             (quota as f64, number(&folder.join("cpu.cfs_period_us"))? as f64)

@@ -1,19 +1,20 @@
-//! Samples as CSV: one line a sample, the names of the columns first, an empty cell where a value is not known.
+//! Samples as CSV: a header, then one line per sample; unknown values are empty.
 //!
-//! `stepscope_read` recognises such a file by its first columns and reads it as counters; `docs/run.md` lists all.
+//! `stepscope_read` recognises such a file by its first columns and reads it as counters; `docs/run.md` lists
+//! all columns.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::{Gpu, Sample, Sampler};
 
-/// Machines with more cores get no column a core; the busiest core's is there anyway.
+/// Machines with more cores get no column per core; the busiest core is included anyway.
 const MOST_CORES: usize = 64;
 
-/// A column that every file has: its name, and how it is told from a sample.
+/// A column that every file has: its name, and how to get it from a sample.
 type Column = (&'static str, fn(&Sample) -> Cell);
 
-/// A value, and with how many decimals it is written.
+/// A value, with its number of decimals.
 #[derive(Copy, Clone)]
 enum Cell {
     Whole(Option<u64>),
@@ -53,7 +54,7 @@ const COLUMNS: &[Column] = &[
     ("cgroup_throttled_percent", |s| Cell::Percent(s.cgroup.throttled)),
 ];
 
-/// A column of a GPU; its number stands before it: `gpu0_busy_percent`.
+/// A GPU column; its number precedes it: `gpu0_busy_percent`.
 type GpuColumn = (&'static str, fn(&Gpu) -> Cell);
 
 const GPU_COLUMNS: &[GpuColumn] = &[

@@ -5,32 +5,32 @@ use std::time::Duration;
 
 use super::file::{Polled, keyed};
 
-/// What the machine as a whole does. What is not known is `None`; shares are 0 to 1.
+/// Utilisation of the whole machine. Unknown is `None`; shares are 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
-    /// The share of all cores' time that was spent working.
+    /// Share of all cores' time spent working.
     pub cpu: Option<f64>,
-    /// The same for each core; empty where not known.
+    /// The same for each core; empty if unknown.
     pub cores: Vec<f64>,
-    /// The share of all cores' time in which a core had nothing to do but wait for a disk.
+    /// Share of all cores' time in which a core was idle and waiting for a disk.
     pub io_wait: Option<f64>,
-    /// The share of all cores' time that the hypervisor gave to others.
+    /// Share of all cores' time that the hypervisor gave to other machines.
     pub steal: Option<f64>,
-    /// Bytes of memory that there are.
+    /// Total memory in bytes.
     pub memory_total: Option<u64>,
-    /// Bytes of memory that could still be had.
+    /// Available memory in bytes.
     pub memory_available: Option<u64>,
-    /// Bytes of memory that lie on the swap device.
+    /// Swap in use, in bytes.
     pub swap_used: Option<u64>,
-    /// Bytes a second that the disks read.
+    /// Bytes per second read from disks.
     pub disk_read: Option<f64>,
-    /// Bytes a second that the disks wrote.
+    /// Bytes per second written to disks.
     pub disk_write: Option<f64>,
-    /// Bytes a second that came in over the network.
+    /// Bytes per second received over the network.
     pub net_receive: Option<f64>,
-    /// Bytes a second that went out over the network.
+    /// Bytes per second sent over the network.
     pub net_send: Option<f64>,
-    /// Context switches a second.
+    /// Context switches per second.
     pub switches: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ impl Jiffies {
 
     fn share(self, before: Self, part: impl Fn(Self) -> u64) -> Option<f64> {
         let total = self.total.checked_sub(before.total).filter(|&total| total > 0)?;
-        // The kernel's count of waiting may step back a little.
+        // The kernel's wait counter may go back a little.
         Some(part(self).saturating_sub(part(before)) as f64 / total as f64).map(|share| share.min(1.0))
     }
 }
@@ -84,7 +84,7 @@ pub(super) struct MachineWatch {
     diskstats: Polled,
     net: Polled,
     sys: PathBuf,
-    /// Names of whole disks; partitions and layers above would count the same bytes again.
+    /// Names of whole disks; partitions and layers above them would count the same bytes again.
     disks: Vec<String>,
     /// Names of network devices to count.
     interfaces: Vec<String>,
@@ -111,7 +111,7 @@ impl MachineWatch {
         self.before.as_ref().map_or(0, |before| before.cores.len())
     }
 
-    /// What happened since the last call, `passed` ago; rates are unknown at the first one.
+    /// What happened since the last call, `passed` ago; rates are unknown on the first call.
     pub(super) fn sample(&mut self, passed: Option<Duration>, buffer: &mut Vec<u8>) -> Machine {
         self.count(buffer);
         let mut machine = Machine::default();
@@ -124,7 +124,7 @@ impl MachineWatch {
             machine.steal = share(|jiffies| jiffies.steal);
             if now.cores.len() == before.cores.len() {
                 let pairs = now.cores.iter().zip(&before.cores);
-                // Within less than a tick a core's share is not known; it goes on as the machine does.
+                // Within less than a tick, a core's share is unknown; the machine's share is used.
                 let one = |(now, before): (&Jiffies, &Jiffies)| {
                     now.share(*before, |jiffies| jiffies.busy).or(machine.cpu).unwrap_or_default()
                 };
@@ -167,7 +167,7 @@ impl MachineWatch {
         }
         now.disk = self.diskstats.read(buffer).and_then(|text| disk_bytes(text, &self.disks));
         now.net = self.net.read(buffer).and_then(|text| net_bytes(text, &self.interfaces));
-        // Disks may be plugged in while we watch; a look at the folder is cheap where none was found.
+        // Disks may be added at run time; looking at the folder is cheap if none was found.
         if self.disks.is_empty() && self.diskstats.is_open() {
             self.disks = with_device(&self.sys.join("block"));
         }
@@ -183,14 +183,14 @@ impl MachineWatch {
     }
 }
 
-/// The entries of a folder of /sys that stand for hardware.
+/// The entries of a /sys folder that stand for hardware.
 fn with_device(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let hardware = entries.flatten().filter(|entry| entry.path().join("device").exists());
     hardware.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Bytes read and written by whole disks. The kernel counts sectors of 512 bytes whatever the disk's own are.
+/// Bytes read and written by whole disks. The kernel counts sectors of 512 bytes, whatever the disk's own size.
 fn disk_bytes(text: &str, disks: &[String]) -> Option<(u64, u64)> {
     let mut sum: Option<(u64, u64)> = None;
     for line in text.lines() {
@@ -210,7 +210,7 @@ fn disk_bytes(text: &str, disks: &[String]) -> Option<(u64, u64)> {
     sum
 }
 
-/// Bytes received and sent. Where no device is hardware, as in a container, all but the loopback count.
+/// Bytes received and sent. If no device is hardware, as in a container, all except loopback count.
 fn net_bytes(text: &str, interfaces: &[String]) -> Option<(u64, u64)> {
     let mut sum: Option<(u64, u64)> = None;
     for line in text.lines() {

@@ -1,15 +1,15 @@
-//! Hardware, sampled: what the machine, a tree of processes, its control group and the GPUs do.
+//! Hardware sampling: the machine, a process tree, its control group and the GPUs.
 //!
 //! ```text
-//! file      small files of /proc and /sys, read again and again
+//! file      small files of /proc and /sys, read repeatedly
 //! machine   processors, memory, disks, network
-//! process   one process;  tree: a process and all that come of it
-//! cgroup    what the control group allows
+//! process   one process;  tree: a process and its descendants
+//! cgroup    limits of the control group
 //! gpu       NVIDIA and AMD
 //! csv       samples as a table for other programs
 //! ```
 //!
-//! What is not known is `None`, never zero. Ten samples a second of twenty processes cost well below one per cent of a
+//! Unknown is `None`, never zero. Ten samples per second of twenty processes cost well below one per cent of a
 //! core: see `docs/run.md` for the measurement.
 
 mod cgroup;
@@ -43,13 +43,13 @@ pub struct Options {
     pub proc: PathBuf,
     /// Where the kernel shows devices.
     pub sys: PathBuf,
-    /// The root of the tree of processes; none where only the machine is of interest.
+    /// The root of the process tree; `None` for the machine only.
     pub root: Option<u32>,
-    /// The root has just been started: all its time counts, not only what comes after the first sample.
+    /// True if the root was just started: all its time counts, not only what comes after the first sample.
     pub from_birth: bool,
-    /// How often samples will be taken; the GPUs are asked as often.
+    /// Sampling interval, also for the GPUs.
     pub interval: Duration,
-    /// Where NVIDIA's library is.
+    /// Location of NVIDIA's library.
     pub nvml: Nvml,
 }
 
@@ -66,18 +66,18 @@ impl Default for Options {
     }
 }
 
-/// The hardware between two moments.
+/// Hardware use between two moments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Nanoseconds since 1970.
     pub wall_ns: i64,
-    /// Since the sampler was made.
+    /// Time since the sampler was created.
     pub elapsed: Duration,
     /// The machine.
     pub machine: Machine,
-    /// The tree of processes; `None` where none was asked for or it has ended.
+    /// The process tree; `None` if not requested or if it has ended.
     pub tree: Option<Tree>,
-    /// What the control group of the tree allows; our own where there is no tree.
+    /// Limits of the tree's control group; those of the current process if there is no tree.
     pub cgroup: Cgroup,
     /// The GPUs.
     pub gpus: Vec<Gpu>,
@@ -103,7 +103,7 @@ impl std::fmt::Debug for Sampler {
 }
 
 impl Sampler {
-    /// Looks what there is; rates of the first sample count from here.
+    /// Detects the hardware; rates of the first sample count from here.
     pub fn new(options: &Options) -> Self {
         let Options { proc, sys, root, from_birth, interval, nvml } = options;
         let mut sampler = Sampler {
@@ -119,12 +119,12 @@ impl Sampler {
         sampler
     }
 
-    /// How many cores the machine has; 0 where that is not known.
+    /// Number of cores; 0 if unknown.
     pub fn cores(&self) -> usize {
         self.machine.cores()
     }
 
-    /// How many GPUs the machine has.
+    /// Number of GPUs.
     pub fn gpus(&self) -> usize {
         self.gpus.as_ref().map_or(0, |gpus| gpus.newest().len())
     }
@@ -135,7 +135,7 @@ impl Sampler {
         self.sample_at(i64::try_from(wall.as_nanos()).unwrap_or(i64::MAX), self.begun.elapsed())
     }
 
-    /// Takes a sample at a time that the caller knows.
+    /// Takes a sample at a time known to the caller.
     fn sample_at(&mut self, wall_ns: i64, elapsed: Duration) -> Sample {
         let passed = self.last.replace(elapsed).map(|last| elapsed.saturating_sub(last));
         let buffer = &mut self.buffer;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::file::{Polled, keyed};
 
-/// What `/proc/PID/stat` says.
+/// The content of `/proc/PID/stat`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) parent: u32,
-    /// Ticks of its own.
+    /// Its own ticks.
     pub(super) own: u64,
     /// Ticks of children that it has waited for.
     pub(super) reaped: u64,
@@ -17,10 +17,10 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// The name may hold blanks and brackets, so fields are counted from its last bracket.
+    /// The name may contain spaces and brackets, so fields are counted from its last bracket.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
-        // From here on the state is the first field; proc(5) counts it as the third.
+        // From here on, the state is the first field; proc(5) counts it as the third.
         let mut fields = rest.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
         let mut number = |skip: usize| fields.nth(skip)?.parse::<i64>().ok();
@@ -38,13 +38,13 @@ impl Stat {
         })
     }
 
-    /// All ticks that are known through this process.
+    /// All ticks known through this process.
     pub(super) fn ticks(&self) -> u64 {
         self.own + self.reaped
     }
 }
 
-/// Bytes that a process, and children that it waited for, had read from and written to disks.
+/// Bytes read from and written to disks by a process and the children it waited for.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DiskBytes {
     pub(super) read: u64,
@@ -58,10 +58,10 @@ pub(super) struct Process {
     stat: Polled,
     io: Polled,
     status: Polled,
-    /// As it was last seen.
+    /// The last known state.
     pub(super) last: Stat,
     pub(super) disk: Option<DiskBytes>,
-    /// The most memory that it ever held, in bytes, as the kernel remembers it.
+    /// Peak memory in bytes, according to the kernel.
     pub(super) peak: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Process {
         Some(Process { pid, stat, io, status, last, disk: None, peak: None })
     }
 
-    /// Reads again. `false`: it is gone.
+    /// Reads again. Returns `false` if it is gone.
     pub(super) fn refresh(&mut self, buffer: &mut Vec<u8>) -> bool {
         let Some(stat) = self.stat.read_record(buffer).and_then(Stat::parse) else { return false };
         self.last = stat;
@@ -85,24 +85,25 @@ impl Process {
         true
     }
 
-    /// The kernel's own memory of the peak; a process that has ended has none any more.
+    /// The kernel's record of the peak; a process that has ended has none.
     pub(super) fn refresh_peak(&mut self, buffer: &mut Vec<u8>) {
         let peak = self.status.read_record(buffer).and_then(|text| keyed(text, "VmHWM"));
         self.peak = peak.map(|kilobytes| kilobytes * 1024).or(self.peak);
     }
 
-    /// Its share of memory, pages that others use too divided among them. Costly: the kernel walks all its pages.
+    /// Its share of memory, with shared pages divided among their users. Expensive: the kernel walks all its
+    /// pages.
     pub(super) fn pss(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         let rollup = Polled::new(self.folder()?.join("smaps_rollup"));
         keyed(rollup.read(buffer)?, "Pss").map(|kilobytes| kilobytes * 1024)
     }
 
-    /// Context switches of all its threads since they began.
+    /// Context switches of all its threads since they started.
     pub(super) fn switches(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         let mut sum = 0;
         for thread in std::fs::read_dir(self.folder()?.join("task")).ok()?.flatten() {
             let status = Polled::new(thread.path().join("status"));
-            // A thread may end while we look.
+            // A thread may end while it is being read.
             let Some(text) = status.read_record(buffer) else { continue };
             sum += keyed(text, "voluntary_ctxt_switches")? + keyed(text, "nonvoluntary_ctxt_switches")?;
         }

@@ -1,13 +1,15 @@
-//! The sampler on made-up trees of /proc and /sys, and on this very machine.
+//! The sampler on fake /proc and /sys trees, and on the real machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use stepscope_testkit::skip::{Needs, skip};
+
 use super::*;
 
-/// A made-up machine.
+/// A fake machine.
 struct Fake {
     folder: tempfile::TempDir,
 }
@@ -30,7 +32,7 @@ impl Fake {
         fs::write(path, text).unwrap();
     }
 
-    /// A process with its own ticks, those of the dead that it waited for, and its pages.
+    /// A process with its own ticks, those of the dead children it waited for, and its pages.
     fn process(&self, pid: u32, parent: u32, own: u64, reaped: u64, pages: u64) {
         let stat = format!(
             "{pid} (a b) S {parent} 1 1 0 -1 0 0 0 0 0 {own} 0 {reaped} 0 20 0 2 0 100 0 {pages} 0 0\n"
@@ -119,18 +121,19 @@ fn time_of_workers_that_come_and_go_is_kept() {
     assert!((tree.cpu.unwrap() - 4.5).abs() < 1e-9, "45 ticks of 10 ms in 100 ms");
     assert_eq!(tree.rss, 160 * rustix::param::page_size() as u64);
 
-    // The worker ends and is waited for: it and its own child pass their time on, and a bit more that nobody saw.
+    // The worker ends and is waited for: it and its own child pass on their time, and a bit more that no sample
+    // saw.
     fake.end(51);
     fake.end(52);
     fake.process(50, 1, 12, 40, 100);
     let tree = at(&mut sampler, 200).tree.unwrap();
     assert_eq!((tree.processes, tree.cpu_seconds), (1, 0.52));
 
-    // One that comes and goes between two samples.
+    // A process that comes and goes between two samples.
     fake.process(50, 1, 12, 60, 100);
     assert_eq!(at(&mut sampler, 300).tree.unwrap().cpu_seconds, 0.72);
 
-    // One that nobody waits for.
+    // A process that nobody waits for.
     fake.process(60, 50, 25, 0, 10);
     assert_eq!(at(&mut sampler, 400).tree.unwrap().cpu_seconds, 0.97);
     fake.end(60);
@@ -218,7 +221,8 @@ fn cards_of_amd_are_read_from_sys_and_other_cards_are_not() {
     assert_eq!(gpus, [want]);
 }
 
-/// NVIDIA's library as far as it is called, with one GPU that is held back by its power limit and one process on it.
+/// The parts of NVIDIA's library that are called, with one GPU throttled by its power limit and one process on
+/// it.
 const NVML_SOURCE: &str = r#"
 #include <string.h>
 typedef struct { unsigned version; unsigned long long total, reserved, free, used; } Memory;
@@ -249,7 +253,7 @@ fn fake_nvml(folder: &Path) -> Option<PathBuf> {
     match built {
         Ok(status) if status.success() => Some(library),
         _ => {
-            eprintln!("no C compiler here: the test of NVIDIA's library is left out");
+            skip(Needs::Compiler, "no C compiler for a stand-in of NVIDIA's library");
             None
         }
     }
@@ -271,7 +275,7 @@ fn gpus_of_nvidia_are_read_through_its_library_and_what_it_cannot_say_is_unknown
     let mut sampler = Sampler::new(&options);
     assert_eq!(sampler.gpus(), 1);
     let deadline = Instant::now() + Duration::from_secs(5);
-    // The bus is asked on the sampler's own thread.
+    // The bus is read on the sampler's own thread.
     let sample = loop {
         let sample = sampler.sample();
         if sample.gpus[0].bus_send.is_some() || Instant::now() > deadline {
@@ -314,7 +318,7 @@ fn a_library_that_is_none_is_as_good_as_no_gpu() {
 fn this_machine_can_be_sampled() {
     let options = Options { root: Some(std::process::id()), ..Options::default() };
     let mut sampler = Sampler::new(&options);
-    // Other tests and other programs want the processor as well: work for a time of our own.
+    // Other tests and programs need the processor as well: measure our own time.
     let own =
         || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime)).unwrap();
     let begun = own();

@@ -1,8 +1,8 @@
-//! A process and all that come of it. Workers are born and die between two samples; their time must not be lost.
+//! A process and its descendants. Workers start and end between two samples; their time must not be lost.
 //!
-//! A process's time passes to its parent when the parent has waited for it, so the sum over all living processes of
-//! their own time and that of children waited for is the tree's, whoever has died meanwhile. Where a parent does not
-//! wait (it ignores SIGCHLD, or died first), what was last seen of the child is kept aside.
+//! A process's time passes to its parent when the parent has waited for it. Therefore the sum over all living
+//! processes of their own time and that of children they waited for is the tree's time, whoever has ended. If a
+//! parent does not wait (it ignores SIGCHLD, or died first), the child's last known time is kept separately.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,54 +11,54 @@ use std::time::{Duration, Instant};
 use super::file::Polled;
 use super::process::{DiskBytes, Process};
 
-/// What a tree of processes does. What is not known is `None`.
+/// Resource use of a process tree. Unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
-    /// How many processes live.
+    /// Number of living processes.
     pub processes: u64,
-    /// How many threads they have.
+    /// Number of threads.
     pub threads: u64,
-    /// How many cores they kept busy since the last sample.
+    /// Busy cores since the last sample.
     pub cpu: Option<f64>,
-    /// Seconds of processor time that they and their dead took, since they began to be watched.
+    /// Processor time in seconds of the living and ended processes, since monitoring started.
     pub cpu_seconds: f64,
-    /// Bytes of memory held; what several share counts several times.
+    /// Memory in bytes; shared pages count for each process.
     pub rss: u64,
-    /// Bytes of memory held; what several share is divided among them. Measured now and then.
+    /// Memory in bytes, with shared pages divided among their users. Measured occasionally.
     pub pss: Option<u64>,
-    /// The most bytes that any one of them ever held.
+    /// Peak memory of the largest single process, in bytes.
     pub largest_peak: Option<u64>,
-    /// Bytes a second read from disks.
+    /// Bytes per second read from disks.
     pub disk_read: Option<f64>,
-    /// Bytes a second written to disks.
+    /// Bytes per second written to disks.
     pub disk_write: Option<f64>,
-    /// Context switches a second. Measured now and then, and not for crowds of threads.
+    /// Context switches per second. Measured occasionally, and not with very many threads.
     pub switches: Option<f64>,
 }
 
-/// How often what is costly is looked at, at most.
+/// Minimum interval between expensive measurements.
 const RARELY: Duration = Duration::from_secs(1);
-/// The share of one core that costly looks may take: a look that took 2 ms is not repeated for 0.8 s.
+/// Share of one core that expensive measurements may use: one that took 2 ms is not repeated for 0.8 s.
 const COST_SHARE: u32 = 400;
-/// With more threads than this their context switches are not counted: each costs a file.
+/// With more threads than this, context switches are not counted, because each needs a file.
 const MOST_THREADS: u64 = 256;
-/// The child that a parent's count lacks may have been cut off by as much as a tick.
+/// A child's time missing in its parent's count may be rounded by as much as a tick.
 const TICKS_OF_DOUBT: u64 = 2;
 
-/// Watches a process and all that come of it.
+/// Watches a process and its descendants.
 #[derive(Debug)]
 pub(super) struct TreeWatch {
     proc: PathBuf,
     loadavg: Polled,
     root: u32,
     members: Vec<Process>,
-    /// Processes that do not belong to the tree.
+    /// Processes outside the tree.
     others: HashSet<u32>,
-    /// The newest process of the machine when it was last searched.
+    /// The newest process of the machine at the last search.
     newest: Option<u64>,
-    /// Ticks of the dead that nobody waited for.
+    /// Ticks of ended processes that nobody waited for.
     lost: u64,
-    /// Ticks from before we began to watch.
+    /// Ticks from before monitoring started.
     before_us: Option<u64>,
     last_ticks: Option<u64>,
     last_disk: Option<DiskBytes>,
@@ -68,7 +68,7 @@ pub(super) struct TreeWatch {
     last_switches: Option<(u64, Instant)>,
 }
 
-/// A costly value, measured as rarely as its cost demands.
+/// An expensive value, measured as rarely as its cost demands.
 #[derive(Debug)]
 struct Rare<T> {
     value: Option<T>,
@@ -89,7 +89,7 @@ impl<T: Copy> Rare<T> {
 }
 
 impl TreeWatch {
-    /// `from_birth`: the root has just been started, and all its time counts.
+    /// `from_birth`: the root was just started, and all its time counts.
     pub(super) fn new(proc: &Path, root: u32, from_birth: bool) -> Self {
         TreeWatch {
             proc: proc.to_owned(),
@@ -114,7 +114,7 @@ impl TreeWatch {
         self.members.iter().map(|process| process.pid)
     }
 
-    /// What happened since the last call, `passed` ago. `None`: the whole tree is gone.
+    /// What happened since the last call, `passed` ago. `None` if the whole tree is gone.
     pub(super) fn sample(&mut self, passed: Option<Duration>, buffer: &mut Vec<u8>) -> Option<Tree> {
         self.refresh(buffer);
         self.search(buffer);
@@ -124,7 +124,7 @@ impl TreeWatch {
         let living: u64 = self.members.iter().map(|process| process.last.ticks()).sum();
         let ticks = living + self.lost;
         let before_us = *self.before_us.get_or_insert(ticks);
-        // Rounding may take a tick back when a process passes its time on.
+        // Rounding may take a tick back when a process passes on its time.
         let ticks = ticks.max(self.last_ticks.unwrap_or(0));
         let seconds = passed.map(|passed| passed.as_secs_f64()).filter(|&seconds| seconds > 0.0);
         let per_second = rustix::param::clock_ticks_per_second() as f64;
@@ -143,7 +143,7 @@ impl TreeWatch {
             disk_read,
             disk_write,
             pss: self.pss.get(|| {
-                // A process that has ended but was not waited for has no memory, and no share of any.
+                // A zombie process has no memory.
                 let alive = self.members.iter().filter(|process| process.last.rss_pages > 0);
                 let shares: Vec<u64> = alive.filter_map(|process| process.pss(buffer)).collect();
                 (!shares.is_empty()).then(|| shares.iter().sum())
@@ -152,7 +152,7 @@ impl TreeWatch {
         })
     }
 
-    /// Reads the members again and takes leave of the dead.
+    /// Reads the members again and removes those that have ended.
     fn refresh(&mut self, buffer: &mut Vec<u8>) {
         let before: Vec<(u32, u32, u64, u64)> = self
             .members
@@ -168,7 +168,7 @@ impl TreeWatch {
         let living = |pid: u32| alive.iter().find(|(alive, _)| *alive == pid);
         let mut heirs: Vec<(u32, u64)> = Vec::new();
         for &(pid, parent, ticks, _) in before.iter().filter(|(pid, ..)| living(*pid).is_none()) {
-            // The nearest ancestor that lives: a parent that died at the same time has passed all on.
+            // The nearest living ancestor: a parent that died at the same time has passed everything on.
             let mut heir = parent;
             for _ in 0..before.len() {
                 match before.iter().find(|(pid, ..)| *pid == heir) {
@@ -190,7 +190,7 @@ impl TreeWatch {
         }
     }
 
-    /// Looks for new members, where any process of the machine is new.
+    /// Searches for new members, if any process of the machine is new.
     fn search(&mut self, buffer: &mut Vec<u8>) {
         let newest =
             self.loadavg.read_record(buffer).and_then(|text| text.trim().rsplit(' ').next()?.parse().ok());
@@ -207,7 +207,8 @@ impl TreeWatch {
         let mut fresh: Vec<Process> =
             unknown.filter_map(|&pid| Process::open(&self.proc, pid, buffer)).collect();
         fresh.sort_unstable_by_key(|process| process.pid);
-        // A child may have a lower number than its parent once numbers have come round: go on while any is found.
+        // A child may have a lower number than its parent once numbers wrap around: continue while any is
+        // found.
         let mut family = known;
         loop {
             let before = family.len();
@@ -237,7 +238,7 @@ impl TreeWatch {
         rates
     }
 
-    /// Only the greatest is asked at each sample: its peak is the one that can be the tree's.
+    /// Only the largest is read at each sample: its peak is the one that can be the tree's.
     fn largest_peak(&mut self, buffer: &mut Vec<u8>) -> Option<u64> {
         if let Some(largest) = self.members.iter_mut().max_by_key(|process| process.last.rss_pages) {
             largest.refresh_peak(buffer);

@@ -1,18 +1,36 @@
-//! How much of a difference the machine explains.
+//! How much of a difference the machine explains, and what is left of it.
 //!
 //! An op that runs as often as before does the same work. If all such ops take longer by one factor, the machine is
 //! busier or its clocks are lower, or the change touches every op; a change of the input, of Python or of one op does
-//! not look like that. The factor is the weighted median over those ops, so that one op that really changed does not
-//! move it.
+//! not look like that. The factor is a weighted median over those ops. No op has more than a quarter of the weight, so
+//! that one op that really changed does not move it.
+//!
+//! What the machine does moves whole runs by 10 to 20 % even where nothing else runs on purpose; beside it, the factor
+//! leaves 2 to 4 % (`tools/noise_study` measures both). So a change of a tenth that drowns in the step's own noise shows
+//! in what is left.
+
+use stepscope_analyze::Category;
 
 use super::matching::{Match, OpDelta};
+use super::noise::Measured;
+use super::side::Run;
+use crate::statistics::{self, Confidence};
 
 /// Fewer ops say nothing about the machine.
-const LEAST_OPS: usize = 8;
+const LEAST_OPS: usize = 5;
 /// An op runs as often as before if its number differs by less than this.
 const SAME_COUNT: f64 = 0.02;
-/// Shorter ops are mostly the recorder's own cost, in milliseconds per step.
-const LEAST_MS: f64 = 0.005;
+/// Ops below this share of the step are mostly the recorder's own cost.
+const LEAST_SHARE: f64 = 0.002;
+/// The most weight that one op has.
+const MOST_WEIGHT: f64 = 0.25;
+/// What is left differs at least by this between two runs of one program (standard deviation, relative) …
+const LEAST_LEFT: f64 = 0.015;
+/// … and by this much more for unrest beyond what is ordinary: a crowded machine does not slow down everything alike.
+/// With it, 2 % of pairs of equal runs beside a controlled load are called different; with 0.15, 4 %.
+const LEFT_PER_UNREST: f64 = 0.25;
+/// So much unrest leaves no trace: it is in the ops as well.
+const ORDINARY_UNREST: f64 = 0.10;
 
 /// What the ops that did not change have in common.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -23,25 +41,42 @@ pub struct Load {
     pub spread: f64,
     /// How many there are.
     pub ops: usize,
+    /// How many ops of equal weight they are worth.
+    worth: f64,
 }
 
-/// The factor that ops of both sides share; `None` where there are too few.
-pub fn load(ops: &[OpDelta]) -> Option<Load> {
+/// The factor that ops of both sides share, where steps of BASE take `step_ms`; `None` where there are too few.
+pub fn load(ops: &[OpDelta], step_ms: f64) -> Option<Load> {
+    let least = LEAST_SHARE * step_ms;
     let unchanged = |op: &&OpDelta| {
         op.matched == Match::Name
-            && op.base_ms.min(op.new_ms) >= LEAST_MS
+            && op.base_ms.min(op.new_ms) >= least
+            && op.base_ms.min(op.new_ms) > 0.0
             && (op.new_count - op.base_count).abs() <= SAME_COUNT * op.base_count
     };
-    let mut ratios: Vec<(f64, f64)> =
-        ops.iter().filter(unchanged).map(|op| ((op.new_ms / op.base_ms).ln(), op.base_ms)).collect();
+    let weighted = |op: &OpDelta| ((op.new_ms / op.base_ms).ln(), (op.new_ms * op.base_ms).powf(0.25));
+    let mut ratios: Vec<(f64, f64)> = ops.iter().filter(unchanged).map(weighted).collect();
     if ratios.len() < LEAST_OPS {
         return None;
     }
+    cap(&mut ratios);
+    let worth = 1.0 / ratios.iter().map(|(_, weight)| weight * weight).sum::<f64>();
     let middle = weighted_median(&mut ratios)?;
     let mut off: Vec<(f64, f64)> =
         ratios.iter().map(|(log, weight)| ((log - middle).abs(), *weight)).collect();
     let spread = 1.4826 * weighted_median(&mut off)?;
-    Some(Load { factor: middle.exp(), spread, ops: ratios.len() })
+    Some(Load { factor: middle.exp(), spread, ops: ratios.len(), worth })
+}
+
+/// Makes the weights sum to 1 with none above the most; what is cut off goes to the others.
+fn cap(values: &mut [(f64, f64)]) {
+    // Each round brings the largest closer; eight are enough for a fraction of a per cent.
+    for _ in 0..8 {
+        let total: f64 = values.iter().map(|(_, weight)| weight).sum();
+        values.iter_mut().for_each(|(_, weight)| *weight = (*weight / total).min(MOST_WEIGHT));
+    }
+    let total: f64 = values.iter().map(|(_, weight)| weight).sum();
+    values.iter_mut().for_each(|(_, weight)| *weight /= total);
 }
 
 /// The value below which half of the weight lies.
@@ -56,6 +91,62 @@ fn weighted_median(values: &mut [(f64, f64)]) -> Option<f64> {
             seen >= half
         })
         .map(|(value, _)| *value)
+}
+
+/// What a run's step is besides its compute.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Around {
+    /// The share of compute in the mean step, 0 to 1.
+    pub compute: f64,
+    /// How far the ratio of the mean step to its compute strays by chance of the steps: a relative standard deviation.
+    pub deviation: f64,
+}
+
+impl Around {
+    /// Of a run whose steps' shares are known.
+    pub(super) fn of(run: &Run) -> Option<Around> {
+        let compute = run.category_ms(Category::Compute);
+        let (step, work) = (statistics::mean(&run.steps_ms)?, statistics::mean(&compute)?);
+        let known = compute.len() == run.steps_ms.len() && work > 0.0 && step > 0.0;
+        // To the first order, the ratio of two means strays like the mean of this.
+        let strays = |(ms, compute): (&f64, &f64)| 1.0 + ms / step - compute / work;
+        let steps: Vec<f64> = run.steps_ms.iter().zip(&compute).map(strays).collect();
+        let deviation = super::noise::deviation_of_mean(&steps)?;
+        known.then_some(Around { compute: (work / step).min(1.0), deviation })
+    }
+}
+
+/// The mean step of NEW beside what the machine makes of BASE's; `None` where that is not known of all runs.
+///
+/// Whether the time around the ops follows the machine, too, nobody knows. If all of it does, the step grows by the
+/// factor; if none does, only the compute grows. What lies between the two is explained.
+pub(super) fn beyond(
+    base: &[Run],
+    new: &[Run],
+    mean: &Measured,
+    load: &Load,
+    confidence: Confidence,
+) -> Option<Measured> {
+    let around = |side: &[Run]| side.iter().map(Run::around).collect::<Option<Vec<Around>>>();
+    let (old, now) = (around(base)?, around(new)?);
+    let compute = mean_of(&old, |it| it.compute)?;
+    let (all, compute_only) = (load.factor, 1.0 + (load.factor - 1.0) * compute);
+    let ratio = mean.new_ms / mean.base_ms;
+    let explained = ratio.clamp(all.min(compute_only), all.max(compute_only));
+    let of_side = |side: &[Around]| {
+        side.iter().map(|it| it.deviation.powi(2)).sum::<f64>() / (side.len() as f64).powi(2)
+    };
+    let by_steps = confidence.normal() * (of_side(&old) + of_side(&now)).sqrt();
+    let unrest: Vec<f64> = base.iter().chain(new).map(|run| run.unrest().worst().powi(2)).collect();
+    let unrest = (statistics::mean(&unrest)?.sqrt() - ORDINARY_UNREST).max(0.0);
+    let runs = LEAST_LEFT.hypot(LEFT_PER_UNREST * unrest)
+        * (1.0 / base.len() as f64 + 1.0 / new.len() as f64).sqrt();
+    let from_runs = confidence.normal() * runs.hypot(load.spread / load.worth.sqrt());
+    Some(Measured::of_means(mean.base_ms * explained, mean.new_ms, Some(by_steps), from_runs))
+}
+
+fn mean_of(all: &[Around], of: fn(&Around) -> f64) -> Option<f64> {
+    statistics::mean(&all.iter().map(of).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -78,17 +169,48 @@ mod tests {
     #[test]
     fn a_busy_machine_makes_all_ops_longer_and_one_slow_op_does_not() {
         let mut ops: Vec<OpDelta> = (0..12).map(|i| op(i, 1.0, 1.5 + 0.01 * i as f64, 10.0)).collect();
-        let busy = load(&ops).unwrap();
+        let busy = load(&ops, 12.0).unwrap();
         assert!((1.5..1.62).contains(&busy.factor) && busy.spread < 0.05, "{busy:?}");
         ops.iter_mut().for_each(|op| op.new_ms = op.base_ms);
         ops.push(op(99, 1.0, 40.0, 10.0));
-        assert_eq!(load(&ops).unwrap().factor, 1.0);
+        assert_eq!(load(&ops, 12.0).unwrap().factor, 1.0);
+    }
+
+    #[test]
+    fn the_op_that_takes_most_of_the_step_is_not_the_machine() {
+        let mut ops: Vec<OpDelta> = (0..6).map(|i| op(i, 0.2, 0.2, 10.0)).collect();
+        ops.push(op(99, 20.0, 30.0, 10.0));
+        let load = load(&ops, 22.0).unwrap();
+        assert!(load.factor < 1.01, "{load:?}");
     }
 
     #[test]
     fn ops_that_run_more_often_and_a_handful_say_nothing() {
         let more: Vec<OpDelta> = (0..12).map(|i| op(i, 1.0, 2.0, 20.0)).collect();
-        assert_eq!(load(&more), None);
-        assert_eq!(load(&[op(1, 1.0, 2.0, 10.0)]), None);
+        assert_eq!(load(&more, 12.0), None);
+        assert_eq!(load(&[op(1, 1.0, 2.0, 10.0)], 1.0), None);
+        let tiny: Vec<OpDelta> = (0..12).map(|i| op(i, 0.01, 0.02, 10.0)).collect();
+        assert_eq!(load(&tiny, 1_000.0), None);
+    }
+
+    #[test]
+    fn what_the_machine_explains_is_not_left() {
+        let side = |ms: f64| {
+            let around = Some(Around { compute: 0.9, deviation: 0.005 });
+            [Run { steps_ms: vec![ms; 50], kept_around: around, ..Run::default() }]
+        };
+        let load = Load { factor: 1.4, spread: 0.02, ops: 12, worth: 8.0 };
+        let left = |new_ms: f64| {
+            let mean = Measured::of_means(10.0, new_ms, Some(0.01), 0.3);
+            beyond(&side(10.0), &side(new_ms), &mean, &load, Confidence::default()).unwrap().ratio.unwrap()
+        };
+        assert!((left(14.0).value - 1.0).abs() < 1e-9, "all of the step follows the machine");
+        assert!((left(13.6).value - 1.0).abs() < 1e-9, "only the compute does");
+        let slower = left(15.4);
+        assert!((slower.value - 1.1).abs() < 1e-9 && slower.low.unwrap() > 1.02, "{slower:?}");
+        assert!(left(12.0).high.unwrap() < 0.97);
+        let unknown = [Run { steps_ms: vec![10.0; 50], ..Run::default() }];
+        let mean = Measured::of_means(10.0, 14.0, Some(0.01), 0.3);
+        assert_eq!(beyond(&unknown, &side(14.0), &mean, &load, Confidence::default()), None);
     }
 }

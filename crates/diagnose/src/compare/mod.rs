@@ -7,6 +7,7 @@
 pub mod comparable;
 mod launches;
 pub mod load;
+pub mod machine;
 pub mod matching;
 pub mod noise;
 pub mod rhythm;
@@ -17,13 +18,14 @@ use stepscope_analyze::Category;
 
 use crate::statistics::RankTest;
 pub use comparable::{Comparability, Difference};
-pub use load::Load;
+pub use load::{Around, Load};
+pub use machine::{Machine, Machines};
 pub use matching::{Match, OpDelta, ScopeDelta};
-pub use noise::{Estimate, Measured, RunToRun, Statistic};
+pub use noise::{Estimate, Measured, RunToRun, Statistic, Unrest};
 pub use rhythm::Rhythm;
 pub use side::{FindingKey, OpTime, Run, Setting};
 use verdict::Decision;
-pub use verdict::{Margins, Next, Verdict};
+pub use verdict::{Basis, Margins, Next, Verdict};
 
 /// What was measured on both sides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -90,12 +92,19 @@ pub struct Comparison {
     pub median: Option<Measured>,
     /// The slow steps: nine of ten are faster.
     pub p90: Option<Measured>,
+    /// The mean step beside what the machine makes of BASE's: `base_ms` is what was to be expected of an unchanged
+    /// program; `None` where the machine's share is not known.
+    pub beyond: Option<Measured>,
     /// The figure that decided.
-    pub decided_by: Statistic,
+    pub decided_by: Basis,
     /// The ranks of all steps.
     pub ranks: Option<RankTest>,
     /// How much of the difference all ops share; `None` where that cannot be read off.
     pub load: Option<Load>,
+    /// What else the machine did while both sides were recorded, where that was measured.
+    pub machines: Option<Machines>,
+    /// Was a difference called unclear because the machine alone explains it?
+    pub machine_explains: bool,
     /// What would most likely give an answer, where there is none.
     pub next: Option<Next>,
     /// How far runs of the same program are taken to differ.
@@ -117,11 +126,20 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// What is paid, as far as the machine lets it be known: the mean step, beside what load explains where that decided.
+    pub fn paid(&self) -> Option<&Measured> {
+        match self.decided_by {
+            Basis::BeyondLoad => self.beyond.as_ref(),
+            Basis::Mean | Basis::Median => self.mean.as_ref(),
+        }
+    }
+
     /// The figure that decided.
     pub fn deciding(&self) -> Option<&Measured> {
         match self.decided_by {
-            Statistic::Median => self.median.as_ref(),
-            Statistic::Mean | Statistic::P90 => self.mean.as_ref(),
+            Basis::Median => self.median.as_ref(),
+            Basis::Mean => self.mean.as_ref(),
+            Basis::BeyondLoad => self.beyond.as_ref(),
         }
     }
 }
@@ -133,7 +151,7 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
     let figures = if launches::all_there_is(base, new) {
         Figures::of_launches(base, new, &ops, &margins)
     } else {
-        Figures::of_steps(&old, &now, load::load(&ops), &margins)
+        Figures::of_steps(base, new, &ops, &margins)
     };
     let comparability = match figures.unit {
         Unit::Step => {
@@ -145,19 +163,28 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
             comparable::comparability(base, new, nothing, None)
         }
     };
-    let by_steps = figures.decision.verdict;
+    let machines = Machines::of(base, new);
+    let machine_explains = machines.is_some_and(|machines| match figures.decision.verdict {
+        Verdict::Slower => machines.explain(true),
+        Verdict::Faster => machines.explain(false),
+        _ => false,
+    });
+    let by_steps = if machine_explains { Verdict::Unclear } else { figures.decision.verdict };
     Comparison {
         verdict: if comparability.is_comparable() { by_steps } else { Verdict::NotComparable },
         by_steps,
+        machines,
+        machine_explains,
         margins,
         unit: figures.unit,
-        next: figures.next(&old, &now, &margins),
+        next: if machine_explains { Some(Next::QuieterMachine) } else { figures.next(&old, &now, &margins) },
         mean: figures.mean,
         median: figures.median,
         p90: figures.p90,
         decided_by: figures.decision.by,
         ranks: figures.ranks,
         load: figures.load,
+        beyond: figures.beyond,
         run_to_run: figures.run_to_run,
         breakdown: breakdown(base, new, figures.run_to_run),
         findings: findings(base, new),
@@ -177,21 +204,26 @@ struct Figures {
     p90: Option<Measured>,
     ranks: Option<RankTest>,
     load: Option<Load>,
+    beyond: Option<Measured>,
     run_to_run: RunToRun,
     decision: Decision,
 }
 
 impl Figures {
-    fn of_steps(base: &[Vec<f64>], new: &[Vec<f64>], load: Option<Load>, margins: &Margins) -> Self {
-        let run_to_run = noise::run_to_run(base, new);
-        let measure = |statistic| noise::measure(base, new, statistic, run_to_run);
-        let (mean, median) = (measure(Statistic::Mean), measure(Statistic::Median));
-        let ranks = verdict::ranks(base, new);
+    fn of_steps(base: &[Run], new: &[Run], ops: &[OpDelta], margins: &Margins) -> Self {
+        let (old, now) = (steps(base), steps(new));
+        let run_to_run = noise::run_to_run(&old, &now, &unrest(base, new), margins.confidence);
+        let measure = |statistic| noise::measure(&old, &now, statistic, run_to_run);
+        let (mean, median, p90) =
+            (measure(Statistic::Mean), measure(Statistic::Median), measure(Statistic::P90));
+        let load = mean.and_then(|mean| load::load(ops, mean.base_ms));
+        let beyond =
+            mean.zip(load).and_then(|(mean, load)| load::beyond(base, new, &mean, &load, margins.confidence));
+        let ranks = verdict::ranks(&old, &now);
         let decision = mean.as_ref().zip(median.as_ref()).map_or(Decision::NONE, |(mean, median)| {
-            verdict::decide(mean, median, ranks.as_ref(), load.as_ref(), margins)
+            verdict::decide(mean, median, ranks.as_ref(), beyond.as_ref().zip(load.as_ref()), margins)
         });
-        let p90 = measure(Statistic::P90);
-        Figures { unit: Unit::Step, mean, median, p90, ranks, load, run_to_run, decision }
+        Figures { unit: Unit::Step, mean, median, p90, ranks, load, beyond, run_to_run, decision }
     }
 
     fn of_launches(base: &[Run], new: &[Run], ops: &[OpDelta], margins: &Margins) -> Self {
@@ -204,8 +236,9 @@ impl Figures {
             p90: None,
             ranks: None,
             load: None,
+            beyond: None,
             run_to_run: RunToRun::least(),
-            decision: verdict.map_or(Decision::NONE, |verdict| Decision { verdict, by: Statistic::Mean }),
+            decision: verdict.map_or(Decision::NONE, |verdict| Decision { verdict, by: Basis::Mean }),
         }
     }
 
@@ -221,6 +254,11 @@ impl Figures {
 /// The steps of a side, run by run.
 pub(crate) fn steps(side: &[Run]) -> Vec<Vec<f64>> {
     side.iter().map(|run| run.steps_ms.clone()).collect()
+}
+
+/// How much the steps of each run are disturbed.
+fn unrest(base: &[Run], new: &[Run]) -> Vec<Unrest> {
+    base.iter().chain(new).filter(|run| !run.steps_ms.is_empty()).map(Run::unrest).collect()
 }
 
 /// One category's time of a side, run by run, step by step.

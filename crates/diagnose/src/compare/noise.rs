@@ -6,21 +6,29 @@
 //! between runs, which is estimated here. Several runs per side measure it. With one run per side it is taken from
 //! the scatter of the steps: load that disturbs single steps also moves the level of whole runs.
 
-use super::load::Load;
-use crate::statistics::{self, Deviation, Sample, interval, mean, median, median_in_place, student_95};
+use crate::statistics::{self, Confidence, Deviation, Sample, interval, mean, median, median_in_place};
 
 /// The least standard deviation between runs, relative to the step. Recordings of the same program on one quiet
 /// machine differ by 0.6 to 3 % although their own steps agree to a fraction of that (`tools/noise_study.py`
 /// measures it). A smaller value would call such pairs different, a larger one would hide a change of 10 %.
 pub const LEAST_RUN_TO_RUN: f64 = 0.02;
-/// Steps scatter by a few per cent on a quiet machine. That averages out within a run.
-const ORDINARY_SCATTER: f64 = 0.05;
-/// How the standard deviation between runs grows with the scatter beyond that. Measured on two cores whose load went
-/// up and down between 2 and 16 from run to run: steps that scattered by 10 to 30 % came with levels that differed by
-/// 20 to 40 %. With this factor about one such pair in twenty is called different; with 1.2, one in ten.
-const RUNS_PER_SCATTER: f64 = 1.5;
+/// Steps scatter by a little on a quiet machine. That averages out within a run.
+const ORDINARY_SCATTER: f64 = 0.02;
+/// How the standard deviation between runs grows with the scatter beyond that. Measured with three frameworks on two
+/// shared cores (`tools/noise_study`): steps that scattered by 4 to 15 % came with levels that differed by 9 to 14 %
+/// although nothing else ran on purpose. With this factor 2 % of such pairs are called different; with 1.5, 4 %.
+const RUNS_PER_SCATTER: f64 = 2.0;
+/// How it grows with the drift of the level within a run, beyond what is ordinary. What comes and goes within a run comes
+/// and goes between runs, too, though single steps may agree well with their neighbours.
+const RUNS_PER_DRIFT: f64 = 1.5;
+/// So many pieces of a run show its drift …
+const DRIFT_PIECES: usize = 8;
+/// … if each has at least so many steps.
+const DRIFT_STEPS: usize = 4;
 /// The estimate from the scatter counts like so many runs against what repeated runs say themselves.
 const PRIOR_RUNS: f64 = 3.0;
+/// How many independent differences that estimate is worth: it is right within a factor of about 1.5.
+const PRIOR_FREEDOM: f64 = 6.0;
 
 /// What a sample is boiled down to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -47,7 +55,7 @@ impl Statistic {
     }
 }
 
-/// An estimate with its 95 % interval; the ends are `None` where there are too few steps for one.
+/// An estimate with its interval; the ends are `None` where there are too few steps for one.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// The estimate.
@@ -100,17 +108,6 @@ impl Measured {
     }
 }
 
-impl Measured {
-    /// The same without the machine's share: what is left of the ratio beyond the factor that all ops have in common.
-    /// The difference between runs is in that factor already, and how far ops differ from it takes its place.
-    pub(super) fn without(&self, load: &Load) -> Option<Measured> {
-        let by_steps = self.from_steps?;
-        let from_runs =
-            student_95(f64::INFINITY) * load.spread.hypot(LEAST_RUN_TO_RUN * std::f64::consts::SQRT_2);
-        Some(Measured::of_means(self.base_ms, self.new_ms / load.factor, Some(by_steps), from_runs))
-    }
-}
-
 /// How far runs of one program differ: relative variances.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct RunToRun {
@@ -120,15 +117,20 @@ pub struct RunToRun {
     estimated: f64,
     /// How many independent differences the estimate is worth.
     freedom: f64,
+    /// How sure the intervals are.
+    confidence: Confidence,
 }
 
 impl RunToRun {
     /// No difference: both sides are one run.
-    pub const NONE: RunToRun = RunToRun { known: 0.0, estimated: 0.0, freedom: f64::INFINITY };
+    pub fn none() -> Self {
+        RunToRun { known: 0.0, estimated: 0.0, freedom: f64::INFINITY, confidence: Confidence::default() }
+    }
 
     /// What every pair of runs has, and no more.
     pub fn least() -> Self {
-        RunToRun { known: LEAST_RUN_TO_RUN.powi(2), estimated: 0.0, freedom: f64::INFINITY }
+        let confidence = Confidence::default();
+        RunToRun { known: LEAST_RUN_TO_RUN.powi(2), estimated: 0.0, freedom: f64::INFINITY, confidence }
     }
 
     /// The relative standard deviation between runs.
@@ -136,19 +138,63 @@ impl RunToRun {
         (self.known + self.estimated).sqrt()
     }
 
-    /// Half the width of the 95 % interval of the ratio of two sides with so many runs each, as far as it comes from
+    /// Half the width of the interval of the ratio of two sides with so many runs each, as far as it comes from
     /// the difference between runs.
     pub(super) fn half_width(self, base_runs: f64, new_runs: f64) -> f64 {
-        let known = student_95(f64::INFINITY).powi(2) * self.known;
-        let estimated = student_95(self.freedom).powi(2) * self.estimated;
+        let known = self.confidence.normal().powi(2) * self.known;
+        let estimated = self.confidence.student(self.freedom).powi(2) * self.estimated;
         ((known + estimated) * (1.0 / base_runs + 1.0 / new_runs)).sqrt()
     }
 }
 
-/// The difference between runs, from the scatter of their steps and from repeated runs.
-pub fn run_to_run(base: &[Vec<f64>], new: &[Vec<f64>]) -> RunToRun {
-    let by_scatter = |run: &Vec<f64>| (RUNS_PER_SCATTER * (scatter(run) - ORDINARY_SCATTER).max(0.0)).powi(2);
-    let scattered: Vec<f64> = base.iter().chain(new).filter(|run| !run.is_empty()).map(by_scatter).collect();
+/// How much a run's steps are disturbed.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Unrest {
+    /// How far single steps scatter: a robust relative standard deviation.
+    pub scatter: f64,
+    /// How far the level drifts within the run, relative.
+    pub drift: f64,
+}
+
+impl Unrest {
+    /// Of steps in the order in which they ran. Robust against a few slow steps, which may well belong to the program.
+    pub fn of(steps: &[f64]) -> Self {
+        Unrest { scatter: scatter(steps), drift: drift(steps) }
+    }
+
+    /// The worse of both.
+    pub(super) fn worst(self) -> f64 {
+        self.scatter.max(self.drift)
+    }
+
+    /// The standard deviation between runs that comes with it.
+    fn of_runs(self) -> f64 {
+        let beyond = |value: f64| (value - ORDINARY_SCATTER).max(0.0);
+        (RUNS_PER_SCATTER * beyond(self.scatter)).max(RUNS_PER_DRIFT * beyond(self.drift))
+    }
+}
+
+/// How far the middles of a run's pieces differ.
+fn drift(steps: &[f64]) -> f64 {
+    let pieces = DRIFT_PIECES.min(steps.len() / DRIFT_STEPS);
+    if pieces < 2 {
+        return 0.0;
+    }
+    let middles = steps.chunks(steps.len().div_ceil(pieces)).filter_map(median).filter(|ms| *ms > 0.0);
+    let levels: Vec<f64> = middles.map(f64::ln).collect();
+    let middle = mean(&levels).unwrap_or(0.0);
+    let squares: f64 = levels.iter().map(|level| (level - middle).powi(2)).sum();
+    (squares / (levels.len() as f64 - 1.0).max(1.0)).sqrt()
+}
+
+/// The difference between runs, from the unrest of their steps (one value per run) and from repeated runs.
+pub fn run_to_run(
+    base: &[Vec<f64>],
+    new: &[Vec<f64>],
+    unrest: &[Unrest],
+    confidence: Confidence,
+) -> RunToRun {
+    let scattered: Vec<f64> = unrest.iter().map(|unrest| unrest.of_runs().powi(2)).collect();
     let (mut squares, mut weight) = (PRIOR_RUNS * mean(&scattered).unwrap_or(0.0), PRIOR_RUNS);
     for side in [base, new] {
         let levels: Vec<f64> =
@@ -158,7 +204,8 @@ pub fn run_to_run(base: &[Vec<f64>], new: &[Vec<f64>]) -> RunToRun {
         weight += levels.len() as f64 - 1.0;
     }
     let known = PRIOR_RUNS * LEAST_RUN_TO_RUN.powi(2) / weight;
-    RunToRun { known, estimated: squares / weight, freedom: weight }
+    let freedom = weight - PRIOR_RUNS + PRIOR_FREEDOM;
+    RunToRun { known, estimated: squares / weight, freedom, confidence }
 }
 
 /// The robust relative standard deviation of a run's steps: from the middle half of their distances to the median, so
@@ -190,8 +237,9 @@ pub fn measure(
     let from_runs = run_to_run.half_width(count(base), count(new));
     let difference = |base: &[f64], new: &[f64]| mean(new).unwrap_or(0.0) - mean(base).unwrap_or(0.0);
     let log_ratio = |base: &[f64], new: &[f64]| (mean(new).unwrap_or(0.0) / mean(base).unwrap_or(0.0)).ln();
-    let by_steps =
-        (base_ms > 0.0 && new_ms > 0.0).then(|| deviation(base, new, statistic, &log_ratio)).flatten();
+    let by_steps = (base_ms > 0.0 && new_ms > 0.0)
+        .then(|| deviation(base, new, statistic, &log_ratio, run_to_run.confidence))
+        .flatten();
     let ratio = (base_ms > 0.0).then(|| {
         let log = (new_ms / base_ms).ln();
         let whole = by_steps.map(|by_steps| by_steps.and(from_runs));
@@ -205,7 +253,8 @@ pub fn measure(
     let delta = new_ms - base_ms;
     let of_ratio = ratio.and_then(|ratio| ratio.low.zip(ratio.high));
     let ends = of_ratio.map(|(low, high)| (base_ms * (low - 1.0), base_ms * (high - 1.0))).or_else(|| {
-        let off = deviation(base, new, statistic, &difference)?.and(from_runs * base_ms.max(new_ms));
+        let off = deviation(base, new, statistic, &difference, run_to_run.confidence)?
+            .and(from_runs * base_ms.max(new_ms));
         Some((delta - off.below, delta + off.above))
     });
     Some(Measured {
@@ -218,13 +267,25 @@ pub fn measure(
     })
 }
 
+/// How far the mean of a run's values strays by chance: the standard deviation of the block bootstrap. `None` of fewer
+/// than two.
+pub(super) fn deviation_of_mean(values: &[f64]) -> Option<f64> {
+    let sides = [values.to_vec()];
+    let difference = |base: &[f64], new: &[f64]| mean(new).unwrap_or(0.0) - mean(base).unwrap_or(0.0);
+    let once = Confidence::default();
+    // Against a copy of itself there is twice the variance.
+    let both = deviation(&sides, &sides, Statistic::Mean, &difference, once)?;
+    Some(both.widest() / once.normal() / std::f64::consts::SQRT_2)
+}
+
 fn deviation(
     base: &[Vec<f64>],
     new: &[Vec<f64>],
     statistic: Statistic,
     put_together: &dyn Fn(&[f64], &[f64]) -> f64,
+    confidence: Confidence,
 ) -> Option<Deviation> {
-    interval(&samples(base), &samples(new), &|values| statistic.of(values), put_together)
+    interval(&samples(base), &samples(new), &|values| statistic.of(values), put_together, confidence)
 }
 
 fn samples(side: &[Vec<f64>]) -> Vec<Sample<'_>> {
@@ -247,11 +308,16 @@ mod tests {
         (0..n).map(|_| level * (1.0 + spread * (random.unit() - 0.5))).collect()
     }
 
+    fn differ(base: &[Vec<f64>], new: &[Vec<f64>]) -> RunToRun {
+        let unrest: Vec<Unrest> = base.iter().chain(new).map(|run| Unrest::of(run)).collect();
+        run_to_run(base, new, &unrest, Confidence::default())
+    }
+
     #[test]
     fn steps_that_scatter_widen_the_interval() {
         let deviation = |spread| {
             let run = noisy(1, 60, 10.0, spread);
-            run_to_run(std::slice::from_ref(&run), std::slice::from_ref(&run)).deviation()
+            differ(std::slice::from_ref(&run), std::slice::from_ref(&run)).deviation()
         };
         assert!((LEAST_RUN_TO_RUN..0.025).contains(&deviation(0.02)), "{}", deviation(0.02));
         assert!(deviation(0.8) > 0.15, "{}", deviation(0.8));
@@ -261,15 +327,23 @@ mod tests {
     fn a_few_slow_steps_of_the_program_do_not_look_like_load() {
         let mut run = noisy(1, 60, 10.0, 0.02);
         run.iter_mut().step_by(6).for_each(|ms| *ms *= 30.0);
-        assert!(run_to_run(&[run.clone()], &[run]).deviation() < 0.025);
+        assert!(differ(&[run.clone()], &[run]).deviation() < 0.025);
+    }
+
+    #[test]
+    fn a_level_that_comes_and_goes_widens_the_interval_though_neighbours_agree() {
+        let run: Vec<f64> = (0..80).map(|i| if (i / 20) % 2 == 0 { 10.0 } else { 18.0 }).collect();
+        assert!(differ(&[run.clone()], &[run]).deviation() > 0.3);
+        let periodic: Vec<f64> = (0..80).map(|i| if i % 4 == 3 { 50.0 } else { 10.0 }).collect();
+        assert!(differ(&[periodic.clone()], &[periodic]).deviation() < 0.025, "the program's own rhythm");
     }
 
     #[test]
     fn repeated_runs_tell_their_own_difference() {
         let apart = [noisy(1, 40, 10.0, 0.02), noisy(2, 40, 11.0, 0.02), noisy(3, 40, 9.0, 0.02)];
-        assert!(run_to_run(&apart, &apart).deviation() > 0.05);
+        assert!(differ(&apart, &apart).deviation() > 0.05);
         let close = [noisy(1, 40, 10.0, 0.02), noisy(2, 40, 10.0, 0.02), noisy(3, 40, 10.0, 0.02)];
-        assert!(run_to_run(&close, &close).deviation() < LEAST_RUN_TO_RUN);
+        assert!(differ(&close, &close).deviation() < LEAST_RUN_TO_RUN);
     }
 
     #[test]
@@ -278,7 +352,7 @@ mod tests {
             |level: f64, runs: u64| (0..runs).map(|run| noisy(run, 40, level, 0.05)).collect::<Vec<_>>();
         let width = |runs| {
             let (base, new) = (side(10.0, runs), side(10.4, runs));
-            let measured = measure(&base, &new, Statistic::Median, run_to_run(&base, &new)).unwrap();
+            let measured = measure(&base, &new, Statistic::Median, differ(&base, &new)).unwrap();
             let ratio = measured.ratio.unwrap();
             ratio.high.unwrap() - ratio.low.unwrap()
         };

@@ -6,6 +6,10 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::{Category, Shares};
 use stepscope_trace::{DeviceKind, Dur};
 
+use super::load::Around;
+use super::machine::Machine;
+use super::noise::Unrest;
+
 /// One recording.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
@@ -13,6 +17,10 @@ pub struct Run {
     pub label: String,
     /// The steps that count, in the order in which they ran, in milliseconds.
     pub steps_ms: Vec<f64>,
+    /// How much single steps are disturbed, where `steps_ms` are means of several.
+    pub kept_unrest: Option<Unrest>,
+    /// What the steps are besides compute, where `shares` are not kept.
+    pub kept_around: Option<Around>,
     /// Who owns the time of each of them.
     pub shares: Vec<Shares>,
     /// Ops and kernels by stable name.
@@ -23,6 +31,8 @@ pub struct Run {
     pub findings: Vec<FindingKey>,
     /// What was run, and on what.
     pub setting: Setting,
+    /// What else the machine did meanwhile, where that was measured.
+    pub machine: Option<Machine>,
 }
 
 /// An op or a kernel; all that share a stable name are one.
@@ -93,6 +103,16 @@ impl Run {
             },
             ..Run::default()
         }
+    }
+
+    /// How much the steps are disturbed.
+    pub(crate) fn unrest(&self) -> Unrest {
+        self.kept_unrest.unwrap_or_else(|| Unrest::of(&self.steps_ms))
+    }
+
+    /// What the mean step is besides its compute; `None` where that is not known.
+    pub(crate) fn around(&self) -> Option<Around> {
+        self.kept_around.or_else(|| Around::of(self))
     }
 
     /// A category's milliseconds in each step.

@@ -2,14 +2,14 @@
 //!
 //! It is about what is paid: the mean of the loop, so that a cost in every fourth step counts as much as one that is
 //! spread over all. Where a few wild steps hide the mean, the typical step (the median) decides if the mean points the
-//! same way. Two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical
+//! same way. Where the machine's own ups and downs hide both, what they leave unexplained decides. Two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical
 //! margin; for the median the ranks of the steps must agree. *Is it the same?* The interval must be narrow enough that
 //! a change worth speaking of would have been seen, or hold 1 and a best guess near it. If neither is true, nobody can
 //! say.
 
 use super::load::Load;
-use super::noise::{Measured, RunToRun, Statistic, inflation};
-use crate::statistics::{RankTest, rank_test, student_95};
+use super::noise::{Measured, RunToRun, inflation};
+use crate::statistics::{Confidence, RankTest, rank_test};
 
 /// What is to be said.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ pub struct Margins {
     pub practical: f64,
     /// Two sides are the same if the interval reaches no further than this from 1.
     pub same: f64,
-    /// How unlikely the ranks must be by chance.
-    pub significance: f64,
+    /// How sure a difference must be.
+    pub confidence: Confidence,
 }
 
 impl Default for Margins {
     fn default() -> Self {
-        Margins { practical: 0.01, same: 0.10, significance: 0.05 }
+        Margins { practical: 0.01, same: 0.10, confidence: Confidence::default() }
     }
 }
 
@@ -72,29 +72,40 @@ pub fn ranks(base: &[Vec<f64>], new: &[Vec<f64>]) -> Option<RankTest> {
     rank_test(&base.concat(), &new.concat(), inflation(base, new))
 }
 
+/// The figure that a decision is about.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The mean step.
+    Mean,
+    /// The median step.
+    Median,
+    /// The mean step beside what the machine makes of BASE's.
+    BeyondLoad,
+}
+
 /// What was decided, and by which figure.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Decision {
     /// What is to be said.
     pub verdict: Verdict,
     /// The figure that decided.
-    pub by: Statistic,
+    pub by: Basis,
 }
 
 impl Decision {
     /// Nothing was measured.
-    pub(super) const NONE: Decision = Decision { verdict: Verdict::Unclear, by: Statistic::Mean };
+    pub(super) const NONE: Decision = Decision { verdict: Verdict::Unclear, by: Basis::Mean };
 }
 
 /// Decides about both sides' steps, from their mean and their median.
 ///
-/// Where both are too noisy and the ops tell how busy the machine was, the mean is judged once more without the
-/// machine's share: load that slows all ops alike cannot hide a change of anything else.
+/// Where both are too noisy and the ops tell how busy the machine was, the mean is judged once more beside what the
+/// machine explains (`beyond`, with that load): load that slows all ops alike cannot hide a change of anything else.
 pub fn decide(
     mean: &Measured,
     median: &Measured,
     ranks: Option<&RankTest>,
-    load: Option<&Load>,
+    beyond: Option<(&Measured, &Load)>,
     margins: &Margins,
 ) -> Decision {
     let same_way = |verdict: Verdict| match verdict {
@@ -104,15 +115,24 @@ pub fn decide(
     };
     let paid = verdict(mean, margins);
     if paid != Verdict::Unclear {
-        return Decision { verdict: paid, by: Statistic::Mean };
+        return Decision { verdict: paid, by: Basis::Mean };
     }
     let typical = verdict(median, margins);
     if same_way(typical) && agree(ranks, points(mean, margins), margins) {
-        return Decision { verdict: typical, by: Statistic::Median };
+        return Decision { verdict: typical, by: Basis::Median };
     }
-    let without_load = load.and_then(|load| mean.without(load)).map(|mean| verdict(&mean, margins));
-    let without_load = without_load.filter(|verdict| same_way(*verdict));
-    Decision { verdict: without_load.unwrap_or(Verdict::Unclear), by: Statistic::Mean }
+    let left = beyond.map_or(Verdict::Unclear, |(left, load)| left_over(left, load, margins));
+    let by = if left == Verdict::Unclear { Basis::Mean } else { Basis::BeyondLoad };
+    Decision { verdict: left, by }
+}
+
+/// The verdict on what the machine leaves unexplained. If it leaves nothing, the sides are the same only where the
+/// machine itself made little difference: a change that slows all ops alike looks like a busy machine.
+fn left_over(left: &Measured, load: &Load, margins: &Margins) -> Verdict {
+    match verdict(left, margins) {
+        Verdict::Same if !within(load.factor, load.factor, margins.same) => Verdict::Unclear,
+        verdict => verdict,
+    }
 }
 
 /// Which way the best guess points: 1 for slower, −1 for faster, 0 for neither.
@@ -123,7 +143,7 @@ fn points(measured: &Measured, margins: &Margins) -> f64 {
 }
 
 fn agree(ranks: Option<&RankTest>, sign: f64, margins: &Margins) -> bool {
-    ranks.is_some_and(|ranks| ranks.p < margins.significance && ranks.delta * sign > 0.0)
+    ranks.is_some_and(|ranks| ranks.p < margins.confidence.error() && ranks.delta * sign > 0.0)
 }
 
 /// The verdict on one measured figure.
@@ -175,7 +195,7 @@ pub fn next(measured: &Measured, steps: usize, runs: usize, run_to_run: RunToRun
     }
     // More runs average the scatter of steps out as well.
     let of_a_run =
-        (student_95(f64::INFINITY) * run_to_run.deviation()).hypot(from_steps * (runs as f64 / 2.0).sqrt());
+        (margins.confidence.normal() * run_to_run.deviation()).hypot(from_steps * (runs as f64 / 2.0).sqrt());
     let runs_needed = (2.0 * (of_a_run / target).powi(2)).ceil().max(LEAST_RUNS).max(runs as f64 + 1.0);
     if runs_needed <= MOST_RUNS { Next::MoreRuns(runs_needed as u64) } else { Next::QuieterMachine }
 }

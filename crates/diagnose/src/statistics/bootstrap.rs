@@ -5,9 +5,9 @@
 //! of slow steps stays a run of slow steps. Each run is drawn from by itself; what differs *between* runs is
 //! added by the caller, since two or three runs are too few to be drawn from.
 
+use super::confidence::Confidence;
 use super::dependence::block_length;
 use super::random::Random;
-use super::student_95;
 
 /// Equal on every machine.
 const SEED: u64 = 0x5748_4F5A_4C4F_5721;
@@ -51,7 +51,7 @@ impl<'a> Sample<'a> {
 /// How far an estimate may be off by chance.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Deviation {
-    /// From the lower end of the 95 % interval to the estimate.
+    /// From the lower end of the interval to the estimate.
     pub below: f64,
     /// From the estimate to the upper end.
     pub above: f64,
@@ -69,7 +69,7 @@ impl Deviation {
     }
 }
 
-/// The 95 % interval around `statistic(base, new)`, where each side is the list of its runs' own `of`.
+/// The interval around `statistic(base, new)`, where each side is the list of its runs' own `of`.
 ///
 /// `of` is taken of each drawn run (a median, a mean) and `statistic` puts both sides' together. `None` where
 /// a side has fewer than two steps, or the statistic is not a number.
@@ -78,6 +78,7 @@ pub fn interval(
     new: &[Sample<'_>],
     of: &dyn Fn(&mut [f64]) -> f64,
     statistic: &dyn Fn(&[f64], &[f64]) -> f64,
+    confidence: Confidence,
 ) -> Option<Deviation> {
     let steps: usize = base.iter().chain(new).map(|run| run.steps.len()).sum();
     if [base, new].iter().any(|side| side.iter().map(|run| run.steps.len()).max().unwrap_or(0) < 2) {
@@ -102,10 +103,11 @@ pub fn interval(
     let quantile = |q| stepscope_analyze::statistics::quantile(&drawn, q);
     // Few blocks vary more than their own spread tells, as few values do.
     let blocks = |side: &[Sample<'_>]| side.iter().map(Sample::blocks).sum::<f64>();
-    let few = student_95(blocks(base).min(blocks(new)) - 1.0) / student_95(f64::INFINITY);
+    let few = confidence.student(blocks(base).min(blocks(new)) - 1.0) / confidence.normal();
+    let end = confidence.error() / 2.0;
     Some(Deviation {
-        below: ((estimate - quantile(0.025)?) * few).max(0.0),
-        above: ((quantile(0.975)? - estimate) * few).max(0.0),
+        below: ((estimate - quantile(end)?) * few).max(0.0),
+        above: ((quantile(1.0 - end)? - estimate) * few).max(0.0),
     })
 }
 
@@ -126,6 +128,10 @@ mod tests {
             .collect()
     }
 
+    fn once() -> Confidence {
+        Confidence::default()
+    }
+
     fn log_ratio(base: &[f64], new: &[f64]) -> f64 {
         mean(new).unwrap() - mean(base).unwrap()
     }
@@ -142,7 +148,8 @@ mod tests {
             let new = series(&mut random, n, 11.0, 0.5, rho);
             let estimate = log_median(&mut new.clone()) - log_median(&mut base.clone());
             let deviation =
-                interval(&[Sample::new(&base)], &[Sample::new(&new)], &log_median, &log_ratio).unwrap();
+                interval(&[Sample::new(&base)], &[Sample::new(&new)], &log_median, &log_ratio, once())
+                    .unwrap();
             let truth = 1.1_f64.ln();
             estimate - deviation.below <= truth && truth <= estimate + deviation.above
         });
@@ -160,15 +167,18 @@ mod tests {
     #[test]
     fn one_step_has_no_interval() {
         let (one, two) = ([1.0], [1.0, 2.0]);
-        assert_eq!(interval(&[Sample::new(&one)], &[Sample::new(&two)], &log_median, &log_ratio), None);
-        assert_eq!(interval(&[], &[Sample::new(&two)], &log_median, &log_ratio), None);
+        assert_eq!(
+            interval(&[Sample::new(&one)], &[Sample::new(&two)], &log_median, &log_ratio, once()),
+            None
+        );
+        assert_eq!(interval(&[], &[Sample::new(&two)], &log_median, &log_ratio, once()), None);
     }
 
     #[test]
     fn equal_steps_have_an_interval_without_width() {
         let steps = [3.0; 20];
         let sides = [Sample::new(&steps)];
-        let deviation = interval(&sides, &sides, &log_median, &log_ratio).unwrap();
+        let deviation = interval(&sides, &sides, &log_median, &log_ratio, once()).unwrap();
         assert_eq!(deviation, Deviation { below: 0.0, above: 0.0 });
     }
 }

@@ -103,7 +103,11 @@ fn normal_p(off: f64, variance: f64) -> f64 {
     if variance <= 0.0 {
         return 1.0;
     }
-    let z = (off.abs() - 0.5).max(0.0) / variance.sqrt();
+    two_sided((off.abs() - 0.5).max(0.0) / variance.sqrt())
+}
+
+/// How likely a normal value is at least `z` standard deviations off, on either side.
+pub(super) fn two_sided(z: f64) -> f64 {
     erfc(z / std::f64::consts::SQRT_2).min(1.0)
 }
 

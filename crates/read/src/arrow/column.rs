@@ -1,4 +1,4 @@
-//! A column of one record batch, looked at where it lies.
+//! A column of one record batch, read in place.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::codec::{Codec, inflate};
 use crate::table::{TableError, Value};
 
 const WHAT: &str = "a record batch";
-/// Buffers inflate to this much, or to [`RATIO`] times what they take.
+/// Buffers may inflate to this size, or to [`RATIO`] times their packed size.
 const LARGEST: usize = 16 << 20;
 const RATIO: usize = 256;
 
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     },
     Float,
     Double,
-    /// Where each text ends is a number of 32 or of 64 bits.
+    /// The end of each text is a 32-bit or 64-bit number.
     Text {
         wide: bool,
     },
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What a field's type says.
+    /// The kind that a field's type describes.
     pub fn of(field: Flat<'_>) -> Result<Self, TableError> {
         let number = field.byte(2);
         let unknown = Err(TableError::Unknown("type of column", i64::from(number)));
@@ -43,7 +43,7 @@ impl Kind {
             (3, 2) => Ok(Kind::Double),
             (4 | 5, _) => wide(false),
             (6, _) => Ok(Kind::Truth),
-            // Moments and durations.
+            // Timestamps and durations.
             (10 | 18, _) => Ok(Kind::Int { bytes: 8, signed: true }),
             (15, _) => usize::try_from(details.int(0)).map_or(unknown, |len| Ok(Kind::Fixed(len))),
             (19 | 20, _) => wide(true),
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// A whole number of the width that `details` say.
+    /// An integer with the width given in `details`.
     pub fn int(details: Flat<'_>) -> Result<Self, TableError> {
         match details.int(0) {
             bits @ (8 | 16 | 32 | 64) => {
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// How many buffers a column of this kind has.
+    /// Number of buffers of a column of this kind.
     pub fn buffers(self) -> usize {
         match self {
             Kind::Null => 0,
@@ -71,7 +71,7 @@ impl Kind {
     }
 }
 
-/// A record batch: its metadata and its buffers, one after the other.
+/// A record batch: its metadata and its buffers.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Batch<'a> {
     pub of: Flat<'a>,
@@ -96,7 +96,7 @@ impl<'a> Batch<'a> {
         };
         let (size, packed) = bytes.split_first_chunk::<8>().ok_or(TableError::Short(WHAT))?;
         match i64::from_le_bytes(*size) {
-            // Not worth the while, says the writer.
+            // The writer found compression not worthwhile.
             -1 => Ok(Cow::Borrowed(packed)),
             size => {
                 let most = LARGEST.max(packed.len().saturating_mul(RATIO));
@@ -106,7 +106,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The column at position `node`, whose buffers begin with the `first`.
+    /// The column at position `node`, whose buffers start at `first`.
     pub fn column(self, kind: Kind, node: usize, first: usize) -> Result<Column<'a>, TableError> {
         let (_, absent) = pair(self.of.pairs(1).get(node).ok_or(TableError::Short(WHAT))?);
         let mut column = Column { kind, present: None, values: Cow::Borrowed(&[]), ends: Cow::Borrowed(&[]) };
@@ -129,15 +129,15 @@ impl<'a> Batch<'a> {
 #[derive(Debug)]
 pub(super) struct Column<'a> {
     kind: Kind,
-    /// A bit a row; none where every row has a value.
+    /// One bit per row; `None` if every row has a value.
     present: Option<Cow<'a, [u8]>>,
     values: Cow<'a, [u8]>,
-    /// Where texts begin and end.
+    /// Start and end of each text.
     ends: Cow<'a, [u8]>,
 }
 
 impl Column<'_> {
-    /// A field, or `None` where the column does not reach so far.
+    /// A field, or `None` if the column is shorter.
     pub fn value(&self, row: usize) -> Option<Value<'_>> {
         if let Some(present) = &self.present
             && present.get(row / 8)? >> (row % 8) & 1 == 0
@@ -164,7 +164,7 @@ impl Column<'_> {
     }
 }
 
-/// The `index`th whole number of so many bytes.
+/// The integer at `index`, with this many bytes.
 #[inline]
 fn whole(values: &[u8], index: usize, bytes: usize, signed: bool) -> Option<i64> {
     let rest = values.get(index.checked_mul(bytes)?..)?;

@@ -1,7 +1,9 @@
-//! FlatBuffers, as far as Arrow's metadata needs them: fields of a table by number. Every position is checked; what is
-//! not there is nothing.
+//! The parts of FlatBuffers that Arrow's metadata needs: fields of a table by number. Every position is
+//! checked; missing data is `None`.
+//!
+//! By hand, because the generated code would need a schema compiler, and a dozen fields are read.
 
-/// A table somewhere in a buffer.
+/// A table inside a buffer.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flat<'a> {
     bytes: &'a [u8],
@@ -12,13 +14,13 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk::<N>().copied()
 }
 
-/// Where what is referred to at `at` lies.
+/// The target of the reference at `at`.
 fn follow(bytes: &[u8], at: usize) -> Option<usize> {
     at.checked_add(u32::from_le_bytes(number(bytes, at)?) as usize)
 }
 
 impl<'a> Flat<'a> {
-    /// The table that a buffer is about.
+    /// The root table of a buffer.
     pub fn root(bytes: &'a [u8]) -> Option<Self> {
         Some(Flat { bytes, at: follow(bytes, 0)? })
     }
@@ -32,7 +34,7 @@ impl<'a> Flat<'a> {
         (offset > 0).then(|| self.at + usize::from(offset))
     }
 
-    /// A number of 64 bits; 0 where it is left out, as with all numbers.
+    /// A 64-bit number; 0 if omitted, as for all numbers.
     pub fn long(self, index: usize) -> i64 {
         self.field(index).and_then(|at| number(self.bytes, at)).map_or(0, i64::from_le_bytes)
     }

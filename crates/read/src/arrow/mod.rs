@@ -1,13 +1,16 @@
-//! Arrow's format for exchange between processes: a stream of messages, the first of which describes a table and the
-//! others hold some of its rows each. Files of one table are such a stream in a frame; a file of many tables is one
-//! stream behind the other.
+//! Arrow's interprocess format: a stream of messages. The first describes a table; each of the others contains
+//! some of its rows. A file with one table is such a stream in a frame; a file with many tables is a sequence
+//! of streams.
 //!
 //! ```text
 //! flat     the encoding of all metadata
 //! column   a column of one record batch
 //! ```
 //!
-//! As in `parquet`, nothing here panics, and no length claims memory that the file's bytes do not bear out.
+//! As in `parquet`, nothing here panics, and no length allocates more memory than the file's bytes justify.
+//!
+//! By hand, because a few flat columns are all that is wanted, and Arrow's own crates take longer to build than all of
+//! this one.
 
 mod column;
 mod flat;
@@ -23,17 +26,17 @@ use crate::table::{ROWS_A_BYTE, TableError, Value};
 use column::{Batch, Column, Kind};
 use flat::Flat;
 
-/// What a file of one table begins with.
+/// First bytes of a file with one table.
 const FRAME: &[u8] = b"ARROW1";
-/// What every message begins with.
+/// First bytes of every message.
 const MESSAGE: [u8; 4] = [0xff; 4];
 const WHAT: &str = "a message";
-/// The sorts of messages.
+/// The kinds of messages.
 const SCHEMA: u8 = 1;
 const DICTIONARY: u8 = 2;
 const ROWS: u8 = 3;
 
-/// Could a file that begins like this hold streams?
+/// Whether a file that starts like this may contain streams.
 pub(crate) fn recognises(head: &[u8]) -> bool {
     head.starts_with(&MESSAGE) || head.starts_with(FRAME)
 }
@@ -42,22 +45,22 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Table {
     file: Bytes,
-    /// What its writer calls it.
+    /// The name given by its writer.
     pub name: Option<String>,
     columns: Vec<Description>,
-    /// Messages with rows: where their metadata and their buffers lie.
+    /// Messages with rows: location of their metadata and buffers.
     batches: Vec<Message>,
     dictionaries: FxHashMap<i64, Message>,
     /// What ended the stream early.
     broken: Option<TableError>,
 }
 
-/// What there is to know about a column.
+/// Description of a column.
 #[derive(Clone, Debug)]
 struct Description {
     name: String,
     kind: Kind,
-    /// Where rows hold positions in a dictionary: its number, and the kind of these.
+    /// If rows contain positions in a dictionary: its number, and the kind of the positions.
     dictionary: Option<(i64, Kind)>,
 }
 
@@ -87,11 +90,11 @@ struct Message {
 }
 
 impl Message {
-    /// The message at `at`; `None` where a stream ends.
+    /// The message at `at`; `None` at the end of a stream.
     fn read(file: &[u8], at: usize) -> Result<(Option<Self>, usize), TableError> {
         let four = |at: usize| file.get(at..).and_then(|rest| rest.first_chunk::<4>()).copied();
         let first = four(at).ok_or(TableError::Short(WHAT))?;
-        // Old writers left the mark out.
+        // Old writers omitted the mark.
         let mark = if first == MESSAGE { 4 } else { 0 };
         let len = u32::from_le_bytes(four(at + mark).ok_or(TableError::Short(WHAT))?) as usize;
         let start = at + mark + 4;
@@ -116,7 +119,7 @@ impl Message {
 
     fn batch<'f>(&self, file: &'f [u8]) -> Result<Batch<'f>, TableError> {
         let header = self.root(file).and_then(|message| message.table(2)).ok_or(TableError::Wrong(WHAT))?;
-        // A dictionary is a record batch of one column.
+        // A dictionary is a record batch with one column.
         let dictionary = self.root(file).is_some_and(|message| message.byte(1) == DICTIONARY);
         let of = if dictionary { header.table(1) } else { Some(header) };
         let body = file.get(self.body.clone()).unwrap_or_default();
@@ -124,7 +127,7 @@ impl Message {
     }
 }
 
-/// All tables of a file, each with its own troubles. A stream that breaks takes those behind it along.
+/// All tables of a file, each with its own problems. A broken stream also hides the streams after it.
 pub(crate) fn tables(file: &Bytes) -> Vec<Result<Table, TableError>> {
     let framed = file.starts_with(FRAME);
     let mut at = if framed { 8 } else { 0 };
@@ -142,7 +145,7 @@ pub(crate) fn tables(file: &Bytes) -> Vec<Result<Table, TableError>> {
 }
 
 impl Table {
-    /// The table whose stream begins at `at`, and where the next one begins.
+    /// The table whose stream starts at `at`, and where the next one starts.
     fn read(file: &Bytes, at: usize) -> (Result<Self, TableError>, Option<usize>) {
         let (first, mut at) = match Message::read(file, at) {
             Ok((Some(message), next)) => (message, next),
@@ -200,8 +203,8 @@ impl Table {
         self.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// Calls `each` for every row, with the fields in the order of `columns`; a column that is not there gives nothing.
-    /// Only these columns are looked at.
+    /// Calls `each` for every row, with the fields in the order of `columns`; a missing column yields nothing.
+    /// Only these columns are read.
     pub fn rows(&self, columns: &[&str], mut each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
         let mut allowed = (self.file.len() as u64).saturating_mul(ROWS_A_BYTE);
         for message in &self.batches {
@@ -234,7 +237,7 @@ impl Table {
         Ok(())
     }
 
-    /// The column of that name in a record batch.
+    /// The column with this name in a record batch.
     fn open<'f>(&'f self, batch: Batch<'f>, name: &str) -> Option<Result<Opened<'f>, TableError>> {
         let node = self.columns.iter().position(|column| column.name == name)?;
         let (before, of) = (self.columns.get(..node)?, self.columns.get(node)?);
@@ -248,7 +251,7 @@ impl Table {
     }
 }
 
-/// A column and what its positions refer to.
+/// A column and the dictionary it refers to.
 struct Opened<'f> {
     column: Column<'f>,
     dictionary: Option<Column<'f>>,

@@ -1,4 +1,4 @@
-//! The table of `parquet/tests.rs` as Arrow, in the ways in which writers write it, whole and damaged.
+//! The table of `parquet/tests.rs` as Arrow, in all the ways that writers use, whole and damaged.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn check(row: i64, fields: &[Value<'_>]) {
     assert_eq!(fields, expected, "row {row}");
 }
 
-/// The rows of a table, all of them right.
+/// The rows of a table, after checking all of them.
 fn rows(table: &Table) -> Result<i64, TableError> {
     let mut row = 0;
     table.rows(&COLUMNS, |fields| {

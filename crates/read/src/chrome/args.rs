@@ -1,8 +1,8 @@
-//! Which arguments an event has to itself and which it shares: text → arena.
+//! Which arguments are unique to an event and which are shared: text → arena.
 //!
-//! The arena stores a shared record once, which pays for a kernel's launch configuration and would be a waste
-//! for a correlation id. Rather than by a list of names, that is learnt from the file: a key whose values keep
-//! changing is the event's own.
+//! The arena stores a shared record once. This pays off for a kernel's launch configuration and would be
+//! wasteful for a correlation id. The reader learns this from the file instead of a list of names: if the
+//! values of a key keep changing, they are unique to the event.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, StrId, TraceBuilder};
@@ -11,17 +11,17 @@ use super::repair::Repairs;
 use super::scan::Piece;
 use super::text;
 
-/// Values remembered for each key.
+/// Number of values remembered for each key.
 const SLOTS: usize = 256;
-/// Keys beyond this many are not studied; their values are the event's own.
+/// Number of keys that are studied; values of further keys count as unique.
 const STUDIED_KEYS: usize = 512;
-/// Values seen before a key is judged.
+/// Number of values seen before a key is judged.
 const TRIAL: u32 = 16;
 
-/// What was learnt of one key.
+/// What was learnt about one key.
 struct Study {
     seen: u32,
-    /// How many of them were not among the remembered values.
+    /// How many of the values were not among the remembered ones.
     fresh: u32,
     remembered: Box<[u16; SLOTS]>,
 }
@@ -31,7 +31,7 @@ impl Study {
         Study { seen: 0, fresh: 0, remembered: Box::new([0; SLOTS]) }
     }
 
-    /// Takes a value into account and says whether the key's values are the events' own.
+    /// Records a value and returns whether the key's values are unique to the events.
     fn is_own(&mut self, value: Datum) -> bool {
         let hash = hash(value);
         let slot = &mut self.remembered[hash as usize % SLOTS];
@@ -65,7 +65,7 @@ fn hash(value: Datum) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// Turns arguments into records of the arena.
+/// Turns arguments into arena records.
 #[derive(Default)]
 pub(super) struct ArgWriter {
     studies: FxHashMap<StrId, Study>,

@@ -1,5 +1,5 @@
-//! What recorders' categories and names say about *where* an event ran. Nothing else: what it means for
-//! performance is decided elsewhere.
+//! What categories and names say about *where* an event ran. What it means for performance is decided
+//! elsewhere.
 
 use stepscope_trace::{DeviceKind, TrackKind};
 
@@ -8,17 +8,17 @@ use stepscope_trace::{DeviceKind, TrackKind};
 pub(super) enum Class {
     /// On a queue of a device.
     Work,
-    /// Drawn on a device's queue by the recorder: annotations, waits.
+    /// Drawn on a device queue by the profiler: annotations, waits.
     Mark,
     /// On a host thread.
     Host,
     /// The span of the capture itself.
     Capture,
-    /// Nobody knows; the names of process and thread decide.
+    /// Unknown; the names of process and thread decide.
     Neutral,
 }
 
-/// The class of a category. Recorders renamed theirs over the years: `Kernel` became `kernel`.
+/// The class of a category. Profilers renamed theirs over the years: `Kernel` became `kernel`.
 pub(super) fn class_of(category: &str) -> Class {
     match category {
         "kernel"
@@ -41,7 +41,7 @@ pub(super) fn class_of(category: &str) -> Class {
     }
 }
 
-/// The sort and ordinal of the device that a process' name or label speaks of: `GPU 0`, `/device:TPU:1`.
+/// Kind and ordinal of the device in a process name or label: `GPU 0`, `/device:TPU:1`.
 pub(super) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
     let (sort, rest) = match name.strip_prefix("/device:") {
         Some(rest) => rest.split_once(':').unwrap_or((rest, "")),
@@ -59,7 +59,7 @@ pub(super) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
     Some((kind, digits.parse().ok()))
 }
 
-/// What a device's line is, by its name, where no category says so.
+/// The kind of a device's line by its name, if no category says so.
 pub(super) fn device_line(name: &str) -> TrackKind {
     const DERIVED: [&str; 14] = [
         "Steps",

@@ -1,7 +1,7 @@
-//! The document around the events: an object with `traceEvents` among its members, or a bare array.
+//! The document around the events: an object with a `traceEvents` member, or a bare array.
 //!
-//! Walks the window member by member and event by event. A unit that the window cuts in two is scanned again
-//! when more of it can be seen, so that nothing depends on where blocks of text begin and end.
+//! Walks the window member by member and event by event. If the window cuts a unit in two, the unit is scanned
+//! again once more of it is visible, so that nothing depends on block boundaries.
 
 use memchr::memmem;
 use stepscope_trace::NoteKind;
@@ -16,7 +16,7 @@ use crate::Progress;
 /// What is expected next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// The document's first bracket.
+    /// The first bracket of the document.
     Start,
     /// A member of the top-level object.
     Member { first: bool },
@@ -26,14 +26,14 @@ enum State {
     Done,
 }
 
-/// What became of an attempt to go on.
+/// Result of an attempt to continue.
 enum Step {
     Next(State),
-    /// The window must open further.
+    /// The window must grow.
     More,
 }
 
-/// Walks a document and hands what it finds to a loader.
+/// Walks a document and passes what it finds to a loader.
 pub(super) struct Document {
     state: State,
     fields: Fields,
@@ -45,7 +45,7 @@ impl Document {
         Document { state: State::Start, fields: Fields::default(), events: 0 }
     }
 
-    /// Reads everything that the window can show. Says where the text broke off, if it did.
+    /// Reads everything in the window. Returns where the text was truncated, if it was.
     pub(super) fn read(
         &mut self,
         window: &mut Window<'_>,
@@ -58,7 +58,7 @@ impl Document {
             window.consume(used);
             progress.advance(window.take_read(), self.events - before);
             if !window.more() && window.is_last() {
-                // The window shows all there is, and has shown it: one more walk sees the text's end.
+                // The window shows everything: one more walk sees the end of the text.
                 let used = self.walk(window, loader);
                 window.consume(used);
                 progress.advance(window.take_read(), 0);
@@ -67,8 +67,8 @@ impl Document {
         }
     }
 
-    /// Where the text breaks off, if it does. A bare array may end without its bracket: recorders that append
-    /// to a file leave it out.
+    /// Where the text is truncated, if it is. A bare array may lack its closing bracket, because profilers that
+    /// append to a file omit it.
     fn broken_at(&self, window: &Window<'_>, loader: &mut Loader) -> Option<u64> {
         let (offset, rest) = (window.offset(), window.text());
         let between_events = rest.iter().all(|&byte| byte <= b' ' || byte == b',');
@@ -83,7 +83,7 @@ impl Document {
         }
     }
 
-    /// Goes on as far as the window can be seen, and says how far that was.
+    /// Continues as far as the window is visible, and returns that position.
     fn walk(&mut self, window: &Window<'_>, loader: &mut Loader) -> usize {
         let (text, at_end) = (window.text(), window.is_last());
         let mut scanner = Scanner::new(text, 0);
@@ -178,7 +178,7 @@ impl Document {
     }
 }
 
-/// A member longer than this that does not end is suspected of having lost a quotation mark or a bracket.
+/// If a member longer than this does not end, it has probably lost a quotation mark or a bracket.
 const SUSPICIOUS: usize = 16 << 20;
 
 enum Member {
@@ -212,12 +212,12 @@ fn header_member(scanner: &mut Scanner<'_>, first: bool) -> Scan<Member> {
         return Ok(Member::Events);
     }
     let value = scanner.value(Place::Member)?;
-    // What follows must be seen too, or a number that the window cuts would be taken for a whole one.
+    // The next byte must be visible too; otherwise a number that the window cuts would look complete.
     scanner.peek()?;
     Ok(Member::Other(key, value))
 }
 
-/// Goes on behind a member that cannot be read: at the events, or at the next thing that looks like one.
+/// Continues after an unreadable member: at the events, or at the next thing that looks like one.
 fn recover(scanner: &mut Scanner<'_>, start: usize, stop: Stop, at_end: bool) -> Step {
     const EVENTS: &[u8] = b"\"traceEvents\"";
     let rest = scanner.text.get(start + 1..).unwrap_or_default();
@@ -239,7 +239,8 @@ fn recover(scanner: &mut Scanner<'_>, start: usize, stop: Stop, at_end: bool) ->
     }
 }
 
-/// A closing brace in the list of events: one too many, or the object's own where the list was never closed.
+/// A closing brace in the list of events: either one too many, or the end of the object if the list was never
+/// closed.
 fn stray_brace(scanner: &mut Scanner<'_>, at_end: bool) -> Step {
     match next_event(scanner.text, scanner.at + 1, at_end) {
         Some(next) => {
@@ -255,7 +256,7 @@ fn stray_brace(scanner: &mut Scanner<'_>, at_end: bool) -> Step {
     }
 }
 
-/// Steps over something in the list of events that is not an object.
+/// Skips something in the list of events that is not an object.
 fn not_an_event(scanner: &mut Scanner<'_>, at_end: bool) -> Scan<()> {
     let start = scanner.at;
     let stop = match scanner.value(Place::Nested) {

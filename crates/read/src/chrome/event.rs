@@ -1,11 +1,11 @@
-//! One trace event: which of its fields lie where. And where the next event begins, if this one is broken.
+//! One trace event: the location of its fields. If the event is broken, also where the next one starts.
 
 use memchr::memchr2_iter;
 
 use super::repair::Repair;
 use super::scan::{Piece, Place, Scan, Scanner, Sort, Stop, key_at};
 
-/// The fields of an event as pieces of the text. Reused from event to event.
+/// The fields of an event as pieces of the text. Reused for every event.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) phase: Piece,
@@ -16,7 +16,7 @@ pub(super) struct Fields {
     pub(super) pid: Piece,
     pub(super) tid: Piece,
     pub(super) id: Piece,
-    /// `id2.local`: an id that means something within its process only.
+    /// `id2.local`: an id that is only valid within its process.
     pub(super) local_id: Piece,
     pub(super) scope: Piece,
     pub(super) bind_id: Piece,
@@ -76,7 +76,7 @@ impl Fields {
             b"bind_id" => self.bind_id = value,
             b"flow_in" => self.flow_in = value.of(text) == b"true",
             b"flow_out" => self.flow_out = value.of(text) == b"true",
-            // How to draw it, thread time, stack frames by number: nothing that is told elsewhere.
+            // Drawing hints, thread time, stack frames by number: nothing that is not available elsewhere.
             b"bp" | b"s" | b"cname" | b"tts" | b"tdur" | b"sf" | b"esf" | b"stack" | b"estack"
             | b"use_async" => {}
             _ => self.args.push((key, value)),
@@ -97,10 +97,10 @@ impl Fields {
     }
 }
 
-/// Scans the event at the scanner. What cannot be scanned quickly is scanned again with care, between here and
-/// where the next event begins. `at_end`: is this all the text there is?
+/// Scans the event at the scanner. If quick scanning fails, it is scanned again carefully, up to the start of
+/// the next event. `at_end` says whether this is all the text.
 pub(super) fn scan_event(scanner: &mut Scanner<'_>, fields: &mut Fields, at_end: bool) -> Scan<()> {
-    /// An event longer than this that does not end is suspected of having lost a quotation mark or a bracket.
+    /// If an event longer than this does not end, it has probably lost a quotation mark or a bracket.
     const SUSPICIOUS: usize = 1 << 20;
     let (start, before) = (scanner.at, scanner.repairs);
     let stop = match fields.read(scanner) {
@@ -111,7 +111,7 @@ pub(super) fn scan_event(scanner: &mut Scanner<'_>, fields: &mut Fields, at_end:
     if stop == Stop::More && !at_end && scanner.text.len() - start < SUSPICIOUS {
         return Err(Stop::More);
     }
-    // Resuming inside of what is nested too deep would find one depth after the other.
+    // Resuming inside a deeply nested value would find one level after the other.
     let from = if stop == Stop::Deep { scanner.at } else { start + 1 };
     let next = match next_event(scanner.text, from, at_end) {
         Some(next) => next,
@@ -130,7 +130,8 @@ pub(super) fn scan_event(scanner: &mut Scanner<'_>, fields: &mut Fields, at_end:
     Err(Stop::Bad)
 }
 
-/// Where, from `from` on, the next event begins or the list of events ends. `at_end`: is this all the text?
+/// Where the next event starts or the list of events ends, searching from `from`. `at_end` says whether this is
+/// all the text.
 pub(super) fn next_event(text: &[u8], from: usize, at_end: bool) -> Option<usize> {
     let rest = text.get(from..)?;
     memchr2_iter(b'{', b']', rest)

@@ -1,4 +1,4 @@
-//! What stands beside the events: devices, versions, capture options, the recorder's own messages.
+//! Data beside the events: devices, versions, capture options, the profiler's own messages.
 
 use stepscope_trace::{Datum, Device, DeviceKind, NoteKind, Property, StrId, TraceBuilder};
 
@@ -6,7 +6,7 @@ use super::repair::Repairs;
 use super::scan::{Piece, Place, Scan, Scanner, Sort};
 use super::text;
 
-/// Options with which the profile was captured, in the recorders' own words.
+/// Capture options, as profilers name them.
 const CAPTURE: [&[u8]; 9] = [
     b"schemaVersion",
     b"displayTimeUnit",
@@ -19,7 +19,7 @@ const CAPTURE: [&[u8]; 9] = [
     b"with_modules",
 ];
 
-/// Other keys that only a trace has at its top.
+/// Other keys that only a trace has at its top level.
 const OTHERS: [&[u8]; 8] = [
     b"traceEvents",
     b"deviceProperties",
@@ -31,12 +31,12 @@ const OTHERS: [&[u8]; 8] = [
     b"metadata",
 ];
 
-/// Is it a key that a trace may have at its top?
+/// Whether a trace may have this key at its top level.
 pub(super) fn is_known(key: &[u8]) -> bool {
     CAPTURE.contains(&key) || OTHERS.contains(&key) || is_version(key) || is_host(key)
 }
 
-/// Is it a key that hardly any other JSON has at its top?
+/// Whether hardly any other JSON has this key at its top level.
 pub(super) fn is_typical(key: &[u8]) -> bool {
     const TYPICAL: [&[u8]; 4] =
         [b"deviceProperties", b"distributedInfo", b"baseTimeNanoseconds", b"displayTimeUnit"];
@@ -51,17 +51,17 @@ fn is_host(key: &[u8]) -> bool {
     matches!(key, b"host_name" | b"hostname")
 }
 
-/// What the header said that can only be used once all events are known.
+/// Header data that can only be used once all events are known.
 #[derive(Default)]
 pub(super) struct Header {
-    /// What has to be added to every time.
+    /// Offset to add to every time.
     pub(super) base_ns: Option<i64>,
-    /// Devices as listed, not yet tied to processes.
+    /// Devices as listed, not yet assigned to processes.
     pub(super) devices: Vec<Device>,
 }
 
 impl Header {
-    /// Takes in one member of the top-level object, other than the events.
+    /// Handles one member of the top-level object, other than the events.
     pub(super) fn take(
         &mut self,
         builder: &mut TraceBuilder,
@@ -74,7 +74,7 @@ impl Header {
         match name {
             b"baseTimeNanoseconds" => self.base_ns = text::integer(value.of(text)),
             b"deviceProperties" => {
-                // What cannot be read of a list has been counted by whoever scanned it before.
+                // Unreadable list items were already counted by an earlier scan.
                 let _ = self.devices(builder, text, value, repairs);
             }
             b"distributedInfo" => {
@@ -141,7 +141,7 @@ fn property(
     Property { key, value: text::datum(&mut builder.strings, text, value, repairs) }
 }
 
-/// The members of an object; lists and objects among them only where `nested`. Never environment variables.
+/// The members of an object; lists and nested objects only if `nested`. Never environment variables.
 fn flat(
     builder: &mut TraceBuilder,
     text: &[u8],
@@ -166,7 +166,7 @@ fn flat(
     found
 }
 
-/// Does the key look like a dump of the process' environment?
+/// Whether the key looks like a dump of the process environment.
 fn is_environment(key: &[u8]) -> bool {
     let key = key.to_ascii_lowercase();
     let parts: Vec<&[u8]> = key.split(|byte| !byte.is_ascii_alphanumeric()).collect();
@@ -180,7 +180,7 @@ fn messages(builder: &mut TraceBuilder, text: &[u8], list: Piece, kind: NoteKind
         builder.note(kind, &message, 1, None);
         return;
     }
-    /// Notes are searched one by one; nobody reads more than this.
+    /// Notes are searched one by one; more than this would not be read.
     const ENOUGH: usize = 1_000;
     let mut scanner = Scanner::new(text, list.start + 1);
     for index in 0..ENOUGH {
@@ -200,7 +200,7 @@ fn device(builder: &TraceBuilder, properties: Vec<Property>) -> Device {
         Datum::UInt(value) => Some(value),
         _ => None,
     };
-    // A recorder that does not know writes 0.
+    // A profiler that does not know a value writes 0.
     let known = |name: &str| whole(name).filter(|&value| value > 0);
     let small = |name: &str| known(name).and_then(|value| u32::try_from(value).ok());
     let number = whole("id").and_then(|id| i64::try_from(id).ok()).unwrap_or(0);

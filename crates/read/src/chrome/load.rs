@@ -1,4 +1,4 @@
-//! One event after the other into the trace.
+//! Loads events into the trace, one after the other.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{
@@ -16,46 +16,46 @@ use super::scan::{Piece, Sort};
 use super::text::{self, Micros};
 use super::tracks::{Id, PlaceId, Tracks};
 
-/// From here on a number of microseconds is a date (from 2001 on), not a time since boot.
+/// From here on, a number of microseconds is a date (since 2001), not a time since boot.
 const EPOCH_SIZED_NS: i128 = 1_000_000_000_000_000_000;
 
-/// What tells asynchronous operations apart: category, id, and the process where the id is local to it.
+/// Key of an asynchronous operation: category, id, and the process if the id is local to it.
 type AsyncKey = (StrId, u64, Id);
 
-/// The trace as far as it has been read.
+/// The trace as read so far.
 #[derive(Default)]
 pub(super) struct Loader {
     pub(super) builder: TraceBuilder,
     pub(super) header: Header,
-    /// Repairs of the current event.
+    /// Repairs in the current event.
     pub(super) repairs: Repairs,
-    /// Has something been found behind the document's end?
+    /// True if data was found after the end of the document.
     pub(super) junk: bool,
     tracks: Tracks,
     args: ArgWriter,
     classes: FxHashMap<StrId, Class>,
     threads: Pairs<PlaceId>,
     asyncs: Pairs<AsyncKey>,
-    /// How far each track with beginnings and ends has come.
+    /// The latest time on each track with separate starts and ends.
     ends: FxHashMap<TrackId, Time>,
-    /// The first event's time: the trace's origin.
+    /// Time of the first event: the origin of the trace.
     origin_ps: Option<i128>,
     fractions: bool,
     out_of_range: u64,
     negative: u64,
     unpaired: u64,
-    /// What had begun inside the event that ends now, and never ended.
+    /// Events that started inside the event that ends now, and never ended.
     orphans: Vec<Open>,
     decoded: Vec<(StrId, Datum)>,
 }
 
 impl Loader {
-    /// Takes in one member of the top-level object, other than the events.
+    /// Handles one member of the top-level object, other than the events.
     pub(super) fn header(&mut self, text: &[u8], key: Piece, value: Piece) {
         self.header.take(&mut self.builder, text, key, value, &mut self.repairs);
     }
 
-    /// Takes in one event.
+    /// Handles one event.
     pub(super) fn event(&mut self, text: &[u8], fields: &Fields) {
         if fields.members == 0 {
             return self.repairs.count(Repair::EmptyEvent);
@@ -79,7 +79,7 @@ impl Loader {
 
     fn unknown_phase(&mut self, text: &[u8], fields: &Fields) {
         let phase = text::decode(text, fields.phase, &mut self.repairs);
-        // A phase is one character; anything longer is no phase, and each such text would be a note of its own.
+        // A phase is one character; longer text is not a phase, and each such text would create its own note.
         let phase = if phase.chars().count() == 1 { &phase } else { "" };
         self.builder.note(NoteKind::Unknown, phase, 1, None);
     }
@@ -150,7 +150,7 @@ impl Loader {
         self.builder.flow(at, track, direction, category, id);
     }
 
-    /// Flows of the second kind: named by the slices themselves.
+    /// Flows of the second kind, which are named by the slices themselves.
     fn bind(&mut self, text: &[u8], fields: &Fields, track: TrackId, at: Time) {
         let id = if fields.bind_id.is_missing() { fields.id } else { fields.bind_id };
         let category = text::intern(&mut self.builder.strings, text, fields.category, &mut self.repairs);
@@ -219,14 +219,14 @@ impl Loader {
         self.builder.event(track, at, Dur::ZERO, kind, args);
     }
 
-    /// The track has come as far as this beginning, whose arguments wait with it.
+    /// Records the progress of the track up to this start, whose arguments wait with it.
     fn begun(&mut self, text: &[u8], fields: &Fields, track: TrackId, start: Time) -> Vec<(StrId, Datum)> {
         self.decode_args(text, fields);
         self.reach(track, start);
         self.decoded.clone()
     }
 
-    /// Ends what was found to have begun, with the end's arguments behind the beginning's.
+    /// Ends an open event, with the arguments of the end after those of the start.
     fn close(&mut self, text: &[u8], fields: &Fields, found: Option<Open>, at: Time) {
         for orphan in std::mem::take(&mut self.orphans) {
             self.unpaired += 1;
@@ -279,7 +279,7 @@ impl Loader {
         (category, id, owner)
     }
 
-    /// An event's id and whether it is local to its process; its scope, where it has one, is part of it.
+    /// The id of an event, and whether it is local to its process; includes the scope if there is one.
     fn flow_id(&mut self, text: &[u8], fields: &Fields) -> Option<(u64, bool)> {
         let local = !fields.local_id.is_missing();
         let piece = if local { fields.local_id } else { fields.id };
@@ -365,7 +365,7 @@ impl Loader {
         })
     }
 
-    /// Ends what is still open, settles the tracks and freezes the trace.
+    /// Ends open events, settles the tracks and freezes the trace.
     pub(super) fn finish(mut self) -> Trace {
         let left = std::mem::take(&mut self.threads).drain().into_iter();
         for open in left.chain(std::mem::take(&mut self.asyncs).drain()).collect::<Vec<_>>() {
@@ -395,7 +395,7 @@ impl Loader {
     }
 }
 
-/// An id as a number: decimal, hexadecimal behind `0x`, or anything else by its hash.
+/// An id as a number: decimal, hexadecimal after `0x`, or a hash of anything else.
 fn number_or_hash(raw: &[u8]) -> u64 {
     let raw = raw.trim_ascii();
     let text = std::str::from_utf8(raw).unwrap_or_default();
@@ -412,7 +412,7 @@ fn stable_hash(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A number, also where it is quoted.
+/// A number, quoted or not.
 fn plain_number(text: &[u8], piece: Piece) -> Option<f64> {
     match piece.sort {
         Sort::Number | Sort::Text => std::str::from_utf8(piece.of(text)).ok()?.trim().parse().ok(),

@@ -1,11 +1,11 @@
-//! Chrome Trace Event JSON, as PyTorch's Kineto, JAX and XProf write it; plain or compressed with gzip.
+//! Chrome Trace Event JSON, as written by PyTorch's Kineto, JAX and XProf; plain or compressed with gzip.
 //!
-//! Text flows one way: a [`window`] shows it block by block, the [`scan`]ner finds where values lie, the
-//! [`document`] is walked event by event, and the [`load`]er turns each [`event`] into columns of the trace. No
-//! more than a block of text is ever held, unless one event alone is longer than that.
+//! Text flows one way: a [`window`] shows it block by block, the [`scan`]ner locates values, the [`document`]
+//! is walked event by event, and the [`load`]er turns each [`event`] into columns of the trace. Memory never
+//! holds more than a block of text, unless a single event is longer.
 //!
-//! Recorders write JSON by hand and get it wrong. What can be mended is, and each repair is counted in the
-//! trace's notes; an event that cannot be read is counted too, never lost silently.
+//! Profilers write JSON by hand and make mistakes. The reader repairs what it can, and counts each repair in
+//! the trace's notes. It also counts unreadable events; none is lost silently.
 
 mod args;
 mod category;
@@ -33,7 +33,7 @@ use self::load::Loader;
 use self::window::{BLOCK, Window, inflate, inflated};
 use crate::{Input, Progress, ReadError, Reader};
 
-/// Blocks that are inflated ahead.
+/// Number of blocks inflated ahead.
 const AHEAD: usize = 2;
 
 /// Reads Chrome JSON.
@@ -54,7 +54,7 @@ impl Reader for ChromeReader {
         let Some(decoder) = input.inflating() else {
             return read(Window::held(input.raw(), BLOCK), input, progress);
         };
-        // Inflating takes about as long as reading, so it has a thread of its own.
+        // Inflating takes about as long as reading, so it gets its own thread.
         thread::scope(|scope| {
             let (full, blocks) = sync_channel(AHEAD);
             let (used, empty) = channel();

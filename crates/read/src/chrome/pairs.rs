@@ -1,11 +1,11 @@
-//! Beginnings that wait for their ends: `B`/`E` of a thread, `b`/`e` and `S`/`F` of asynchronous operations.
+//! Starts that wait for their ends: `B`/`E` of a thread, `b`/`e` and `S`/`F` of asynchronous operations.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, KindId, StrId, Time, TrackId};
 
-/// Something that has begun.
+/// An open event.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) track: TrackId,
@@ -15,7 +15,7 @@ pub(super) struct Open {
     pub(super) args: Vec<(StrId, Datum)>,
 }
 
-/// What has begun, by whatever tells it from the rest.
+/// Open events by key.
 #[derive(Debug)]
 pub(super) struct Pairs<K> {
     open: FxHashMap<K, Vec<Open>>,
@@ -28,15 +28,15 @@ impl<K> Default for Pairs<K> {
 }
 
 impl<K: Eq + Hash> Pairs<K> {
-    /// Something begins.
+    /// Opens an event.
     pub(super) fn begin(&mut self, key: K, open: Open) {
         self.open.entry(key).or_default().push(open);
     }
 
-    /// Something ends: what began last, or last under this name if one is given. Whatever began after it never
-    /// ended, and joins the `orphans`, the innermost first.
+    /// Ends the event that started last, or last with this name if one is given. Events that started after it
+    /// never ended, and become `orphans`, innermost first.
     pub(super) fn end(&mut self, key: &K, name: StrId, orphans: &mut Vec<Open>) -> Option<Open> {
-        /// How far down a mislaid beginning is looked for; keeps a damaged file's cost linear.
+        /// Search depth for a misplaced start; keeps the cost of a damaged file linear.
         const DEPTH: usize = 64;
         let stack = self.open.get_mut(key)?;
         let named = |open: &Open| name == StrId::default() || open.name == name;
@@ -50,7 +50,7 @@ impl<K: Eq + Hash> Pairs<K> {
         found
     }
 
-    /// Everything that never ended, in a stable order.
+    /// All events that never ended, in a stable order.
     pub(super) fn drain(self) -> Vec<Open> {
         let mut left: Vec<Open> = self.open.into_values().flatten().collect();
         left.sort_by_key(|open| (open.track, open.start, open.kind));

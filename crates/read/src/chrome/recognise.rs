@@ -1,11 +1,11 @@
-//! Is it a trace at all? Decided by the keys at the top, for any tool may write JSON.
+//! Recognises a trace by its top-level keys, because any tool may write JSON.
 
 use memchr::memmem;
 
 use super::header::is_typical;
 use super::scan::{Place, Scanner, Stop};
 
-/// Could a file that begins like this be a trace?
+/// Whether a file that starts like this may be a trace.
 pub(super) fn recognises(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let mut scanner = Scanner::new(head, 0);
@@ -39,7 +39,7 @@ fn is_object(mut scanner: Scanner<'_>) -> bool {
     typical || memmem::find(scanner.text, b"\"traceEvents\"").is_some()
 }
 
-/// An array of objects of which one of the first has a phase.
+/// An array of objects, one of the first of which has a phase.
 fn is_array(mut scanner: Scanner<'_>) -> bool {
     scanner.at += 1;
     let starts = scanner.peek() == Ok(b'{');

@@ -1,35 +1,35 @@
-//! Which repairs were made to the text, and how often: they end up as notes of the trace.
+//! Counts the repairs made to the text; they become notes of the trace.
 
 use stepscope_trace::{NoteKind, TraceBuilder};
 
-/// A way in which text was mended.
+/// A kind of repair.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// A backslash before something that is not an escape, or half of a surrogate pair.
+    /// An invalid escape after a backslash, or half of a surrogate pair.
     BadEscape,
-    /// A control byte that ought to have been escaped.
+    /// A control byte that was not escaped.
     ControlByte,
     /// Bytes that are not UTF-8.
     InvalidUtf8,
-    /// A quotation mark inside a string that ought to have been escaped.
+    /// A quotation mark inside a string that was not escaped.
     BareQuote,
     /// A value that is neither quoted nor a number: `N/A`, `NaN`, `None`.
     BareWord,
-    /// A comma with nothing behind it.
+    /// A trailing comma.
     TrailingComma,
-    /// Two members with no comma between them.
+    /// A missing comma between two members.
     MissingComma,
     /// A list without its closing bracket.
     MissingBracket,
     /// A key without a value.
     MissingValue,
-    /// An object without members where an event should be.
+    /// An empty object instead of an event.
     EmptyEvent,
-    /// An event that could not be read.
+    /// An unreadable event.
     UnreadableEvent,
-    /// A part of the file before or after the events that could not be read.
+    /// An unreadable part of the file before or after the events.
     UnreadableHeader,
-    /// A slice without a start; it was put at the trace's origin.
+    /// A slice without a start; it is placed at the origin of the trace.
     MissingTime,
     /// A slice without a duration.
     MissingDuration,
@@ -52,7 +52,7 @@ const CODES: [&str; 14] = [
     "missing-dur",
 ];
 
-/// How often each repair was made.
+/// Number of repairs of each kind.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Repairs([u32; CODES.len()]);
 
@@ -62,14 +62,14 @@ impl Repairs {
         self.0[repair as usize] = self.0[repair as usize].saturating_add(1);
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds counts from elsewhere.
     pub(super) fn add(&mut self, other: Repairs) {
         for (count, more) in self.0.iter_mut().zip(other.0) {
             *count = count.saturating_add(more);
         }
     }
 
-    /// Hands the counts over to the trace, `offset` being where in the text they were found.
+    /// Passes the counts to the trace; `offset` is their position in the text.
     #[inline]
     pub(super) fn note(&mut self, builder: &mut TraceBuilder, offset: u64) {
         if self.0 != [0; CODES.len()] {

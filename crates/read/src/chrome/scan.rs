@@ -1,22 +1,25 @@
-//! A pull scanner for JSON as profilers write it: first step of the chrome reader, bytes → pieces.
+//! A pull scanner for JSON as profilers write it: the first step of the Chrome reader, bytes → pieces.
 //!
-//! There is one scanner for good and for bad text. It walks a slice, never copies and never recurses, and says
-//! of each value only where it lies ([`Piece`]). Where the slice ends in the middle of something it answers
-//! [`Stop::More`], and the caller tries again with a longer slice.
+//! The same scanner handles valid and invalid text. It walks a slice, never copies and never recurses, and only
+//! returns the location of each value ([`Piece`]). If the slice ends in the middle of something, it returns
+//! [`Stop::More`], and the caller retries with a longer slice.
 //!
-//! Text that is not quite JSON is taken as its writer meant it: bare words for values, commas missing or too
-//! many. A quotation mark that nobody escaped is the hard case. The quick mode believes every mark that is
-//! followed by `,`, `:`, `}` or `]`; when that leads astray, the caller scans the same event again in the
-//! *careful* mode, which believes a mark only if what follows reads like the next key.
+//! Text that is not quite JSON is read as its writer meant it: bare words for values, missing or extra commas.
+//! An unescaped quotation mark is the hard case. The quick mode accepts every mark that is followed by `,`,
+//! `:`, `}` or `]`. If that fails, the caller scans the same event again in the *careful* mode, which accepts a
+//! mark only if what follows looks like the next key.
+//!
+//! By hand, because a JSON library refuses what recorders really write (cut off, unescaped, bare words), and because it
+//! would build values where positions are enough.
 
 use memchr::memchr2;
 
 use super::repair::{Repair, Repairs};
 
-/// Values nested deeper than this are not read. No profiler nests deeper than ten.
+/// Values nested deeper than this are not read. No profiler nests deeper than ten levels.
 const MAX_DEPTH: u32 = 128;
 
-/// How long a key may be for the careful mode to believe in it.
+/// Maximum length of a key that the careful mode accepts.
 const LONGEST_KEY: usize = 128;
 
 /// Why a value could not be scanned. As wide as [`Sort`], whose place it takes in a result.
@@ -25,7 +28,7 @@ const LONGEST_KEY: usize = 128;
 pub(super) enum Stop {
     /// The slice ends first.
     More,
-    /// It is not JSON, not even nearly.
+    /// Not JSON, not even approximately.
     Bad,
     /// It is nested too deep.
     Deep,
@@ -33,12 +36,12 @@ pub(super) enum Stop {
 
 pub(super) type Scan<T> = Result<T, Stop>;
 
-/// What a piece of text is. As wide as its neighbours in [`Piece`]: written as a byte and copied as a word, it
-/// stalls the processor at every string, which costs a third of the speed.
+/// The kind of a piece of text. As wide as its neighbours in [`Piece`]: written as a byte and copied as a word,
+/// it would stall the processor at every string and cost a third of the speed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(usize)]
 pub(super) enum Sort {
-    /// Not there.
+    /// Missing.
     #[default]
     Missing,
     /// A string without escapes.
@@ -47,13 +50,13 @@ pub(super) enum Sort {
     Escaped,
     /// Digits, signs, a point, an exponent.
     Number,
-    /// `true`, `null`, or something that ought to have been quoted.
+    /// `true`, `null`, or a word that should have been quoted.
     Word,
     /// An object or an array.
     Nested,
 }
 
-/// Where a value lies in the slice; a string without its quotation marks.
+/// Location of a value in the slice; a string without its quotation marks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Piece {
     pub(super) start: usize,
@@ -62,7 +65,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Its bytes as they stand in the text.
+    /// Its bytes as they appear in the text.
     #[inline]
     pub(super) fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         text.get(self.start..self.end).unwrap_or_default()
@@ -74,7 +77,7 @@ impl Piece {
     }
 }
 
-/// What encloses a string, which decides what may follow it.
+/// The context of a string, which determines what may follow it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Key,
@@ -95,7 +98,7 @@ impl<'t> Scanner<'t> {
         Scanner { text, at, careful: false, repairs: Repairs::default() }
     }
 
-    /// Steps over white space to the next byte, and says which it is.
+    /// Skips white space and returns the next byte.
     #[inline]
     pub(super) fn peek(&mut self) -> Scan<u8> {
         while let Some(&byte) = self.text.get(self.at) {
@@ -107,7 +110,7 @@ impl<'t> Scanner<'t> {
         Err(Stop::More)
     }
 
-    /// The next member's key of an object, behind whose `{` or value the scanner stands; `None` at its end.
+    /// The key of the next member of an object, after its `{` or a value; `None` at its end.
     #[inline]
     pub(super) fn member(&mut self, first: bool) -> Scan<Option<Piece>> {
         let mut next = self.peek()?;
@@ -141,7 +144,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The next value of an array, behind whose `[` or value the scanner stands; `None` at its end.
+    /// The next value of an array, after its `[` or a value; `None` at its end.
     pub(super) fn element(&mut self, first: bool) -> Scan<Option<Piece>> {
         let mut next = self.peek()?;
         if next == b',' {
@@ -159,14 +162,14 @@ impl<'t> Scanner<'t> {
         }
         let start = self.at;
         let value = self.value(Place::Nested)?;
-        // Nothing before a comma is a missing value; nothing before a brace would be nothing for ever.
+        // Nothing before a comma is a missing value; nothing before a brace would loop forever.
         if self.at == start && self.peek()? != b',' {
             return Err(Stop::Bad);
         }
         Ok(Some(value))
     }
 
-    /// The value that begins here.
+    /// The value that starts here.
     #[inline]
     pub(super) fn value(&mut self, place: Place) -> Scan<Piece> {
         match self.peek()? {
@@ -209,7 +212,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Does what follows the mark at `mark` read like what follows a string in this place?
+    /// Whether the text after the mark at `mark` looks like what follows a string in this context.
     fn surely_ends(&self, mark: usize, place: Place) -> Scan<bool> {
         let (at, next) = self.solid_from(mark + 1)?;
         Ok(match (next, place) {
@@ -231,7 +234,7 @@ impl<'t> Scanner<'t> {
         Ok((from + skipped, rest[skipped]))
     }
 
-    /// Is there a string followed by a colon?
+    /// Whether a string followed by a colon starts here.
     pub(super) fn is_key(&self, at: usize) -> bool {
         key_at(self.text, at).is_some()
     }
@@ -244,7 +247,7 @@ impl<'t> Scanner<'t> {
         let len = rest.iter().position(|&byte| ENDS_TOKEN[usize::from(byte)]).ok_or(Stop::More)?;
         let mut end = start + len;
         if self.careful {
-            // Words with spaces between them, up to what must end a value.
+            // Words separated by spaces, up to the end of a value.
             let closes = |&byte: &u8| matches!(byte, b',' | b'}' | b']' | b'"' | b'\n');
             let len = rest.iter().position(closes).ok_or(Stop::More)?;
             end = start + rest[..len].trim_ascii_end().len();
@@ -262,7 +265,7 @@ impl<'t> Scanner<'t> {
         Ok(Piece { start, end, sort })
     }
 
-    /// An object or array, skipped over. Brackets are counted, not matched.
+    /// Skips an object or array. Brackets are counted, not matched.
     fn nested(&mut self) -> Scan<Piece> {
         let start = self.at;
         let mut depth = 0;
@@ -293,7 +296,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// The key at `at`, if a string followed by a colon begins there.
+/// The key at `at`, if a string followed by a colon starts there.
 pub(super) fn key_at(text: &[u8], at: usize) -> Option<&[u8]> {
     let rest = text.get(at..)?.strip_prefix(b"\"")?;
     let rest = &rest[..rest.len().min(LONGEST_KEY)];
@@ -302,7 +305,7 @@ pub(super) fn key_at(text: &[u8], at: usize) -> Option<&[u8]> {
     colon.starts_with(b":").then(|| &rest[..len])
 }
 
-/// Bytes that give a nested value its shape.
+/// Bytes that determine the shape of a nested value.
 const SHAPES: [bool; 256] = table(b"\"{}[]");
 
 /// Bytes that end a number or a word; white space does too.
@@ -326,8 +329,8 @@ const fn table(bytes: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Where the next quotation mark or backslash is. Most strings are short keys, so the first bytes are looked
-/// at eight at a time without a call.
+/// Position of the next quotation mark or backslash. Most strings are short keys, so the first bytes are
+/// checked eight at a time without a call.
 #[inline]
 fn find_mark(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -348,7 +351,7 @@ fn find_mark(text: &[u8]) -> Option<usize> {
     memchr2(b'"', b'\\', &text[at..]).map(|found| at + found)
 }
 
-/// Is it a number as JSON has them, give or take a leading `+`, zero or point?
+/// Whether it is a JSON number, allowing a leading `+`, zero or point.
 #[inline]
 fn is_number(bytes: &[u8]) -> bool {
     let digits = match bytes {

@@ -1,4 +1,4 @@
-//! The reader must not depend on where blocks of text begin and end, nor break on any damage.
+//! The reader must not depend on block boundaries, nor break on any damage.
 
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ fn in_blocks(text: &[u8], block: usize) -> String {
     outcome(read(Window::held(text, block), &input(text), &Progress::new()))
 }
 
-/// Reads a stream that delivers blocks of the lengths that `script` repeats.
+/// Reads a stream that delivers blocks whose lengths repeat `script`.
 fn scripted(text: &[u8], script: &[usize]) -> String {
     let mut left = text;
     let mut lens = script.iter().cycle();
@@ -55,7 +55,7 @@ fn scripted(text: &[u8], script: &[usize]) -> String {
     outcome(read(Window::stream(Box::new(feed), 1), &input(text), &Progress::new()))
 }
 
-/// A little of everything, some of it broken.
+/// A sample of everything, some of it broken.
 fn sample() -> String {
     ChromeTrace::new()
         .head("schemaVersion", "1")
@@ -155,7 +155,7 @@ fn no_damage_breaks_the_reader() {
     }
 }
 
-/// Text that makes a careless reader take a square of its length.
+/// Text on which a careless reader takes quadratic time.
 #[test]
 fn hostile_texts_take_linear_time() {
     const TIMES: usize = 60_000;

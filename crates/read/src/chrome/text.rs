@@ -1,4 +1,4 @@
-//! From a piece of text to its value: strings unescaped, numbers exact.
+//! From a piece of text to its value: unescaped strings, exact numbers.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::scan::{Piece, Sort};
 
 const PS_PER_US_DIGITS: i64 = 6;
 
-/// Interns a string; anything else as it stands.
+/// Interns a string; other values as they appear.
 #[inline]
 pub(super) fn intern(
     strings: &mut StringTableBuilder,
@@ -23,7 +23,7 @@ pub(super) fn intern(
     }
 }
 
-/// The text of a string; of anything else, the text that stands there.
+/// The text of a string; for other values, the text as it appears.
 pub(super) fn decode<'t>(text: &'t [u8], piece: Piece, repairs: &mut Repairs) -> Cow<'t, str> {
     let raw = piece.of(text);
     let is_string = matches!(piece.sort, Sort::Text | Sort::Escaped);
@@ -77,7 +77,7 @@ fn unescape(raw: &str, repairs: &mut Repairs) -> String {
     out
 }
 
-/// The character of `uXXXX`, or of two that form a surrogate pair, and how many bytes that took.
+/// The character of `uXXXX` or of a surrogate pair, and the number of bytes used.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |text: &str| {
         let digits = text.strip_prefix('u')?.get(..4)?;
@@ -92,7 +92,7 @@ fn unicode(text: &str) -> Option<(char, usize)> {
     Some(pair.map_or((char::REPLACEMENT_CHARACTER, 5), |pair| (pair, 11)))
 }
 
-/// Turns any value into what the trace stores.
+/// Converts any value to what the trace stores.
 #[inline]
 pub(super) fn datum(
     strings: &mut StringTableBuilder,
@@ -139,7 +139,7 @@ fn float_word(raw: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// A number: an integer where it is one that fits, else the nearest float.
+/// A number: an integer if it is one that fits, else the nearest float.
 #[inline]
 pub(super) fn number(raw: &[u8]) -> Datum {
     if let Some(value) = integer(raw) {
@@ -152,7 +152,7 @@ pub(super) fn number(raw: &[u8]) -> Datum {
     }
 }
 
-/// A whole number in 64 bits.
+/// A 64-bit integer.
 #[inline]
 pub(super) fn integer(raw: &[u8]) -> Option<i64> {
     let (negative, digits) = match raw {
@@ -175,15 +175,16 @@ pub(super) fn integer(raw: &[u8]) -> Option<i64> {
     Some(value)
 }
 
-/// A time in microseconds, read digit by digit into picoseconds: a float would lose them beside an epoch.
+/// A time in microseconds, read digit by digit into picoseconds: a float would lose them for times since the
+/// epoch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Micros {
     pub(super) ps: i128,
-    /// Was it a whole number of microseconds?
+    /// True if it was a whole number of microseconds.
     pub(super) whole: bool,
 }
 
-/// Reads a time, also where it is quoted. Rounds to the nearest picosecond; clamps what nobody can mean.
+/// Reads a time, quoted or not. Rounds to the nearest picosecond and clamps absurd values.
 #[inline]
 pub(super) fn micros(text: &[u8], piece: Piece) -> Option<Micros> {
     let raw = match piece.sort {
@@ -201,10 +202,10 @@ pub(super) fn micros(text: &[u8], piece: Piece) -> Option<Micros> {
     Some(Micros { ps: if negative { -ps } else { ps }, whole: ps % 1_000_000 == 0 })
 }
 
-/// The digits of a decimal number as one integer, and the power of ten that goes with it.
+/// The digits of a decimal number as one integer, and its power of ten.
 #[inline]
 fn decimal(text: &[u8]) -> Option<(u128, i64)> {
-    /// More digits than this are beyond any precision.
+    /// More digits exceed any precision.
     const ENOUGH: u128 = 10u128.pow(36);
     let (mut mantissa, mut exponent, mut point, mut any) = (0u128, 0i64, false, false);
     for (i, &byte) in text.iter().enumerate() {
@@ -233,7 +234,7 @@ fn decimal(text: &[u8]) -> Option<(u128, i64)> {
     any.then_some((mantissa, exponent))
 }
 
-/// `mantissa * 10^exponent`, rounded and clamped to a range far beyond what a trace can hold.
+/// `mantissa * 10^exponent`, rounded and clamped to a range far beyond what a trace can contain.
 #[inline]
 fn scale(mantissa: u128, exponent: i64) -> i128 {
     const LIMIT: u128 = 10u128.pow(36);

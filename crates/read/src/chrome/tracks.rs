@@ -1,8 +1,8 @@
 //! From the file's pid and tid to processes and tracks.
 //!
 //! The same pair may stand for several tracks: old files number devices and processes alike, and annotations
-//! are drawn on the stream that they annotate. Events are told apart by the class of their category, and what
-//! a track is gets settled when everything has been seen.
+//! are drawn on the stream that they annotate. The class of their category distinguishes events, and the kind
+//! of a track is settled after everything has been read.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{
@@ -11,7 +11,7 @@ use stepscope_trace::{
 
 use super::category::{Class, device_line, device_of};
 
-/// Beyond this many tracks, whatever is new shares one: a broken file must not make a track of each event.
+/// Beyond this many tracks, all new ones share one: a broken file must not create a track per event.
 const MAX_TRACKS: usize = 1 << 16;
 
 /// A pid or a tid.
@@ -21,7 +21,7 @@ pub(super) enum Id {
     Missing,
     Number(i64),
     Text(StrId),
-    /// The one that stands for all that are too many.
+    /// Stands for all ids beyond the limit.
     Overflow,
 }
 
@@ -42,7 +42,7 @@ struct Place {
     work: Option<TrackId>,
     mark: Option<TrackId>,
     other: Option<TrackId>,
-    /// Named by a flow before any event; the first event's.
+    /// Named by a flow before any event; belongs to the first event.
     undecided: Option<TrackId>,
     host: bool,
     capture: bool,
@@ -73,7 +73,7 @@ pub(super) struct Tracks {
 }
 
 impl Tracks {
-    /// The place of a pid and a tid, new or known.
+    /// The place of a pid and tid, new or known.
     #[inline]
     pub(super) fn place(&mut self, pid: Id, tid: Id) -> PlaceId {
         if let Some((last_pid, last_tid, place)) = self.last
@@ -124,7 +124,7 @@ impl Tracks {
         self.places[place.0 as usize].name = name;
     }
 
-    /// The track of a place on which events of a class lie.
+    /// The track of a place for events of a class.
     #[inline]
     pub(super) fn track(&mut self, builder: &mut TraceBuilder, place: PlaceId, class: Class) -> TrackId {
         let place = &mut self.places[place.0 as usize];
@@ -146,7 +146,7 @@ impl Tracks {
         *slot.insert(place.undecided.take().unwrap_or_else(new))
     }
 
-    /// The track to which a flow's end at a place belongs.
+    /// The track for the end of a flow at a place.
     pub(super) fn flow_track(&mut self, builder: &mut TraceBuilder, place: PlaceId) -> TrackId {
         let place = &mut self.places[place.0 as usize];
         let known = place.work.or(place.other).or(place.mark).or(place.undecided);
@@ -158,7 +158,7 @@ impl Tracks {
         })
     }
 
-    /// A counter's series, or asynchronous operations of a category; `None` where there are too many.
+    /// A counter's series, or the asynchronous operations of a category; `None` if there are too many.
     pub(super) fn loose_track(
         &mut self,
         builder: &mut TraceBuilder,
@@ -188,7 +188,7 @@ impl Tracks {
         Some(track)
     }
 
-    /// Settles what all processes and tracks are, and ties the devices to their processes.
+    /// Settles the kinds of all processes and tracks, and assigns the devices to their processes.
     pub(super) fn finish(self, builder: &mut TraceBuilder, devices: Vec<Device>) {
         let mut settling = Settling::new(builder, &self.processes);
         for place in &self.places {
@@ -210,7 +210,7 @@ impl Tracks {
     }
 }
 
-/// The number that a track or process goes by; the last one in its text where it is text.
+/// The number of a track or process; if it is text, the last number in the text.
 fn number_of(builder: &TraceBuilder, id: Id) -> i64 {
     match id {
         Id::Number(number) => number,
@@ -224,14 +224,14 @@ fn number_of(builder: &TraceBuilder, id: Id) -> i64 {
     }
 }
 
-/// What is known of a process once all of it was seen.
+/// What is known about a process after everything has been read.
 #[derive(Default)]
 struct Facts {
-    /// The device that its name or label speaks of.
+    /// The device named in its name or label.
     device: Option<(DeviceKind, Option<i64>)>,
     /// Its name as a device.
     device_name: StrId,
-    /// Does it hold work of a device?
+    /// True if it contains device work.
     work: bool,
     /// The trace's processes: host, device, other.
     made: [Option<ProcessId>; 3],
@@ -290,7 +290,7 @@ impl<'b> Settling<'b> {
         }
     }
 
-    /// Is it the pseudo process on which a recorder draws its own captures?
+    /// Whether it is the pseudo process on which a profiler draws its own captures.
     fn is_capture(&self, process: u32) -> bool {
         let Id::Text(text) = self.processes[process as usize].id else { return false };
         matches!(self.builder.strings.get(text), "Spans" | "Traces" | "")
@@ -302,7 +302,7 @@ impl<'b> Settling<'b> {
         self.builder.describe_track(track, name, kind);
     }
 
-    /// The trace's process for the file's process, made when first asked for.
+    /// The trace's process for the file's process, created on first use.
     fn made(&mut self, process: u32, kind: ProcessKind) -> ProcessId {
         let file = &self.processes[process as usize];
         let facts = &mut self.facts[process as usize];
@@ -321,7 +321,7 @@ impl<'b> Settling<'b> {
         })
     }
 
-    /// Adds the listed devices, and those that were not listed but have work.
+    /// Adds the listed devices, and unlisted devices that have work.
     fn devices(&mut self, listed: Vec<Device>) {
         let mut at_work: Vec<(ProcessId, DeviceKind, i64)> = Vec::new();
         for (facts, process) in self.facts.iter().zip(self.processes) {

@@ -1,28 +1,29 @@
-//! A window over the text: the part that the scanner sees, from a map or from a stream that is being inflated.
+//! A window over the text: the part that the scanner sees, from a mapped file or from a stream that is being
+//! inflated.
 //!
-//! Over bytes that are all there the window is a slice and nothing is copied. Over a stream it holds what has
-//! been inflated and not yet read. Either way it opens only as far as the scanner needs, so that one damaged
-//! event cannot make the scanner run to the end of the file and back for each event that follows.
+//! If all bytes are available, the window is a slice and nothing is copied. For a stream, it holds what has
+//! been inflated but not yet read. Either way it only opens as far as the scanner needs, so that one damaged
+//! event cannot make the scanner run to the end of the file for each following event.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 
 use crate::input::Inflating;
 
-/// How much text the window opens by.
+/// How much text the window opens at a time.
 pub(super) const BLOCK: usize = 256 << 10;
 
-/// What a stream says when it is asked for more.
+/// Answer of a stream to a request for more.
 pub(super) struct Fed {
-    /// Bytes of the file that went into it.
+    /// Bytes of the file that were consumed.
     pub(super) read: u64,
-    /// Is there nothing more to come?
+    /// True if there is nothing more to come.
     pub(super) end: bool,
-    /// What broke; then there is nothing more to come either.
+    /// The error; nothing more comes after it.
     pub(super) error: Option<io::Error>,
 }
 
-/// Appends text to the buffer, at least a byte unless it is the end.
+/// Appends text to the buffer, at least one byte unless it is the end.
 pub(super) type Feed<'a> = dyn FnMut(&mut Vec<u8>) -> Fed + 'a;
 
 enum Source<'a> {
@@ -30,30 +31,30 @@ enum Source<'a> {
     Stream { buffer: Vec<u8>, feed: Box<Feed<'a>> },
 }
 
-/// The part of the text that can be seen.
+/// The visible part of the text.
 pub(super) struct Window<'a> {
     source: Source<'a>,
-    /// The seen part of the source's bytes.
+    /// The visible part of the source's bytes.
     start: usize,
     end: usize,
     block: usize,
-    /// Where in the whole text the window starts.
+    /// Position of the window in the whole text.
     offset: u64,
-    /// Does the text end where the window ends?
+    /// True if the text ends where the window ends.
     last: bool,
-    /// Bytes of the file read since [`Window::take_read`] was last asked.
+    /// Bytes of the file read since the last call of [`Window::take_read`].
     read: u64,
-    /// What broke the stream, if anything did.
+    /// The error that broke the stream, if any.
     pub(super) error: Option<io::Error>,
 }
 
 impl<'a> Window<'a> {
-    /// Over bytes that are all there, opening by `block` bytes.
+    /// A window over available bytes, opening by `block` bytes.
     pub(super) fn held(bytes: &'a [u8], block: usize) -> Self {
         Self::over(Source::Held(bytes), block)
     }
 
-    /// Over text that `feed` delivers.
+    /// A window over text from `feed`.
     pub(super) fn stream(feed: Box<Feed<'a>>, block: usize) -> Self {
         Self::over(Source::Stream { buffer: Vec::new(), feed }, block)
     }
@@ -62,7 +63,7 @@ impl<'a> Window<'a> {
         Window { source, start: 0, end: 0, block, offset: 0, last: false, read: 0, error: None }
     }
 
-    /// What can be seen.
+    /// The visible text.
     #[inline]
     pub(super) fn text(&self) -> &[u8] {
         let bytes = match &self.source {
@@ -72,30 +73,30 @@ impl<'a> Window<'a> {
         bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Where in the whole text the window starts.
+    /// Position of the window in the whole text.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Does the text end where the window ends?
+    /// True if the text ends where the window ends.
     pub(super) fn is_last(&self) -> bool {
         self.last
     }
 
-    /// Bytes of the file read since this was last asked.
+    /// Bytes of the file read since the last call.
     pub(super) fn take_read(&mut self) -> u64 {
         std::mem::take(&mut self.read)
     }
 
-    /// Moves the start on by `bytes`.
+    /// Advances the start by `bytes`.
     pub(super) fn consume(&mut self, bytes: usize) {
         let bytes = bytes.min(self.end - self.start);
         self.start += bytes;
         self.offset += bytes as u64;
     }
 
-    /// Opens the window further: by a block, or by half of what is already seen if that is more, so that a long
-    /// value costs a few attempts and not one for each block. Says whether there is more to see now.
+    /// Opens the window further: by a block, or by half of what is visible if that is more, so that a long
+    /// value costs a few attempts instead of one per block. Returns whether there is more to see.
     pub(super) fn more(&mut self) -> bool {
         if self.last {
             return false;
@@ -126,11 +127,11 @@ impl<'a> Window<'a> {
     }
 }
 
-/// A block of inflated text, and what it took.
+/// A block of inflated text, and the bytes it took.
 type Inflated = (Vec<u8>, Fed);
 
-/// Inflates a file of `left` bytes ahead into a channel, until the end or until nobody listens. Blocks come back
-/// to be filled again.
+/// Inflates a file of `left` bytes ahead into a channel, until the end or until the receiver is gone. Blocks
+/// come back to be reused.
 pub(super) fn inflate(
     mut decoder: Inflating<'_>,
     mut left: usize,
@@ -152,12 +153,12 @@ pub(super) fn inflate(
     }
 }
 
-/// The listening end of [`inflate`].
+/// The receiving end of [`inflate`].
 pub(super) fn inflated<'a>(full: Receiver<Inflated>, empty: Sender<Vec<u8>>) -> Box<Feed<'a>> {
     Box::new(move |buffer| match full.recv() {
         Ok((block, fed)) => {
             buffer.extend_from_slice(&block);
-            // A block that nobody wants back is simply freed.
+            // A block that cannot be returned is simply freed.
             let _ = empty.send(block);
             fed
         }

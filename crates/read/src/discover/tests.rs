@@ -1,4 +1,4 @@
-//! Which files belong together, and which are no profiles.
+//! Which files belong together, and which are not profiles.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What ncu prints on a terminal: a line for each launch, then tables of metrics by section.
+//! What ncu prints to a terminal: one line per launch, then tables of metrics by section.
 //!
 //! ```text
 //!   add(const float *, int) (1024, 5, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 7.5
@@ -6,8 +6,8 @@
 //!     Elapsed Cycles                cycle      648,066
 //! ```
 //!
-//! With `--print-summary` a line is about all launches alike, and rows have three values: least, most and mean. Of
-//! summaries a GPU, everything stands further in.
+//! With `--print-summary`, a line covers all identical launches, and rows have three values: minimum, maximum
+//! and mean. In per-GPU summaries, everything is indented further.
 
 use super::labels::metric_of;
 use super::launch::{Launch, Profile};
@@ -15,7 +15,7 @@ use super::pages::shape;
 use super::sentences::metrics_in;
 use crate::csv::number;
 
-/// Does it look like ncu's output?
+/// Whether it looks like ncu's output.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| launch_of(line).is_some())
         && text.lines().any(|line| line.starts_with("    ") && line.trim_start().starts_with("Section: "))
@@ -55,13 +55,13 @@ pub(super) fn read(text: &str) -> Profile {
     profile
 }
 
-/// Is it part of a piece of advice? These begin with their sort, and go on further in than rows of tables.
+/// Whether it is part of advice. Advice starts with its kind and is indented further than table rows.
 fn is_advice(line: &str) -> bool {
     let begins = ["    OPT ", "    INF ", "    WRN ", "    WARN "].iter().any(|sort| line.starts_with(sort));
     begins || (line.starts_with("          ") && !line.trim().is_empty())
 }
 
-/// The launch that a line announces, or the launches.
+/// The launch or launches that a line announces.
 fn launch_of(line: &str) -> Option<Launch> {
     one_launch(line).or_else(|| launches_alike(line))
 }
@@ -89,7 +89,7 @@ fn one_launch(line: &str) -> Option<Launch> {
             launch.name = name.to_owned();
             (launch.grid, launch.block) = (Some(grid), Some(block));
         }
-        // Versions before 2022 print the time of the launch instead.
+        // Versions before 2022 print the launch time instead.
         None => {
             launch.name = what.split_once("), ").map_or(what, |(name, _)| &what[..name.len() + 1]).to_owned();
         }
@@ -108,15 +108,15 @@ fn split_shapes(what: &str) -> Option<(&str, [i64; 3], [i64; 3])> {
 #[derive(Debug, PartialEq, Eq)]
 struct Row<'l> {
     label: &'l str,
-    /// Empty where there is none.
+    /// Empty if there is none.
     unit: &'l str,
     value: &'l str,
-    /// The least and the most, where the value is a mean.
+    /// Minimum and maximum, if the value is a mean.
     ends: Option<[&'l str; 2]>,
 }
 
-/// Label, unit and value, two blanks or more apart; the unit may be missing, and a summary has three values. Names
-/// of metrics have no blanks in them, and fill their column.
+/// Label, unit and value, separated by at least two spaces. The unit may be missing, and a summary has three
+/// values. Metric names contain no spaces and fill their column.
 fn row(line: &str) -> Option<Row<'_>> {
     let line = line.strip_prefix("      ").or(line.strip_prefix("    "))?;
     let line = Some(line).filter(|rest| !rest.starts_with([' ', '-']))?.trim_end();
@@ -127,7 +127,7 @@ fn row(line: &str) -> Option<Row<'_>> {
     };
     let mut cells: Vec<&str> = Vec::new();
     for cell in rest.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).take(5) {
-        // Some places put blanks between thousands.
+        // Some locales put spaces between thousands.
         match number(cell) {
             Some(_) => cells.push(cell),
             None => cells.extend(cell.split_whitespace().take(5)),

@@ -1,9 +1,9 @@
-//! The details page's words for metrics, and the metrics behind them. Seen in versions 2019.1 to 2026.2; a word
-//! that is not listed stays what it is.
+//! Labels of the details page and the metrics behind them. Seen in versions 2019.1 to 2026.2; unlisted labels
+//! stay as they are.
 
 /// The metric that a label stands for.
 pub(super) fn metric_of<'l>(label: &'l str, unit: &str) -> &'l str {
-    // Two sections have one word for a share and for a rate.
+    // Two sections use the same label for a share and for a rate.
     if label == "Memory Throughput" && unit != "%" {
         return "dram__bytes.sum.per_second";
     }
@@ -18,7 +18,7 @@ const LABELS: &[(&str, &str)] = &[
     ("SM Active Cycles", "sm__cycles_active.avg"),
     ("Memory Throughput", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
     ("Compute (SM) Throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
-    // Until 2021.1; framebuffer and texture were words for device memory and the first cache.
+    // Until 2021.1; framebuffer and texture meant device memory and the first cache.
     ("Memory Frequency", "dram__cycles_elapsed.avg.per_second"),
     ("Memory [%]", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
     ("SM [%]", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),

@@ -9,9 +9,9 @@ use stepscope_trace::{
 use super::units::to_base;
 use crate::csv::number;
 
-/// The metric that says how long a kernel took, in nanoseconds.
+/// The metric for a kernel's duration, in nanoseconds.
 const DURATION: &str = "gpu__time_duration.sum";
-/// The same of the shortest and the longest of several launches.
+/// The same for the shortest and the longest of several launches.
 const DURATION_ENDS: [&str; 2] = ["gpu__time_duration.min", "gpu__time_duration.max"];
 
 /// One profiled launch of a kernel.
@@ -23,14 +23,14 @@ pub(super) struct Launch {
     pub stream: Option<i64>,
     pub grid: Option<[i64; 3]>,
     pub block: Option<[i64; 3]>,
-    /// How many launches this is the mean of, in a summary.
+    /// In a summary, the number of launches this is the mean of.
     pub invocations: Option<i64>,
     /// All metrics, in base units.
     pub metrics: Vec<(StrId, Datum)>,
 }
 
 impl Launch {
-    /// Adds a metric as it is printed, unless it is there.
+    /// Adds a metric as printed, unless it already exists.
     pub fn measure(&mut self, name: &str, text: &str, unit: &str, profile: &mut Profile) {
         let name = profile.builder.strings.intern(name);
         if !self.metrics.iter().any(|(known, _)| *known == name) {
@@ -38,7 +38,7 @@ impl Launch {
         }
     }
 
-    /// Of a summary's metrics, only the shortest and the longest launch are worth keeping.
+    /// Of a summary's metrics, only the shortest and longest duration are worth keeping.
     pub fn measure_ends(&mut self, name: &str, ends: [&str; 2], unit: &str, profile: &mut Profile) {
         if name == DURATION {
             for (name, text) in DURATION_ENDS.into_iter().zip(ends) {
@@ -47,7 +47,7 @@ impl Launch {
         }
     }
 
-    /// Adds a metric that a sentence told, unless a figure did.
+    /// Adds a metric taken from a sentence, unless a figure exists.
     pub fn tell(&mut self, name: &str, value: f64, profile: &mut Profile) {
         let name = profile.builder.strings.intern(name);
         if !self.metrics.iter().any(|(known, _)| *known == name) {
@@ -59,14 +59,14 @@ impl Launch {
 /// A device's properties, by the names of ncu's attributes.
 pub(super) type Attributes = FxHashMap<String, Datum>;
 
-/// A trace in the making.
+/// A trace under construction.
 pub(super) struct Profile {
     pub builder: TraceBuilder,
     track: TrackId,
     at: Time,
     launches: u64,
     devices: Vec<i64>,
-    /// What broke first, and where.
+    /// The first damage, and its position.
     pub broken: Option<(String, u64)>,
 }
 
@@ -81,12 +81,12 @@ impl Profile {
         Profile { builder, track, at: Time::ZERO, launches: 0, devices: Vec::new(), broken: None }
     }
 
-    /// Was nothing profiled?
+    /// Whether nothing was profiled.
     pub fn is_empty(&self) -> bool {
         self.launches == 0
     }
 
-    /// A printed value in base units; `None` where there is none.
+    /// A printed value in base units; `None` if there is none.
     pub fn datum(&mut self, text: &str, unit: &str) -> Option<Datum> {
         match number(text) {
             Some(value) => Some(Datum::Float(value * to_base(unit))),
@@ -95,7 +95,7 @@ impl Profile {
         }
     }
 
-    /// Adds a launch after those before it, or all launches that a summary means.
+    /// Adds a launch after the previous ones, or all launches of a summary.
     pub fn add(&mut self, mut launch: Launch) {
         self.launches += 1;
         let mut metric = |name: &str| {
@@ -129,7 +129,7 @@ impl Profile {
         self.at = self.at + dur;
     }
 
-    /// What timelines say about a launch too, in their spelling, so that both can be joined.
+    /// Launch data that timelines also contain, in their spelling, so that both can be matched.
     fn common(
         &mut self,
         launch: &Launch,
@@ -191,7 +191,7 @@ impl Profile {
             |name: &str| known(name).filter(|&value| value <= f64::from(u32::MAX)).map(|value| value as u32);
         let minor = attributes.get("compute_capability_minor").and_then(|&value| number_of(value));
         let capability = small("compute_capability_major").zip(minor.map(|minor| minor as u32));
-        // Memory moves data on both edges of its clock.
+        // Memory transfers data on both edges of its clock.
         let bandwidth = known("memory_clock_rate")
             .zip(known("global_memory_bus_width"))
             .map(|(khz, bits)| (khz * 1e3 * 2.0 * bits / 8.0) as u64);
@@ -225,7 +225,7 @@ impl Profile {
         });
     }
 
-    /// Notes damage at a place in the file.
+    /// Notes damage at a position in the file.
     pub fn damaged(&mut self, what: &str, at: usize) {
         self.broken.get_or_insert_with(|| (what.to_owned(), at as u64));
         self.builder.note(NoteKind::Damaged, what, 1, Some(at as u64));

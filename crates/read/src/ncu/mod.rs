@@ -1,19 +1,19 @@
 //! Nsight Compute: hardware counters of single kernels, from its own reports (`.ncu-rep`), from the CSV pages
-//! that it prints, and from what it prints on a terminal.
+//! it prints, and from its terminal output.
 //!
 //! ```text
 //! report   the native file: blocks of length-prefixed messages
-//! pages    CSV: the raw page (one row a launch) and the details page (one row a metric)
+//! pages    CSV: the raw page (one row per launch) and the details page (one row per metric)
 //! console  the details page as text
 //! units    scaled units → base units (ns, bytes, Hz, per second)
-//! labels   the details page's words → names of metrics
-//! sentences  its advice → metrics that it has no figures of
+//! labels   labels of the details page → names of metrics
+//! sentences  its advice → metrics that the page does not list
 //! launch   profiled launches → events, devices
 //! ```
 //!
-//! Every profiled launch becomes an event with all its metrics as arguments, in base units. Kernels run many
-//! times over and one by one while they are profiled, so their order means nothing: they are laid out one after
-//! the other on a track that never counts as work.
+//! Every profiled launch becomes an event with all its metrics as arguments, in base units. Kernels run
+//! repeatedly and one at a time while they are profiled, so their order means nothing: they are placed end to
+//! end on a track that never counts as work.
 
 mod console;
 mod labels;
@@ -27,13 +27,13 @@ use stepscope_trace::Trace;
 
 use crate::{Input, Progress, ReadError, Reader, csv};
 
-/// Is it what ncu prints while it works, without a page of counters?
+/// Whether it is ncu's progress output, without a page of counters.
 pub(crate) fn is_progress(head: &[u8]) -> bool {
     let text = csv::decode(head);
     text.lines().any(|line| ["==PROF== ", "==ERROR== "].iter().any(|mark| line.starts_with(mark)))
 }
 
-/// Reads the reports and the printed pages of Nsight Compute.
+/// Reads reports and printed pages of Nsight Compute.
 #[derive(Debug)]
 pub struct NcuReader;
 
@@ -46,7 +46,7 @@ impl Reader for NcuReader {
         if head.starts_with(report::MAGIC) {
             return true;
         }
-        // Text is only looked at where its first line can be text: this is asked of every file.
+        // Text is only examined if the first line can be text, because every file goes through this check.
         let printed = head.iter().take(64).all(|&byte| byte >= b' ' || matches!(byte, b'\t' | b'\r' | b'\n'));
         printed && (pages::recognises(&csv::decode(head)) || console::recognises(&csv::decode(head)))
     }
@@ -63,7 +63,7 @@ impl Reader for NcuReader {
         if profile.is_empty() {
             let (what, offset) = match profile.broken {
                 Some((what, at)) => (format!("{what} before the first profiled kernel"), at),
-                None => ("no profiled kernel in it".to_owned(), 0),
+                None => ("it contains no profiled kernel".to_owned(), 0),
             };
             return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset });
         }

@@ -1,6 +1,7 @@
-//! The CSV pages. `--page raw` is wide: one row a launch, one column a metric, units in the second line.
-//! `--page details` is long: one row a metric, and rows of advice with more fields between them; `--print-summary`
-//! makes it one row a metric of all launches alike. Whatever the profiled program printed may stand before the header.
+//! The CSV pages. `--page raw` is wide: one row per launch, one column per metric, units in the second line.
+//! `--page details` is long: one row per metric, and rows of advice with more fields between them; with
+//! `--print-summary`, one row per metric of all identical launches. Output of the profiled program may precede
+//! the header.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use super::launch::{Launch, Profile};
 use super::sentences::metrics_in;
 use crate::csv::{record, separator};
 
-/// Columns that say which launch a row is about; all others of the raw page are metrics.
+/// Columns that identify the launch of a row; all other columns of the raw page are metrics.
 const IDENTITY: [&str; 13] = [
     "ID",
     "Process ID",
@@ -29,14 +30,14 @@ const IDENTITY: [&str; 13] = [
     "Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
 ];
 
-/// Does a line of the text open a page?
+/// Whether a line of the text starts a page.
 pub(super) fn recognises(text: &str) -> bool {
     header_at(text).is_some()
 }
 
 fn header_at(text: &str) -> Option<usize> {
     let opens = |line: &str| {
-        // This is asked of every line that a program printed: most are told by their first letters.
+        // Every printed line goes through this check, and the first letters rule out most of them.
         if !["\"ID\"", "ID", "\"Process ID\"", "Process ID"].iter().any(|first| line.starts_with(first)) {
             return false;
         }
@@ -58,7 +59,7 @@ fn header_at(text: &str) -> Option<usize> {
     None
 }
 
-/// Reads a page of either sort.
+/// Reads a page of either kind.
 pub(super) fn read(text: &str) -> Profile {
     let mut profile = Profile::new();
     let mut rest = header_at(text).and_then(|at| text.get(at..)).unwrap_or("");
@@ -72,7 +73,7 @@ pub(super) fn read(text: &str) -> Profile {
     profile
 }
 
-/// Where the columns are that both pages have.
+/// The columns that both pages have.
 struct Columns {
     kernel: Option<usize>,
     context: Option<usize>,
@@ -134,7 +135,7 @@ impl Columns {
         }
     }
 
-    /// What rows about the same launch have in common: its number, or, in summaries, all that launches share.
+    /// Key of the rows about one launch: its number, or, in summaries, everything that launches share.
     fn identity(&self, row: &[Cow<str>]) -> String {
         let cell =
             |column: Option<usize>| column.and_then(|column| row.get(column)).map_or("", |cell| &**cell);
@@ -174,7 +175,7 @@ fn read_wide(
     let mut units: Vec<Cow<str>> = Vec::new();
     while let Some(row) = record(&mut rest, separator) {
         if !is_launch(&row) {
-            // The units' line is the one without a number in front; everything else is what a program printed.
+            // The line of units has no number at the front; everything else is program output.
             if units.is_empty()
                 && row.len() + 1 >= header.len()
                 && row.first().is_some_and(|id| id.is_empty())

@@ -1,6 +1,9 @@
-//! The native report, as NVIDIA's Customization Guide documents it: `NVR\0`, the header's length, the header, then
-//! blocks. A block is a length, its header (how many sources and results, the strings, the payload's size), and
-//! a payload of messages with a length each: sources first, results after them. Values are in base units.
+//! The native report, as documented in NVIDIA's Customization Guide: `NVR\0`, the length of the header, the
+//! header, then blocks. A block is a length, its header (number of sources and results, the strings, the size
+//! of the payload), and a payload of length-prefixed messages: sources first, then results. Values are in base
+//! units.
+//!
+//! By hand, over the same wire reader as XPlane, for the same reason: damage keeps what came before it.
 
 use std::ops::Range;
 
@@ -9,7 +12,7 @@ use stepscope_trace::{Datum, StrId};
 use super::launch::{Attributes, Launch, Profile};
 use crate::xplane::wire::{Payload, walk};
 
-/// How every report begins.
+/// First bytes of every report.
 pub(super) const MAGIC: &[u8] = b"NVR\0";
 
 /// Field numbers, by message.
@@ -45,13 +48,13 @@ mod field {
     }
 }
 
-/// Reads a report. Damage ends it; what came before is kept.
+/// Reads a report. Damage ends it; everything before is kept.
 pub(super) fn read(file: &[u8]) -> Profile {
     let mut report = Report { file, profile: Profile::new(), strings: Vec::new(), dangling: 0 };
     let mut at = MAGIC.len();
-    // The header holds nothing but the format's version.
+    // The header only contains the version of the format.
     match report.message(&mut at) {
-        None => report.profile.damaged("header is cut off", at),
+        None => report.profile.damaged("header is truncated", at),
         Some(_) => while at < file.len() && report.block(&mut at) {},
     }
     let dangling = report.dangling;
@@ -77,7 +80,7 @@ struct Block {
 }
 
 impl Report<'_> {
-    /// The message that a length at `at` announces.
+    /// The message whose length is at `at`.
     fn message(&self, at: &mut usize) -> Option<Range<usize>> {
         let length = self.file.get(*at..)?.first_chunk::<4>()?;
         let start = *at + 4;
@@ -87,10 +90,10 @@ impl Report<'_> {
         Some(start..end)
     }
 
-    /// Reads a block; `false` where the file ends in it.
+    /// Reads a block; `false` if the file ends inside it.
     fn block(&mut self, at: &mut usize) -> bool {
         let Some(header) = self.message(at) else {
-            self.profile.damaged("block is cut off", *at);
+            self.profile.damaged("block is truncated", *at);
             return false;
         };
         let block = self.block_header(header);
@@ -99,7 +102,7 @@ impl Report<'_> {
         let mut number = 0;
         while *at < end {
             let Some(message) = self.message(at).filter(|message| message.end <= end) else {
-                self.profile.damaged("payload is cut off", *at);
+                self.profile.damaged("payload is truncated", *at);
                 return false;
             };
             if number >= block.sources && number < block.sources.saturating_add(block.results) {
@@ -142,7 +145,7 @@ impl Report<'_> {
         });
     }
 
-    /// When, with which versions, on which devices. Host names and addresses stay where they are.
+    /// Time, versions and devices. Host names and addresses are not read.
     fn session(&mut self, session: Range<usize>) {
         let (mut devices, mut versions) = (Vec::new(), Vec::new());
         let mut created = None;
@@ -257,7 +260,7 @@ impl Report<'_> {
         self.profile.add(launch);
     }
 
-    /// A metric's name and value; `None` where it has only values per instance.
+    /// Name and value of a metric; `None` if it only has per-instance values.
     fn metric(&mut self, range: Range<usize>) -> Option<(StrId, Datum)> {
         let (mut name, mut value) = (0, None);
         walk(self.file, range, |found| match (found.number, found.value) {
@@ -272,7 +275,7 @@ impl Report<'_> {
     }
 }
 
-/// Three sizes; what is left out is 0 in protobuf, and 1 here.
+/// Three sizes; an omitted size is 0 in protobuf, and 1 here.
 fn shape(file: &[u8], range: Range<usize>) -> Option<[i64; 3]> {
     let mut sizes = [0_i64; 3];
     walk(file, range, |found| {

@@ -1,7 +1,7 @@
-//! The advice on the details page says in words what the page does not say in figures: what warps wait for longest,
-//! and how many sectors are for nothing. From these sentences, as versions 2021 to 2026 word them, back to metrics.
+//! Some advice on the details page contains values that the page does not list: the longest stall reason, and
+//! excess sectors. This module turns those sentences, as worded in versions 2021 to 2026, back into metrics.
 
-/// What a warp waits for, by a part of the sentence, and the metric that counts it.
+/// Stall reasons by a part of the sentence, and the metric that counts them.
 const STALLS: &[(&str, &str)] = &[
     ("(LG) memory operations", "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio"),
     ("L1TEX (local, global", "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"),
@@ -33,7 +33,7 @@ const LATENCY: &str = "smsp__average_warp_latency_per_inst_issued.ratio";
 const SECTORS: &str = "memory_l2_theoretical_sectors_global";
 const EXCESS: &str = "derived__memory_l2_theoretical_sectors_global_excessive";
 
-/// The metrics that a piece of advice tells, in base units. Blanks and line ends may stand anywhere between words.
+/// The metrics in a piece of advice, in base units. Spaces and line breaks may occur between any words.
 pub(super) fn metrics_in(advice: &str) -> Vec<(&'static str, f64)> {
     let text = advice.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut found = Vec::new();
@@ -54,8 +54,8 @@ pub(super) fn metrics_in(advice: &str) -> Vec<(&'static str, f64)> {
     found
 }
 
-/// How threads access global memory: versions until 2023 say what a thread asks for and what a request takes, newer
-/// ones what is used of a sector. What they say of device memory is about misses only.
+/// How threads access global memory: versions until 2023 report what a thread requests and what a request
+/// takes, newer ones report how much of a sector is used. What they say about device memory only covers misses.
 fn pattern(text: &str) -> Vec<(&'static str, f64)> {
     let Some((_, [ratio, bytes])) = PATTERNS.iter().find(|(whose, _)| {
         ["in", "from", "to"]
@@ -76,7 +76,7 @@ fn pattern(text: &str) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// Both directions, and the metrics of sectors a request and bytes asked for a sector.
+/// Both directions, with the metrics for sectors per request and requested bytes per sector.
 const PATTERNS: [(&str, [&str; 2]); 2] = [
     (
         "global loads",

@@ -1,8 +1,8 @@
-//! Units: the pages scale every column as they like (`us` in one report, `ms` in the next); the native file does
-//! not. Everything is brought to the native file's base units.
+//! Units: the pages scale every column differently (`us` in one report, `ms` in the next); the native file does
+//! not. All values are converted to the base units of the native file.
 
-/// What a value in `unit` has to be multiplied with: times become nanoseconds, frequencies hertz, rates per
-/// second, and multiples (`Kbyte`) the unit itself.
+/// Factor for a value in `unit`: times become nanoseconds, frequencies hertz, rates per second, and multiples
+/// (`Kbyte`) the unit itself.
 pub(super) fn to_base(unit: &str) -> f64 {
     let (top, bottom) = unit.split_once('/').unwrap_or((unit, ""));
     if bottom.is_empty() {

@@ -1,4 +1,4 @@
-//! Values over time: sampled metrics of the GPU, memory that a process holds on it; and unified memory's faults.
+//! Values over time: sampled GPU metrics, device memory held by a process, and page faults of unified memory.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, StrId, Time};
@@ -31,7 +31,7 @@ fn read_metrics(import: &mut Import) {
         let metric = row.int(2).unwrap_or(0);
         let name = names.get(&(row.int(1), row.int(2))).copied();
         let name = name.unwrap_or_else(|| import.builder.strings.intern(&format!("metric {metric}")));
-        // The lowest byte of the type is the GPU's number.
+        // The lowest byte of the type is the GPU number.
         let place = Row::Metric { gpu: row.int(1).unwrap_or(0) & 0xff, metric, name };
         let track = import.places.track(place, &mut import.builder);
         import.builder.sample(track, Time::from_ns(at), value);
@@ -72,7 +72,7 @@ fn read_memory(import: &mut Import) {
         let track = import.places.track(Row::Memory { pid, device }, &mut import.builder);
         let mut held = 0_i64;
         for (at, change) in changes {
-            // Memory that was allocated before the capture began may be freed in it.
+            // Memory allocated before the capture may be freed during it.
             held = held.saturating_add(change).max(0);
             import.builder.sample(track, Time::from_ns(at), held as f64);
         }

@@ -1,7 +1,7 @@
-//! The tables of an export, whether they lie in one SQLite database or in files of other formats, read column by column.
+//! The tables of an export, from one SQLite database or from files of other formats, read column by column.
 //!
-//! Exports differ from version to version in what tables and columns they have, so nobody here writes SQL with
-//! fixed columns: [`Database::rows`] selects what exists and gives nothing for the rest.
+//! Tables and columns differ between versions, so nothing here uses SQL with fixed columns: [`Database::rows`]
+//! selects what exists and returns nothing for the rest.
 
 use std::borrow::Cow;
 
@@ -15,12 +15,12 @@ use super::sqlite::{self, quoted, said};
 use crate::table::{TableError, Value};
 use crate::{Input, ReadError};
 
-/// An open export and what is in it.
+/// An open export and its content.
 pub(super) struct Database {
     source: Source,
     /// The columns of each table.
     tables: FxHashMap<String, Vec<String>>,
-    /// How many of its pages a database does not have.
+    /// Number of pages missing from a database.
     pub missing_pages: u64,
     /// Tables that cannot be read at all, and why.
     pub unreadable: Vec<(String, Trouble)>,
@@ -44,24 +44,24 @@ impl From<TableError> for Trouble {
     }
 }
 
-/// How the rows of a table came out.
+/// Result of reading a table's rows.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How many rows were read.
+    /// Number of rows read.
     pub rows: u64,
     /// What ended the reading early.
     pub broken: Option<Trouble>,
 }
 
-/// Which rows are wanted. A table without the column has none of them.
+/// Row selection. A table without the column has no matching rows.
 #[derive(Copy, Clone)]
 pub(super) enum Which<'a> {
     All,
-    /// Those with this number in the column.
+    /// Rows with this number in the column.
     Number(&'a str, i64),
-    /// Those with one of these texts in the column.
+    /// Rows with one of these texts in the column.
     OneOf(&'a str, &'a [&'a str]),
-    /// Those with none of these words inside the column's text, in capitals or not.
+    /// Rows without any of these words in the column, ignoring case.
     Without(&'a str, &'a [&'a str]),
 }
 
@@ -73,7 +73,7 @@ impl<'a> Which<'a> {
         }
     }
 
-    /// As SQL says it. Texts are words of ours, never a file's.
+    /// As SQL. The texts are constants of this program, never from a file.
     fn clause(self) -> String {
         let texts = |texts: &[&str]| {
             texts.iter().map(|text| format!("'{}'", text.replace('\'', "''"))).collect::<Vec<_>>().join(",")
@@ -89,7 +89,7 @@ impl<'a> Which<'a> {
         }
     }
 
-    /// Is a row wanted that has this in the column?
+    /// Whether a row with this value in the column is selected.
     fn takes(self, value: Value<'_>) -> bool {
         match (self, value) {
             (Which::All, _) => true,
@@ -130,12 +130,12 @@ impl Database {
         Database { source: Source::Files(files), tables, missing_pages: 0, unreadable }
     }
 
-    /// Is there a table of this name?
+    /// Whether there is a table with this name.
     pub fn has(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }
 
-    /// Has the table such a column?
+    /// Whether the table has this column.
     pub fn has_column(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|columns| columns.iter().any(|known| known == column))
     }
@@ -152,13 +152,13 @@ impl Database {
         self.tables.get(table).map_or(&[], Vec::as_slice)
     }
 
-    /// Calls `each` for every row of `table`, with the fields in the order of `columns`. A column that this
-    /// export does not have gives nothing in every row; so does a table that it does not have.
+    /// Calls `each` for every row of `table`, with the fields in the order of `columns`. A column or table that
+    /// this export does not have yields nothing.
     pub fn rows(&self, table: &str, columns: &[&str], each: impl FnMut(&Fields)) -> Outcome {
         self.rows_where(table, columns, Which::All, each)
     }
 
-    /// The same, only for some of the rows.
+    /// The same for some of the rows.
     pub fn rows_where(
         &self,
         table: &str,
@@ -215,7 +215,7 @@ fn run_file(
     count: &mut u64,
     mut each: impl FnMut(&Fields),
 ) -> Result<(), TableError> {
-    // What decides comes last, behind what was asked for.
+    // The column of the condition comes last, after the requested ones.
     let all: Vec<&str> = columns.iter().copied().chain(which.column()).collect();
     table.rows(&all, |values| {
         if values.get(columns.len()).is_none_or(|&decides| which.takes(decides)) {
@@ -227,9 +227,9 @@ fn run_file(
 
 /// One row.
 pub(super) enum Fields<'r> {
-    /// Of a database.
+    /// From a database.
     Row(&'r Row<'r>),
-    /// Of a file.
+    /// From a file.
     Values(&'r [Value<'r>]),
 }
 
@@ -247,7 +247,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The `index`th field as a whole number.
+    /// The `index`th field as an integer.
     #[inline]
     pub fn int(&self, index: usize) -> Option<i64> {
         match self.get(index)? {
@@ -267,7 +267,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The `index`th field as it lies there, where it is text or a blob.
+    /// The `index`th field as bytes, if it is text or a blob.
     pub fn bytes(&self, index: usize) -> Option<&[u8]> {
         match self.get(index)? {
             Value::Text(bytes) => Some(bytes),
@@ -275,7 +275,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The `index`th field as text. What is not UTF-8 is replaced: exports hold the text of many locales.
+    /// The `index`th field as text. Invalid UTF-8 is replaced, because exports contain text from many locales.
     pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
         match self.get(index)? {
             Value::Text(bytes) => Some(String::from_utf8_lossy(bytes)),

@@ -34,10 +34,10 @@ impl Keys {
     }
 }
 
-/// Columns that all device work has, in the order in which [`Queue::of`] expects them.
+/// Columns of all device work, in the order that [`Queue::of`] expects.
 const QUEUE: [&str; 7] = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId"];
 
-/// On which queue a row's work ran.
+/// The queue on which a row's work ran.
 pub(super) struct Queue {
     pub pid: i64,
     pub device: i64,
@@ -52,7 +52,7 @@ impl Queue {
             pid: row.int(2).map_or(0, pid_of),
             device: row.int(3).unwrap_or(0),
             context: row.int(4),
-            // Migrations of unified memory belong to no stream; recorders write the largest number.
+            // Migrations of unified memory belong to no stream; profilers write the largest number.
             stream: row.int(5).filter(|&stream| stream < i64::from(u32::MAX)),
             correlation: row.int(6).filter(|&id| id > 0),
         }
@@ -90,7 +90,7 @@ pub(super) fn own_of(import: &mut Import, queue: &Queue, keys: &Keys) -> Option<
     Some((keys.correlation, Datum::Int(import.places.correlation(queue.pid, id))))
 }
 
-/// The launch configuration of kernels: each distinct shape becomes one string.
+/// The launch configuration of kernels: each distinct shape is one string.
 struct Shapes {
     grid: StrId,
     block: StrId,
@@ -115,7 +115,7 @@ impl Shapes {
         }
     }
 
-    /// Three fields from the `first` on; `None` where the export does not have them.
+    /// Three fields starting at `first`; `None` if the export does not have them.
     fn shape(&mut self, row: &Fields, first: usize, builder: &mut TraceBuilder) -> Option<Datum> {
         let shape = [row.int(first)?, row.int(first + 1).unwrap_or(1), row.int(first + 2).unwrap_or(1)];
         if shape == [0; 3] {
@@ -133,7 +133,7 @@ impl Shapes {
             out.extend(self.shape(row, first, builder).map(|shape| (key, shape)));
         }
         out.extend(some_int(self.registers, row.int(9)));
-        // What a block asks for is what it was compiled with plus what the launch added.
+        // A block uses what it was compiled with plus what the launch added.
         let asked = row.int(18).into_iter().chain(row.int(19)).reduce(i64::saturating_add);
         out.extend(some_int(self.shared_memory, asked));
         out.extend(some_int(self.local_memory, row.int(20).filter(|&bytes| bytes > 0)));
@@ -224,7 +224,7 @@ fn read_copies(import: &mut Import, keys: &Keys) {
     import.settle(COPIES, outcome);
 }
 
-/// Stores an event's arguments and hands over where they are.
+/// Stores an event's arguments and returns their location.
 pub(super) fn push<const N: usize>(
     import: &mut Import,
     queue: &Queue,
@@ -269,7 +269,7 @@ fn read_fills(import: &mut Import, keys: &Keys) {
 
 const GRAPHS: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// Graphs of which only the whole was recorded: one piece of work each, and a word about the better option.
+/// Graphs that were only recorded as a whole: one piece of work each, and a note about the better option.
 fn read_graphs(import: &mut Import, keys: &Keys) {
     if !import.has_times(GRAPHS) {
         return;
@@ -295,4 +295,4 @@ fn read_graphs(import: &mut Import, keys: &Keys) {
 }
 
 const WHOLE_GRAPHS: &str =
-    "CUDA graphs were recorded as a whole; nsys profile --cuda-graph-trace=node records their kernels";
+    "CUDA graphs were recorded as a whole; use nsys profile --cuda-graph-trace=node to record their kernels";

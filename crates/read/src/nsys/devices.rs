@@ -1,4 +1,4 @@
-//! What the GPUs are: from their own table, or from the description of the machine where there is none.
+//! The GPUs: from their own table, or from the machine description if there is none.
 
 use stepscope_trace::{Datum, Device, DeviceId, DeviceKind, ProcessId, Property, StrId};
 
@@ -6,10 +6,10 @@ use super::Import;
 use super::database::Which;
 
 const GPUS: &str = "TARGET_INFO_GPU";
-/// Columns whose values name hardware for good; nobody needs them in a report.
+/// Columns that identify the hardware permanently; reports do not need them.
 const LEFT_OUT: [&str; 4] = ["uuid", "luid", "ctxswDevPath", "ctrlDevPath"];
 
-/// Adds all GPUs and ties them to the processes that hold their queues.
+/// Adds all GPUs and assigns them to the processes that hold their queues.
 pub(super) fn read(import: &mut Import) {
     let mut described = from_table(import);
     if described.is_empty() {
@@ -34,8 +34,8 @@ pub(super) fn read(import: &mut Import) {
     import.places.tie_devices(find, &mut import.builder);
 }
 
-/// Windows lists whatever draws on a screen. What has no multiprocessors beside others that have, and did nothing,
-/// is none of ours.
+/// Windows lists every display adapter. Adapters without multiprocessors beside others that have them, and
+/// without work, are ignored.
 fn leave_out_displays(import: &Import, described: &mut Vec<Vec<Property>>, used: &[(i64, ProcessId)]) {
     let computes =
         |properties: &[Property]| whole(import, properties, "smCount").is_some_and(|count| count > 0);
@@ -68,7 +68,7 @@ fn from_table(import: &mut Import) -> Vec<Vec<Property>> {
     found
 }
 
-/// The machine's description lists its GPUs as JSON: `{"Gpus":[{"Id":0,"Name":"…","SmCount":68,…}]}`.
+/// The machine description lists its GPUs as JSON: `{"Gpus":[{"Id":0,"Name":"…","SmCount":68,…}]}`.
 fn from_machine(import: &mut Import) -> Vec<Vec<Property>> {
     let mut found = Vec::new();
     let which = Which::OneOf("name", &["GpuInfo"]);
@@ -96,7 +96,7 @@ fn from_machine(import: &mut Import) -> Vec<Vec<Property>> {
     found
 }
 
-/// The members of a flat JSON object, keys spelt like the table's columns (`SmCount` → `smCount`).
+/// The members of a flat JSON object, with keys spelt like the table's columns (`SmCount` → `smCount`).
 fn members(object: &str) -> Vec<(String, &str)> {
     let mut found = Vec::new();
     let mut rest = object;
@@ -118,7 +118,7 @@ fn members(object: &str) -> Vec<(String, &str)> {
     found
 }
 
-/// The next text in quotes, and what follows it. Device names hold no escapes.
+/// The next quoted text, and what follows it. Device names contain no escapes.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let (_, rest) = text.split_once('"')?;
     rest.split_once('"')
@@ -144,7 +144,7 @@ fn device_of(
     properties: Vec<Property>,
 ) -> Device {
     let vendor = Some(import.intern("NVIDIA"));
-    // A recorder that does not know writes 0.
+    // A profiler that does not know a value writes 0.
     let known = |name: &str| whole(import, &properties, name).filter(|&value| value > 0);
     let small = |name: &str| known(name).and_then(|value| u32::try_from(value).ok());
     let warp_size = small("threadsPerWarp");

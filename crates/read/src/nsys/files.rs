@@ -1,5 +1,5 @@
-//! The export as tables in files: a folder with a Parquet or an Arrow file a table, or one file with all tables as Arrow
-//! streams.
+//! The export as tables in files: a folder with one Parquet or Arrow file per table, or one file with all
+//! tables as Arrow streams.
 
 use memchr::memmem;
 
@@ -29,10 +29,10 @@ impl File {
     }
 }
 
-/// A table's name, and the table or what is wrong with it.
+/// A table's name, and the table or its error.
 type Named = (String, Result<File, TableError>);
 
-/// All tables of an input that is no database; `None` where it may be one.
+/// All tables of an input that is not a database; `None` if it may be one.
 pub(super) fn open(input: &Input) -> Option<Vec<Named>> {
     if !input.tables().is_empty() {
         return Some(input.tables().iter().map(|file| (file.name.clone(), one(&file.bytes))).collect());
@@ -54,13 +54,13 @@ fn one(bytes: &crate::Bytes) -> Result<File, TableError> {
     first.unwrap_or(Err(TableError::Short("the file"))).map(File::Arrow)
 }
 
-/// Does a file begin with Arrow streams that carry the names of tables, one of ours among them?
+/// Whether a file starts with named Arrow streams, including a known table.
 pub(super) fn recognises(head: &[u8]) -> bool {
     let shows = |sign: &str| memmem::find(head, sign.as_bytes()).is_some();
     arrow::recognises(head) && shows("table_name") && known().any(shows)
 }
 
-/// Does a file begin like an export that is not read: lines of JSON that each name their table, or HDF5?
+/// Whether a file starts like an unsupported export: JSON lines that name their table, or HDF5.
 pub(crate) fn is_other_export(head: &[u8]) -> bool {
     const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -73,7 +73,7 @@ pub(crate) fn is_other_export(head: &[u8]) -> bool {
     lines || head.starts_with(HDF5) && known().any(|table| memmem::find(head, table.as_bytes()).is_some())
 }
 
-/// How tables begin that an export may begin with.
+/// Prefixes of table names that an export may start with.
 fn known() -> impl Iterator<Item = &'static str> {
     super::TELLING.into_iter().chain(["ENUM_", "ANALYSIS_DETAILS", "OSRT_", "SCHED_EVENTS"])
 }

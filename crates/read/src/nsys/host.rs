@@ -1,5 +1,5 @@
-//! The host's side: calls of CUDA and its libraries, the system's libraries, the profiler's own overhead, and
-//! where threads were when they were sampled.
+//! The host side: calls of CUDA and its libraries, system libraries, the profiler's own overhead, and sampled
+//! thread positions.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, KindId, StrId};
@@ -9,7 +9,7 @@ use super::names::{call_category, without_version};
 use super::places::{Row, Thread};
 use super::{Import, OddTimes};
 
-/// Reads everything that happened on threads, apart from ranges that people put there themselves.
+/// Reads everything that happened on threads, except user-defined ranges.
 pub(super) fn read(import: &mut Import) {
     read_calls(import);
     for (table, category) in [
@@ -26,7 +26,7 @@ pub(super) fn read(import: &mut Import) {
 
 const CALLS: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 
-/// Calls of the CUDA runtime and driver; they say which device work they started.
+/// Calls of the CUDA runtime and driver, with the device work that they launched.
 fn read_calls(import: &mut Import) {
     if !import.has_times(CALLS) {
         return;
@@ -62,7 +62,7 @@ fn call_kind(import: &mut Import, name: Option<i64>) -> KindId {
     import.kind(name, category, Form::Slice)
 }
 
-/// A table whose rows have nothing but a thread, a name and times.
+/// A table whose rows have only a thread, a name and times.
 fn read_named(import: &mut Import, table: &str, category: &str, place: fn(Thread) -> Row) {
     if !import.has_times(table) {
         return;
@@ -84,7 +84,7 @@ fn read_named(import: &mut Import, table: &str, category: &str, place: fn(Thread
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const STACKS: &str = "SAMPLING_CALLCHAINS";
 
-/// Samples of the processor: an instant each, named after the innermost function.
+/// CPU samples: one instant each, named after the innermost function.
 fn read_samples(import: &mut Import) {
     if !import.has_times(SAMPLES) {
         return;

@@ -1,6 +1,6 @@
-//! Nsight Systems: the export of a report as an SQLite database (`nsys export --type sqlite`), as a folder with a file a
-//! table (`parquetdir`, `arrowdir`) or as one file of Arrow streams (`arrow`), schemas 3.1 to 3.25; and the report itself,
-//! where NVIDIA's own tool is there to export it.
+//! Nsight Systems: the export of a report as an SQLite database (`nsys export --type sqlite`), as a folder with
+//! one file per table (`parquetdir`, `arrowdir`) or as one file of Arrow streams (`arrow`), schemas 3.1 to
+//! 3.25; and the report itself, if NVIDIA's tool is available to export it.
 //!
 //! ```text
 //! database     the tables and columns that exist, row by row
@@ -12,14 +12,15 @@
 //! waits        of the host for a device, of one stream for another
 //! host         calls, libraries, system calls, overhead, samples
 //! nvtx         ranges and marks
-//! payload      what NCCL and others write into a range
+//! payload      data that NCCL and others attach to a range
 //! counters     sampled metrics, allocated memory, page faults
-//! session      versions, options, complaints, the wall clock; never the environment
+//! session      versions, options, messages, the wall clock; never the environment
 //! devices      what the GPUs are
-//! report       .nsys-rep → export in a cache of ours
+//! report       .nsys-rep → export in stepscope's cache
 //! ```
 //!
-//! Names and arguments are spelt as Kineto spells them, so that what is known of Kineto's traces holds here.
+//! Names and arguments are spelt as in Kineto, so that everything that works for Kineto's traces also works
+//! here.
 
 mod counters;
 mod database;
@@ -45,11 +46,11 @@ use names::Names;
 use places::Places;
 pub use report::NsysReportReader;
 
-/// Reads the exports of Nsight Systems.
+/// Reads exports of Nsight Systems.
 #[derive(Debug)]
 pub struct NsysReader;
 
-/// Tables that no other database has. Exports write them first, so that the head of the file shows them.
+/// Tables that no other database has. Exports write them first, so the head of the file shows them.
 const SIGNS: [&[u8]; 5] = [
     b"TABLE StringIds",
     b"TABLE ENUM_NSYS",
@@ -86,27 +87,27 @@ impl Reader for NsysReader {
     }
 }
 
-/// The reader for a database that does not show at once what it is: it may be an export after all, and if it is
-/// none, the reader says what was found instead.
+/// The reader for a database that is not recognised at once: it may still be an export, and if not, the reader
+/// reports what was found instead.
 pub(crate) fn for_any_database(input: &Input) -> Option<&'static dyn Reader> {
     input.head().starts_with(sqlite::MAGIC).then_some(&NsysReader)
 }
 
-/// Is there a single table that says so?
+/// Whether any table is specific to Nsight Systems.
 fn is_export(database: &Database) -> bool {
     database.tables().into_iter().any(is_telling)
 }
 
-/// How tables begin that nobody else has.
+/// Prefixes of table names that no other tool uses.
 const TELLING: [&str; 5] =
     ["StringIds", "CUPTI_ACTIVITY_KIND", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"];
 
-/// Does nobody else have a table of this name?
+/// Whether no other tool uses a table with this name.
 pub(crate) fn is_telling(table: &str) -> bool {
     TELLING.iter().any(|start| table.starts_with(start))
 }
 
-/// What a foreign database holds, for the message.
+/// Describes a foreign database for the message.
 fn found(database: &Database) -> String {
     const SHOWN: usize = 5;
     let tables = database.tables();
@@ -120,7 +121,7 @@ fn found(database: &Database) -> String {
     }
 }
 
-/// Everything that is needed while rows become events.
+/// State needed while rows become events.
 struct Import<'d> {
     database: &'d Database,
     builder: TraceBuilder,
@@ -134,7 +135,7 @@ impl<'d> Import<'d> {
         let (mut names, outcome) = Names::read(database, &mut builder);
         let places = Places::read(database, &mut names, &mut builder);
         builder.clock.resolution = Dur::from_ns(1);
-        let cut = "the file ends early; pages missing";
+        let cut = "the file is truncated; pages missing";
         builder.note(NoteKind::Damaged, cut, database.missing_pages, None);
         for (table, trouble) in &database.unreadable {
             builder.note(trouble.kind, &format!("table {table}: {}", trouble.what), 1, None);
@@ -163,12 +164,12 @@ impl<'d> Import<'d> {
         self.builder.strings.intern(text)
     }
 
-    /// Puts an event on a track.
+    /// Adds an event to a track.
     fn event(&mut self, track: TrackId, times: Times, kind: KindId, args: Option<u64>) {
         self.builder.event(track, times.start, times.dur, kind, args);
     }
 
-    /// Notes what went wrong while a table was read.
+    /// Notes what went wrong while reading a table.
     fn settle(&mut self, table: &str, outcome: Outcome) {
         if let Some(trouble) = outcome.broken {
             let detail = format!("table {table}, after {} rows: {}", outcome.rows, trouble.what);
@@ -176,7 +177,7 @@ impl<'d> Import<'d> {
         }
     }
 
-    /// Can the table be used? One without times cannot, and that is worth a word.
+    /// Whether the table can be used. A table without times cannot, which is noted.
     fn has_times(&mut self, table: &str) -> bool {
         if !self.database.has(table) {
             return false;
@@ -188,27 +189,28 @@ impl<'d> Import<'d> {
         timed
     }
 
-    /// An export that is still being written has its journal beside it.
+    /// An export that is still being written has a journal file beside it.
     fn note_unfinished(&mut self, input: &Input) {
         for ending in ["-journal", "-wal"] {
             let mut beside = input.path().as_os_str().to_owned();
             beside.push(ending);
             if std::fs::metadata(&beside).is_ok_and(|data| data.len() > 0) {
-                let detail = format!("a {} file lies beside it: the export is not finished", &ending[1..]);
+                let detail =
+                    format!("there is a {} file next to it: the export is not finished", &ending[1..]);
                 self.builder.note(NoteKind::Damaged, &detail, 1, None);
             }
         }
     }
 }
 
-/// When an event began and how long it took.
+/// Start and duration of an event.
 #[derive(Copy, Clone)]
 struct Times {
     start: Time,
     dur: Dur,
 }
 
-/// Times that could not be taken as they are, by table.
+/// Invalid times, by table.
 #[derive(Default)]
 struct OddTimes {
     missing: u64,
@@ -217,11 +219,11 @@ struct OddTimes {
     out_of_range: u64,
 }
 
-/// The furthest that a time may be from the origin, in nanoseconds: picoseconds must fit 64 bits.
+/// Largest distance from the origin in nanoseconds, so that picoseconds fit 64 bits.
 const FURTHEST_NS: i64 = i64::MAX / 1_000;
 
 impl OddTimes {
-    /// The times of a row; `None` where it does not even say when it began.
+    /// The times of a row; `None` if it has no start.
     fn take(&mut self, start: Option<i64>, end: Option<i64>) -> Option<Times> {
         let Some(start) = start else {
             self.missing += 1;
@@ -250,7 +252,7 @@ impl OddTimes {
     }
 }
 
-/// An argument, where the row has it.
+/// An argument, if the row has it.
 fn some_int(key: StrId, value: Option<i64>) -> Option<(StrId, Datum)> {
     value.map(|value| (key, Datum::Int(value)))
 }

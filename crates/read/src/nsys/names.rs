@@ -1,4 +1,4 @@
-//! Names: the export's table of strings, and the labels of its enumerations where an old export has none.
+//! Names: the export's string table, and labels for enumerations that old exports lack.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{NoteKind, StrId, TraceBuilder};
@@ -9,7 +9,7 @@ use super::database::{Database, Outcome};
 #[derive(Default)]
 pub(super) struct Names {
     known: FxHashMap<i64, StrId>,
-    /// How many references led nowhere.
+    /// Number of dangling references.
     dangling: u64,
 }
 
@@ -25,7 +25,7 @@ impl Names {
         (Names { known, dangling: 0 }, outcome)
     }
 
-    /// The string with this number, or a stand-in that says which one is missing.
+    /// The string with this number, or a placeholder with the missing number.
     pub fn get(&mut self, id: Option<i64>, builder: &mut TraceBuilder) -> StrId {
         let Some(id) = id else { return StrId::default() };
         if let Some(&name) = self.known.get(&id) {
@@ -37,13 +37,13 @@ impl Names {
         stand_in
     }
 
-    /// Says how many strings were missing.
+    /// Notes how many strings were missing.
     pub fn note(&self, builder: &mut TraceBuilder) {
         builder.note(NoteKind::DanglingReference, "StringIds", self.dangling, None);
     }
 }
 
-/// What a copy is called. The words are Kineto's, so that one vocabulary does for both.
+/// The name of a copy, as in Kineto, so that one vocabulary works for both.
 pub(super) fn copy_name(kind: Option<i64>, from: Option<i64>, to: Option<i64>) -> String {
     let direction = match kind.unwrap_or(0) {
         1 | 11 => "HtoD",
@@ -67,7 +67,7 @@ pub(super) fn copy_name(kind: Option<i64>, from: Option<i64>, to: Option<i64>) -
     }
 }
 
-/// What sort of memory a copy or a fill touches.
+/// The kind of memory that a copy or fill uses.
 pub(super) fn memory_kind(kind: i64) -> Option<&'static str> {
     Some(match kind {
         0 => "Pageable",
@@ -81,8 +81,9 @@ pub(super) fn memory_kind(kind: i64) -> Option<&'static str> {
     })
 }
 
-/// What is being waited for. Versions number the sorts differently, so what is named decides: a stream, an event, both
-/// (a stream that waits for an event) or neither; the number only where the export does not speak of events.
+/// What a wait waits for. Versions number the kinds differently, so the named objects decide: a stream, an
+/// event, both (a stream that waits for an event) or neither; the number only counts if the export has no
+/// events.
 pub(super) fn sync_name(kind: Option<i64>, stream: bool, event: Option<bool>) -> &'static str {
     match (event, stream, kind.unwrap_or(0)) {
         (Some(true), true, _) | (None, _, 2) => "Stream Wait Event",
@@ -93,8 +94,8 @@ pub(super) fn sync_name(kind: Option<i64>, stream: bool, event: Option<bool>) ->
     }
 }
 
-/// A call's name without the version of its interface: `cudaLaunchKernel_v7000`. `cuCtxCreate_v2` stays, as that
-/// is what the function is called.
+/// A call's name without the version of its interface: `cudaLaunchKernel_v7000`. `cuCtxCreate_v2` stays,
+/// because that is the function's name.
 pub(super) fn without_version(name: &str) -> &str {
     match name.rsplit_once("_v") {
         Some((call, version)) if version.len() >= 4 && version.bytes().all(|b| b.is_ascii_digit()) => call,

@@ -1,8 +1,7 @@
-//! NVTX: ranges and marks that people and libraries put into their code.
+//! NVTX: ranges and marks set by users and libraries.
 //!
-//! PyTorch's `emit_nvtx` writes an op's number and shapes into the range's text
-//! (`aten::mul, op_id = 42, sizes = [[8]]`), which would make every op a kind of its own: what follows the name
-//! becomes arguments.
+//! PyTorch's `emit_nvtx` writes an op's number and shapes into the text of the range (`aten::mul, op_id = 42,
+//! sizes = [[8]]`), which would make every op a separate kind. Everything after the name becomes arguments.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, StrId};
@@ -133,7 +132,7 @@ fn add(
     import.event(track, times, kind, args);
 }
 
-/// The name and category of a range; what follows the name goes to `own`.
+/// The name and category of a range; everything after the name goes to `own`.
 fn named(import: &mut Import, text: &str, keys: &Keys, own: &mut Vec<(StrId, Datum)>) -> (StrId, StrId) {
     let (name, details) = split_details(text);
     for (key, value) in details {
@@ -148,10 +147,10 @@ fn named(import: &mut Import, text: &str, keys: &Keys, own: &mut Vec<(StrId, Dat
     (import.intern(name), if is_op { keys.op } else { keys.annotation })
 }
 
-/// Keys that PyTorch writes behind an op's name, in this order.
+/// Keys that PyTorch writes after an op's name, in this order.
 const DETAILS: [&str; 5] = ["seq", "op_id", "sizes", "input_op_ids", "stashed"];
 
-/// Cuts `name, seq = 1, op_id = 2, sizes = [[…]]` into the name and its details.
+/// Splits `name, seq = 1, op_id = 2, sizes = [[…]]` into the name and its details.
 fn split_details(text: &str) -> (&str, Vec<(&'static str, &str)>) {
     let mut details: Vec<(&'static str, &str)> = Vec::new();
     let mut rest = text;
@@ -166,7 +165,7 @@ fn split_details(text: &str) -> (&str, Vec<(&'static str, &str)>) {
     (rest, details)
 }
 
-/// What a range carries: a structure as JSON, or one number.
+/// The payload of a range: a structure as JSON, or one number.
 fn payload(import: &mut Import, row: &Fields) -> Option<Datum> {
     if let Some(text) = row.text(8) {
         return Some(Datum::Json(import.intern(&text)));

@@ -1,7 +1,10 @@
-//! Payloads of NVTX ranges that follow a schema: NCCL writes the size of a message, its ranks and its communicator so.
+//! Payloads of NVTX ranges with a schema. NCCL writes message sizes, ranks and communicators this way.
 //!
-//! Exports hold them as bytes (`nsys export --include-blobs=true`): a head of 32 bytes with domain, schema and length,
-//! then the fields where the schema says. Only flat numbers are taken; what a schema does not explain stays out.
+//! Exports contain them as bytes (`nsys export --include-blobs=true`): a 32-byte header with domain, schema and
+//! length, then the fields at the positions given in the schema. Only flat numbers are read; the rest is
+//! ignored.
+//!
+//! By hand, because the layout is the recording's own: it comes with the schema in the file.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, StrId};
@@ -11,10 +14,10 @@ use super::Import;
 const ENTRIES: &str = "NVTX_PAYLOAD_SCHEMA_ENTRIES";
 /// Bytes before the payload.
 const HEAD: usize = 32;
-/// Fields of one schema that are taken; NCCL's have four.
+/// Maximum number of fields read per schema; NCCL's have four.
 const FIELDS: usize = 64;
 
-/// A field of a schema: its name as an argument's key, its type, and where it lies.
+/// A field of a schema: its name as an argument key, its type, and its position.
 struct Field {
     key: StrId,
     sort: i64,
@@ -26,7 +29,7 @@ struct Field {
 pub(super) struct Schemas(FxHashMap<(i64, i64), Vec<Field>>);
 
 impl Schemas {
-    /// Reads what the export says of its schemas.
+    /// Reads the schemas of the export.
     pub fn read(import: &mut Import) -> Self {
         let mut schemas = Schemas::default();
         let columns = ["domainId", "schemaId", "type", "name", "offset"];
@@ -45,7 +48,7 @@ impl Schemas {
         schemas
     }
 
-    /// Is there anything that could be read with them?
+    /// Whether there are no schemas.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -62,7 +65,7 @@ impl Schemas {
     }
 }
 
-/// How many bytes a type takes and whether it has a sign, by NVTX's numbers; `None` of what is no number.
+/// Size of a type in bytes and whether it is signed, by NVTX's numbers; `None` if it is not a number.
 fn width(sort: i64) -> Option<(usize, bool)> {
     Some(match sort {
         1 | 11 => (1, true),
@@ -92,7 +95,7 @@ fn value(field: &Field, payload: &[u8]) -> Option<Datum> {
         FLOAT => Datum::Float(f64::from(f32::from_bits(whole as u32))),
         DOUBLE => Datum::Float(f64::from_bits(whole)),
         _ if signed => {
-            // The sign stands in the highest bit of the field, not of the number.
+            // The sign is the highest bit of the field, not of the number.
             let unused = 64 - 8 * width as u32;
             Datum::Int((whole << unused) as i64 >> unused)
         }

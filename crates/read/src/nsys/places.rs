@@ -1,4 +1,4 @@
-//! Places: which process, thread, device and stream a row belongs to, and the tracks made for them.
+//! Places: the process, thread, device and stream of a row, and the tracks created for them.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{
@@ -8,7 +8,7 @@ use stepscope_trace::{
 use super::database::Database;
 use super::names::Names;
 
-/// The process and thread that a `globalTid` packs.
+/// The process and thread encoded in a `globalTid`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Thread {
     pub pid: i64,
@@ -21,7 +21,7 @@ impl Thread {
     }
 }
 
-/// The process that a `globalPid` or `globalTid` packs.
+/// The process encoded in a `globalPid` or `globalTid`.
 pub(super) fn pid_of(global: i64) -> i64 {
     (global >> 24) & 0xff_ffff
 }
@@ -29,40 +29,40 @@ pub(super) fn pid_of(global: i64) -> i64 {
 /// What a row of the timeline shows; one track each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Row {
-    /// What a thread calls.
+    /// Calls of a thread.
     Thread(Thread),
-    /// Where a thread is inside the system's libraries: mostly waits, so no work.
+    /// A thread's time in system libraries: mostly waits, so it does not count as work.
     SystemCalls(Thread),
-    /// Where a thread was when it was sampled.
+    /// Sampled positions of a thread.
     Samples(Thread),
-    /// Ranges that begin on one thread and end on another.
+    /// Ranges that start on one thread and end on another.
     Ranges { pid: i64 },
-    /// Page faults of a process' own code.
+    /// Page faults of a process's own code.
     HostFaults { pid: i64 },
     /// A queue of a device.
     Stream { pid: i64, device: i64, stream: i64 },
-    /// What waits for a queue of a device.
+    /// Waits for a device queue.
     Waits { pid: i64, device: i64, stream: i64 },
     /// Page faults of a device.
     DeviceFaults { pid: i64, device: i64 },
-    /// Memory of a device that a process holds.
+    /// Device memory held by a process.
     Memory { pid: i64, device: i64 },
-    /// A metric of a graphics processor, sampled.
+    /// A sampled GPU metric.
     Metric { gpu: i64, metric: i64, name: StrId },
 }
 
-/// All tracks and processes made so far.
+/// All tracks and processes created so far.
 #[derive(Default)]
 pub(super) struct Places {
     tracks: FxHashMap<Row, TrackId>,
     hosts: FxHashMap<i64, ProcessId>,
-    /// By process and the process' own number of the device.
+    /// By process and the process's own device number.
     devices: FxHashMap<(i64, i64), ProcessId>,
     process_names: FxHashMap<i64, StrId>,
     thread_names: FxHashMap<Thread, StrId>,
-    /// Which GPU of the machine a process' device number means.
+    /// The GPU of the machine for a process's device number.
     gpus: FxHashMap<(i64, i64), i64>,
-    /// Processes in the order in which they were met.
+    /// Processes in order of appearance.
     pids: Vec<i64>,
     last: Option<(Row, TrackId)>,
 }
@@ -91,7 +91,7 @@ impl Places {
         places
     }
 
-    /// The track of a row. Rows of one place follow each other, so the last one is remembered.
+    /// The track of a row. Rows of one place follow each other, so the last one is cached.
     pub fn track(&mut self, row: Row, builder: &mut TraceBuilder) -> TrackId {
         if let Some((last, track)) = self.last
             && last == row
@@ -176,7 +176,7 @@ impl Places {
         })
     }
 
-    /// The first process that uses a GPU; a new one where none does.
+    /// The first process that uses a GPU; a new one if there is none.
     fn any_device(&mut self, gpu: i64, builder: &mut TraceBuilder) -> ProcessId {
         let mut users: Vec<_> = self.devices.keys().copied().collect();
         users.sort_unstable();
@@ -186,8 +186,8 @@ impl Places {
         }
     }
 
-    /// The device that a process really means. Rows about waits always say 0: where a process works on one other
-    /// device only, it is that one.
+    /// The device that a process really uses. Rows about waits always contain 0; if a process only works on one
+    /// other device, it is that one.
     pub fn device_in_use(&self, pid: i64, device: i64) -> i64 {
         let mut used = self.devices.keys().filter(|(user, _)| *user == pid).map(|&(_, device)| device);
         match (used.next(), used.next()) {
@@ -200,7 +200,7 @@ impl Places {
         self.gpus.get(&(pid, device)).copied().unwrap_or(device)
     }
 
-    /// A correlation id that is unique in the whole trace: processes count theirs on their own.
+    /// A correlation id that is unique in the whole trace, because each process numbers its own.
     pub fn correlation(&mut self, pid: i64, id: i64) -> i64 {
         let known = self.pids.iter().position(|&known| known == pid);
         let index = known.unwrap_or_else(|| {
@@ -210,7 +210,8 @@ impl Places {
         id | (index as i64) << 32
     }
 
-    /// Ties every process that holds a device's queues to its device, and tells processes that share one apart.
+    /// Assigns every process that holds a device's queues to its device, and distinguishes processes that share
+    /// one.
     pub fn tie_devices(
         &self,
         mut device_of: impl FnMut(i64) -> Option<DeviceId>,
@@ -230,7 +231,7 @@ impl Places {
         }
     }
 
-    /// The GPUs that did anything, with the process that holds their queues.
+    /// The GPUs that did any work, with the process that holds their queues.
     pub fn used_gpus(&self) -> Vec<(i64, ProcessId)> {
         let mut used: Vec<_> =
             self.devices.iter().map(|(&(pid, device), &process)| (self.gpu(pid, device), process)).collect();

@@ -1,6 +1,6 @@
-//! Reports (`.nsys-rep`, `.qdrep`): their format is not public, but NVIDIA's own tool exports them. Where it is
-//! installed it is called, and what it writes is kept in a cache of ours; where it is not, the message tells the
-//! very command to run.
+//! Reports (`.nsys-rep`, `.qdrep`): the format is not public, but NVIDIA's tool exports it. If the tool is
+//! installed, it is called and its output is kept in stepscope's cache; otherwise the message contains the
+//! exact command to run.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use stepscope_trace::Trace;
 use super::NsysReader;
 use crate::{Input, Progress, ReadError, Reader};
 
-/// How every report begins.
+/// First bytes of every report.
 const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";
 
 /// Reads the reports of Nsight Systems through its own export.
@@ -37,20 +37,20 @@ impl Reader for NsysReportReader {
     }
 }
 
-/// The command that exports `report`, for people to run themselves.
+/// The command that exports `report`, for the user to run.
 fn command_for(report: &Path) -> String {
     let export = report.with_extension("sqlite");
     format!("nsys export --type sqlite --output {} {}", shown(&export), shown(report))
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// The export of `report` in `cache`, made by `tool` unless it is there already.
+/// The export of `report` in `cache`, created by `tool` unless it exists already.
 fn exported(report: &Path, tool: Option<&Path>, cache: &Path) -> Result<PathBuf, ReadError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -63,7 +63,7 @@ fn exported(report: &Path, tool: Option<&Path>, cache: &Path) -> Result<PathBuf,
     }
     let tool = tool.ok_or_else(needed)?;
     fs::create_dir_all(cache).map_err(io(cache))?;
-    // Two of us may export at once: each writes a file of its own and renames it when it is whole.
+    // Two processes may export at once: each writes its own file and renames it when it is complete.
     let unfinished = export.with_extension(format!("{}.sqlite", std::process::id()));
     let output = Command::new(tool)
         .args(["export", "--type", "sqlite", "--force-overwrite", "true", "--output"])
@@ -84,7 +84,7 @@ fn exported(report: &Path, tool: Option<&Path>, cache: &Path) -> Result<PathBuf,
     })
 }
 
-/// The last line that a failed tool printed: its own reason.
+/// The last line of a failed tool's output: its own reason.
 fn last_words(outputs: &[Vec<u8>]) -> String {
     let texts: Vec<_> = outputs.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
     let lines = texts.iter().flat_map(|text| text.lines().rev());
@@ -109,7 +109,7 @@ fn cache_folder() -> PathBuf {
     named.or_else(home).unwrap_or_else(env::temp_dir).join("stepscope").join("nsys")
 }
 
-/// Where NVIDIA's tool is: what `NSYS_PATH` says, then `PATH`, then where its installers put it.
+/// Location of NVIDIA's tool: `NSYS_PATH`, then `PATH`, then the usual installation folders.
 fn find_tool() -> Option<PathBuf> {
     let named = env::var_os("NSYS_PATH").map(PathBuf::from).into_iter();
     let named = named.flat_map(|path| [path.join("nsys"), path.join("bin/nsys"), path]);
@@ -122,7 +122,7 @@ fn installed() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for product in children(Path::new("/opt/nvidia"), "nsight-systems") {
         found.push(product.join("bin/nsys"));
-        // One folder a version; the newest can read what the others cannot.
+        // One folder per version; the newest reads what the others cannot.
         for version in children(&product, "") {
             found.extend(["bin/nsys", "target-linux-x64/nsys"].map(|place| version.join(place)));
         }
@@ -131,7 +131,7 @@ fn installed() -> Vec<PathBuf> {
     found
 }
 
-/// What lies in a folder and begins with `start`, the last by name first.
+/// Entries of a folder that start with `start`, in descending order by name.
 fn children(folder: &Path, start: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
@@ -160,7 +160,7 @@ mod tests {
             Place { folder, report }
         }
 
-        /// A tool that does `script`; `$7` is the file to write, `$8` the report.
+        /// A tool that runs `script`; `$7` is the output file, `$8` the report.
         fn tool(&self, script: &str) -> PathBuf {
             let tool = self.folder.path().join("nsys");
             fs::write(&tool, format!("#!/bin/sh\n{script}\n")).unwrap();

@@ -1,7 +1,7 @@
-//! The session: who recorded, with which options, when, and what the recorder complained about.
+//! The session: who recorded it, with which options, when, and the profiler's messages.
 //!
-//! An export also holds the environment of the profiled process, keys and tokens included. So nothing is taken
-//! here but what is listed by name.
+//! An export also contains the environment of the profiled process, including keys and tokens. Therefore only
+//! items listed by name are read.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use stepscope_trace::{NoteKind, Property};
 use super::Import;
 use super::database::Which;
 
-/// Facts about the machine worth keeping, as the export calls them.
+/// Facts about the machine worth keeping, as named in the export.
 const MACHINE_FACTS: [&str; 5] =
     ["Hostname", "NvDriverVersion", "CudaDriverVersion", "OsDescription", "CpuDescription"];
 
-/// The newest schema that this reader was tried with.
+/// The newest schema that this reader was tested with.
 const NEWEST: (u32, u32) = (3, 25);
 
 /// Reads everything about the session.
@@ -32,14 +32,15 @@ fn push(list: &mut Vec<Property>, property: Property) {
     }
 }
 
-/// Which version exported it. The table had another name before 2023.3.
+/// The version that exported it. The table had another name before 2023.3.
 fn read_export(import: &mut Import) {
     for table in ["META_DATA_EXPORT", "EXPORT_META_DATA"] {
         let which = Which::OneOf("name", &["EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION"]);
         let outcome = import.database.rows_where(table, &["name", "value"], which, |row| {
             let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
             if name == "EXPORT_SCHEMA_VERSION" && is_newer(&value) {
-                let detail = format!("export schema {value}, newer than {}.{}", NEWEST.0, NEWEST.1);
+                let detail =
+                    format!("export schema {value}, newer than the tested {}.{}", NEWEST.0, NEWEST.1);
                 import.builder.note(NoteKind::Unknown, &detail, 1, None);
             }
             let property = import.builder.text_property(&name, &value);
@@ -74,7 +75,7 @@ fn read_machine(import: &mut Import) {
 
 const OPTIONS: &str = "META_DATA_CAPTURE";
 
-/// Options worth keeping, by how their names begin.
+/// Options worth keeping, by prefix.
 const KNOWN_OPTIONS: [&str; 10] = [
     "CAPTURE_EVENT_TYPE",
     "COMMAND",
@@ -94,7 +95,7 @@ fn read_options(import: &mut Import) {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
         let bare = without_process(&name);
         let known = KNOWN_OPTIONS.iter().any(|start| bare.starts_with(start));
-        // What was not asked for says nothing.
+        // Options that were not set say nothing.
         if known && !matches!(&*value, "" | "false" | "0") {
             let property = import.builder.text_property(bare, &value);
             push(&mut import.builder.environment.capture, property);
@@ -103,7 +104,7 @@ fn read_options(import: &mut Import) {
     import.settle(OPTIONS, outcome);
 }
 
-/// Options of a launched process carry its number: `PROCESS_0:COMMAND`.
+/// Options of a launched process include its number: `PROCESS_0:COMMAND`.
 fn without_process(name: &str) -> &str {
     match name.strip_prefix("PROCESS_").and_then(|rest| rest.split_once(':')) {
         Some((number, option)) if number.bytes().all(|byte| byte.is_ascii_digit()) => option,
@@ -111,7 +112,7 @@ fn without_process(name: &str) -> &str {
     }
 }
 
-/// When the session began by the wall clock, so that several ranks can be laid side by side.
+/// The wall-clock start of the session, so that several ranks can be aligned.
 fn read_clock(import: &mut Import) {
     let mut capture = None;
     import.database.rows("ANALYSIS_DETAILS", &["startTime", "stopTime"], |row| {
@@ -121,8 +122,8 @@ fn read_clock(import: &mut Import) {
     let columns = ["utcEpochNs", "systemClockNs"];
     let outcome = import.database.rows("TARGET_INFO_SESSION_START_TIME", &columns, |row| {
         let Some(utc) = row.int(0).filter(|&utc| utc > 0) else { return };
-        // Times count from the session's start, or from the machine's where they were left as recorded; then
-        // the capture begins at just what the system's clock showed.
+        // Times count from the start of the session, or from boot if they were left as recorded; in that case
+        // the capture starts at the time shown by the system clock.
         let since_boot = capture.zip(row.int(1)).is_some_and(|((start, _), system)| start == system);
         let offset = if since_boot { row.int(1).unwrap_or(0) } else { 0 };
         origin = origin.or(Some(utc.saturating_sub(offset)));
@@ -138,7 +139,7 @@ const COMPLAINTS: &str = "DIAGNOSTIC_EVENT";
 /// `severity`.
 const WARNING: i64 = 2;
 const ERROR: i64 = 3;
-/// Complaints that are listed; notes are compared one by one.
+/// Number of messages that are listed; notes are compared one by one.
 const LISTED: usize = 200;
 
 fn read_complaints(import: &mut Import) {
@@ -162,22 +163,23 @@ fn read_complaints(import: &mut Import) {
     import.settle(COMPLAINTS, outcome);
     complaints.retain(|(_, text)| !is_about_pictures(text) && !is_of_another(text, &collected));
     complaints.iter().for_each(|(kind, text)| import.builder.note(*kind, text, 1, None));
-    import.builder.note(NoteKind::CollectionWarning, "further complaints", further, None);
+    import.builder.note(NoteKind::CollectionWarning, "further messages", further, None);
 }
 
-/// What a process gave: `CUDA` in `Number of CUDA events collected: 39250.`
+/// What a process delivered: `CUDA` in `Number of CUDA events collected: 39250.`
 fn collected_of(text: &str) -> Option<&str> {
     text.trim().strip_prefix("Number of ")?.split_once(" events collected").map(|(library, _)| library)
 }
 
-/// Does it complain that one process did not give what another gave? Launchers and helpers need not call CUDA.
+/// Whether the message says that one process did not deliver what another one did. Launchers and helpers need
+/// not call CUDA.
 fn is_of_another(complaint: &str, collected: &BTreeSet<String>) -> bool {
     let none = complaint.strip_prefix("No ").and_then(|rest| rest.split_once(" events collected"));
     let late = complaint.split_once(" profiling might have not been started");
     none.or(late).is_some_and(|(library, _)| collected.contains(library))
 }
 
-/// Recorders watch graphics libraries unless told otherwise, and complain that nothing drew anything.
+/// Profilers watch graphics libraries by default, and complain that nothing was drawn.
 fn is_about_pictures(complaint: &str) -> bool {
     let none = complaint.trim().strip_prefix("No ").and_then(|rest| rest.split_once(" events collected"));
     none.is_some_and(|(library, _)| ["OpenGL", "Vulkan", "DX11", "DX12"].contains(&library))

@@ -1,4 +1,4 @@
-//! The export as an SQLite database: opened without writing a byte beside the user's file.
+//! The export as an SQLite database, opened without writing anything next to the user's file.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use rustc_hash::FxHashMap;
 
 use crate::{Input, ReadError};
 
-/// Databases up to this size are copied into memory; larger ones are read where they lie.
+/// Databases up to this size are copied into memory; larger ones are read in place.
 const COPY_BELOW: usize = 4 << 20;
-/// How much of a database is mapped; what lies beyond is read page by page.
+/// How much of a database is mapped; the rest is read page by page.
 const MAPPED: i64 = 4 << 30;
-/// The longest text or blob that a field may have; exports hold nothing near it.
+/// Maximum length of a text or blob field; exports contain nothing near it.
 const LONGEST_FIELD: i32 = 16 << 20;
 /// The first bytes of every SQLite database.
 pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Opens a file, or bytes that were never in one; and says how many of its pages the file does not have.
+/// Opens a file, or bytes that were never in one, and returns the number of missing pages.
 pub(super) fn open(input: &Input) -> Result<(Connection, u64), ReadError> {
     let large = !input.is_compressed() && input.raw().len() >= COPY_BELOW && input.path().is_file();
     let opened = if large && Pages::of(input.raw()).missing() == 0 {
@@ -41,18 +41,18 @@ fn damaged(input: &Input, error: &rusqlite::Error) -> ReadError {
     ReadError::Damaged { path: input.path().to_owned(), what: said(error), offset: 0 }
 }
 
-/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and makes no journal.
+/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and creates no journal.
 fn open_in_place(path: &Path) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(address(path), flags)?;
     prepare(&connection)?;
-    // Pages are looked at where the system keeps them instead of being copied: a twentieth of the time.
+    // Pages are accessed in the system's cache instead of being copied, in a twentieth of the time.
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     Ok(connection)
 }
 
-/// A path as a `file:` address: whatever could mean something else is escaped.
+/// A path as a `file:` URI: special characters are escaped.
 fn address(path: &Path) -> String {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut address = String::from("file:");
@@ -68,7 +68,7 @@ fn address(path: &Path) -> String {
     address + "?mode=ro&immutable=1"
 }
 
-/// How many pages a file has, and how many it says it has.
+/// The number of pages in the file, and the number stated in its header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Pages {
     size: u64,
@@ -93,11 +93,11 @@ impl Pages {
     }
 }
 
-/// Makes SQLite read a file that ends early, and says how many pages it lacks. SQLite refuses one with fewer pages
-/// than its header states, and one whose tables begin beyond its end: empty pages take the place of what is
-/// missing, and only who reads one of them fails.
+/// Makes a truncated file readable for SQLite, and returns the number of missing pages. SQLite refuses a file
+/// with fewer pages than its header states, and one whose tables start beyond its end. Empty pages replace the
+/// missing ones, so that only reading one of them fails.
 fn fill_up(copy: &mut Vec<u8>) -> u64 {
-    /// A header that states more than this many times what is there is not believed.
+    /// A header that states more than this many times the actual pages is not trusted.
     const BELIEVED: u64 = 4;
     let pages = Pages::of(copy);
     if pages.missing() > 0 && pages.stated <= pages.there.saturating_mul(BELIEVED) {
@@ -122,7 +122,7 @@ fn open_copy(input: &Input) -> rusqlite::Result<(Connection, u64)> {
     Ok((connection, missing))
 }
 
-/// Files come from anywhere: nothing that a schema says may run, and pages are checked before use.
+/// Files come from anywhere: nothing in a schema may run, and pages are checked before use.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_FIELD)?;
     connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;")
@@ -153,12 +153,12 @@ fn columns_of(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Stri
     Ok(columns)
 }
 
-/// A name as SQL takes it.
+/// A name quoted for SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// SQLite's own words for what went wrong.
+/// SQLite's own error message.
 pub(super) fn said(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqliteFailure(code, None) => code.to_string(),

@@ -1,7 +1,8 @@
-//! Waits: of the host for a device, and of one stream for another. They lie beside the streams, for they are no work.
+//! Waits: of the host for a device, and of one stream for another. They are on separate tracks, because they
+//! are not work.
 //!
-//! A stream waits for an event; who recorded it last before is in a table of its own. Then the wait names the stream
-//! and the record that it waits for, as Kineto does.
+//! A stream waits for an event; a separate table says who recorded the event last. The wait then names the
+//! stream and the record that it waits for, as in Kineto.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Form, StrId};
@@ -14,10 +15,10 @@ use super::{Import, OddTimes, some_int};
 const WAITS: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 const RECORDS: &str = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
 
-/// Where an event was recorded: the number of the call that did so, and the stream.
+/// Where an event was recorded: the number of the call, and the stream.
 type Record = (i64, i64);
 
-/// The records of each event of each process, in the order of their calls.
+/// The records of each event of each process, in call order.
 type Records = FxHashMap<(i64, i64), Vec<Record>>;
 
 pub(super) fn read(import: &mut Import, keys: &Keys) {
@@ -34,7 +35,7 @@ pub(super) fn read(import: &mut Import, keys: &Keys) {
         let Some(times) = odd.take(row.int(0), row.int(1)) else { return };
         let mut queue = Queue::of(row);
         queue.device = import.places.device_in_use(queue.pid, queue.device);
-        // Recorders write the largest number where there is no event.
+        // Profilers write the largest number if there is no event.
         let event = row.int(8).map(|event| Some(event).filter(|&event| event < i64::from(u32::MAX)));
         let named = event.map(|event| event.is_some());
         let name = import.intern(sync_name(row.int(7), queue.stream.is_some(), named));
@@ -68,7 +69,7 @@ fn read_records(import: &mut Import) -> Records {
     records
 }
 
-/// The record that a wait means: the last before it. Calls are numbered in their order.
+/// The record that a wait refers to: the last one before it. Calls are numbered in order.
 fn last_record(records: &Records, queue: &Queue, event: i64) -> Option<Record> {
     let (of_event, wait) = (records.get(&(queue.pid, event))?, queue.correlation?);
     let later = of_event.partition_point(|&(call, _)| call < wait);

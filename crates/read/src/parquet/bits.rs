@@ -1,13 +1,13 @@
-//! Small numbers packed into few bits: runs and groups (levels, positions in a dictionary), and differences.
+//! Bit-packed integers: runs and groups (levels, dictionary positions), and deltas.
 //!
-//! A decoder keeps its place and not the bytes, so that it can live beside the page that it reads.
+//! A decoder keeps its position and not the bytes, so that it can live beside the page that it reads.
 
 use super::thrift::zigzag;
 use crate::table::TableError;
 
 const WHAT: &str = "a page";
 
-/// `width` bits from the `bit`th on; bytes beyond the end count as zero.
+/// `width` bits starting at bit `bit`; bytes beyond the end count as zero.
 #[inline]
 fn bits_at(data: &[u8], bit: usize, width: u32) -> u64 {
     if width == 0 {
@@ -31,7 +31,7 @@ fn bits_at(data: &[u8], bit: usize, width: u32) -> u64 {
     if width >= 64 { value } else { value & ((1 << width) - 1) }
 }
 
-/// A number of up to 64 bits, seven in a byte.
+/// A number of up to 64 bits, seven per byte.
 fn varint(data: &[u8], at: &mut usize) -> Result<u64, TableError> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -45,16 +45,16 @@ fn varint(data: &[u8], at: &mut usize) -> Result<u64, TableError> {
     Err(TableError::Wrong(WHAT))
 }
 
-/// Runs of one number, and groups of eight packed side by side, in any order.
+/// Runs of one number and bit-packed groups of eight, in any order.
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     at: usize,
     end: usize,
     width: u32,
-    /// How often `value` still comes.
+    /// Remaining repetitions of `value`.
     repeats: u64,
     value: u64,
-    /// How many packed numbers still come, from which bit on.
+    /// Remaining packed numbers, and the bit where they start.
     packed: u64,
     bit: usize,
 }
@@ -107,7 +107,7 @@ impl Hybrid {
             let groups = (head >> 1).min(data.len() as u64 * 8);
             self.packed = groups * 8;
             self.bit = self.at * 8;
-            // The last group may be cut short; whoever reads beyond the end is told then.
+            // The last group may be truncated; reading beyond the end is an error then.
             let bytes = (groups as usize).saturating_mul(self.width as usize);
             self.at = self.at.saturating_add(bytes).min(data.len());
         } else {
@@ -123,30 +123,30 @@ impl Hybrid {
     }
 }
 
-/// Whole numbers as differences: blocks of a smallest difference and what each adds to it, packed.
+/// Integers as deltas: blocks with a minimum delta and the bit-packed differences to it.
 #[derive(Clone, Debug)]
 pub(super) struct Delta {
     at: usize,
-    /// How many numbers a miniblock has, and how many miniblocks a block.
+    /// Numbers per miniblock, and miniblocks per block.
     mini: usize,
     minis: usize,
-    /// How many numbers still come.
+    /// Remaining numbers.
     left: u64,
-    /// The number that comes next, where it is known.
+    /// The next number, if known.
     value: i64,
     first: bool,
     smallest: i64,
-    /// Where the widths of the block's remaining miniblocks are.
+    /// Position of the widths of the block's remaining miniblocks.
     widths: usize,
     widths_left: usize,
     width: u32,
-    /// Numbers left in the miniblock, from which bit on.
+    /// Remaining numbers in the miniblock, and the bit where they start.
     mini_left: usize,
     bit: usize,
 }
 
 impl Delta {
-    /// Begins at `at`.
+    /// Starts at `at`.
     pub fn new(data: &[u8], mut at: usize) -> Result<Self, TableError> {
         let block = varint(data, &mut at)?;
         let minis = varint(data, &mut at)?;
@@ -174,7 +174,7 @@ impl Delta {
         })
     }
 
-    /// How many numbers still come.
+    /// Number of remaining numbers.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -219,7 +219,7 @@ impl Delta {
         Ok(())
     }
 
-    /// Where the bytes behind all the numbers begin; only once they were all read.
+    /// Position after all the numbers; only valid once all were read.
     pub fn end(&self) -> usize {
         self.at
     }

@@ -1,5 +1,5 @@
-//! A column of one row group, read page by page and in each page some rows at a time: a page of packed bytes and the
-//! rows at hand are all that is ever held.
+//! A column of one row group, read page by page and a few rows at a time: memory holds no more than one packed
+//! page and the current rows.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ use crate::table::{TableError, Value};
 
 const WHAT: &str = "a page";
 
-/// A column and the rows of it that are at hand.
+/// A column and its current rows.
 #[derive(Debug)]
 pub(super) struct Column<'f> {
     of: &'f Description,
     codec: Option<Codec>,
-    /// The pages that were not read yet.
+    /// The pages not yet read.
     rest: &'f [u8],
-    /// Rows that those pages and the current one still have, by what the file says.
+    /// Remaining rows of these pages and the current one, according to the file.
     left: u64,
     dictionary: Vec<u64>,
-    /// The bytes that texts of the dictionary lie in.
+    /// The bytes of the dictionary's texts.
     dictionary_page: Cow<'f, [u8]>,
     page: Option<Page<'f>>,
-    /// The rows at hand: values, and whether they are there at all.
+    /// The current rows: values, and whether they exist.
     values: Vec<u64>,
     present: Vec<bool>,
     /// Values without gaps, before they are spread over rows.
@@ -35,7 +35,7 @@ pub(super) struct Column<'f> {
 #[derive(Debug)]
 struct Page<'f> {
     content: Cow<'f, [u8]>,
-    /// Which rows have a value, and the bytes that say so where they are not in the content.
+    /// Which rows have a value, and the bytes that say so if they are not in the content.
     levels: Option<(Hybrid, Option<&'f [u8]>)>,
     values: Values,
     left: usize,
@@ -60,7 +60,7 @@ impl<'f> Column<'f> {
         })
     }
 
-    /// How many rows the current page still has; the next one is opened where it has none. None at the end.
+    /// Remaining rows of the current page; opens the next page if there are none. 0 at the end.
     pub fn ready(&mut self) -> Result<usize, TableError> {
         loop {
             match &self.page {
@@ -94,13 +94,13 @@ impl<'f> Column<'f> {
     }
 
     fn read_dictionary(&mut self, header: &Header, packed: &'f [u8]) -> Result<(), TableError> {
-        /// The encodings that a dictionary itself may have: both mean one value after the other.
+        /// Encodings of a dictionary itself: both mean plain values.
         const PLAIN: [i64; 2] = [0, 2];
         if !PLAIN.contains(&header.encoding) {
             return Err(TableError::Unknown("encoding", header.encoding));
         }
         let content = header.content(packed, self.codec)?;
-        // A value takes a bit at least; values without any bytes would be free.
+        // A value takes at least one bit; values without any bytes would be free.
         if header.values > content.len() as u64 * 8 {
             return Err(TableError::Short("a dictionary"));
         }
@@ -135,7 +135,7 @@ impl<'f> Column<'f> {
         Ok(Page { content, levels, values, left: rows })
     }
 
-    /// Takes the next `rows` rows of the current page in hand.
+    /// Makes the next `rows` rows of the current page the current rows.
     pub fn take(&mut self, rows: usize) -> Result<(), TableError> {
         let Some(page) = &mut self.page else { return Err(TableError::Short(WHAT)) };
         page.left = page.left.checked_sub(rows).ok_or(TableError::Short(WHAT))?;
@@ -163,7 +163,7 @@ impl<'f> Column<'f> {
         Ok(())
     }
 
-    /// A field of the rows at hand.
+    /// A field of the current rows.
     pub fn value(&self, row: usize) -> Value<'_> {
         if self.present.get(row) == Some(&false) {
             return Value::Nothing;
@@ -176,7 +176,7 @@ impl<'f> Column<'f> {
         }
     }
 
-    /// The bytes that texts at hand lie in.
+    /// The bytes of the current texts.
     fn bytes(&self) -> &[u8] {
         match &self.page {
             Some(Page { values: Values::Positions(_), .. }) => &self.dictionary_page,

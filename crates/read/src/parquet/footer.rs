@@ -1,11 +1,11 @@
-//! The footer: which columns a file has, and where in it each row group keeps them.
+//! The footer: the columns of a file, and their location in each row group.
 
 use super::thrift::{BINARY, FALSE, I32, I64, LIST, STRUCT, Thrift};
 use crate::table::TableError;
 
 /// The first and the last bytes of every file.
 const MAGIC: &[u8] = b"PAR1";
-/// The length of the footer and the magic behind it.
+/// The length of the footer and the magic after it.
 const TAIL: usize = 8;
 
 /// How values are stored.
@@ -22,31 +22,31 @@ pub(super) enum Physical {
     Fixed(usize),
 }
 
-/// What there is to know about a column.
+/// Description of a column.
 #[derive(Clone, Debug)]
 pub(super) struct Description {
     pub name: String,
     pub physical: Physical,
-    /// Whole numbers without a sign.
+    /// Unsigned integers.
     pub unsigned: bool,
-    /// May rows lack it?
+    /// Whether rows may lack it.
     pub optional: bool,
-    /// Which of a row group's chunks holds it.
+    /// Index of its chunk in a row group.
     pub chunk: usize,
 }
 
-/// Where a row group keeps a column.
+/// Location of a column in a row group.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Chunk {
-    /// The format's number of the compression.
+    /// The format's number for the compression.
     pub codec: i64,
-    /// Rows, absent fields included.
+    /// Rows, including absent fields.
     pub values: u64,
     pub start: u64,
     pub bytes: u64,
 }
 
-/// Some of a table's rows.
+/// A group of rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     pub rows: u64,
@@ -114,7 +114,7 @@ impl Element {
             }
             Ok(())
         })?;
-        // UINT_8 to UINT_64, as writers said it before there were logical types.
+        // UINT_8 to UINT_64, as written before logical types existed.
         element.unsigned |= matches!(element.converted, Some(11..=14));
         Ok(element)
     }
@@ -128,13 +128,13 @@ impl Element {
             5 => Physical::Double,
             6 => Physical::Bytes,
             7 => Physical::Fixed(usize::try_from(self.length).ok()?),
-            // Times of 96 bits, long deprecated.
+            // 96-bit times, long deprecated.
             _ => return None,
         })
     }
 }
 
-/// Does a logical type say: a whole number without a sign?
+/// Whether a logical type is an unsigned integer.
 fn is_unsigned(thrift: &mut Thrift) -> Result<bool, TableError> {
     let mut unsigned = false;
     thrift.structure(|thrift, number, kind| match (number, kind) {
@@ -147,15 +147,15 @@ fn is_unsigned(thrift: &mut Thrift) -> Result<bool, TableError> {
     Ok(unsigned)
 }
 
-/// The columns that are directly below the table and have one value a row. Nested ones are passed over, but counted:
-/// row groups list the leaves in the order of the schema.
+/// The columns directly below the table with one value per row. Nested columns are skipped, but counted,
+/// because row groups list the leaves in schema order.
 fn columns_of(elements: &[Element]) -> Vec<Description> {
     /// `repetition`.
     const OPTIONAL: i64 = 1;
     const REPEATED: i64 = 2;
     let mut columns = Vec::new();
     let mut chunk = 0;
-    // Nodes that are still to come before we are back directly below the table.
+    // Nodes left before the level directly below the table is reached again.
     let mut nested: u64 = 0;
     for element in elements.iter().skip(1) {
         let inside = nested > 0;
@@ -210,7 +210,7 @@ fn read_chunk(thrift: &mut Thrift) -> Result<Chunk, TableError> {
         }),
         _ => thrift.skip(kind),
     })?;
-    // Some writers state a dictionary at 0, where the magic is, and mean that there is none.
+    // Some writers state a dictionary at 0, where the magic is, to mean that there is none.
     chunk.start = dictionary.filter(|&at| at > 0).map_or(data, |at| data.min(at));
     Ok(chunk)
 }

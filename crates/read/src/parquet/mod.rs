@@ -1,17 +1,17 @@
-//! Parquet: a table in a file, column by column. Of the format, what exporters write is read: flat columns, pages of
-//! both versions, the usual encodings and compressions.
+//! Parquet: a table in a file, column by column. Supports what exporters write: flat columns, pages of both
+//! versions, the usual encodings and compressions.
 //!
 //! ```text
 //! thrift   the encoding of all metadata
-//! footer   which columns there are, and where
+//! footer   the columns and their locations
 //! page     a page's header, its content inflated
 //! bits     runs, packed groups, differences
 //! values   values by their encoding
 //! column   a column's rows, some at a time
 //! ```
 //!
-//! Written by hand, because files come from anywhere: nothing here panics, and no length in a file makes it take more
-//! memory than the file's own bytes can bear out.
+//! Hand-written, because files come from anywhere: nothing here panics, and no length in a file allocates more
+//! memory than the file's own bytes justify.
 
 mod bits;
 mod column;
@@ -27,7 +27,7 @@ use crate::table::{ROWS_A_BYTE, TableError, Value};
 use column::Column;
 use footer::{Footer, Group};
 
-/// Rows that are decoded at a time: few enough to stay in the processor's cache.
+/// Number of rows decoded at a time: few enough to stay in the processor's cache.
 const ROWS: usize = 1_024;
 
 /// A table in a file.
@@ -38,19 +38,19 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Reads which columns there are, and no more.
+    /// Reads the list of columns, and nothing else.
     pub fn open(file: Bytes) -> Result<Self, TableError> {
         let footer = Footer::read(&file)?;
         Ok(Table { file, footer })
     }
 
-    /// The names of the columns that can be read.
+    /// The names of the readable columns.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.footer.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// Calls `each` for every row, with the fields in the order of `columns`; a column that is not there gives nothing.
-    /// Only these columns are looked at.
+    /// Calls `each` for every row, with the fields in the order of `columns`; a missing column yields nothing.
+    /// Only these columns are read.
     pub fn rows(&self, columns: &[&str], mut each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
         let mut allowed = (self.file.len() as u64).saturating_mul(ROWS_A_BYTE);
         self.footer.groups.iter().try_for_each(|group| self.group(group, columns, &mut allowed, &mut each))

@@ -1,4 +1,4 @@
-//! Pages: the header of each, and its content, inflated.
+//! Pages: header and inflated content.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use crate::codec::{Codec, inflate};
 use crate::table::TableError;
 
 const WHAT: &str = "a page";
-/// Pages are about a megabyte; a larger one is believed only as far as its packed bytes can bear it out.
+/// Pages are about a megabyte; a larger one is only accepted as far as its packed bytes justify it.
 const LARGEST: usize = 16 << 20;
-/// What compression makes of data at most, beyond [`LARGEST`].
+/// Maximum compression ratio beyond [`LARGEST`].
 const RATIO: usize = 256;
 
-/// Which sort of page.
+/// The kind of page.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Dictionary,
     /// Levels and values are compressed together.
     Data,
-    /// Levels lie in front, never compressed.
+    /// Levels come first and are never compressed.
     DataV2,
-    /// Indexes and whatever else may come.
+    /// Indexes and anything else.
     Other,
 }
 
@@ -31,19 +31,19 @@ pub(super) struct Header {
     inflated: usize,
     /// Bytes in the file.
     pub packed: usize,
-    /// Rows, absent fields included; or the entries of a dictionary.
+    /// Rows, including absent fields; or the entries of a dictionary.
     pub values: u64,
-    /// The format's numbers of the encodings of values and of levels.
+    /// The format's numbers for the encodings of values and levels.
     pub encoding: i64,
     pub levels: i64,
-    /// Bytes of levels in front.
+    /// Bytes of levels at the front.
     pub level_bytes: usize,
     repeat_bytes: usize,
     compressed: bool,
 }
 
 impl Header {
-    /// Reads the header at the beginning of `bytes`, and how long it is.
+    /// Reads the header at the start of `bytes`, and returns its length.
     pub fn read(bytes: &[u8]) -> Result<(Self, usize), TableError> {
         let mut header = Header {
             sort: Sort::Other,
@@ -77,7 +77,7 @@ impl Header {
         Ok((header, thrift.position()))
     }
 
-    /// The three sorts differ in what their fields mean.
+    /// The three kinds differ in the meaning of their fields.
     fn read_details(&mut self, thrift: &mut Thrift, sort: i64) -> Result<(), TableError> {
         thrift.structure(|thrift, number, kind| {
             match (sort, number, kind) {
@@ -93,7 +93,7 @@ impl Header {
         })
     }
 
-    /// What lies behind the header, inflated. Levels of the second version lie in front of it.
+    /// The content after the header, inflated. In version 2, levels precede it.
     pub fn content<'f>(&self, packed: &'f [u8], codec: Option<Codec>) -> Result<Cow<'f, [u8]>, TableError> {
         let in_front = self.level_bytes.saturating_add(self.repeat_bytes);
         let values = packed.get(in_front..).ok_or(TableError::Short(WHAT))?;
@@ -107,7 +107,7 @@ impl Header {
         Ok(Cow::Owned(inflate(codec, values, expected)?))
     }
 
-    /// The definition levels of the second version.
+    /// The definition levels of version 2.
     pub fn levels_in_front<'f>(&self, packed: &'f [u8]) -> Result<&'f [u8], TableError> {
         let end = self.repeat_bytes.saturating_add(self.level_bytes);
         packed.get(self.repeat_bytes..end).ok_or(TableError::Short(WHAT))

@@ -1,4 +1,4 @@
-//! One table in the ways in which writers write it (`tools/make_tables.py`), whole and damaged.
+//! One table in all the ways that writers use (`tools/make_tables.py`), whole and damaged.
 
 use std::path::Path;
 

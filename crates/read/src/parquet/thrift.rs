@@ -1,9 +1,11 @@
-//! Thrift's compact protocol, as far as Parquet's metadata needs it: fields are visited by number, and whatever is not
-//! wanted is skipped. Nothing is allocated here, and a length is never believed beyond the bytes that are there.
+//! The parts of Thrift's compact protocol that Parquet's metadata needs: fields are visited by number, and the
+//! rest is skipped. Nothing is allocated here, and no length is trusted beyond the available bytes.
+//!
+//! By hand, because Thrift's own crate decodes into generated objects; here a dozen fields are wanted out of hundreds.
 
 use crate::table::TableError;
 
-/// Kinds of fields. A truth is told by its kind alone.
+/// Field types. A boolean is encoded in its type.
 pub(super) const TRUE: u8 = 1;
 pub(super) const FALSE: u8 = 2;
 const BYTE: u8 = 3;
@@ -17,11 +19,11 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 pub(super) const STRUCT: u8 = 12;
 
-/// Deeper than this no metadata is nested.
+/// Maximum nesting of metadata.
 const DEEPEST: u32 = 32;
 const WHAT: &str = "metadata";
 
-/// Where reading stands.
+/// The read position.
 #[derive(Clone, Debug)]
 pub(super) struct Thrift<'a> {
     bytes: &'a [u8],
@@ -33,7 +35,7 @@ impl<'a> Thrift<'a> {
         Thrift { bytes, at: 0 }
     }
 
-    /// How many bytes were read.
+    /// Number of bytes read.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -56,7 +58,7 @@ impl<'a> Thrift<'a> {
         Err(TableError::Wrong(WHAT))
     }
 
-    /// A whole number of any width.
+    /// An integer of any width.
     pub fn int(&mut self) -> Result<i64, TableError> {
         self.varint().map(zigzag)
     }
@@ -70,7 +72,7 @@ impl<'a> Thrift<'a> {
         Ok(binary)
     }
 
-    /// Calls `each` with the number and kind of every field of a structure; it has to read or skip the field.
+    /// Calls `each` with the number and type of every field of a structure; it must read or skip the field.
     pub fn structure(
         &mut self,
         mut each: impl FnMut(&mut Self, i64, u8) -> Result<(), TableError>,
@@ -89,7 +91,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// Calls `each` for every element of a list whose elements are of `kind`; other lists are skipped.
+    /// Calls `each` for every element of a list whose elements have the type `kind`; other lists are skipped.
     pub fn list(
         &mut self,
         kind: u8,
@@ -108,14 +110,14 @@ impl<'a> Thrift<'a> {
             15 => self.varint()?,
             few => u64::from(few),
         };
-        // Every element takes a byte at least.
+        // Every element takes at least one byte.
         if count > (self.bytes.len() - self.at) as u64 {
             return Err(TableError::Short(WHAT));
         }
         Ok((count, head & 15))
     }
 
-    /// Passes over a field of `kind`.
+    /// Skips a field of type `kind`.
     pub fn skip(&mut self, kind: u8) -> Result<(), TableError> {
         self.skip_field(kind, 0)
     }
@@ -147,7 +149,7 @@ impl<'a> Thrift<'a> {
         Ok(())
     }
 
-    /// In a list a truth takes a byte, in a structure it does not.
+    /// In a list, a boolean takes a byte; in a structure it does not.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), TableError> {
         if matches!(kind, TRUE | FALSE) { self.byte().map(drop) } else { self.skip_field(kind, depth) }
     }
@@ -169,7 +171,7 @@ impl<'a> Thrift<'a> {
     }
 }
 
-/// Small negative numbers as small positive ones.
+/// Decodes small negative numbers from small positive ones.
 pub(super) fn zigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }

@@ -1,5 +1,5 @@
-//! Values of a page by their encoding. Every value becomes 64 bits: a whole number, the bits of a number, or where
-//! its bytes lie (begin in the upper half, length in the lower).
+//! Values of a page by encoding. Every value becomes 64 bits: an integer, the bits of a float, or the location
+//! of its bytes (start in the upper half, length in the lower).
 
 use super::bits::{Delta, Hybrid};
 use super::footer::Physical;
@@ -7,38 +7,38 @@ use crate::table::TableError;
 
 const WHAT: &str = "a page";
 
-/// Where bytes lie in their page.
+/// Location of bytes in their page.
 pub(super) fn place(start: usize, len: usize) -> u64 {
-    // Pages are far smaller than 4 GB; one that is not was refused before.
+    // Pages are far smaller than 4 GB; larger ones were refused before.
     (start as u64) << 32 | (len as u64 & 0xffff_ffff)
 }
 
-/// The bytes at a place.
+/// The bytes at a location.
 pub(super) fn at_place(page: &[u8], place: u64) -> &[u8] {
     let start = (place >> 32) as usize;
     let len = (place & 0xffff_ffff) as usize;
     page.get(start..start + len).unwrap_or_default()
 }
 
-/// The values of a page that were not read yet.
+/// The remaining values of a page.
 #[derive(Clone, Debug)]
 pub(super) enum Values {
-    /// One after the other, from here on; truths bit by bit.
+    /// Plain values from here on; booleans bit by bit.
     Plain { at: usize, bit: usize },
     /// Positions in the dictionary.
     Positions(Hybrid),
-    /// Truths in runs.
+    /// Booleans in runs.
     Truths(Hybrid),
-    /// Whole numbers as differences.
+    /// Integers as deltas.
     Delta(Delta),
-    /// The lengths of all texts as differences, then all texts.
+    /// The lengths of all texts as deltas, then all texts.
     Texts { lengths: Delta, at: usize },
-    /// The first bytes of all values, then the second ones, and so on.
+    /// The first bytes of all values, then the second bytes, and so on.
     Split { at: usize, stride: usize, next: usize },
 }
 
 impl Values {
-    /// Values from `at` on, `count` of them at most.
+    /// Values from `at` on, at most `count`.
     pub fn new(
         encoding: i64,
         physical: Physical,
@@ -49,7 +49,7 @@ impl Values {
         let whole = matches!(physical, Physical::Int32 | Physical::Int64);
         Ok(match encoding {
             0 => Values::Plain { at, bit: 0 },
-            // A page without values may lack even the width.
+            // A page without values may even lack the width.
             2 | 8 => {
                 let width = page.get(at).copied().unwrap_or(0);
                 Values::Positions(Hybrid::new((at + 1).min(page.len()), page.len(), u32::from(width))?)
@@ -69,7 +69,7 @@ impl Values {
         })
     }
 
-    /// The next `count` values, appended to `out`.
+    /// Appends the next `count` values to `out`.
     pub fn read(&mut self, from: &Origin, count: usize, out: &mut Vec<u64>) -> Result<(), TableError> {
         match self {
             Values::Plain { at, bit } => from.plain(at, bit, count, out),
@@ -108,7 +108,7 @@ impl Values {
     }
 }
 
-/// Where values are read from, and what their bytes mean.
+/// Source of the values, and the meaning of their bytes.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Origin<'p> {
     pub page: &'p [u8],
@@ -118,7 +118,7 @@ pub(super) struct Origin<'p> {
 }
 
 impl Origin<'_> {
-    /// Values one after the other.
+    /// Plain values.
     fn plain(
         &self,
         at: &mut usize,
@@ -157,7 +157,7 @@ impl Origin<'_> {
         Ok(())
     }
 
-    /// The value at `index` of those whose first bytes come first.
+    /// The value at `index` of byte-split values.
     fn split(&self, at: usize, stride: usize, index: usize) -> Result<u64, TableError> {
         let width = width_of(self.physical).unwrap_or(0);
         let mut bytes = [0; 8];
@@ -168,7 +168,7 @@ impl Origin<'_> {
         Ok(if width == 4 { self.narrow([a, b, c, d]) } else { u64::from_le_bytes(bytes) })
     }
 
-    /// A number of 32 bits in 64.
+    /// A 32-bit number in 64 bits.
     fn narrow(&self, bytes: [u8; 4]) -> u64 {
         match self.physical {
             Physical::Float => f64::from(f32::from_le_bytes(bytes)).to_bits(),
@@ -187,7 +187,7 @@ fn width_of(physical: Physical) -> Option<usize> {
     }
 }
 
-/// Texts begin behind all their lengths: those are passed over once to find where.
+/// Texts start after all their lengths, which are skipped once to find the start.
 fn texts(page: &[u8], at: usize) -> Result<Values, TableError> {
     let lengths = Delta::new(page, at)?;
     let mut ahead = lengths.clone();
@@ -200,7 +200,7 @@ fn texts(page: &[u8], at: usize) -> Result<Values, TableError> {
     Ok(Values::Texts { lengths, at: ahead.end() })
 }
 
-/// A length of four bytes.
+/// A four-byte length.
 fn length(page: &[u8], at: usize) -> Result<usize, TableError> {
     let bytes = page.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or(TableError::Short(WHAT))?;
     Ok(u32::from_le_bytes(*bytes) as usize)

@@ -1,6 +1,6 @@
-//! What the columns of a file of samples are called as counters.
+//! Counter names for the columns of a samples file.
 
-/// Whose value it is.
+/// The owner of a value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Machine,
@@ -13,13 +13,13 @@ pub(super) enum Owner {
 pub(super) struct Column {
     pub(super) owner: Owner,
     pub(super) name: String,
-    /// Values are multiplied by this.
+    /// Factor for the values.
     pub(super) scale: f64,
 }
 
 const MEBIBYTE: f64 = 1.0 / 1_048_576.0;
 
-/// Columns of a GPU, as nvidia-smi calls them and counts them.
+/// GPU columns, with nvidia-smi's names and units.
 const GPU: &[(&str, &str, f64)] = &[
     ("busy_percent", "utilization.gpu [%]", 1.0),
     ("memory_busy_percent", "utilization.memory [%]", 1.0),
@@ -41,9 +41,9 @@ const HOST: &[(&str, Owner, &str, f64)] = &[
     ("machine_cpu_percent", Owner::Machine, "cpu of the machine [%]", 1.0),
     ("busiest_core_percent", Owner::Machine, "busiest core [%]", 1.0),
     ("machine_io_wait_percent", Owner::Machine, "waiting for disks [%]", 1.0),
-    ("machine_steal_percent", Owner::Machine, "taken by other machines [%]", 1.0),
+    ("machine_steal_percent", Owner::Machine, "taken by other virtual machines [%]", 1.0),
     ("machine_memory_available_bytes", Owner::Machine, "memory available [MB]", 1e-6),
-    ("machine_swap_used_bytes", Owner::Machine, "swapped out [MB]", 1e-6),
+    ("machine_swap_used_bytes", Owner::Machine, "swap used [MB]", 1e-6),
     ("machine_disk_read_bytes_per_s", Owner::Machine, "disks read [MB/s]", 1e-6),
     ("machine_disk_write_bytes_per_s", Owner::Machine, "disks written [MB/s]", 1e-6),
     ("machine_net_receive_bytes_per_s", Owner::Machine, "network received [MB/s]", 1e-6),
@@ -58,11 +58,11 @@ const HOST: &[(&str, Owner, &str, f64)] = &[
     ("tree_disk_write_bytes_per_s", Owner::Tree, "disks written by the run [MB/s]", 1e-6),
     ("tree_switches_per_s", Owner::Tree, "context switches of the run [1/s]", 1.0),
     ("cgroup_memory_used_bytes", Owner::Machine, "memory of the control group [MB]", 1e-6),
-    ("cgroup_throttled_percent", Owner::Machine, "held back by the quota [%]", 1.0),
+    ("cgroup_throttled_percent", Owner::Machine, "throttled by the CPU limit [%]", 1.0),
 ];
 
 impl Column {
-    /// What a name of the header stands for; `None` for what does not change or is counted up.
+    /// The column for a header name; `None` for values that are constant or cumulative.
     pub(super) fn of(header: &str) -> Option<Self> {
         if let Some(&(_, owner, name, scale)) = HOST.iter().find(|(known, ..)| *known == header) {
             return Some(Column { owner, name: name.to_owned(), scale });

@@ -1,13 +1,13 @@
-//! Samples of the hardware that `stepscope run` and `stepscope monitor` wrote as CSV → counter tracks by the wall
-//! clock.
+//! Hardware samples written as CSV by `stepscope run` and `stepscope monitor` → counter tracks, aligned by the
+//! wall clock.
 //!
 //! ```text
 //! time_unix_s,elapsed_s,machine_cpu_percent,…,gpu0_busy_percent,…,core0_percent
 //! 1800000000.123456,0.100,12.5,…
 //! ```
 //!
-//! The header says what each column is; columns of a GPU become counters of that GPU, called as nvidia-smi calls them,
-//! so that everything that understands its logs understands these. A file has no events.
+//! The header identifies each column. GPU columns become counters of that GPU under nvidia-smi's names, so that
+//! everything that understands nvidia-smi logs understands these. A file has no events.
 
 mod columns;
 
@@ -19,10 +19,10 @@ use stepscope_trace::{
 use crate::{Input, Progress, ReadError, Reader, csv};
 use columns::{Column, Owner};
 
-/// How every file of samples begins.
+/// First columns of every samples file.
 const BEGINNING: &str = "time_unix_s,elapsed_s,machine_cpu_percent,";
 
-/// Reads samples that stepscope took itself.
+/// Reads stepscope's own samples.
 #[derive(Debug)]
 pub struct SamplesReader;
 
@@ -55,7 +55,7 @@ fn read(text: &str) -> (Trace, u64) {
     for line in lines {
         let mut cells = line.split(',');
         let seconds = cells.next().and_then(csv::number);
-        // A run that was killed leaves half a line.
+        // A killed run leaves half a line.
         if seconds.is_none() || line.split(',').count() != columns.len() {
             broken += 1;
             continue;
@@ -70,13 +70,13 @@ fn read(text: &str) -> (Trace, u64) {
             }
         }
     }
-    builder.note(NoteKind::Damaged, "rows that are no samples", broken, None);
+    builder.note(NoteKind::Damaged, "rows that are not samples", broken, None);
     builder.clock.resolution = Dur::from_us(1);
     builder.clock.wall_ns_at_origin = origin;
     (builder.finish(), samples)
 }
 
-/// One track a column; one process for the host's, one for each GPU's.
+/// One track per column; one process for the host's columns, and one per GPU.
 fn tracks(columns: &[Option<Column>], builder: &mut TraceBuilder) -> Vec<Option<TrackId>> {
     let mut processes = Vec::new();
     let mut tracks = Vec::with_capacity(columns.len());

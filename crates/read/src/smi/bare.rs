@@ -1,6 +1,6 @@
-//! `--format=csv,noheader,nounits`: numbers that nobody named. What nvidia-smi alone writes is how it tells the time
-//! (`2026/04/25 16:06:06.780`). Which GPU a row is about shows from the rows; what the other numbers are does not, so
-//! they are called by the places of their columns.
+//! `--format=csv,noheader,nounits`: unnamed numbers. Only nvidia-smi writes times like `2026/04/25
+//! 16:06:06.780`. The GPU of a row can be inferred from the rows; the meaning of the other numbers cannot, so
+//! they are named by their column position.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use super::clock;
 use super::fields::{Column, Gauge, measured, value};
 use crate::csv::record;
 
-/// Rows that are looked at before columns are judged.
+/// Number of rows examined before columns are judged.
 const JUDGED: usize = 200;
 
-/// The columns of such a log; `None` of any other text.
+/// The columns of such a log; `None` for any other text.
 pub(super) fn columns(text: &str, separator: char) -> Option<Vec<Column>> {
     let mut rest = text;
     let mut rows: Vec<Vec<Cow<str>>> =
         std::iter::from_fn(|| record(&mut rest, separator)).take(JUDGED).collect();
     let (width, stamp) = (rows.first()?.len(), rows.first()?.iter().position(|cell| is_stamp(cell))?);
-    // The last row may be half a row, here as well as in the log.
+    // The last row may be incomplete, both here and in the log.
     let whole = rows.iter().take_while(|row| row.len() == width && is_stamp(&row[stamp])).count();
     let has_unit = |cell: &Cow<str>| matches!(measured(cell), (Some(_), unit) if !unit.is_empty());
     if width < 2 || whole + 1 < rows.len() || rows.iter().flatten().any(has_unit) {
@@ -31,7 +31,7 @@ pub(super) fn columns(text: &str, separator: char) -> Option<Vec<Column>> {
     judged.iter().any(|column| matches!(column, Column::Gauge(_))).then_some(judged)
 }
 
-/// Is it a time as nvidia-smi writes it, with slashes and milliseconds?
+/// Whether it is a time as nvidia-smi writes it, with slashes and milliseconds.
 fn is_stamp(cell: &str) -> bool {
     let shape = cell.trim().bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
     shape.eq(*b"0000/00/00 00:00:00.000") && clock::parse(cell).is_some()
@@ -50,7 +50,7 @@ fn judge<'t>(index: usize, cells: impl Iterator<Item = &'t str> + Clone) -> Colu
     }
 }
 
-/// Does the column go 0, 1, … and round again, as indices of several GPUs do?
+/// Whether the column repeats 0, 1, …, as the indices of several GPUs do.
 fn counts_round<'t>(cells: impl Iterator<Item = &'t str> + Clone) -> bool {
     let gpus = cells.clone().enumerate().take_while(|(row, cell)| cell.parse() == Ok(*row)).count();
     gpus > 1 && cells.enumerate().all(|(row, cell)| cell.parse() == Ok(row % gpus))

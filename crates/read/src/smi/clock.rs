@@ -1,5 +1,5 @@
-//! Timestamps: `2026/04/25 16:06:06.780` as nvidia-smi writes them, `2025-09-08T17:26:50+08:00` as scripts do, and
-//! seconds since 1970. A time without a zone is taken as UTC: nobody says which one it was.
+//! Timestamps: `2026/04/25 16:06:06.780` as written by nvidia-smi, `2025-09-08T17:26:50+08:00` as written by
+//! scripts, and seconds since 1970. A time without a zone is taken as UTC, because the zone is unknown.
 
 /// Nanoseconds since 1970.
 pub(super) fn parse(text: &str) -> Option<i64> {
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Option<i64> {
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Nanoseconds since 1970 of `Thu Oct  1 03:25:17 2026`, as pages for people have it.
+/// Nanoseconds since 1970 of `Thu Oct  1 03:25:17 2026`, as printed on pages.
 pub(super) fn as_printed(text: &str) -> Option<i64> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [_, month, day, time, year] = words[..] else { return None };
@@ -35,7 +35,7 @@ pub(super) fn as_printed(text: &str) -> Option<i64> {
     parse(&format!("{year}-{month}-{day} {time}"))
 }
 
-/// The time and how far, in seconds, its zone is ahead of UTC.
+/// The time, and the offset of its zone from UTC in seconds.
 fn split_zone(time: &str) -> (&str, i64) {
     if let Some(time) = time.strip_suffix('Z') {
         return (time, 0);
@@ -58,7 +58,7 @@ pub(super) fn time_of_day(time: &str) -> Option<i64> {
     plausible.then(|| (hour * 60 + minute) * 60_000_000_000 + (second * 1e3).round() as i64 * 1_000_000)
 }
 
-/// Days from 1970 to a date of the Gregorian calendar; years begin in March, so that leap days come last.
+/// Days from 1970 to a date of the Gregorian calendar; years start in March, so that leap days come last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));

@@ -1,5 +1,5 @@
-//! `nvidia-smi dmon`: a table for terminals, one row a GPU and tick. `nvidia-smi pmon` has one row a process, and
-//! processes of a GPU are added up.
+//! `nvidia-smi dmon`: a table for terminals, one row per GPU and tick. `nvidia-smi pmon` has one row per
+//! process; processes of a GPU are added up.
 //!
 //! ```text
 //! # gpu    pwr  gtemp  mtemp     sm    mem
@@ -16,7 +16,7 @@ use super::clock;
 use super::fields::{Gauge, value};
 use super::gauges::Gauges;
 
-/// What dmon calls a value, what queries call it, and its unit.
+/// dmon's name of a value, its name in queries, and its unit.
 const COLUMNS: &[(&str, &str, &str)] = &[
     ("pwr", "power.draw", "W"),
     ("gtemp", "temperature.gpu", "C"),
@@ -30,15 +30,15 @@ const COLUMNS: &[(&str, &str, &str)] = &[
     ("pclk", "clocks.sm", "MHz"),
     ("fb", "memory.used", "MiB"),
 ];
-/// How far down the table may begin: people keep what they typed before it.
+/// Maximum number of lines before the table, because logs often include the typed command.
 const PREAMBLE: usize = 50;
 
-/// Does a table begin near the top?
+/// Whether a table starts near the top.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().take(PREAMBLE).any(|line| header(line).is_some())
 }
 
-/// Blanks are between cells, and commas with `--format csv`.
+/// Cells are separated by spaces, or by commas with `--format csv`.
 fn cells(line: &str) -> Vec<&str> {
     line.split(|letter: char| letter.is_whitespace() || letter == ',')
         .filter(|cell| !cell.is_empty())
@@ -52,7 +52,7 @@ fn header(line: &str) -> Option<Vec<&str>> {
     (columns.contains(&"gpu") && columns.iter().any(known)).then_some(columns)
 }
 
-/// Reads all rows. Without times in it, a tick is a second: that is what dmon does unless told otherwise.
+/// Reads all rows. Without times, a tick is one second, which is dmon's default.
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
     let mut columns: Vec<&str> = Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Gauges {
         let at = wall.map(|wall| wall.saturating_sub(gauges.start_at(wall)));
         ticks.open(gpu, cell("pid"), at, &mut gauges);
         for (index, &(name, _, _)) in COLUMNS.iter().enumerate() {
-            // A GPU without a process is one that nothing runs on.
+            // A GPU without a process is idle.
             let idle = cell("pid") == Some("-") && matches!(name, "sm" | "mem");
             if let Some(value) = cell(name).and_then(value).or(idle.then_some(0.0)) {
                 *ticks.values.entry((gpu, index)).or_default() += value;
@@ -89,20 +89,20 @@ pub(super) fn read(text: &str) -> Gauges {
     gauges
 }
 
-/// Rows of one time.
+/// Rows with the same time.
 #[derive(Default)]
 struct Ticks {
     count: i64,
-    /// When, by the log's own clock.
+    /// Time on the log's own clock.
     at: Option<i64>,
-    /// GPUs and processes that had their row, and the last GPU of them.
+    /// GPUs and processes already seen in this tick, and the last GPU among them.
     seen: FxHashSet<(i64, String)>,
     last_gpu: Option<i64>,
     values: BTreeMap<(i64, usize), f64>,
 }
 
 impl Ticks {
-    /// A GPU or process that comes again, an earlier GPU, or another time opens the next tick.
+    /// A repeated GPU or process, an earlier GPU, or another time starts the next tick.
     fn open(&mut self, gpu: i64, process: Option<&str>, at: Option<i64>, gauges: &mut Gauges) {
         let row = (gpu, process.unwrap_or("").to_owned());
         let earlier = self.last_gpu.is_some_and(|last| gpu < last);
@@ -125,7 +125,7 @@ impl Ticks {
     }
 }
 
-/// Options `-o D` and `-o T` add a date like `20260425` and a time.
+/// The options `-o D` and `-o T` add a date like `20260425` and a time.
 fn stamp(date: Option<&str>, time: Option<&str>) -> Option<i64> {
     let (date, time) = (date?, time?);
     let parts = [date.get(..4)?, date.get(4..6)?, date.get(6..8)?];

@@ -16,10 +16,11 @@ use super::fields::{Gauge, value};
 use super::gauges::Gauges;
 
 const MARK: &str = "==============NVSMI LOG==============";
-/// How far down a dump may begin.
+/// Maximum number of lines before a dump.
 const PREAMBLE: usize = 50;
 
-/// Heading, line (in small letters), what queries call it, and its unit. Of lines with one meaning the first counts.
+/// Heading, line (in lower case), name in queries, and unit. The first of several lines with the same meaning
+/// counts.
 const LINES: &[(&str, &str, &str, &str)] = &[
     ("", "performance state", "pstate", ""),
     ("", "fan speed", "fan.speed", "%"),
@@ -41,24 +42,24 @@ const LINES: &[(&str, &str, &str, &str)] = &[
     ("clocks", "memory", "clocks.mem", "MHz"),
 ];
 
-/// Does a dump begin near the top?
+/// Whether a dump starts near the top.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().take(PREAMBLE).any(|line| line.trim() == MARK)
 }
 
-/// Where in a dump a line is.
+/// Position inside a dump.
 #[derive(Default)]
 struct Place {
-    /// The GPU, as the bus names it and by our number.
+    /// The GPU: its bus address and its number here.
     bus: String,
     gpu: Option<i64>,
     heading: String,
     at: i64,
-    /// What this dump has told of this GPU.
+    /// Values already read for this GPU in this dump.
     told: Vec<&'static str>,
 }
 
-/// Reads all dumps. Without times on them, a dump is a second after the one before.
+/// Reads all dumps. Without times, dumps are one second apart.
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
     let (mut place, mut dumps) = (Place::default(), 0_i64);

@@ -1,32 +1,32 @@
-//! Columns: what they are called, what they are measured in, and what they must be where the log has no header.
+//! Columns: their names and units, and what they must be if the log has no header.
 
 use std::borrow::Cow;
 
-/// A value that is sampled.
+/// A sampled value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Gauge {
-    /// As `nvidia-smi --help-query-gpu` calls it, e.g. `memory.used`.
+    /// The name in `nvidia-smi --help-query-gpu`, e.g. `memory.used`.
     pub name: String,
-    /// As nvidia-smi writes it, e.g. `MiB`; empty where it is a bare number.
+    /// The unit as nvidia-smi writes it, e.g. `MiB`; empty for a bare number.
     pub unit: &'static str,
 }
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     /// When the sample was taken.
     Timestamp,
-    /// Which GPU it is about.
+    /// The GPU that it is about.
     Identity,
-    /// What that GPU is.
+    /// The model of that GPU.
     Name,
     /// A value.
     Gauge(Gauge),
-    /// Nothing that changes.
+    /// Something constant.
     Other,
 }
 
-/// Beginnings of names of values that change, with their units.
+/// Prefixes of names of values that change, with their units.
 const GAUGES: &[(&str, &str)] = &[
     ("utilization.", "%"),
     ("memory.", "MiB"),
@@ -46,10 +46,10 @@ const GAUGES: &[(&str, &str)] = &[
 ];
 
 impl Column {
-    /// What a header's cell announces: `memory.used [MiB]`, ` power.draw`, `gpu_name`.
+    /// The column for a header cell: `memory.used [MiB]`, ` power.draw`, `gpu_name`.
     pub fn from_header(cell: &str) -> Self {
         let name = cell.split('[').next().unwrap_or(cell).trim().to_ascii_lowercase();
-        // Who asks for `clocks.sm` gets a column `clocks.current.sm`: one name for both.
+        // A query for `clocks.sm` returns a column `clocks.current.sm`: one name for both.
         let name = match name.strip_prefix("clocks.current.") {
             Some("memory") => "clocks.mem".to_owned(),
             Some(which) => format!("clocks.{which}"),
@@ -72,14 +72,14 @@ impl Column {
     }
 }
 
-/// The columns that a header announces; `None` for a row that is no header.
+/// The columns of a header; `None` for a row that is not a header.
 pub(super) fn header(row: &[Cow<str>]) -> Option<Vec<Column>> {
     let columns: Vec<Column> = row.iter().map(|cell| Column::from_header(cell)).collect();
     columns.iter().any(|column| matches!(column, Column::Gauge(_))).then_some(columns)
 }
 
-/// The columns of a log without a header, by the units in the cells of its first row. Of two alike, people ask for
-/// the one about the GPU before the one about its memory, and what is used is never more than what there is.
+/// The columns of a log without a header, from the units in the first row. Of two similar columns, the one
+/// about the GPU usually comes before the one about its memory, and the used amount never exceeds the total.
 pub(super) fn guessed(row: &[Cow<str>]) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::with_capacity(row.len());
     let (mut shares, mut powers, mut clocks) = (0, 0, 0);
@@ -105,7 +105,7 @@ pub(super) fn guessed(row: &[Cow<str>]) -> Vec<Column> {
                 clocks += 1;
                 pick(&["clocks.sm", "clocks.mem"], clocks, "MHz")
             }
-            // A bare number is the GPU's index where it stands before all measurements, its temperature after.
+            // A bare number before all measurements is the GPU's index; after them it is its temperature.
             (Some(value), "") if !temperature && columns.len() > 1 && (15.0..=120.0).contains(&value) => {
                 temperature = true;
                 Column::gauge("temperature.gpu", "C")
@@ -134,14 +134,14 @@ fn pick(names: &[&str], nth: usize, unit: &'static str) -> Column {
     names.get(nth - 1).map_or(Column::Other, |name| Column::gauge(name, unit))
 }
 
-/// A cell's number and unit: `45 %`, `20146 MiB`, `11.64 W`, `33`.
+/// Number and unit of a cell: `45 %`, `20146 MiB`, `11.64 W`, `33`.
 pub(super) fn measured(cell: &str) -> (Option<f64>, &str) {
     let cell = cell.trim();
     let (number, unit) = cell.split_once(' ').unwrap_or((cell, ""));
     (crate::csv::number(number), unit.trim())
 }
 
-/// The value of a cell. Flags and states have words; what is not available has none.
+/// The value of a cell. Flags and states are words; unavailable values are `None`.
 pub(super) fn value(cell: &str) -> Option<f64> {
     let cell = cell.trim();
     match cell {

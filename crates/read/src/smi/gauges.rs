@@ -1,4 +1,4 @@
-//! Samples → counter tracks, one process a GPU.
+//! Samples → counter tracks, one process per GPU.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{
@@ -8,20 +8,20 @@ use stepscope_trace::{
 
 use super::fields::Gauge;
 
-/// More GPUs than any machine has: what looks like more is a column that was misread.
+/// More GPUs than any machine has: a larger number means that a column was misread.
 const MOST_GPUS: usize = 1_024;
 
-/// A trace of counters in the making.
+/// A counter trace under construction.
 pub(super) struct Gauges {
     builder: TraceBuilder,
-    /// What the log calls a GPU → our number of it, its process and model.
+    /// The log's name of a GPU → its number, process and model.
     gpus: FxHashMap<String, Gpu>,
     tracks: FxHashMap<(i64, Gauge), TrackId>,
     origin: Option<i64>,
     pub samples: u64,
-    /// Rows that could not be read.
+    /// Unreadable rows.
     pub broken: u64,
-    /// Columns of numbers of which nobody says what they are.
+    /// Number columns without a known meaning.
     pub unnamed: u64,
 }
 
@@ -49,12 +49,12 @@ impl Gauges {
         self.samples == 0
     }
 
-    /// The first sample's time by the wall clock is where the trace begins.
+    /// The trace starts at the wall-clock time of the first sample.
     pub fn start_at(&mut self, wall_ns: i64) -> i64 {
         *self.origin.get_or_insert(wall_ns)
     }
 
-    /// The number of the GPU that the log calls `key`; `None` where there are too many.
+    /// The number of the GPU that the log calls `key`; `None` if there are too many.
     pub fn gpu(&mut self, key: &str, model: Option<&str>) -> Option<i64> {
         if let Some(gpu) = self.gpus.get_mut(key) {
             if gpu.name == StrId::default()
@@ -68,7 +68,7 @@ impl Gauges {
             return None;
         }
         let taken = |number: i64| self.gpus.values().any(|gpu| gpu.number == number);
-        // A log's own index is kept; identifiers are numbered as they come.
+        // The log's own index is kept; other identifiers are numbered in order of appearance.
         let index = key.rsplit(' ').next().and_then(|index| index.parse().ok());
         let index = index.filter(|&index: &i64| (0..MOST_GPUS as i64).contains(&index) && !taken(index));
         let number = index.unwrap_or_else(|| (0..).find(|&number| !taken(number)).unwrap_or(0));
@@ -104,7 +104,7 @@ impl Gauges {
     }
 
     pub fn finish(mut self) -> Trace {
-        self.builder.note(NoteKind::Damaged, "rows that are no samples", self.broken, None);
+        self.builder.note(NoteKind::Damaged, "rows that are not samples", self.broken, None);
         self.builder.note(NoteKind::Unnamed, "", self.unnamed, None);
         self.builder.clock.resolution = Dur::from_us(1_000);
         self.builder.clock.wall_ns_at_origin = self.origin;

@@ -1,17 +1,17 @@
-//! Logs of `nvidia-smi`: a GPU's utilisation, memory, power, clocks and temperature, sampled every so often.
+//! Logs of `nvidia-smi`: samples of a GPU's utilisation, memory, power, clocks and temperature.
 //!
 //! ```text
-//! fields   what columns are called and measured in; what they are where nobody says
+//! fields   names and units of columns; what they must be without a header
 //! clock    timestamps of every style
 //! query    `--query-gpu=… --format=csv`: rows → samples
-//! bare     what columns are where neither names nor units were written
+//! bare     columns without names and units
 //! dmon     `nvidia-smi dmon` and `pmon`: tables for terminals → samples
 //! page     plain `nvidia-smi`: the page for people → samples
 //! dump     `nvidia-smi -q`: everything under headings → samples
-//! gauges   samples → counter tracks, one set a GPU
+//! gauges   samples → counter tracks, one set per GPU
 //! ```
 //!
-//! A log has no events, so a trace of it has counters only. Times are counted from its first sample.
+//! A log has no events, so its trace contains only counters. Times start at the first sample.
 
 mod bare;
 mod clock;
@@ -47,7 +47,7 @@ impl Reader for SmiReader {
         progress.expect(bytes.len() as u64);
         let text = csv::decode(&bytes);
         let read = match &*text {
-            // Scripts print a page first and then log what they asked for.
+            // Some scripts print a page first and then the log.
             text if query::recognises(text) => query::read,
             text if dmon::recognises(text) => dmon::read,
             text if page::recognises(text) => page::read,
@@ -55,7 +55,7 @@ impl Reader for SmiReader {
         };
         let gauges = read(&text);
         if gauges.is_empty() {
-            let what = "not one sample in it".to_owned();
+            let what = "it contains no samples".to_owned();
             return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: 0 });
         }
         progress.advance(bytes.len() as u64, gauges.samples);

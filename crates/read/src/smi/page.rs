@@ -1,4 +1,4 @@
-//! The page that `nvidia-smi` prints for people, once or every few seconds (`-l`): two lines a GPU.
+//! The page that `nvidia-smi` prints for people, once or every few seconds (`-l`): two lines per GPU.
 //!
 //! ```text
 //! Thu Oct  1 03:25:17 2026
@@ -13,10 +13,10 @@ use super::clock;
 use super::fields::{Gauge, value};
 use super::gauges::Gauges;
 
-/// How far down a page may begin: people keep what they typed before it.
+/// Maximum number of lines before a page, because logs often include the typed command.
 const PREAMBLE: usize = 50;
 
-/// Does a page begin near the top?
+/// Whether a page starts near the top.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().take(PREAMBLE).any(begins)
 }
@@ -25,7 +25,7 @@ fn begins(line: &str) -> bool {
     line.trim_start().starts_with("| NVIDIA-SMI ")
 }
 
-/// Reads all pages. Without times on them, a page is a second after the one before.
+/// Reads all pages. Without times, pages are one second apart.
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
     let (mut stamp, mut pages, mut at) = (None, 0_i64, 0_i64);
@@ -56,7 +56,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// The index and the model of the GPU that a line opens: the next cell has its place on the bus.
+/// Index and model of the GPU on a line: the next cell contains its bus address.
 fn gpu_of(line: &str) -> Option<(&str, String)> {
     let cells = cells(line)?;
     let (name, bus) = (cells.first()?, cells.get(1)?.split_whitespace().next()?);
@@ -70,7 +70,7 @@ fn gpu_of(line: &str) -> Option<(&str, String)> {
     (on_bus && index.parse::<u32>().is_ok()).then(|| (*index, model.join(" ")))
 }
 
-/// What the second line measures: fan, temperature, state and power · memory · utilisation.
+/// The values of the second line: fan, temperature, state and power · memory · utilisation.
 fn measured(line: &str) -> Vec<(Gauge, f64)> {
     let cells = cells(line).unwrap_or_default();
     let cell = |index: usize| cells.get(index).copied().unwrap_or("");

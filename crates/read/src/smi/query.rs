@@ -1,5 +1,5 @@
-//! `nvidia-smi --query-gpu=… --format=csv -l 1`: with and without a header, with and without units, with the
-//! header repeated where somebody appended one log to another, with what a terminal showed before it.
+//! `nvidia-smi --query-gpu=… --format=csv -l 1`: with or without a header, with or without units, with repeated
+//! headers if logs were appended, with terminal output before it.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use super::gauges::Gauges;
 use super::{bare, clock};
 use crate::csv::{record, separator};
 
-/// How far down the header may be.
+/// Maximum number of lines before the header.
 const PREAMBLE: usize = 50;
 
-/// Does the text begin like a log?
+/// Whether the text starts like a log.
 pub(super) fn recognises(text: &str) -> bool {
     let mut rest = text.trim_start();
     let separated_by = separator(rest);
@@ -34,7 +34,7 @@ pub(super) fn recognises(text: &str) -> bool {
     measured || bare::columns(text.trim_start(), separated_by).is_some()
 }
 
-/// Where a header with units is, as only nvidia-smi writes them.
+/// Position of a header with units, as only nvidia-smi writes them.
 fn header_at(text: &str) -> Option<usize> {
     let units = ["[%]", "[MiB]", "[W]", "[MHz]"];
     let is_header = |line: &str| {
@@ -66,7 +66,7 @@ pub(super) fn read(text: &str) -> Gauges {
     let mut rows = Rows { columns: bare.unwrap_or_default(), ..Rows::default() };
     let ends = rest.ends_with('\n');
     while let Some(row) = record(&mut rest, separator) {
-        // A logger that was stopped, or still writes, leaves half a line.
+        // A logger that was stopped, or is still writing, leaves half a line.
         let half = rest.is_empty() && !ends && row.len() < rows.columns.len();
         if !half && !row.iter().all(|cell| cell.is_empty()) {
             rows.take(&row, &mut gauges);
@@ -78,9 +78,9 @@ pub(super) fn read(text: &str) -> Gauges {
 #[derive(Default)]
 struct Rows {
     columns: Vec<Column>,
-    /// When the last row was taken, and how many rows said the same before it.
+    /// Time of the last row, and how many rows before it had the same time.
     last: Option<(i64, u32)>,
-    /// Rounds over all GPUs so far and the last GPU's number, for logs that do not say when.
+    /// Rounds over all GPUs so far and the last GPU's number, for logs without times.
     rounds: i64,
     last_gpu: Option<i64>,
 }
@@ -97,7 +97,8 @@ impl Rows {
         let find = |wanted: Column| self.columns.iter().position(|column| *column == wanted);
         let stamped = find(Column::Timestamp);
         let wall = stamped.and_then(|column| row.get(column)).and_then(|cell| clock::parse(cell));
-        // Without a time, a line is a sample if it has a value for every column: terminals show other lines too.
+        // Without a time, a line is a sample if it has a value for every column, because terminals show other
+        // lines too.
         if wall.is_none() && (stamped.is_some() || row.len() != self.columns.len()) {
             gauges.broken += 1;
             return;
@@ -120,19 +121,20 @@ impl Rows {
         }
     }
 
-    /// The round that a sample is of: a GPU that comes again, or an earlier one, opens the next.
+    /// The round of a sample: a repeated or earlier GPU starts the next round.
     fn round_of(&mut self, gpu: i64) -> i64 {
         self.rounds += i64::from(self.last_gpu.is_some_and(|last| gpu <= last));
         self.last_gpu = Some(gpu);
         self.rounds
     }
 
-    /// What tells GPUs apart: the columns that name them, or, where none does, the place among rows of one time.
+    /// The key of a GPU: the columns that name it, or, if there are none, its position among rows with the same
+    /// time.
     fn identity(&mut self, row: &[Cow<str>], wall: Option<i64>) -> String {
         let cells = self.columns.iter().zip(row).filter(|(column, _)| **column == Column::Identity);
         let names: Vec<&str> = cells.map(|(_, cell)| cell.trim()).collect();
         if !names.is_empty() {
-            // Some logs have an index and another column called so that never changes: the first one leads.
+            // Some logs have an index and another column with that name that never changes: the first one wins.
             return names.into_iter().rev().collect::<Vec<_>>().join(" ");
         }
         let place = match (self.last, wall) {

@@ -1,5 +1,5 @@
-//! Checkpoints (TensorBundle): `PREFIX.index` says name, type, shape and place of each variable, the files
-//! `PREFIX.data-00000-of-00001` hold the values.
+//! Checkpoints (TensorBundle): `PREFIX.index` contains the name, type, shape and location of each variable; the
+//! files `PREFIX.data-00000-of-00001` contain the values.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{Found, kind::Kind, sstable, unless_nothing};
 use crate::input::bytes_of;
 use crate::{Bytes, ReadError};
 
-/// Values of larger variables are not read: nobody looks at more.
+/// Values of larger variables are not read, because nobody looks at more.
 const LARGEST_VALUES: u64 = 1 << 20;
 
 /// The variables of a checkpoint.
@@ -33,7 +33,7 @@ struct Entry {
     checksum: u32,
 }
 
-/// Reads the checkpoint of this prefix; the path of its index or one of its data files means the same.
+/// Reads the checkpoint with this prefix; the path of its index or of a data file also works.
 pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoint>, ReadError> {
     let prefix = prefix_of(path);
     let index = with_ending(&prefix, ".index");
@@ -56,10 +56,10 @@ pub fn read_checkpoint(path: &Path, with_values: bool) -> Result<Found<Checkpoin
     unless_nothing(&index, found.value.variables.is_empty(), found)
 }
 
-/// A data file by its number and how many there are; the error names the one that cannot be read.
+/// Opens a data file by its number and the number of files; the error names the unreadable file.
 type Open<'a> = dyn Fn(i64, i64) -> Result<Bytes, String> + 'a;
 
-/// The variables of an index; `open` gives the data files.
+/// The variables of an index; `open` returns the data files.
 pub fn checkpoint_of(index: &[u8], with_values: bool, open: &Open<'_>) -> Found<Checkpoint> {
     let mut damage = Damages::default();
     let pairs = sstable::pairs(index, &mut damage);
@@ -84,7 +84,7 @@ pub fn checkpoint_of(index: &[u8], with_values: bool, open: &Open<'_>) -> Found<
     Found { value: checkpoint, damage }
 }
 
-/// The prefix that a path means.
+/// The prefix for a path.
 fn prefix_of(path: &Path) -> PathBuf {
     let text = path.to_string_lossy();
     if let Some(prefix) = text.strip_suffix(".index").or_else(|| text.strip_suffix(".meta")) {
@@ -102,7 +102,7 @@ fn with_ending(prefix: &Path, ending: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// How many data files there are.
+/// Number of data files.
 fn shard_count(value: &[u8], damage: &mut Damages) -> i64 {
     let mut walk = Walk::new(value, std::mem::take(damage));
     let mut count = 1;
@@ -139,7 +139,7 @@ fn entry(value: &[u8], damage: &mut Damages) -> Entry {
     entry
 }
 
-/// The data files, opened when they are needed.
+/// The data files, opened on demand.
 struct Shards<'a> {
     count: i64,
     opened: Vec<(i64, Option<Bytes>)>,
@@ -155,7 +155,7 @@ impl Shards<'_> {
         let end = start.checked_add(usize::try_from(entry.size).ok()?)?;
         let file = self.file(entry.shard, damage)?;
         let Some(bytes) = file.get(start..end) else {
-            damage.add(start, || format!("`{name}`: its values lie past the end of the data file"));
+            damage.add(start, || format!("`{name}`: its values are past the end of the data file"));
             return None;
         };
         if masked(bytes) != entry.checksum {

@@ -1,5 +1,5 @@
-//! Event files of TensorBoard that carry a graph or run metadata (`add_graph`, `add_run_metadata`). Each record has its
-//! length, a checksum of the length, its bytes and a checksum of these.
+//! TensorBoard event files that contain a graph or run metadata (`add_graph`, `add_run_metadata`). Each record
+//! consists of its length, a checksum of the length, its bytes and their checksum.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,37 +10,37 @@ use super::{Found, inflated, unless_nothing};
 use crate::xplane::wire::{Cursor, Payload};
 use crate::{Bytes, ReadError};
 
-/// Length and checksum before a record, checksum behind it.
+/// Length and checksum before a record, checksum after it.
 const HEADER: usize = 12;
 const TRAILER: usize = 4;
 
 /// Run metadata of an event file.
 #[derive(Clone, Debug)]
 pub struct TaggedRun {
-    /// What the program called it.
+    /// The tag set by the program.
     pub tag: String,
     /// The global step.
     pub step: i64,
     /// When it was written, in seconds since 1970.
     pub wall_time: f64,
-    /// Where the RunMetadata lies in the file.
+    /// Location of the RunMetadata in the file.
     pub place: Range<usize>,
 }
 
-/// What an event file carries besides scalars.
+/// What an event file contains besides scalars.
 #[derive(Clone, Debug)]
 pub struct TensorFlowEvents {
     /// The file's bytes, inflated.
     pub bytes: Bytes,
-    /// Where its graphs (GraphDef) lie.
+    /// Location of its graphs (GraphDef).
     pub graphs: Vec<Range<usize>>,
-    /// Its runs, in the order of the file.
+    /// Its runs, in file order.
     pub runs: Vec<TaggedRun>,
-    /// All its events.
+    /// Number of events.
     pub events: u64,
 }
 
-/// Is it a file of records whose first checksum fits?
+/// Whether it is a file of records with a valid first checksum.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let (Some(len), Some(stored)) = (bytes.get(..8), bytes.get(8..HEADER).and_then(<[u8]>::first_chunk))
     else {
@@ -56,7 +56,7 @@ pub fn read_events(path: &Path) -> Result<Found<TensorFlowEvents>, ReadError> {
     unless_nothing(path, found.value.events == 0, found)
 }
 
-/// What the bytes of an event file carry.
+/// Reads the bytes of an event file.
 pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
     let mut events =
         TensorFlowEvents { bytes: bytes.clone(), graphs: Vec::new(), runs: Vec::new(), events: 0 };
@@ -72,7 +72,7 @@ pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
     Found { value: events, damage }
 }
 
-/// Is there run metadata among the records? Looks at their fields only, whatever their checksums.
+/// Whether there is run metadata among the records. Only checks fields, not checksums.
 pub(super) fn carries_runs(bytes: &[u8]) -> bool {
     let mut at = 0usize;
     while let Some(len) = bytes.get(at..).and_then(<[u8]>::first_chunk).map(|len| u64::from_le_bytes(*len)) {
@@ -91,11 +91,11 @@ pub(super) fn carries_runs(bytes: &[u8]) -> bool {
     false
 }
 
-/// Where the record at `at` has its content, if its checksums fit.
+/// Location of the content of the record at `at`, if its checksums match.
 fn record(bytes: &[u8], at: usize, damage: &mut Damages) -> Option<Range<usize>> {
     let header = bytes.get(at..at + HEADER);
     let Some((len, stored)) = header.and_then(|header| header.split_first_chunk::<8>()) else {
-        damage.add(at, || "a record is cut off".to_owned());
+        damage.add(at, || "a record is truncated".to_owned());
         return None;
     };
     if stored.first_chunk().map(|stored| u32::from_le_bytes(*stored)) != Some(masked(len)) {
@@ -106,7 +106,7 @@ fn record(bytes: &[u8], at: usize, damage: &mut Damages) -> Option<Range<usize>>
     let end = usize::try_from(u64::from_le_bytes(*len)).ok().and_then(|len| start.checked_add(len));
     let content = end.and_then(|end| bytes.get(start..end));
     let (Some(end), Some(content)) = (end, content) else {
-        damage.add(at, || "a record is cut off".to_owned());
+        damage.add(at, || "a record is truncated".to_owned());
         return None;
     };
     let stored = bytes.get(end..).and_then(<[u8]>::first_chunk).map(|stored| u32::from_le_bytes(*stored));

@@ -22,7 +22,7 @@ pub(super) fn graph(file: &[u8], damage: Damages) -> Found<Graph> {
     Found { value: graph, damage: walk.damage }
 }
 
-/// Notes what no valid graph has: inputs that name no node, nodes without a name or an operation.
+/// Notes what no valid graph contains: inputs that name no node, nodes without a name or an operation.
 pub(super) fn check(graph: &Graph, damage: &mut Damages) {
     let names: HashSet<&str> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
     for node in &graph.nodes {

@@ -1,37 +1,37 @@
-//! Which of TensorFlow's files is it? Protobuf has no magic number, so the first records are looked into: what the
-//! fields inside them are tells the messages apart.
+//! Distinguishes TensorFlow's files. Protobuf has no magic number, so the fields of the first records are
+//! examined.
 
 use std::ops::Range;
 
 use super::{events, sstable, text};
 use crate::xplane::wire::{Cursor, Payload};
 
-/// Records looked at before a file is given up; a damaged one may come first.
+/// Number of records examined, because the first may be damaged.
 const LOOKED_AT: usize = 24;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A graph, binary.
     Graph,
     /// A graph as text.
     GraphText,
-    /// What a run recorded.
+    /// Recorded data of a run.
     Run,
     /// An op log.
     OpLog,
-    /// A saved profile of tfprof.
+    /// A saved tfprof profile.
     Saved,
     /// The index of a checkpoint.
     CheckpointIndex,
     /// An event file.
     Events,
-    /// A profile of the newer profiler.
+    /// A profile from the newer profiler.
     XSpace,
 }
 
 impl Kind {
-    /// What to call it in a sentence.
+    /// Its name in a sentence.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Graph => "a graph (GraphDef)",
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// What the bytes are; `None` where they are none of TensorFlow's.
+/// The kind of the bytes; `None` if they are not from TensorFlow.
 pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
     if sstable::is_table(bytes) {
         return Some(Kind::CheckpointIndex);
@@ -66,7 +66,7 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
             }
         }
     }
-    // The first of equals: a file begins with what it is about.
+    // The first of equals wins, because a file starts with its main content.
     seen.into_iter().rev().max_by_key(|(_, count)| *count).map(|(kind, _)| kind)
 }
 
@@ -107,7 +107,7 @@ fn kind_of_record(bytes: &[u8], number: u32, range: Range<usize>) -> Option<Kind
     }
 }
 
-/// All five messages begin with a repeated field 1; what is in it differs.
+/// All five messages start with a repeated field 1; its content differs.
 fn kind_of_first(bytes: &[u8], range: Range<usize>) -> Option<Kind> {
     let fields = fields(bytes, range);
     let value = |wanted: u32| fields.iter().find(|(number, _)| *number == wanted).map(|(_, value)| value);
@@ -147,11 +147,11 @@ fn is_graph(bytes: &[u8], range: Range<usize>) -> bool {
     first.and_then(|(_, node)| kind_of_first(bytes, node)) == Some(Kind::Graph)
 }
 
-/// A device of a step: its name, then records of nodes.
+/// A device of a step: its name, then node records.
 fn is_device(bytes: &[u8], range: Range<usize>) -> bool {
     let fields = records(bytes, range);
     let [(1, name), rest @ ..] = &fields[..] else { return false };
-    // Most of them must fit; one may be damaged.
+    // Most of them must match; one may be damaged.
     let fits = |(number, record): &&(u32, Range<usize>)| match number {
         2 => fields_begin_with_name(bytes, record.clone()),
         3 => true,

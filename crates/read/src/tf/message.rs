@@ -1,27 +1,30 @@
-//! Protobuf messages, walked with damage noted. Unlike the XPlane reader, which must be fast over millions of tiny
-//! events, this one checks every field against what the message may hold: a wrong wire type or an unknown number is
-//! how a flipped bit shows.
+//! Walks protobuf messages and notes damage. The XPlane reader must be fast for millions of tiny events; this
+//! one checks every field against its message, because a wrong wire type or an unknown number reveals a flipped
+//! bit.
+//!
+//! By hand, because a generated decoder refuses a damaged message as a whole, where all that precedes the damage is wanted,
+//! and its place.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::xplane::wire::{Broken, Cursor, Payload};
 
-/// Damage that is listed one by one; a thoroughly broken file has no end of it.
+/// Number of damaged places listed; a thoroughly broken file has too many.
 const LISTED: usize = 50;
-/// Messages nested deeper than this are not looked into.
+/// Maximum nesting of messages.
 const DEEPEST: u32 = 64;
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What.
+    /// What is wrong.
     pub what: String,
-    /// The byte; `None` where the whole file shows it, not one place.
+    /// Byte position; `None` if it is not a single place.
     pub at: Option<u64>,
 }
 
-/// All that is wrong with a file: the first places, and how many more there are.
+/// All damage of a file: the first places, and the number of further ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     listed: Vec<Damage>,
@@ -38,7 +41,7 @@ impl Damages {
         }
     }
 
-    /// Notes damage that has no single place.
+    /// Notes damage without a single place.
     pub fn add_somewhere(&mut self, what: impl FnOnce() -> String) {
         if self.listed.len() < LISTED {
             self.listed.push(Damage { what: what(), at: None });
@@ -47,31 +50,31 @@ impl Damages {
         }
     }
 
-    /// The first that was found.
+    /// The first damage found.
     pub fn first(&self) -> Option<&Damage> {
         self.listed.first()
     }
 
-    /// Those that are listed.
+    /// The listed damage.
     pub fn listed(&self) -> &[Damage] {
         &self.listed
     }
 
-    /// How many places there are.
+    /// Number of damaged places.
     pub fn count(&self) -> u64 {
         self.listed.len() as u64 + self.more
     }
 
-    /// Is nothing wrong?
+    /// Whether there is no damage.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
 }
 
-/// The value of a field, as far as the wire says.
+/// The value of a field, as encoded on the wire.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// A number of varying length.
+    /// A varint.
     Varint(u64),
     /// Four or eight bytes.
     Fixed(u64),
@@ -94,7 +97,7 @@ impl Field {
         }
     }
 
-    /// Where the text or message lies.
+    /// Location of the text or message.
     pub fn range(&self) -> Option<Range<usize>> {
         match &self.value {
             Value::Len(range) => Some(range.clone()),
@@ -115,8 +118,8 @@ impl<'a> Walk<'a> {
         Walk { file, damage, depth: 0 }
     }
 
-    /// Calls `visit` for each field of the message in `range`. A field that it returns `None` for does not belong
-    /// into the message, which is noted; so is whatever ends the message early.
+    /// Calls `visit` for each field of the message in `range`. If it returns `None`, the field does not belong
+    /// to the message, which is noted, as is anything that ends the message early.
     #[inline]
     pub fn message(
         &mut self,
@@ -149,7 +152,7 @@ impl<'a> Walk<'a> {
                 self.damage.add(at, || format!("{name}: field {number}: {}", Broken::OVERRUN));
             }
             if visit(self, Field { number, value }).is_none() && !cut {
-                self.damage.add(at, || format!("{name}: field {number} does not belong there"));
+                self.damage.add(at, || format!("{name}: unexpected field {number}"));
             }
             if cut {
                 break;
@@ -163,7 +166,7 @@ impl<'a> Walk<'a> {
         self.file.get(range).unwrap_or_default()
     }
 
-    /// The text of a field; what is no UTF-8 is noted and replaced.
+    /// The text of a field; invalid UTF-8 is noted and replaced.
     #[inline]
     pub fn text(&mut self, range: Range<usize>, name: &'static str) -> Cow<'a, str> {
         let at = range.start;
@@ -176,7 +179,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Appends the numbers of a repeated field, packed or single.
+    /// Appends the numbers of a repeated field, packed or not.
     pub fn ints(&mut self, field: &Field, into: &mut Vec<i64>) -> Option<()> {
         match &field.value {
             Value::Varint(value) => into.push(*value as i64),
@@ -197,7 +200,7 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    /// An entry of a map whose key is a number.
+    /// An entry of a map with numeric keys.
     pub fn entry(&mut self, range: Range<usize>, name: &'static str) -> (i64, Option<Field>) {
         let (mut key, mut value) = (0, None);
         self.message(range, name, |_, field| match field.number {
@@ -211,7 +214,7 @@ impl<'a> Walk<'a> {
         (key, value)
     }
 
-    /// An entry of a map whose key is a text.
+    /// An entry of a map with text keys.
     pub fn text_entry(&mut self, range: Range<usize>, name: &'static str) -> (Cow<'a, str>, Option<Field>) {
         let (mut key, mut value) = (Cow::Borrowed(""), None);
         self.message(range, name, |walk, field| match field.number {

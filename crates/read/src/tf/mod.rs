@@ -1,23 +1,23 @@
-//! What classic TensorFlow writes beside its profiles: graphs (binary and text), run metadata, op logs, saved profiles
-//! of tfprof, checkpoints. They become the plain values of `stepscope-tfgraph`.
+//! Files of classic TensorFlow besides profiles: graphs (binary and text), run metadata, op logs, saved tfprof
+//! profiles, checkpoints. They become the plain values of `stepscope-tfgraph`.
 //!
 //! ```text
-//! kind         which of them a file is, by content
-//! message      protobuf messages walked with damage noted: what is known is kept, what does not fit is named
+//! kind         the kind of a file, by content
+//! message      protobuf messages: known fields are kept, damage is noted
 //! graph, text  GraphDef in its two forms
 //! run          RunMetadata, record by record
 //! op_log       OpLogProto
 //! saved        ProfileProto
-//! checkpoint   TensorBundle: the index is an SSTable (`sstable`), the values lie beside it
-//! events       event files that carry graphs and run metadata
+//! checkpoint   TensorBundle: the index is an SSTable (`sstable`), the values are in other files
+//! events       event files that contain graphs and run metadata
 //! trace        RunMetadata as a profile like any other
 //! ```
 //!
-//! Nothing here aborts and nothing is passed over in silence: a message that is cut off or does not fit its schema
-//! gives what could be read before and after it, and a [`Damage`] with the place.
+//! Nothing here aborts, and nothing is skipped silently: a message that is truncated or does not match its
+//! schema yields what could be read before and after it, and a [`Damage`] with the location.
 
 mod checkpoint;
-mod crc32c;
+pub(crate) mod crc32c;
 mod events;
 mod graph;
 mod kind;
@@ -42,12 +42,12 @@ pub use message::{Damage, Damages};
 pub use trace::RunMetadataReader;
 pub(crate) use trace::{FORMAT as RUN_METADATA, for_events};
 
-/// A value that was read, and what was wrong on the way.
+/// A value that was read, and the damage found on the way.
 #[derive(Clone, Debug, Default)]
 pub struct Found<T> {
     /// What could be read.
     pub value: T,
-    /// What could not.
+    /// What could not be read.
     pub damage: Damages,
 }
 
@@ -57,7 +57,7 @@ pub fn read_graph(path: &Path) -> Result<Found<Graph>, ReadError> {
     graph_of(path, &bytes, damage)
 }
 
-/// Reads a graph that is not in a file of its own; `path` is what messages call it.
+/// Reads a graph that is not in a separate file; messages refer to it as `path`.
 pub fn graph_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<Graph>, ReadError> {
     let found = match kind_of(bytes) {
         Some(Kind::GraphText) => text::graph(bytes, damage),
@@ -66,7 +66,7 @@ pub fn graph_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<Grap
     unless_nothing(path, found.value.nodes.is_empty(), found)
 }
 
-/// Reads what a run recorded. Each record is handed to `visit` with its device.
+/// Reads a recorded run. Passes each record to `visit` with its device.
 pub fn read_run(
     path: &Path,
     visit: &mut dyn FnMut(&str, &NodeRecord<'_>),
@@ -75,7 +75,7 @@ pub fn read_run(
     run_of(path, &bytes, damage, visit)
 }
 
-/// Reads run metadata that is not in a file of its own; `path` is what messages call it.
+/// Reads run metadata that is not in a separate file; messages refer to it as `path`.
 pub fn run_of(
     path: &Path,
     bytes: &[u8],
@@ -86,14 +86,14 @@ pub fn run_of(
     unless_nothing(path, found.value.records == 0, found)
 }
 
-/// How much run metadata held.
+/// Content of run metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its devices, in the order of the file.
+    /// Its devices, in file order.
     pub devices: Vec<String>,
-    /// Records of nodes.
+    /// Number of node records.
     pub records: u64,
-    /// Graphs of partitions and functions that it carries along.
+    /// Number of graphs of partitions and functions in it.
     pub graphs: u64,
 }
 
@@ -103,7 +103,7 @@ pub fn read_op_log(path: &Path) -> Result<Found<OpLog>, ReadError> {
     op_log_of(path, &bytes, damage)
 }
 
-/// Reads an op log that is not in a file of its own; `path` is what messages call it.
+/// Reads an op log that is not in a separate file; messages refer to it as `path`.
 pub fn op_log_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<OpLog>, ReadError> {
     let found = op_log::op_log(bytes, damage);
     unless_nothing(path, found.value.entries.is_empty(), found)
@@ -115,13 +115,13 @@ pub fn read_saved(path: &Path) -> Result<Found<SavedProfile>, ReadError> {
     saved_of(path, &bytes, damage)
 }
 
-/// Reads a saved profile that is not in a file of its own; `path` is what messages call it.
+/// Reads a saved profile that is not in a separate file; messages refer to it as `path`.
 pub fn saved_of(path: &Path, bytes: &[u8], damage: Damages) -> Result<Found<SavedProfile>, ReadError> {
     let found = saved::saved(bytes, damage);
     unless_nothing(path, found.value.nodes.is_empty(), found)
 }
 
-/// The inflated bytes of a file, with what broke on the way.
+/// The inflated bytes of a file, and the damage found on the way.
 fn inflated(path: &Path) -> Result<(Bytes, Damages), ReadError> {
     let input = Input::open(path)?;
     if input.size() == 0 {
@@ -135,7 +135,7 @@ fn inflated(path: &Path) -> Result<(Bytes, Damages), ReadError> {
     Ok((bytes, damage))
 }
 
-/// The inflated bytes of a file that must be one of `wanted`.
+/// The inflated bytes of a file, which must be one of `wanted`.
 fn content(path: &Path, wanted: &[Kind]) -> Result<(Bytes, Damages), ReadError> {
     let (bytes, damage) = inflated(path)?;
     let kind = kind_of(&bytes);
@@ -146,7 +146,7 @@ fn content(path: &Path, wanted: &[Kind]) -> Result<(Bytes, Damages), ReadError> 
     Err(ReadError::WrongKind { path: path.to_owned(), wanted, found: kind.map(Kind::name) })
 }
 
-/// Damage that left nothing is an error.
+/// Damage that leaves nothing is an error.
 fn unless_nothing<T>(path: &Path, nothing: bool, found: Found<T>) -> Result<Found<T>, ReadError> {
     match found.damage.first() {
         Some(damage) if nothing => Err(ReadError::Damaged {

@@ -22,7 +22,7 @@ pub(super) fn op_log(file: &[u8], damage: Damages) -> Found<OpLog> {
     Found { value: log, damage: walk.damage }
 }
 
-/// An entry of the table of texts.
+/// An entry of the string table.
 pub(super) fn text_of_id(walk: &mut Walk<'_>, range: Range<usize>) -> (i64, String) {
     let (id, value) = walk.entry(range, "text table");
     let range = value.and_then(|value| value.range()).unwrap_or_default();
@@ -59,7 +59,7 @@ fn frame(walk: &mut Walk<'_>, range: Range<usize>) -> Frame {
         6 => field.int().map(|value| frame.file = value),
         7 => field.int().map(|value| frame.function = value),
         8 => field.int().map(|value| frame.text = value),
-        // Texts that very old logs carry in place.
+        // Texts that very old logs store inline.
         1 | 3 | 4 => field.range().map(|range| drop(walk.text(range, "frame"))),
         _ => None,
     });

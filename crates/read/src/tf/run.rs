@@ -1,5 +1,5 @@
-//! RunMetadata: what a run recorded of its nodes, device by device. Records are handed on one by one, because a loop
-//! can leave millions of them.
+//! RunMetadata: the recorded nodes of a run, device by device. Records are passed on one by one, because a loop
+//! can produce millions of them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use stepscope_tfgraph::{AllocatorUse, NodeRecord, OutputUse};
 use super::message::{Damages, Walk};
 use super::{Found, RunSummary, graph};
 
-/// Reads RunMetadata; `visit` gets each record with its device.
+/// Reads RunMetadata; `visit` receives each record with its device.
 pub(super) fn run(
     file: &[u8],
     damage: Damages,

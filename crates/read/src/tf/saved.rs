@@ -1,4 +1,4 @@
-//! ProfileProto: graph, runs and log of several steps in one file, as tfprof saves them.
+//! ProfileProto: graph, runs and log of several steps in one file, as saved by tfprof.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,7 @@
-//! The table format of LevelDB, in which TensorFlow keeps the index of a checkpoint: blocks of sorted keys that share
-//! prefixes, a block that says where the others are, a footer that says where that one is.
+//! LevelDB's table format, in which TensorFlow stores the index of a checkpoint: blocks of sorted keys with
+//! shared prefixes, an index block that locates the others, and a footer that locates the index block.
+//!
+//! By hand, because damage in one block is named and must not hide the other blocks; one walk is all that is wanted.
 
 use super::crc32c::masked;
 use super::message::Damages;
@@ -7,31 +9,31 @@ use crate::xplane::wire::Cursor;
 
 const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57u64.to_le_bytes();
 const FOOTER: usize = 48;
-/// A block is followed by how it is compressed and its checksum.
+/// After each block: its compression type and checksum.
 const TRAILER: usize = 5;
-/// What a compressed block may inflate to.
+/// Maximum inflated size of a block.
 const LARGEST: usize = 64 << 20;
 
 /// A key and its value.
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
 
-/// Does the file end like a table?
+/// Whether the file ends like a table.
 pub(super) fn is_table(bytes: &[u8]) -> bool {
     bytes.len() >= FOOTER && bytes.ends_with(&MAGIC)
 }
 
-/// All keys and values of a table that can be read; damage is noted.
+/// All readable keys and values of a table; notes damage.
 pub(super) fn pairs(bytes: &[u8], damage: &mut Damages) -> Vec<Pair> {
     let mut found = Vec::new();
     let footer_at = bytes.len().saturating_sub(FOOTER);
     let Some(index) = index_handle(bytes, footer_at) else {
-        damage.add(footer_at, || "footer: the place of the index cannot be read".to_owned());
+        damage.add(footer_at, || "footer: the location of the index cannot be read".to_owned());
         return found;
     };
     let Some(index) = block(bytes, index, damage) else { return found };
     for (_, value) in entries(&index, damage) {
         let Some(handle) = handle(&mut Cursor::new(&value, 0..value.len())) else {
-            damage.add(footer_at, || "index: the place of a block cannot be read".to_owned());
+            damage.add(footer_at, || "index: the location of a block cannot be read".to_owned());
             continue;
         };
         if let Some(data) = block(bytes, handle, damage) {
@@ -41,7 +43,7 @@ pub(super) fn pairs(bytes: &[u8], damage: &mut Damages) -> Vec<Pair> {
     found
 }
 
-/// Where the index block lies: the footer's second handle.
+/// Location of the index block: the footer's second handle.
 fn index_handle(bytes: &[u8], footer_at: usize) -> Option<(usize, usize)> {
     let mut cursor = Cursor::new(bytes, footer_at..bytes.len() - MAGIC.len().min(bytes.len()));
     handle(&mut cursor)?;
@@ -54,7 +56,7 @@ fn handle(cursor: &mut Cursor<'_>) -> Option<(usize, usize)> {
     Some((offset, size))
 }
 
-/// The content of a block, if it is there and its checksum fits.
+/// The content of a block, if it exists and its checksum matches.
 fn block(bytes: &[u8], (at, size): (usize, usize), damage: &mut Damages) -> Option<Vec<u8>> {
     let end = at.checked_add(size)?.checked_add(TRAILER);
     let Some(whole) = end.and_then(|end| bytes.get(at..end)) else {
@@ -74,13 +76,13 @@ fn block(bytes: &[u8], (at, size): (usize, usize), damage: &mut Damages) -> Opti
             snap::raw::Decoder::new().decompress_vec(content).ok()
         }
         _ => {
-            damage.add(at + size, || "a block is compressed in a way that is not known".to_owned());
+            damage.add(at + size, || "a block has an unknown compression".to_owned());
             None
         }
     }
 }
 
-/// The entries of a block; each shares the beginning of its key with the one before.
+/// The entries of a block; each shares the start of its key with the previous one.
 fn entries(block: &[u8], damage: &mut Damages) -> Vec<Pair> {
     let restarts = block.last_chunk::<4>().map_or(0, |count| u32::from_le_bytes(*count) as usize);
     let tail = restarts.saturating_add(1).saturating_mul(4);

@@ -1,4 +1,6 @@
-//! GraphDef as text (`graph.pbtxt`): protobuf's text format, as far as graphs use it.
+//! GraphDef as text (`graph.pbtxt`): the parts of protobuf's text format that graphs use.
+//!
+//! By hand, because parsers of the text format work from a compiled schema; here unknown fields are passed over.
 
 use stepscope_tfgraph::{Attr, DataType, Graph, NodeDef, Shape};
 
@@ -6,10 +8,10 @@ use super::Found;
 use super::graph::check;
 use super::message::Damages;
 
-/// Messages nested deeper than this are damage.
+/// Maximum nesting of messages.
 const DEEPEST: usize = 64;
 
-/// A value: a scalar as written, without its quotes, or a message.
+/// A value: a scalar as written, without quotes, or a message.
 enum Value {
     Scalar(Vec<u8>),
     Message(Vec<Entry>),
@@ -20,7 +22,7 @@ struct Entry {
     value: Value,
 }
 
-/// Could the file be a graph as text?
+/// Whether the file may be a graph as text.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let mut parser = Parser { bytes: bytes.get(..bytes.len().min(64 << 10)).unwrap_or_default(), at: 0 };
     let Some(name) = parser.name() else { return false };
@@ -29,7 +31,7 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
     opens && matches!(name.as_str(), "node" | "library" | "versions" | "version")
 }
 
-/// Reads a graph. What comes after a mistake is not read, because nothing says where to go on.
+/// Reads a graph. Nothing after an error is read, because there is no place to resume.
 pub(super) fn graph(bytes: &[u8], mut damage: Damages) -> Found<Graph> {
     let mut parser = Parser { bytes, at: 0 };
     let mut graph = Graph::default();
@@ -162,7 +164,7 @@ impl Parser<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Steps over blanks, separators and comments.
+    /// Skips white space, separators and comments.
     fn space(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -186,7 +188,7 @@ impl Parser<'_> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// A field with its value; of a list, one entry for each value.
+    /// A field with its value; for a list, one entry per value.
     fn entry(&mut self, into: &mut Vec<Entry>, depth: usize) -> Result<(), &'static str> {
         let name = self.name().ok_or("a field's name is missing")?;
         self.space();
@@ -217,7 +219,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value. Of a message that breaks off, what came before.
+    /// A value. A truncated message yields what came before.
     fn value(&mut self, depth: usize) -> (Option<Value>, Result<(), &'static str>) {
         match self.peek() {
             Some(b'{' | b'<') if depth >= DEEPEST => (None, Err("nested too deeply")),
@@ -264,7 +266,7 @@ impl Parser<'_> {
         rest.get(..len).filter(|word| !word.is_empty()).map(<[u8]>::to_vec)
     }
 
-    /// Strings that follow one another are one.
+    /// Adjacent strings are concatenated.
     fn strings(&mut self) -> Result<Vec<u8>, &'static str> {
         let mut text = Vec::new();
         while let Some(quote @ (b'"' | b'\'')) = self.peek() {
@@ -280,7 +282,7 @@ impl Parser<'_> {
             let byte = self.peek().ok_or("a string is not closed")?;
             self.at += 1;
             match byte {
-                b'\\' => text.extend(self.escape().ok_or("an escape is cut off")?),
+                b'\\' => text.extend(self.escape().ok_or("an escape is truncated")?),
                 b'\n' => return Err("a string is not closed"),
                 _ if byte == quote => return Ok(()),
                 _ => text.push(byte),

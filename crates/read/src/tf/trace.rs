@@ -1,14 +1,16 @@
-//! RunMetadata as a profile: each run a step, each record an event, with the kernel's own name where the label gives it.
+//! RunMetadata as a profile: each run is a step, each record an event, with the kernel's own name if the label
+//! contains it.
 //!
 //! ```text
 //! /…/device:CPU:0            what the host's threads ran          → threads of the host
 //! /…/device:GPU:0            what the host did to launch kernels  → threads of the host
 //! /…/device:GPU:0/stream:7   kernels                              → streams of the device
-//! /…/device:GPU:0/stream:all all streams once more                → derived; streams where it is all there is
+//! /…/device:GPU:0/stream:all all streams combined                 → derived; streams if there are no others
 //! ```
 //!
-//! Runs of one program lie in a file each: `run_meta_0.pb`, `run_meta_1.pb`, … are the steps of one recording. What
-//! happened between them was not recorded, often for thousands of steps, so on the timeline they follow one another.
+//! Runs of one program are in separate files: `run_meta_0.pb`, `run_meta_1.pb`, … are the steps of one
+//! recording. The time between them, often thousands of steps, was not recorded, so on the timeline they
+//! directly follow each other.
 
 use rustc_hash::FxHashMap;
 use stepscope_tfgraph::{NodeRecord, timeline_op};
@@ -24,7 +26,7 @@ use crate::{Bytes, Input, Progress, ReadError, Reader};
 /// The name of the format.
 pub(crate) const FORMAT: &str = "run-metadata";
 
-/// Reads RunMetadata, and event files that carry it.
+/// Reads RunMetadata, and event files that contain it.
 #[derive(Debug)]
 pub struct RunMetadataReader;
 
@@ -61,7 +63,7 @@ impl Reader for RunMetadataReader {
     }
 }
 
-/// The reader for an event file, if it carries runs.
+/// The reader for an event file, if it contains runs.
 pub(crate) fn for_events(input: &Input) -> Option<&'static dyn Reader> {
     if !events::recognises(&input.head()) {
         return None;
@@ -70,7 +72,7 @@ pub(crate) fn for_events(input: &Input) -> Option<&'static dyn Reader> {
     events::carries_runs(&bytes).then_some(&RunMetadataReader)
 }
 
-/// One record, as a trace needs it. Times are in ns since 1970.
+/// One record in the form that a trace needs. Times are in ns since 1970.
 struct Event {
     start: i64,
     end: i64,
@@ -79,7 +81,7 @@ struct Event {
     name: u32,
 }
 
-/// A change of what an allocator has given out.
+/// A change of an allocator's memory.
 struct Change {
     at: i64,
     bytes: i64,
@@ -102,7 +104,7 @@ struct Run {
     end: i64,
 }
 
-/// All that the files hold.
+/// Everything in the files.
 #[derive(Default)]
 struct Recording {
     runs: Vec<Run>,
@@ -167,7 +169,7 @@ impl Recording {
         }
     }
 
-    /// Adds a record; from when it was scheduled to its end.
+    /// Adds a record; it lasts from its scheduling to its end.
     fn add_record(&mut self, device: &str, record: &NodeRecord<'_>) -> Option<(i64, i64)> {
         let in_nanos = record.start_nanos > 0;
         let nanos = |nanos: i64, micros: i64| if in_nanos { nanos } else { micros.saturating_mul(1_000) };
@@ -198,7 +200,7 @@ impl Recording {
         Some((start.saturating_sub(queued), last))
     }
 
-    /// `node:Op`, as the newer profiler calls it. Without a label the node's name has to do.
+    /// `node:Op`, as in the newer profiler. Without a label, the node's name is used.
     fn name(&mut self, record: &NodeRecord<'_>) -> u32 {
         if let Some(id) = self.names.ids.get(&*record.name) {
             return *id;
@@ -214,7 +216,7 @@ impl Recording {
     }
 
     fn lane(&mut self, device: &str, thread: u32) -> usize {
-        // Nearly always the lane of the record before.
+        // Nearly always the lane of the previous record.
         if let Some(last) = self.lanes.last()
             && last.device == device
             && last.thread == thread
@@ -256,9 +258,9 @@ impl Recording {
     }
 }
 
-/// What a device's name says of a lane.
+/// What a device's name says about a lane.
 enum Place<'a> {
-    /// A thread of the host, which may launch work for an accelerator.
+    /// A host thread, which may launch work on an accelerator.
     Host(&'a str, Option<&'a str>),
     /// A queue of a device.
     Stream(&'a str, &'a str),
@@ -283,7 +285,7 @@ fn place(device: &str) -> Place<'_> {
     }
 }
 
-/// Where times come to lie once the unrecorded time between runs is taken out.
+/// New positions of times after the unrecorded time between runs is removed.
 struct Timeline {
     origin: i64,
     /// Start and end of each run, and how far it moves towards the origin.
@@ -291,7 +293,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// `runs` are in the order of their starts. Runs that overlap stay as they are.
+    /// `runs` are sorted by start. Overlapping runs stay as they are.
     fn of(runs: &[Run], origin: i64) -> Self {
         let (mut moved, mut last): (i64, Option<i64>) = (0, None);
         let mut placed = Vec::with_capacity(runs.len());
@@ -342,7 +344,7 @@ impl<'b> Writer<'b> {
         self.builder.kind(EventKind::slice(name))
     }
 
-    /// Each run is a step; inside it is the call that ran it.
+    /// Each run is a step, with the call that ran it inside.
     fn steps(&mut self, runs: &[Run]) {
         let host = self.host("");
         let name = self.builder.strings.intern("Session.run");
@@ -374,7 +376,7 @@ impl<'b> Writer<'b> {
         };
         lane.events.sort_by_key(|event| (event.start, std::cmp::Reverse(event.end)));
         let name = self.builder.strings.intern(&name);
-        // Events that run at the same time are those of several threads, whatever the record says.
+        // Events that overlap belong to different threads, whatever the record says.
         let mut ends: Vec<(i64, stepscope_trace::TrackId)> = Vec::new();
         for event in &lane.events {
             let free = ends.iter().position(|(end, _)| *end <= event.start);
@@ -393,7 +395,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// What allocators gave out and got back, as the newer profiler records it.
+    /// Allocations and deallocations, as the newer profiler records them.
     fn memory(&mut self, changes: &mut [Change], allocators: &Names, names: &Names) {
         if changes.is_empty() {
             return;
@@ -418,7 +420,7 @@ impl<'b> Writer<'b> {
     }
 
     fn host(&mut self, task: &str) -> ProcessId {
-        // Steps and memory belong to whichever host there is first.
+        // Steps and memory belong to the first host.
         let known =
             self.hosts.iter().position(|(name, _)| name == task || name.is_empty() || task.is_empty());
         if let Some(at) = known {
@@ -453,7 +455,7 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// Does the lane hold once more what other lanes of its device hold?
+/// Whether the lane repeats the content of other lanes of its device.
 fn repeats(device: &str, all: &[String]) -> bool {
     let lower = device.to_ascii_lowercase();
     let Some(base) = lower.strip_suffix("all").filter(|base| base.ends_with("stream:")) else { return false };

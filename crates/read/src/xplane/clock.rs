@@ -1,35 +1,35 @@
-//! Where the trace's time begins.
+//! The origin of the trace's time.
 //!
-//! Lines say in nanoseconds where their own time begins: after the start of the profile in most files, after
-//! the Unix epoch in some, as the format's definition has it. The latter do not fit 64 bits of picoseconds,
-//! so the earliest of them becomes the origin.
+//! Each line states in nanoseconds where its time starts: after the start of the profile in most files, after
+//! the Unix epoch in some, as the format defines. The latter do not fit 64 bits of picoseconds, so the earliest
+//! of them becomes the origin.
 
-/// Twice as far from zero as this and a time in picoseconds no longer fits; no profile runs for 53 days.
+/// Beyond twice this distance from zero, a time in picoseconds does not fit; no profile lasts 53 days.
 const FAR_NS: i64 = i64::MAX / 1_000 / 2;
 
-/// The year 2000. What is far from zero yet before this counts from a machine's start, not from the epoch.
+/// The year 2000. Times that are far from zero but before this count from boot, not from the epoch.
 const CALENDAR_NS: i64 = 946_684_800_000_000_000;
 
 /// The origin of a trace's time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// What to subtract from far timestamps; `None` where there are none.
+    /// Amount to subtract from far timestamps; `None` if there are none.
     far_ns: Option<i64>,
 }
 
 impl Origin {
-    /// Of a file whose lines' times begin at these.
+    /// The origin for a file whose lines start at these times.
     pub fn of(timestamps: impl Iterator<Item = i64>) -> Self {
         Origin { far_ns: timestamps.filter(|&ns| ns > FAR_NS).min() }
     }
 
-    /// Where a line's time begins, in picoseconds after the origin.
+    /// Start of a line's time, in picoseconds after the origin.
     pub fn base_ps(self, timestamp_ns: i64) -> i128 {
         let origin = self.far_ns.filter(|_| timestamp_ns > FAR_NS).unwrap_or(0);
         (i128::from(timestamp_ns) - i128::from(origin)) * 1_000
     }
 
-    /// The wall clock at the origin; `profile_start_ns` is when the profile says that it began.
+    /// The wall clock at the origin; `profile_start_ns` is the start that the profile states.
     pub fn wall_ns(self, profile_start_ns: Option<i64>) -> Option<i64> {
         match self.far_ns {
             Some(ns) => (ns >= CALENDAR_NS).then_some(ns),

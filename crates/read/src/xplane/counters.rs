@@ -1,5 +1,5 @@
-//! Counters: a `_counters_` line holds events of many counters, each with its value as a stat. Every counter
-//! gets a track of samples of its own; the events stay on theirs.
+//! Counters: a `_counters_` line contains events of many counters, each with its value as a stat. Every counter
+//! gets its own track of samples; the events stay on theirs.
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{ArgSourceId, ProcessId, StrId, Time, TraceBuilder, TrackKind};
@@ -10,7 +10,7 @@ use super::stats::{Raw, StatNames, message_at, read_stat};
 use super::wire::{Payload, walk};
 use crate::Bytes;
 
-/// Adds the samples of a line. `name_of` names the counter of a metadata id.
+/// Adds the samples of a line. `name_of` returns the counter for a metadata id.
 pub(super) fn add_samples(
     file: &Bytes,
     pieces: &[Placed],

@@ -1,7 +1,7 @@
-//! The second pass: events into columns, many at a time on every core. Nothing is copied, nothing held twice.
+//! The second pass: decodes events into columns, in parallel on all cores. Nothing is copied or stored twice.
 //!
-//! An event of duration 0 stays a slice without length. The format calls it an instant, but recorders also
-//! write 0 for work that was shorter than their clock's step, and nothing in the file tells the two apart.
+//! An event with duration 0 stays a slice without length. The format calls it an instant, but profilers also
+//! write 0 for work shorter than their clock resolution, and the file does not distinguish the two.
 
 use std::ops::Range;
 
@@ -15,42 +15,42 @@ use super::schema::{event, event_tag as tag, line};
 use super::wire::{Broken, Cursor, Payload};
 use crate::Progress;
 
-/// Which kind an event is, by its metadata id.
+/// The kind of an event, by its metadata id.
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     pub slices: IdMap,
-    /// Filled once it is known that there are such events.
+    /// Filled once such events are known to exist.
     pub aggregates: IdMap,
-    /// Of events whose metadata the file does not have.
+    /// For events whose metadata is missing in the file.
     pub unknown: KindId,
 }
 
-/// A piece together with where its line's time begins, in picoseconds after the trace's origin. That may lie
-/// beyond what the trace can hold.
+/// A piece with the start of its line's time, in picoseconds after the trace's origin. It may be beyond what
+/// the trace can represent.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub piece: Piece,
     pub base_ps: i128,
-    /// Which of the plane's lines it is from.
+    /// The index of its line in the plane.
     pub line: usize,
 }
 
 impl Placed {
-    /// The base, where the trace can hold it.
+    /// The base, if the trace can represent it.
     fn near(&self) -> Option<i64> {
         i64::try_from(self.base_ps).ok()
     }
 }
 
-/// What was odd about some events.
+/// Oddities of some events.
 #[derive(Debug, Default)]
 pub(super) struct Oddities {
     pub negative_durations: u64,
     pub out_of_range: u64,
     pub dangling: u64,
-    /// Metadata ids of aggregated events that have no kind of their own yet.
+    /// Metadata ids of aggregated events that do not have a kind yet.
     pub aggregates: FxHashSet<u64>,
-    /// Events that are broken inside, and the first of them as (line, event, why).
+    /// Damaged events, and the first of them as (line, event, why).
     pub broken: u64,
     pub first_broken: Option<(usize, usize, Broken)>,
 }
@@ -126,7 +126,7 @@ pub(super) fn for_each_event(
 ) {
     let mut cursor = Cursor::new(file, placed.piece.range.clone());
     for _ in 0..placed.piece.events {
-        // The first pass went this way already: a piece ends with an intact event.
+        // The first pass already went this way: a piece ends with an intact event.
         let Some((at, body)) = next_event(&mut cursor) else { return };
         let (event, broken) = Event::decode(file, body);
         visit(at, event, broken);
@@ -142,7 +142,7 @@ fn clamped(placed: &Placed, event: &Event, odd: &mut Oddities) -> Time {
     }))
 }
 
-/// The position and the body of the next event of a line; other fields are stepped over.
+/// Position and body of the next event of a line; skips other fields.
 #[inline(always)]
 fn next_event(cursor: &mut Cursor<'_>) -> Option<(usize, Range<usize>)> {
     loop {
@@ -168,7 +168,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Decodes an event without its stats. Damage keeps what came before it.
+    /// Decodes an event without its stats. On damage, keeps what came before.
     #[inline(always)]
     fn decode(file: &[u8], body: Range<usize>) -> (Self, Option<Broken>) {
         match Self::decode_usual(file, body.clone()) {
@@ -177,8 +177,8 @@ impl Event {
         }
     }
 
-    /// Nearly all events: metadata, offset, duration and short stats, in this order. A straight line of
-    /// branches that always go the same way is much faster than choosing by tag.
+    /// The usual event: metadata, offset, duration and short stats, in this order. Straight-line code with
+    /// predictable branches is much faster than dispatching by tag.
     #[inline(always)]
     fn decode_usual(file: &[u8], body: Range<usize>) -> Option<Self> {
         let mut cursor = Cursor::new(file, body);
@@ -220,12 +220,12 @@ impl Event {
         (found, broken)
     }
 
-    /// When it begins, clamped to what the trace can hold.
+    /// Its start, clamped to what the trace can represent.
     pub fn start(&self, placed: &Placed) -> Time {
         clamped(placed, self, &mut Oddities::default())
     }
 
-    /// Of offset and number of occurrences an event has one: the last one written.
+    /// An event has either an offset or a number of occurrences: the one written last.
     #[inline(always)]
     fn place(&mut self, ps: u64) {
         (self.offset_ps, self.aggregate) = (ps as i64, false);
@@ -235,7 +235,7 @@ impl Event {
         (self.offset_ps, self.aggregate) = (0, true);
     }
 
-    /// Any other field: unknown ones, and known ones whose tag is written in more bytes than it needs.
+    /// Any other field: unknown ones, and known ones whose tag uses more bytes than needed.
     #[cold]
     fn take_unusual(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Broken> {
         let Some(field) = cursor.field()? else { return Ok(()) };

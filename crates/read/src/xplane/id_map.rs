@@ -1,9 +1,9 @@
-//! From the file's metadata ids to ours. The ids are normally 1, 2, 3, …, so a vector does; they may also be
-//! hashes or damage, so the vector never grows beyond a small multiple of the number of entries.
+//! Maps the file's metadata ids to internal ids. The ids are normally 1, 2, 3, …, so a vector works; they may
+//! also be hashes or damage, so the vector never grows beyond a small multiple of the number of entries.
 
 use rustc_hash::FxHashMap;
 
-/// A map from metadata ids. Of equal ids the last one counts, as in protobuf.
+/// A map from metadata ids. The last of equal ids wins, as in protobuf.
 #[derive(Debug, Default)]
 pub(super) struct IdMap {
     dense: Vec<u32>,

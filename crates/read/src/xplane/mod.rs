@@ -1,14 +1,14 @@
-//! XPlane: TensorFlow's and JAX's profiles (`*.xplane.pb`), a protobuf of planes, lines and events.
+//! XPlane: profiles of TensorFlow and JAX (`*.xplane.pb`), a protobuf of planes, lines and events.
 //!
 //! ```text
-//! scan     where everything lies: one walk from length to length, planes and lines in parallel
+//! scan     locates everything: one walk from length to length, planes and lines in parallel
 //! planes   names → strings, metadata → kinds, lines → tracks, stats → devices and environment
 //! events   events → columns, in pieces of 65,536 on every core, in place
-//! stats    arguments, decoded from the file when asked for
+//! stats    arguments, decoded from the file on demand
 //! ```
 //!
-//! Every event of the file becomes one event of the trace. Damage in an event keeps the event, damage in a
-//! line keeps what came before it and the lines after it, and so on upwards.
+//! Every event of the file becomes one event of the trace. Damage in an event keeps the event; damage in a line
+//! keeps what came before it and the following lines; and so on upwards.
 
 mod clock;
 mod counters;
@@ -36,7 +36,7 @@ use scan::Space;
 use stats::FileBytes;
 use wire::Broken;
 
-/// Notes of one sort that are listed one by one; a thoroughly broken file has no end of them.
+/// Number of notes of one kind that are listed; a thoroughly broken file has too many.
 const LISTED: usize = 100;
 
 /// Reads XPlane.
@@ -94,7 +94,7 @@ fn build(file: &Bytes, space: &Space, scanned: &[Scanned], mut damage: Damage, p
     }
     damage.note(&mut builder);
     builder.clock.wall_ns_at_origin = origin.wall_ns(builder.environment.captured_ns.map(|(start, _)| start));
-    // Events of real files nest exactly, those recorded in nanoseconds and those recorded finer.
+    // Events of real files nest exactly, whether recorded in nanoseconds or finer.
     builder.clock.resolution = Dur::from_ps(1);
     progress.advance((file.len() as u64).saturating_sub(progress.bytes()), 0);
     builder.finish()
@@ -131,7 +131,7 @@ fn add_tracks(
     }
 }
 
-/// The recorder's own complaints, and the host's name.
+/// The profiler's own messages, and the host name.
 fn add_texts(file: &[u8], space: &Space, builder: &mut TraceBuilder) {
     let text = |range: &Range<usize>| String::from_utf8_lossy(&file[range.clone()]).into_owned();
     for (kind, ranges) in
@@ -144,7 +144,7 @@ fn add_texts(file: &[u8], space: &Space, builder: &mut TraceBuilder) {
     builder.environment.host = named.map(|range| builder.strings.intern_bytes(&file[range.clone()]));
 }
 
-/// Damage found so far: the first few places, and how many more there are.
+/// Damage found so far: the first few places, and the number of further ones.
 #[derive(Debug, Default)]
 struct Damage {
     first: Vec<(String, usize)>,
@@ -160,7 +160,7 @@ impl Damage {
         }
     }
 
-    /// Broken lengths of messages that hold other messages.
+    /// Invalid lengths of messages that contain other messages.
     fn add_framing(&mut self, file: &[u8], space: &Space, scanned: &[Scanned]) {
         for scanned in scanned {
             let name = String::from_utf8_lossy(&file[scanned.plane.name.clone()]);

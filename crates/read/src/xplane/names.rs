@@ -1,18 +1,17 @@
-//! What planes and lines are, by the names and ids that recorders give them.
+//! The kinds of planes and lines, by their names and ids.
 
 use stepscope_trace::{DeviceKind, ProcessKind, TrackKind};
 
 /// The plane whose event metadata are compiled modules.
 pub(super) const METADATA_PLANE: &str = "/host:metadata";
-/// The plane whose stats say how and when the profile was taken.
+/// The plane whose stats say how and when the profile was recorded.
 pub(super) const ENVIRONMENT_PLANE: &str = "Task Environment";
 
-/// Lines that the recorder or a viewer computed from other lines have ids from here on. Recorders that kept
-/// ids in 32 bits wrote them sign-extended. Ids of threads are hashes and may be larger, so the range is
-/// closed.
+/// Lines computed from other lines by the profiler or a viewer have ids from here on. Profilers with 32-bit ids
+/// wrote them sign-extended. Thread ids are hashes and may be larger, so the range is closed.
 const DERIVED_IDS: std::ops::Range<i64> = 0xdead_beef..0xdead_beef + 400;
 
-/// Computed lines on a device's plane. `XLA Ops` is among them only where ops are not what the device records.
+/// Computed lines on a device plane. `XLA Ops` is one of them only if the device does not record ops itself.
 const DERIVED_NAMES: &[&str] = &[
     "Steps",
     "XLA Modules",
@@ -28,7 +27,7 @@ const DERIVED_NAMES: &[&str] = &[
     "XLA Overhead",
 ];
 
-/// What sort of plane it is.
+/// The kind of a plane.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlaneKind {
     Host,
@@ -45,7 +44,7 @@ impl PlaneKind {
             return PlaneKind::Other;
         };
         let kind = match sort {
-            // Rows that somebody drew by hand, or that belong to the network between devices.
+            // Rows drawn by hand, or rows of the network between devices.
             "CUSTOM" => return PlaneKind::Other,
             "GPU" => DeviceKind::Gpu,
             "TPU" => DeviceKind::Tpu,
@@ -65,7 +64,7 @@ impl PlaneKind {
     }
 }
 
-/// What the events of a line are.
+/// The kind of a line's events.
 pub(super) fn track_kind(plane: PlaneKind, id: i64, name: &str) -> TrackKind {
     if name == "_counters_" {
         return TrackKind::Counter;
@@ -84,8 +83,8 @@ pub(super) fn track_kind(plane: PlaneKind, id: i64, name: &str) -> TrackKind {
     }
 }
 
-/// A TPU records its ops on lines of fixed names. The others repeat them at another level, or show what lies
-/// beside them (synchronisation flags, overlays, annotations), so none of them may count as work.
+/// A TPU records its ops on lines with fixed names. The other lines repeat them at another level, or show
+/// related data (synchronisation flags, overlays, annotations), so they must not count as work.
 fn tpu_track_kind(name: &str) -> TrackKind {
     match name {
         "XLA Ops" | "Sparse Core Ops" => TrackKind::Stream,

@@ -1,4 +1,4 @@
-//! One plane: its names, kinds, properties and tracks, ready for its events to be decoded.
+//! One plane: its names, kinds, properties and tracks, ready for decoding its events.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ impl Scanned {
         Scanned { plane, lines }
     }
 
-    /// When the times of the lines that hold events begin.
+    /// Start times of the lines that contain events.
     pub fn timestamps(&self) -> impl Iterator<Item = i64> {
         self.lines.iter().filter(|line| line.events > 0).map(|line| line.timestamp_ns)
     }
 
-    /// Was anything in it?
+    /// Whether it contains nothing.
     pub fn is_empty(&self) -> bool {
         let plane = &self.plane;
         let entries = plane.event_metadata.len() + plane.stat_metadata.len() + plane.stats.len();
@@ -49,7 +49,7 @@ impl Scanned {
     }
 }
 
-/// A track whose events are yet to be decoded.
+/// A track whose events are still to be decoded.
 #[derive(Debug)]
 pub(super) struct TrackPlan {
     pub id: TrackId,
@@ -57,7 +57,7 @@ pub(super) struct TrackPlan {
     pub pieces: Vec<Placed>,
 }
 
-/// A plane whose events are yet to be decoded.
+/// A plane whose events are still to be decoded.
 #[derive(Debug)]
 pub(super) struct PlanePlan {
     pub name: String,
@@ -70,7 +70,7 @@ pub(super) struct PlanePlan {
 }
 
 impl PlanePlan {
-    /// Takes everything but the events. `None` for a plane that holds no events and is no device.
+    /// Reads everything except the events. `None` for a plane that has no events and is not a device.
     pub fn new(file: &Bytes, scanned: &Scanned, origin: Origin, builder: &mut TraceBuilder) -> Option<Self> {
         let plane = &scanned.plane;
         let name_id = builder.strings.intern_bytes(&file[plane.name.clone()]);
@@ -121,7 +121,7 @@ impl PlanePlan {
         self.kinds.slices = IdMap::new(&ids);
     }
 
-    /// Gives aggregated events kinds of their own.
+    /// Creates separate kinds for aggregated events.
     pub fn add_aggregates(&mut self, metadata_ids: impl Iterator<Item = u64>, builder: &mut TraceBuilder) {
         let unnamed = Kind::slice(StrId::default());
         let ids: Vec<_> = metadata_ids
@@ -138,8 +138,8 @@ impl PlanePlan {
         self.slices.get(&metadata_id).map_or(StrId::default(), |kind| kind.name)
     }
 
-    /// Lines of one id and name are one track, however often the file interrupts them; so is a continuation
-    /// that leaves out the name.
+    /// Lines with the same id and name are one track, however often the file interrupts them; so is a
+    /// continuation without a name.
     fn add_tracks(
         &mut self,
         file: &Bytes,
@@ -194,7 +194,7 @@ fn read_kind(file: &[u8], entry: &Entry, source: ArgSourceId, builder: &mut Trac
     kind
 }
 
-/// Keeps metadata that no event is of: compiled modules.
+/// Keeps metadata without events: compiled modules.
 fn attach_all(file: &[u8], entries: &[Entry], source: ArgSourceId, builder: &mut TraceBuilder) {
     for entry in entries {
         let kind = read_kind(file, entry, source, builder);

@@ -1,7 +1,7 @@
-//! Stats of whole planes: what a device is, how the profile was taken, with which versions.
+//! Stats of whole planes: device properties, capture settings, versions.
 //!
-//! Only what is known by name is taken from planes that are not devices, so that nothing of the process'
-//! environment can slip into a report.
+//! From planes that are not devices, only known names are read, so that nothing from the process environment
+//! can end up in a report.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::schema::PROFILE_OPTIONS;
 use super::stats::{Raw, StatNames, read_stat};
 use super::wire::{Payload, walk};
 
-/// The stats of a plane with their names looked up.
+/// The stats of a plane with their names resolved.
 pub(super) fn plane_stats(
     file: &[u8],
     stats: &[Range<usize>],
@@ -22,7 +22,7 @@ pub(super) fn plane_stats(
     named.map(|(key, value)| (strings.get(key).to_owned(), value)).collect()
 }
 
-/// Adds the device that a plane stands for.
+/// Adds the device of a plane.
 pub(super) fn add_device(
     file: &[u8],
     stats: &[(String, Raw)],
@@ -70,7 +70,7 @@ fn whole_number(value: Datum) -> Option<u64> {
     }
 }
 
-/// TPUs state their memory's bandwidth in GB/s.
+/// TPUs state their memory bandwidth in GB/s.
 fn stated_hbm_bandwidth(device: &Device, builder: &mut TraceBuilder) -> Option<u64> {
     let key = builder.strings.intern("peak_hbm_bw_gigabytes_per_second");
     device.properties.iter().find(|property| property.key == key).and_then(|property| match property.value {
@@ -79,7 +79,7 @@ fn stated_hbm_bandwidth(device: &Device, builder: &mut TraceBuilder) -> Option<u
     })
 }
 
-/// Takes when and how the profile was captured.
+/// Reads when and how the profile was captured.
 pub(super) fn add_capture(file: &[u8], stats: &[(String, Raw)], builder: &mut TraceBuilder) {
     let when = |wanted: &str| {
         let (_, raw) = stats.iter().find(|(key, _)| key == wanted)?;
@@ -106,7 +106,7 @@ fn add_profile_options(file: &[u8], range: Range<usize>, builder: &mut TraceBuil
     });
 }
 
-/// Takes the versions and the process' number that a host's plane states.
+/// Reads the versions and the process id that a host plane states.
 pub(super) fn add_host_properties(file: &[u8], stats: &[(String, Raw)], builder: &mut TraceBuilder) {
     for (key, raw) in stats {
         let is_version = key.ends_with("_version");

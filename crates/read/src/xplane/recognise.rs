@@ -1,4 +1,4 @@
-//! Is this an XSpace? Protobuf has no magic number, so the head is read as one and everything in it must fit:
+//! Recognises an XSpace. Protobuf has no magic number, so the head is parsed and everything in it must match:
 //! strings must be text, and the first plane must have a name and look like a plane.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use super::wire::{Cursor, Payload, walk};
 /// Prefixes of plane names that no other format has in this place.
 const SURE_NAMES: &[&str] = &["/host:", "/device:"];
 
-/// Could a file that begins with `head` be an XSpace? It need not be intact.
+/// Whether a file that starts with `head` may be an XSpace. It need not be intact.
 pub(super) fn recognises(head: &[u8]) -> bool {
     let mut cursor = Cursor::new(head, 0..head.len());
     let mut texts = 0;
@@ -34,7 +34,7 @@ pub(super) fn recognises(head: &[u8]) -> bool {
     }
 }
 
-/// Does it have a plane's name, and after it what a plane has?
+/// Whether it has a plane's name, followed by the content of a plane.
 fn is_plane(head: &[u8], range: Range<usize>) -> bool {
     let cut = range.end == head.len();
     let (mut named, mut sure, mut fits) = (false, false, true);
@@ -84,7 +84,7 @@ fn is_stat(head: &[u8], range: Range<usize>) -> bool {
     })
 }
 
-/// Do all fields fit, as far as the head goes?
+/// Whether all fields match, as far as the head goes.
 fn all_fields(head: &[u8], range: Range<usize>, fits: impl Fn(u32, &Payload) -> bool) -> bool {
     let at_end = range.end == head.len();
     let mut all = true;
@@ -94,12 +94,12 @@ fn all_fields(head: &[u8], range: Range<usize>, fits: impl Fn(u32, &Payload) -> 
     all && (at_end || ended.is_none())
 }
 
-/// Is it UTF-8 without control characters?
+/// Whether it is UTF-8 without control characters.
 fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(char::is_control))
 }
 
-/// Is it text of one or more lines?
+/// Whether it is text of one or more lines.
 fn is_message(bytes: &[u8]) -> bool {
     bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'\t')).all(is_text)
 }

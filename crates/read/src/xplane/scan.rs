@@ -1,14 +1,14 @@
-//! The first pass: where planes, lines, metadata and events lie in the file. It steps from length to length
-//! and looks into nothing but names and ids, so that the second pass can decode everything in parallel into
-//! columns of a known size.
+//! The first pass: locates planes, lines, metadata and events in the file. It jumps from length to length and
+//! only reads names and ids, so that the second pass can decode everything in parallel into columns of known
+//! size.
 
 use std::ops::Range;
 
 use super::schema::{entry, line, plane, space};
 use super::wire::{Broken, Cursor, Field, Payload, walk};
 
-/// Events of one line that are decoded in one go: large enough to outweigh the hand-over between cores, small
-/// enough that two cores finish together.
+/// Number of events of a line that are decoded together: large enough to outweigh the overhead of parallel
+/// work, small enough that all cores finish at about the same time.
 const EVENTS_PER_PIECE: usize = 1 << 16;
 
 /// The parts of the whole file.
@@ -39,7 +39,7 @@ impl Space {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub id: u64,
-    /// Where the tag of its value is.
+    /// Position of the tag of its value.
     pub at: usize,
     pub value: Range<usize>,
 }
@@ -137,7 +137,7 @@ impl Line {
         found
     }
 
-    /// Takes a field that is not an event in its usual form; was it an event all the same?
+    /// Handles a field that is not an event in its usual form; returns whether it was an event after all.
     fn take(&mut self, field: Field) -> Result<bool, Broken> {
         match (field.number, field.value) {
             (line::ID, Payload::Varint(id)) => self.id = id as i64,

@@ -1,4 +1,4 @@
-//! Field numbers of `xplane.proto`, one module a message, and the one-byte tags of the hot path.
+//! Field numbers of `xplane.proto`, one module per message, and the one-byte tags of the hot path.
 
 pub(super) mod space {
     pub const PLANES: u32 = 1;
@@ -36,7 +36,7 @@ pub(super) mod event {
     pub const NUM_OCCURRENCES: u32 = 5;
 }
 
-/// The same fields as one-byte tags with their wire types: events are decoded by them.
+/// The same fields as one-byte tags with their wire types, for decoding events.
 pub(super) mod event_tag {
     pub const METADATA_ID: u8 = 0x08;
     pub const OFFSET_PS: u8 = 0x10;
@@ -72,7 +72,7 @@ pub(super) mod entry {
     pub const VALUE: u32 = 2;
 }
 
-/// `ProfileOptions`: the fields worth telling, with the names under which they are told.
+/// `ProfileOptions`: the fields worth reporting, with their names.
 pub(super) const PROFILE_OPTIONS: &[(u32, &str)] = &[
     (1, "include_dataset_ops"),
     (2, "host_tracer_level"),

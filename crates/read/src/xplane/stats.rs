@@ -1,7 +1,7 @@
-//! Stats — XPlane's arguments — decoded straight from the file when somebody asks, and never before.
+//! Stats, which are XPlane's arguments, decoded from the file on demand only.
 //!
-//! The position of a record is that of the tag of its message: of an event within its line, or of an event
-//! metadata within its map entry.
+//! The position of a record is that of the tag of its message: an event within its line, or an event metadata
+//! within its map entry.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl StatNames {
     }
 }
 
-/// The value of a stat, its text not yet looked at.
+/// The value of a stat, with its text not yet decoded.
 #[derive(Clone, Debug)]
 pub(super) enum Raw {
     Int(i64),
@@ -51,7 +51,7 @@ pub(super) enum Raw {
     Null,
 }
 
-/// Decodes the stat in `range`. The key is the empty string where the file does not name it.
+/// Decodes the stat in `range`. The key is the empty string if the file does not name it.
 pub(super) fn read_stat(file: &[u8], range: Range<usize>, names: &StatNames) -> (StrId, Raw) {
     let (mut key, mut value) = (0, Raw::Null);
     walk(file, range, |field| match (field.number, field.value) {
@@ -80,7 +80,7 @@ impl Raw {
         }
     }
 
-    /// The value for a property list; bytes have no place in one.
+    /// The value for a property list, which cannot contain bytes.
     pub fn datum(&self, file: &[u8], strings: &mut StringTableBuilder) -> Option<Datum> {
         Some(match self {
             Raw::Int(v) => Datum::Int(*v),
@@ -93,7 +93,7 @@ impl Raw {
     }
 }
 
-/// Arguments of events. An aggregated event's number of occurrences is told as one more argument.
+/// Arguments of events. The number of occurrences of an aggregated event appears as an additional argument.
 #[derive(Debug)]
 pub(super) struct EventStats {
     pub file: Bytes,
@@ -126,12 +126,12 @@ impl ArgSource for EventStats {
     }
 }
 
-/// Arguments that all events of one metadata share, and those of metadata without events.
+/// Arguments shared by all events of one metadata, and those of metadata without events.
 #[derive(Debug)]
 pub(super) struct MetadataStats {
     pub file: Bytes,
     pub names: Arc<StatNames>,
-    /// The key `metadata`, for the message that recorders of old put beside the stats.
+    /// The key `metadata`, for the message that old profilers put beside the stats.
     pub metadata: StrId,
 }
 
@@ -151,13 +151,13 @@ impl ArgSource for MetadataStats {
         });
     }
 
-    /// The names are counted where the events' stats are.
+    /// The names are counted together with the events' stats.
     fn heap_bytes(&self) -> usize {
         0
     }
 }
 
-/// Holds the file's bytes in the account of memory, once for all planes.
+/// Counts the file's bytes in the memory statistics, once for all planes.
 #[derive(Debug)]
 pub(super) struct FileBytes(pub Bytes);
 

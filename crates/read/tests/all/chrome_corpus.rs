@@ -1,4 +1,4 @@
-//! Real traces: each opens, and has as many slices as a count that shares nothing with the reader.
+//! Real traces: each opens, and the number of slices matches an independent count.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use stepscope_read::{Input, Progress, open_input};
 use stepscope_testkit::corpus::{corpus, files_below, repository};
 use stepscope_trace::{Form, NoteKind, Trace, TrackKind};
 
-/// Bytes of memory for each event of the file, arguments and flows included.
+/// Bytes of memory per event of the file, including arguments and flows.
 const BYTES_AN_EVENT: usize = 40;
 
-/// All traces below the corpus, if there is one, and below the fixtures.
+/// All traces of the corpus, if available, and of the fixtures.
 fn traces() -> Vec<PathBuf> {
     let folders = corpus("").into_iter().chain([repository().join("fixtures")]);
     let mut found: Vec<PathBuf> = folders.flat_map(|folder| files_below(&folder)).collect();
@@ -21,7 +21,7 @@ fn traces() -> Vec<PathBuf> {
     found
 }
 
-/// How many members `"ph": "X"` there are outside of strings.
+/// Number of `"ph": "X"` members outside strings.
 fn naive_count(text: &[u8], phase: u8) -> u64 {
     let (mut count, mut at) = (0, 0);
     let mut strings: [&[u8]; 2] = [b"", b""];

@@ -1,4 +1,4 @@
-//! Reads files of every format: written by the tests, damaged, and real. One binary, which links once.
+//! Reads files of every format: generated, damaged, and real. One binary, which links once.
 
 mod chrome_corpus;
 mod chrome_roundtrip;

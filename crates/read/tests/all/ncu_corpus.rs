@@ -1,7 +1,7 @@
-//! Nsight Compute: real reports. What ncu itself printed for them must come out of the native file, digit by digit;
-//! and the printed pages must give the same metrics.
+//! Nsight Compute: real reports. The native file must yield what ncu itself printed, digit by digit, and the
+//! printed pages must yield the same metrics.
 //!
-//! Runs where the corpus is there.
+//! Runs if the corpus is available.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -68,7 +68,7 @@ fn kernels_have_their_launch_configuration_and_find_their_calls() {
     assert_eq!(arg(&trace, stream, 0, "grid").unwrap().as_str(), Some("[216, 2, 1]"));
     assert_eq!(arg(&trace, stream, 0, "block").unwrap().as_str(), Some("[256, 1, 1]"));
 
-    // Both processes count their calls from 1: ids must not meet.
+    // Both processes number their calls from 1: ids must not collide.
     let ids = |tracks: &[&Track]| -> Vec<Vec<i64>> {
         let id = |track: &Track, index| arg(&trace, track, index, "correlation").unwrap().as_i64().unwrap();
         tracks.iter().map(|track| (0..track.len()).map(|index| id(track, index)).collect()).collect()
@@ -404,7 +404,10 @@ fn a_file_that_ends_early_gives_what_is_there() {
     let trace = try_read(whole[..whole.len() * 2 / 3].to_vec()).unwrap().trace;
     assert_eq!(trace.events(), 12, "the tables of work come first in the file");
     let damage = notes(&trace, NoteKind::Damaged);
-    assert!(damage.iter().any(|(detail, count)| detail.contains("ends early") && *count > 10), "{damage:?}");
+    assert!(
+        damage.iter().any(|(detail, count)| detail.contains("is truncated") && *count > 10),
+        "{damage:?}"
+    );
 }
 
 #[test]

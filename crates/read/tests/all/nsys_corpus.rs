@@ -1,7 +1,7 @@
-//! Nsight Systems: real exports. The sums that NVIDIA's own `nsys stats` prints for them must come out of the
-//! trace to the last digit.
+//! Nsight Systems: real exports. The trace must yield the sums printed by NVIDIA's own `nsys stats`, to the
+//! last digit.
 //!
-//! Runs where the corpus is there.
+//! Runs if the corpus is available.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 

@@ -1,5 +1,5 @@
-//! Nsight Systems exports as a folder of tables: the same trace as from the database, whole and damaged. The folder is
-//! the testkit's sample, written by `tools/make_tables.py`.
+//! Nsight Systems exports as a folder of tables give the same trace as the database, whole and damaged. The
+//! folder is the testkit's sample, written by `tools/make_tables.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsys-tables/run_pqtdir")
 }
 
-/// A copy that a test may spoil.
+/// A copy that a test may damage.
 fn copy() -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("run_pqtdir");
@@ -77,7 +77,7 @@ fn any_file_of_the_folder_stands_for_the_whole_of_it() {
 fn arrow_gives_the_same_trace_as_parquet() {
     let streams = folder().join("../run.arrows");
     assert_eq!(told(&opened(&streams).trace), told(&opened(&folder()).trace));
-    // The same streams, one a file.
+    // The same streams, one per file.
     let (_place, copy) = copy();
     let bytes = fs::read(&streams).unwrap();
     let end = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
@@ -119,13 +119,16 @@ fn a_table_that_cannot_be_read_is_noted_and_the_rest_is_there() {
     fs::write(&kernels, &bytes[..bytes.len() - 9]).unwrap();
     let trace = opened(&copy).trace;
     assert_eq!(trace.events(), 6, "the calls are there still");
-    assert_eq!(notes(&trace), [(NoteKind::Damaged, "table CUPTI_ACTIVITY_KIND_KERNEL: the file ends early")]);
+    assert_eq!(
+        notes(&trace),
+        [(NoteKind::Damaged, "table CUPTI_ACTIVITY_KIND_KERNEL: the file is truncated")]
+    );
     let foreign = folder().join("../../tables/brotli.parquet");
     fs::copy(foreign, copy.join("NVTX_EVENTS.parquet")).unwrap();
     fs::write(&kernels, bytes).unwrap();
     let trace = opened(&copy).trace;
     assert_eq!(trace.events(), 12);
-    let unknown = "table NVTX_EVENTS, after 0 rows: compression 4 is not known";
+    let unknown = "table NVTX_EVENTS, after 0 rows: unknown compression 4";
     assert!(notes(&trace).contains(&(NoteKind::Unknown, unknown)), "{:?}", notes(&trace));
 }
 

@@ -1,4 +1,4 @@
-//! Logs of nvidia-smi in every style, written by the tests; and real ones where the corpus is there.
+//! nvidia-smi logs in every style, written by the tests; and real ones if the corpus is available.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 

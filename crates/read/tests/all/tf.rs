@@ -1,4 +1,5 @@
-//! Files of classic TensorFlow: whole ones give what is in them, damaged ones what is left, with the damage named.
+//! Files of classic TensorFlow: intact files yield their content, damaged ones what is left, with the damage
+//! reported.
 
 #![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 

@@ -1,4 +1,4 @@
-//! XPlane: whatever is written is read back, event for event and argument for argument.
+//! XPlane: everything that is written is read back, event for event and argument for argument.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! XPlane: how planes, lines, times and properties of the format become those of a trace.
+//! XPlane: how planes, lines, times and properties map to those of a trace.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

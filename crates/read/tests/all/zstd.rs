@@ -1,4 +1,4 @@
-//! Zstandard around a file: any format may come so, and Nsight Compute's `.ncu-repz` always does.
+//! Zstandard-compressed files: any format may use it, and Nsight Compute's `.ncu-repz` always does.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Commands that were run again and again, in words and tables.
+//! Repeated runs of commands as text and tables.
 
 use std::io::{self, Write};
 
@@ -17,13 +17,13 @@ use crate::table::{Cell, Column, Format, Table};
 pub struct Run {
     /// From start to end, in milliseconds.
     pub wall_ms: f64,
-    /// Processor time in the program.
+    /// User processor time.
     pub user_ms: f64,
-    /// Processor time in the system.
+    /// System processor time.
     pub system_ms: f64,
-    /// The most memory that one of its processes held; `None` where it is less than can be told.
+    /// Peak memory of its largest process; `None` if it is too small to measure.
     pub max_rss_bytes: Option<u64>,
-    /// The exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended the run.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -39,14 +39,14 @@ impl Run {
     }
 }
 
-/// Values boiled down, in their own unit.
+/// Summary of a set of values, in their own unit.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The middle one.
+    /// The median.
     pub median: f64,
-    /// A quarter is below.
+    /// The lower quartile.
     pub q1: f64,
-    /// A quarter is above.
+    /// The upper quartile.
     pub q3: f64,
     /// The smallest.
     pub min: f64,
@@ -54,48 +54,48 @@ pub struct Summary {
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// Values that lie far off: beyond three times the distance of the quartiles.
+    /// Outliers: values more than three interquartile ranges away.
     pub outliers: u64,
 }
 
 /// One command.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// As it was given.
+    /// The command line as given.
     pub command: String,
     /// Its runs.
     pub runs: Vec<Run>,
-    /// Of the wall times; `None` where there was no run.
+    /// Summary of the wall times; `None` if there was no run.
     pub wall: Option<Summary>,
-    /// The middle processor time in the program.
+    /// Median user processor time.
     pub user_ms: Option<f64>,
-    /// The middle processor time in the system.
+    /// Median system processor time.
     pub system_ms: Option<f64>,
 }
 
-/// Both commands compared, the second over the first.
+/// Comparison of two commands, the second relative to the first.
 #[derive(Clone, Debug)]
 pub struct Compared {
     /// The median wall time.
     pub measured: Option<Measured>,
-    /// The ranks of all runs.
+    /// Rank test over all runs.
     pub ranks: Option<RankTest>,
-    /// What is to be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Runs of each that would give an answer, where there is none.
+    /// Number of runs of each that would give an answer, if there is none yet.
     pub needed: Option<u64>,
 }
 
-/// All that was measured.
+/// Everything that was measured.
 #[derive(Clone, Debug)]
 pub struct Commands {
     /// One command or two.
     pub sides: Vec<Side>,
-    /// Of two.
+    /// The comparison, if there are two commands.
     pub compared: Option<Compared>,
-    /// Runs before those that count, of each.
+    /// Warm-up runs of each command.
     pub warmup: u64,
-    /// Ended early.
+    /// True if the measurement ended early.
     pub stopped: bool,
 }
 
@@ -118,7 +118,7 @@ pub fn write_text(commands: &Commands, style: Style, out: &mut dyn Write) -> io:
     write_rows(&rows, style, out)
 }
 
-/// The answer in one line.
+/// The result in one line.
 pub fn headline(commands: &Commands) -> String {
     let failed = failures(commands);
     let failed = if failed.is_empty() { failed } else { format!("; {failed}") };
@@ -126,10 +126,10 @@ pub fn headline(commands: &Commands) -> String {
         return format!("{}{failed}", compared_headline(compared));
     }
     let Some(side) = commands.sides.first() else { return "nothing was run".to_owned() };
-    let Some(wall) = &side.wall else { return "no run came to its end".to_owned() };
+    let Some(wall) = &side.wall else { return "no run finished".to_owned() };
     let runs = plural(side.runs.len() as u64, "run", "runs");
     format!(
-        "takes {} (median of {runs}; the middle half took {} to {}){failed}",
+        "takes {} (median of {runs}; half of them took {} to {}){failed}",
         duration_ms(wall.median),
         duration_ms(wall.q1),
         duration_ms(wall.q3)
@@ -148,14 +148,14 @@ fn compared_headline(compared: &Compared) -> String {
         Verdict::Faster => {
             format!("B is faster: it takes {} less time than A{range}", percent(1.0 - ratio.value))
         }
-        Verdict::Same => format!("no difference: B takes {} of the time of A{range}", percent(ratio.value)),
+        Verdict::Same => format!("no difference: B takes {} of A's time{range}", percent(ratio.value)),
         Verdict::Unclear | Verdict::NotComparable => {
-            format!("too noisy to say: B takes {} of the time of A{range}", percent(ratio.value))
+            format!("too noisy to decide: B takes {} of A's time{range}", percent(ratio.value))
         }
     }
 }
 
-/// `3 of 10 runs of A failed (exit code 2)`; empty where none did.
+/// `3 of 10 runs of A failed (exit code 2)`; empty if none failed.
 fn failures(commands: &Commands) -> String {
     let several = commands.sides.len() > 1;
     let sides = commands.sides.iter().enumerate().filter_map(|(place, side)| {
@@ -170,7 +170,7 @@ fn failures(commands: &Commands) -> String {
     sides.collect::<Vec<_>>().join("; ")
 }
 
-/// One row a command.
+/// One row per command.
 pub fn table(commands: &Commands) -> Table {
     let columns = vec![
         Column::new("name", "", Format::Text),
@@ -251,26 +251,26 @@ fn members(commands: &Commands, table: &mut Table) {
 fn remarks(commands: &Commands) -> Vec<String> {
     let mut remarks = Vec::new();
     if commands.stopped {
-        remarks.push("Ended early: these are the figures so far.".to_owned());
+        remarks.push("Ended early: these are the results so far.".to_owned());
     }
     if let Some(compared) = &commands.compared {
         if let Some(ranks) = &compared.ranks {
             let ratio = compared.measured.and_then(|measured| measured.ratio);
             let by = ratio.map_or(String::new(), |ratio| format!("{}; ", change(ratio.value)));
-            remarks.push(format!("B over A: {by}rank test {}; both took turns.", rank_test(ranks)));
+            remarks.push(format!("B relative to A: {by}rank test {}; runs alternated.", rank_test(ranks)));
         }
         remarks.extend(compared.needed.map(|runs| {
-            format!("An answer would need about {} of each (--runs).", plural(runs, "run", "runs"))
+            format!("To decide, about {} of each are needed (--runs).", plural(runs, "run", "runs"))
         }));
     }
     if commands.sides.iter().any(|side| side.wall.is_some_and(|wall| wall.outliers > 0)) {
         remarks.push(
-            "Outliers are counted in: something else was busy, or a cache was cold. The median does not mind them."
+            "Outliers are included: the machine was busy, or a cache was cold. They do not affect the median."
                 .to_owned(),
         );
     }
     if commands.sides.iter().all(|side| side.runs.iter().all(|run| run.max_rss_bytes.is_none())) {
-        remarks.push("Memory is less than this program itself takes, and so not known.".to_owned());
+        remarks.push("Memory is unknown: the command uses less than stepscope itself.".to_owned());
     }
     remarks
 }

@@ -1,4 +1,4 @@
-//! A model server under load, in words, tables and a histogram.
+//! A model server under load, as text, tables and a histogram.
 
 mod table;
 
@@ -10,14 +10,14 @@ use crate::style::Style;
 
 pub use table::table;
 
-/// Figures of one distribution, in milliseconds; what the number of values does not carry is `None`.
+/// Figures of one distribution, in milliseconds. `None` if there are too few values to estimate a figure.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Percentiles {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
     /// The arithmetic mean.
     pub mean: Option<f64>,
-    /// Half are below.
+    /// Median.
     pub p50: Option<f64>,
     /// 90 % are below.
     pub p90: Option<f64>,
@@ -34,16 +34,16 @@ pub struct Percentiles {
 /// The load of a measurement.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Load {
-    /// Requests a second, whatever became of those before.
+    /// Open loop: requests per second, even if earlier requests are unanswered.
     Open {
-        /// Requests a second.
+        /// Requests per second.
         per_second: f64,
-        /// At random rather than at equal distances.
+        /// At random times instead of equal intervals.
         poisson: bool,
     },
-    /// Clients that wait for their answers.
+    /// Closed loop: clients that wait for their answers.
     Closed {
-        /// Clients.
+        /// Number of clients.
         clients: u64,
     },
 }
@@ -51,15 +51,15 @@ pub enum Load {
 /// Requests that failed in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Its public name: `refused`, `timeout`, `status-503`, …
+    /// Public id: `refused`, `timeout`, `status-503`, …
     pub id: String,
     /// How many.
     pub count: u64,
-    /// What the server or the system said; may be empty.
+    /// Message of the server or the system; may be empty.
     pub said: String,
 }
 
-/// Why a measurement of a sweep is not a good one.
+/// Why a load in a sweep is not sustainable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// Too many requests failed.
@@ -68,13 +68,13 @@ pub enum Broken {
     Throughput,
     /// More clients, no more answers.
     NoGain,
-    /// The promise was not kept.
+    /// The SLO was missed.
     Promise,
-    /// Too few requests to tell.
+    /// Too few requests to decide.
     Unknown,
     /// The generator could not keep up.
     Generator,
-    /// This machine was too busy to tell.
+    /// This machine was too busy for a reliable result.
     Busy,
 }
 
@@ -83,27 +83,27 @@ pub enum Broken {
 pub struct Step {
     /// The load.
     pub load: Load,
-    /// How long requests were sent, in seconds.
+    /// Duration of the measurement, in seconds.
     pub seconds: f64,
-    /// Requests of the warm-up.
+    /// Number of warm-up requests.
     pub warmup: u64,
-    /// Requests that count.
+    /// Number of counted requests.
     pub requests: u64,
-    /// Those with a good answer.
+    /// Requests with a successful answer.
     pub answered: u64,
-    /// Answers a second.
+    /// Answers per second.
     pub throughput: f64,
-    /// From due (open loop) or sent (closed loop) to answered.
+    /// Time from due (open loop) or sent (closed loop) to answered.
     pub latency: Percentiles,
-    /// From sent to answered.
+    /// Time from sent to answered.
     pub service: Percentiles,
-    /// From due to when the generator turned to it; open loop only.
+    /// Time from due until the generator handled the request; open loop only.
     pub lateness: Option<Percentiles>,
-    /// Did the generator spoil the figures?
+    /// True if delays in the generator distort the figures.
     pub generator_late: bool,
     /// Requests that found all connections in use.
     pub waited: u64,
-    /// What failed.
+    /// The failures.
     pub failures: Vec<Failure>,
     /// Bytes of bodies received.
     pub bytes_in: u64,
@@ -111,51 +111,51 @@ pub struct Step {
     pub bytes_out: u64,
     /// Connections opened.
     pub connections: u64,
-    /// Answers that the server closed the connection after.
+    /// Number of answers after which the server closed the connection.
     pub closed: u64,
-    /// Processors that the generator kept busy.
+    /// Average number of processors that the generator used.
     pub generator_cpus: f64,
-    /// Ended early.
+    /// True if the measurement ended early.
     pub stopped: bool,
-    /// Why it is not good; in a sweep only.
+    /// Why the load is not sustainable; only in a sweep.
     pub broken: Option<Broken>,
-    /// The latencies.
+    /// Histogram of the latencies.
     pub histogram: Vec<Bin>,
 }
 
-/// Where a sweep led, as places among the steps.
+/// Result of a sweep, as indices of its measurements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// The most throughput for its latency.
+    /// The load with the best ratio of throughput to latency.
     pub knee: Option<usize>,
-    /// The highest load that is good.
+    /// The highest sustainable load.
     pub highest: Option<usize>,
 }
 
-/// All that was measured of a server.
+/// Everything that was measured about a server.
 #[derive(Clone, Debug)]
 pub struct Infer {
     /// The address.
     pub url: String,
     /// `tensorflow-serving`, `kserve-v2` or `http`.
     pub protocol: &'static str,
-    /// Examples in a request.
+    /// Examples per request.
     pub batch: Option<u64>,
-    /// How long the very first request took, in milliseconds.
+    /// Duration of the first request, in milliseconds.
     pub first_ms: f64,
-    /// Requests were given up after this, in milliseconds.
+    /// Timeout of a request, in milliseconds.
     pub timeout_ms: f64,
-    /// How many requests it takes to know p99.9.
+    /// Number of requests needed to estimate p99.9.
     pub needed_for_p999: u64,
-    /// The measurements; those of a sweep in the order of their load.
+    /// The measurements, ordered by load in a sweep.
     pub steps: Vec<Step>,
-    /// Of a sweep.
+    /// Result of the sweep, if there was one.
     pub swept: Option<Swept>,
-    /// What was promised, as it was given: `p99=50ms`.
+    /// The SLO as given: `p99=50ms`.
     pub promise: Option<String>,
 }
 
-/// The sentence for a kind of failure.
+/// Text for a kind of failure.
 pub fn failure(id: &str) -> String {
     match id {
         "refused" => "connection refused".to_owned(),
@@ -165,8 +165,8 @@ pub fn failure(id: &str) -> String {
         "closed" => "connection closed before the answer was complete".to_owned(),
         "protocol" => "answer is not HTTP".to_owned(),
         "too-large" => "answer larger than 256 MB".to_owned(),
-        "body" => "answer says error".to_owned(),
-        "backlog" => "never sent: too many requests were waiting already".to_owned(),
+        "body" => "the answer reports an error".to_owned(),
+        "backlog" => "never sent: too many requests were already waiting".to_owned(),
         status => status.replacen("status-", "HTTP status ", 1),
     }
 }
@@ -188,7 +188,7 @@ pub fn write_text(infer: &Infer, style: Style, out: &mut dyn Write) -> io::Resul
     remarks.iter().try_for_each(|remark| writeln!(out, "{remark}"))
 }
 
-/// The answer in one line.
+/// The result in one line.
 pub fn headline(infer: &Infer) -> String {
     match (infer.swept, &infer.steps[..]) {
         (Some(swept), steps) => swept_headline(infer, swept, steps),
@@ -199,12 +199,8 @@ pub fn headline(infer: &Infer) -> String {
 
 fn step_headline(infer: &Infer, step: &Step) -> String {
     let latency = &step.latency;
-    let within = |share: &str, ms: Option<f64>| ms.map(|ms| format!("{share} within {}", duration_ms(ms)));
-    let times = [
-        within("half answered", latency.p50),
-        within("99 %", latency.p99),
-        latency.max.map(|ms| format!("the slowest in {}", duration_ms(ms))),
-    ];
+    let figure = |name: &str, ms: Option<f64>| ms.map(|ms| format!("{name} {}", duration_ms(ms)));
+    let times = [figure("p50", latency.p50), figure("p99", latency.p99), figure("max", latency.max)];
     let times: Vec<String> = times.into_iter().flatten().collect();
     let failed = step.requests - step.answered;
     let failed = match failed {
@@ -216,7 +212,7 @@ fn step_headline(infer: &Infer, step: &Step) -> String {
     format!("{}{late}: {}; {failed}", offered(infer, step), times.join(", "))
 }
 
-/// Do answers come as fast as requests were asked for?
+/// Whether answers come as fast as requests were due.
 fn keeps_up(step: &Step) -> bool {
     match step.load {
         Load::Open { per_second, .. } => step.throughput >= 0.95 * per_second,
@@ -233,7 +229,7 @@ fn offered(infer: &Infer, step: &Step) -> String {
             format!("{} requests/s{examples}", rate(step.throughput))
         }
         Load::Open { per_second, .. } => {
-            format!("{} answers/s of {} requests/s{examples}", rate(step.throughput), rate(per_second))
+            format!("{} of {} requests/s answered{examples}", rate(step.throughput), rate(per_second))
         }
         Load::Closed { clients } => {
             format!(
@@ -261,31 +257,31 @@ fn swept_headline(infer: &Infer, swept: Swept, steps: &[Step]) -> String {
         _ => String::new(),
     };
     let keeps = match &infer.promise {
-        Some(promise) => format!("keeps {promise} up to"),
+        Some(promise) => format!("meets {promise} up to"),
         None if steps.iter().any(|step| matches!(step.load, Load::Closed { .. })) => {
-            "throughput grows up to".to_owned()
+            "throughput increases up to".to_owned()
         }
         None => "keeps up with".to_owned(),
     };
     match step(swept.highest) {
         Some(highest) if steps.iter().all(|step| step.broken.is_none()) => {
-            format!("{keeps} {} and beyond: nothing broke", load(highest.load))
+            format!("{keeps} {} and beyond: no limit reached", load(highest.load))
         }
         Some(highest) => {
             let answers = format!("{} answers/s", rate(highest.throughput));
             let p99 = highest.latency.p99.map_or(String::new(), |ms| format!(", p99 {}", duration_ms(ms)));
-            // The steps come in the order of their load.
+            // The steps are ordered by load.
             let next = steps.iter().skip(swept.highest.unwrap_or(0) + 1).find_map(|step| step.broken);
             let ours = match next {
                 Some(Broken::Generator | Broken::Busy) => {
-                    "; beyond it this machine, not the server, is the limit"
+                    "; beyond that, this machine is the limit, not the server"
                 }
                 _ => "",
             };
             format!("{keeps} {} ({answers}{p99}){knee}{ours}", load(highest.load))
         }
         None => match steps.first().map(|step| (step.load, step.broken)) {
-            Some((first, Some(why))) => format!("breaks at {} already: {}", load(first), broken(why)),
+            Some((first, Some(why))) => format!("fails already at {}: {}", load(first), broken(why)),
             _ => "nothing was measured".to_owned(),
         },
     }
@@ -295,11 +291,11 @@ fn broken(broken: Broken) -> &'static str {
     match broken {
         Broken::Failures => "errors",
         Broken::Throughput => "answers fall behind",
-        Broken::NoGain => "no more throughput",
-        Broken::Promise => "promise broken",
-        Broken::Unknown => "too few requests to tell",
+        Broken::NoGain => "no throughput gain",
+        Broken::Promise => "SLO missed",
+        Broken::Unknown => "too few requests",
         Broken::Generator => "this machine could not send faster",
-        Broken::Busy => "this machine was too busy to tell",
+        Broken::Busy => "this machine was too busy",
     }
 }
 
@@ -309,12 +305,12 @@ fn about(infer: &Infer) -> String {
         "kserve-v2" => "KServe v2 protocol",
         _ => "plain HTTP",
     };
-    let batch = infer.batch.map(|batch| format!(", {} a request", plural(batch, "example", "examples")));
+    let batch = infer.batch.map(|batch| format!(", {} per request", plural(batch, "example", "examples")));
     let (batch, first) = (batch.unwrap_or_default(), duration_ms(infer.first_ms));
-    format!("{}: {server}{batch}; the very first request took {first}", printable(&infer.url))
+    format!("{}: {server}{batch}; the first request took {first}", printable(&infer.url))
 }
 
-/// Room for the names of the rows, and for each figure: times of many sizes stand in one row, each in its own unit.
+/// Column widths for row names and figures. Times of different magnitude share a row, each in its own unit.
 const WIDTH: usize = 28;
 const CELL: usize = 10;
 
@@ -331,9 +327,9 @@ fn write_step(step: &Step, style: Style, out: &mut dyn Write) -> io::Result<()> 
     )?;
     let open = matches!(step.load, Load::Open { .. });
     let rows = [
-        (if open { "latency, from when due" } else { "latency, from when sent" }, Some(&step.latency)),
-        ("service time, from when sent", Some(&step.service).filter(|_| open)),
-        ("lateness of this generator", step.lateness.as_ref()),
+        (if open { "latency, from due time" } else { "latency, from send time" }, Some(&step.latency)),
+        ("service time, from send time", Some(&step.service).filter(|_| open)),
+        ("delay in this generator", step.lateness.as_ref()),
     ];
     for (name, figures) in rows {
         let Some(it) = figures else { continue };
@@ -353,13 +349,16 @@ fn write_step(step: &Step, style: Style, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// How much was sent and received, over how many connections.
+/// Amount of data sent and received, and the number of connections.
 fn amounts(step: &Step) -> String {
     let requests = plural(step.requests, "request", "requests");
-    let warmup =
-        if step.warmup > 0 { format!(" after {} to warm up", thousands(step.warmup)) } else { String::new() };
+    let warmup = if step.warmup > 0 {
+        format!(" after {}", plural(step.warmup, "warm-up request", "warm-up requests"))
+    } else {
+        String::new()
+    };
     let connections = match step.connections {
-        0 => "over connections that were open already".to_owned(),
+        0 => "over existing connections".to_owned(),
         opened => format!("over {}", plural(opened, "new connection", "new connections")),
     };
     format!(
@@ -379,21 +378,21 @@ fn failed(failure: &Failure, requests: u64) -> String {
     format!("failed: {} ({share}) {words}{said}", thousands(failure.count))
 }
 
-/// Why requests left late, and what to do.
+/// Explains why requests were sent late, and what to do.
 fn sent_late(step: &Step) -> String {
     let late = step.lateness.and_then(|late| late.p90).map_or(UNKNOWN.to_owned(), duration_ms);
     let (cause, less) = match keeps_up(step) && step.generator_cpus < 0.5 {
-        true => ("This machine is busy with other things", ""),
-        false => ("This machine could not send faster", ", or ask for less"),
+        true => ("This machine is busy with other work", ""),
+        false => ("This machine could not send faster", ", or reduce the load"),
     };
     format!(
-        "{cause}: at {}, one request in ten left {late} late or later, which counts as latency. Send from a machine \
-         with nothing else to do{less}.",
+        "{cause}: at {}, one request in ten was sent at least {late} late, which counts as latency. Use an idle \
+         machine{less}.",
         load(step.load)
     )
 }
 
-/// What must be said beside the figures, one sentence each.
+/// Notes on the figures, one sentence each.
 fn remarks(infer: &Infer) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut say = |when: bool, what: String| {
@@ -402,7 +401,7 @@ fn remarks(infer: &Infer) -> Vec<String> {
         }
     };
     let any = |test: &dyn Fn(&Step) -> bool| infer.steps.iter().any(test);
-    say(any(&|step| step.stopped), "Ended early: these are the figures so far.".to_owned());
+    say(any(&|step| step.stopped), "Ended early: these are the results so far.".to_owned());
     if let Some(step) = infer.steps.iter().find(|step| step.generator_late) {
         say(true, sent_late(step));
     }
@@ -411,8 +410,8 @@ fn remarks(infer: &Infer) -> Vec<String> {
     say(
         any(&timed_out),
         format!(
-            "Requests without an answer count in the latencies with the time waited for them (up to {}): the truth is \
-             slower still.",
+            "Unanswered requests count in the latencies with the time waited (up to {}): the real latency is even \
+             higher.",
             duration_ms(infer.timeout_ms)
         ),
     );
@@ -420,29 +419,29 @@ fn remarks(infer: &Infer) -> Vec<String> {
     say(
         longest > 0 && any(&|step| step.latency.p999.is_none()) && infer.swept.is_none(),
         format!(
-            "{} say nothing about the slowest in a thousand: p99.9 takes {} (a longer --duration).",
-            plural(longest, "answer", "answers"),
+            "{} too few for p99.9, which needs {}: use a longer --duration.",
+            plural(longest, "answer is", "answers are"),
             thousands(infer.needed_for_p999)
         ),
     );
     let closed = any(&|step| matches!(step.load, Load::Closed { .. }));
     say(
         closed && infer.swept.is_none(),
-        "Clients that wait do not ask: a stall of the server counts once for each of them. --rate N asks whatever \
-         happens, and shows it."
+        "Waiting clients send nothing, so a server stall counts only once per client. --rate N keeps sending and \
+         shows the stall."
             .to_owned(),
     );
     let each = |step: &Step| step.closed * 2 > step.requests && step.requests > 0;
     say(
         any(&each),
-        "The server closes the connection after an answer: every request pays for a new one. Turn keep-alive on."
+        "The server closes the connection after each answer, so every request opens a new one. Turn keep-alive on."
             .to_owned(),
     );
     let waited: u64 = infer.steps.iter().map(|step| step.waited).sum();
     say(
         waited > 0 && !closed,
         format!(
-            "{} found all connections in use and waited for one (--connections).",
+            "{} had to wait for a free connection (--connections).",
             plural(waited, "request", "requests")
         ),
     );

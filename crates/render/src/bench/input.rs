@@ -1,4 +1,4 @@
-//! An input pipeline, in words.
+//! Results for an input pipeline, as text and table.
 
 use std::io::{self, Write};
 
@@ -7,88 +7,91 @@ use crate::format::{duration_ms, percent, plural, short, thousands};
 use crate::style::Style;
 use crate::table::{Column, Format, Table};
 
-/// The pace once batches come steadily.
+/// Throughput in steady state.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Steady {
-    /// Batches before it, without the first.
+    /// Number of warm-up batches, without the first.
     pub warmup: u64,
-    /// Did the pace settle?
+    /// True if the throughput settled.
     pub settled: bool,
-    /// Batches a second.
+    /// Batches per second.
     pub per_second: f64,
-    /// Examples a second.
+    /// Examples per second.
     pub examples_per_second: Option<f64>,
-    /// The middle gap between two batches, in milliseconds.
+    /// Median gap between two batches, in milliseconds.
     pub gap_p50_ms: Option<f64>,
-    /// 99 % are below.
+    /// 99th percentile of the gaps.
     pub gap_p99_ms: Option<f64>,
-    /// The longest.
+    /// The longest gap.
     pub gap_max_ms: Option<f64>,
-    /// Gaps that are stalls.
+    /// Number of stalls.
     pub stalls: u64,
-    /// Time lost in them.
+    /// Time lost in stalls.
     pub stalled_ms: f64,
-    /// The share of time lost in them.
+    /// Share of the time lost in stalls.
     pub stalled_fraction: f64,
 }
 
-/// All that was measured of a pipeline.
+/// Everything that was measured about a pipeline.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The program.
     pub command: String,
-    /// Batches that came.
+    /// Number of batches received.
     pub batches: u64,
-    /// Examples in them.
+    /// Number of examples in them.
     pub examples: Option<u64>,
-    /// From the program's start to the first batch.
+    /// Time from program start to the first batch.
     pub first_ms: f64,
-    /// `None` where too few batches came.
+    /// Steady state; `None` if there were too few batches.
     pub steady: Option<Steady>,
     /// From start to end.
     pub wall_ms: f64,
-    /// Processors kept busy on average.
+    /// Average number of busy processors.
     pub cpus: f64,
-    /// Processors there are.
+    /// Number of available processors.
     pub cpus_there: u64,
-    /// The share of batches that came in one piece with the one before.
+    /// Share of batches that arrived together with the one before.
     pub bunched_fraction: f64,
-    /// Batches were told through the pipe.
+    /// True if batches were reported through the pipe.
     pub by_pipe: bool,
-    /// What the program ended with; `None` where it was ended, or a signal did.
+    /// Exit code of the program; `None` if it was stopped or a signal ended it.
     pub exit_code: Option<i32>,
-    /// It ended by itself, and not well.
+    /// True if the program ended on its own with an error.
     pub failed: bool,
-    /// A training step that is to be fed, in milliseconds.
+    /// Duration of the training step to feed, in milliseconds.
     pub step_ms: Option<f64>,
     /// Ended early by the user.
     pub stopped: bool,
 }
 
-/// So many batches in one piece mean that their times are lost.
+/// Above this share of bunched batches, their times are unusable.
 const BUNCHED: f64 = 0.5;
 
-/// The answer in one line.
+/// The result in one line.
 pub fn headline(input: &Input) -> String {
     let Some(steady) = &input.steady else {
-        let came = plural(input.batches, "batch came", "batches came");
-        return format!("{came}, the first after {}: too few for a pace", duration_ms(input.first_ms));
+        let came = plural(input.batches, "batch", "batches");
+        return format!(
+            "{came}, the first after {}: too few to measure the throughput",
+            duration_ms(input.first_ms)
+        );
     };
     let examples =
         steady.examples_per_second.map_or(String::new(), |rated| format!(" ({} examples/s)", rate(rated)));
     let each_ms = 1e3 / steady.per_second;
     let delivers = format!("delivers {} batches/s{examples}", rate(steady.per_second));
     match input.step_ms {
-        None => format!("{delivers}; a step of {} would keep it just busy", duration_ms(each_ms)),
+        None => format!("{delivers}; fast enough for steps of {} or more", duration_ms(each_ms)),
         Some(step) if each_ms <= step => {
             format!(
-                "{delivers}: enough for a step of {} ({} of its time)",
+                "{delivers}: fast enough for a {} step ({} of its time)",
                 duration_ms(step),
                 percent(each_ms / step)
             )
         }
         Some(step) => format!(
-            "{delivers}: too slow for a step of {}, which would wait {} for each batch",
+            "{delivers}: too slow for a {} step, which would wait {} for each batch",
             duration_ms(step),
             duration_ms(each_ms - step)
         ),
@@ -99,7 +102,7 @@ pub fn headline(input: &Input) -> String {
 pub fn write_text(input: &Input, style: Style, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}\n", style.bold(&headline(input)))?;
     let mut row = |name: &str, value: String| writeln!(out, "{name:<18} {value}");
-    row("first batch", format!("after {}, the program's start included", duration_ms(input.first_ms)))?;
+    row("first batch", format!("after {}, including program start", duration_ms(input.first_ms)))?;
     if let Some(steady) = &input.steady {
         let gaps = [
             steady.gap_p50_ms.map(|ms| format!("p50 {}", duration_ms(ms))),
@@ -108,7 +111,7 @@ pub fn write_text(input: &Input, style: Style, out: &mut dyn Write) -> io::Resul
         ];
         row("between batches", gaps.into_iter().flatten().collect::<Vec<_>>().join("   "))?;
         if steady.warmup > 0 {
-            row("warm-up", format!("{}, set apart", plural(steady.warmup, "batch", "batches")))?;
+            row("warm-up", format!("{}, excluded", plural(steady.warmup, "batch", "batches")))?;
         }
         let lost =
             format!("{} ({} of the time)", duration_ms(steady.stalled_ms), percent(steady.stalled_fraction));
@@ -118,7 +121,7 @@ pub fn write_text(input: &Input, style: Style, out: &mut dyn Write) -> io::Resul
     }
     let examples = input.examples.map_or(String::new(), |all| format!(", {} examples", thousands(all)));
     let batches = plural(input.batches, "batch", "batches");
-    row("in all", format!("{batches}{examples} in {}", duration_ms(input.wall_ms)))?;
+    row("total", format!("{batches}{examples} in {}", duration_ms(input.wall_ms)))?;
     let there = plural(input.cpus_there, "processor", "processors");
     row("processors", format!("{} of {there} busy on average", short(input.cpus)))?;
     let remarks = remarks(input);
@@ -135,29 +138,30 @@ fn remarks(input: &Input) -> Vec<String> {
             remarks.push(what.to_owned());
         }
     };
-    say(input.stopped, "Ended early: these are the figures so far.");
+    say(input.stopped, "Ended early: these are the results so far.");
     say(
         input.bunched_fraction > BUNCHED,
-        "Most batches came several at once: the program keeps its output back, so gaps and stalls cannot be trusted. \
+        "Most batches arrived in groups: the program buffers its output, so gaps and stalls are unreliable. \
          Flush after each line, or write to the pipe that STEPSCOPE_BATCHES names.",
     );
     say(
         input.steady.is_some_and(|steady| !steady.settled),
-        "The pace changed until the end: let it run longer for a figure to rely on.",
+        "The throughput kept changing until the end: let it run longer for a reliable figure.",
     );
     let cpus_there = input.cpus_there as f64;
     let busy = input.steady.is_some() && input.wall_ms > 0.0;
     say(
         busy && input.cpus > 0.9 * cpus_there,
-        "All processors are busy: only less work per example or more processors make it faster.",
+        "All processors are busy: to go faster, do less work per example or add processors.",
     );
     say(
         busy && cpus_there > 1.0 && (0.9..1.15).contains(&input.cpus),
-        "One processor is busy: parallel reading and mapping (num_parallel_calls, num_workers) may make it faster.",
+        "One processor is busy: parallel reading and mapping (num_parallel_calls, num_workers) may help.",
     );
     say(
         busy && input.cpus < 0.5,
-        "The processors are mostly idle: it waits for a disk, a network or a lock. Read more at once, and ahead.",
+        "The processors are mostly idle: the pipeline waits for a disk, a network or a lock. Read larger chunks, and \
+         prefetch.",
     );
     if input.failed {
         let code = input.exit_code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));

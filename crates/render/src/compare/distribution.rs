@@ -1,4 +1,5 @@
-//! Both sides' steps as inline SVG: a histogram a side on one scale, with its quartiles and its median below.
+//! The steps of both sides as inline SVG: one histogram per side on a common scale, with quartiles and median
+//! below.
 
 use stepscope_analyze::statistics::quantile;
 
@@ -6,36 +7,36 @@ use crate::format::{duration_ms, percent, plural};
 use crate::report::html::chart::{plain, round_step};
 use crate::report::html::page::{Html, tag, text};
 
-/// The drawing's size in its own units.
+/// Size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;
-/// Room for the sides' names at the left, and for half a number at the right.
+/// Space for the names of the sides on the left, and for half a number on the right.
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 24.0;
-/// One side: the median's number, the histogram, the box below it.
+/// One side: the median's number, the histogram, the box plot below it.
 const LANE: f64 = 112.0;
 const NUMBER: f64 = 18.0;
 const BARS: f64 = 64.0;
 const BOX: f64 = 14.0;
-/// Room for the scale.
+/// Space for the scale.
 const BELOW: f64 = 22.0;
-/// So many bars across.
+/// Number of bars.
 const BINS: usize = 80;
-/// Steps this many times the longer median are cut off: the others would stand in one heap.
+/// Steps longer than this many times the longer median are cut off, so that the others stay readable.
 const CUT: f64 = 3.0;
 
 /// One side of the drawing.
 pub(super) struct Side<'a> {
     /// `BASE` or `NEW`.
     pub(super) name: &'a str,
-    /// Its class on the page.
+    /// Its CSS class.
     pub(super) class: &'a str,
     /// The steps in milliseconds, sorted.
     pub(super) steps_ms: Vec<f64>,
-    /// The median that the comparison goes by.
+    /// The median used in the comparison.
     pub(super) median_ms: f64,
 }
 
-/// The drawing, and a line that says what is cut off; nothing where a side has no steps.
+/// The drawing, and a line about what is cut off; empty if a side has no steps.
 pub(super) fn drawing(sides: &[Side<'_>; 2]) -> Html {
     let Some(scale) = Scale::of(sides) else { return Html::new() };
     let height = LANE * 2.0 + BELOW;
@@ -48,9 +49,9 @@ pub(super) fn drawing(sides: &[Side<'_>; 2]) -> Html {
         ("class", "chart"),
         ("viewBox", view.as_str()),
         ("role", "img"),
-        ("aria-label", "How long the steps of both sides are"),
+        ("aria-label", "Step durations of both sides"),
     ];
-    let about = "Bars: how many of the side's steps are so long. Box: the middle half of them, \
+    let about = "Bars: number of steps with this duration. Box: the middle half of the steps, \
                  whiskers from the 5th to the 95th percentile. Thick line: the median.";
     let mut about = about.to_owned();
     for side in sides {
@@ -58,31 +59,27 @@ pub(super) fn drawing(sides: &[Side<'_>; 2]) -> Html {
         if beyond > 0 {
             let longest = side.steps_ms.last().copied().unwrap_or_default();
             let steps = plural(beyond, "longer step", "longer steps");
-            about.push_str(&format!(
-                " {}: {steps} outside the drawing, up to {}.",
-                side.name,
-                duration_ms(longest)
-            ));
+            about.push_str(&format!(" {}: {steps} not shown, up to {}.", side.name, duration_ms(longest)));
         }
     }
     [tag("svg", &attributes, inner), text("p", "soft", &about)].into_iter().collect()
 }
 
-/// From time to the drawing's units.
+/// Converts time to the drawing's units.
 struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
-    /// From the shortest step to the longest that is not cut off, with a little air.
+    /// From the shortest step to the longest that is not cut off, with a small margin.
     fn of(sides: &[Side<'_>; 2]) -> Option<Self> {
         let [base, new] = sides;
         let low = base.steps_ms.first()?.min(*new.steps_ms.first()?);
         let longest = base.steps_ms.last()?.max(*new.steps_ms.last()?);
         let cut = base.median_ms.max(new.median_ms) * CUT;
         let high = if cut > low { longest.min(cut) } else { longest };
-        // Steps that are all alike still need a width.
+        // Steps of equal length still need some width.
         let air = ((high - low) * 0.03).max(high.abs() * 0.005).max(f64::MIN_POSITIVE);
         let (low, high) = ((low - air).max(0.0), high + air);
         (low.is_finite() && high.is_finite() && high > low).then_some(Scale { low, high })
@@ -109,7 +106,7 @@ impl Scale {
         marks.collect()
     }
 
-    /// One side, from its upper edge.
+    /// Draws one side, starting at its upper edge.
     fn lane(&self, side: &Side<'_>, top: f64) -> Html {
         let ground = top + NUMBER + BARS;
         let name = [("class", "side"), ("x", "0"), ("y", &*plain(ground))];

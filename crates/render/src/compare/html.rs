@@ -1,4 +1,5 @@
-//! A comparison as one self-contained page: the answer, both sides' steps, what moved, what else differs.
+//! A comparison as one self-contained page: the verdict, the steps of both sides, what changed, other
+//! differences.
 
 use std::io::{self, Write};
 
@@ -15,17 +16,17 @@ use crate::report::html::parts::{Value, figures, table};
 use crate::report::html::{Section, html_page};
 use crate::words::terms;
 
-/// Ops that are listed.
+/// Number of ops listed.
 const OPS: usize = 200;
 
-/// Writes the page. The runs are those that were compared.
+/// Writes the page. The runs are the ones that were compared.
 pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut dyn Write) -> io::Result<()> {
     let sections = [
         Section::new("", overview(comparison)),
-        Section::new("How long the steps are", steps(comparison, base, new)),
-        Section::new("Where the mean step's time goes", breakdown(&comparison.breakdown)),
+        Section::new("Step durations", steps(comparison, base, new)),
+        Section::new("Mean step breakdown", breakdown(&comparison.breakdown)),
         Section::new("Findings", findings(comparison)),
-        Section::new("How far they can be compared", notes(comparison)),
+        Section::new("Comparability", notes(comparison)),
         Section::new(format!("Ops, self time {}", words::per_unit(comparison.unit)), ops(comparison)),
         Section::new("Recordings", recordings(base, new)),
     ];
@@ -36,7 +37,7 @@ pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut 
     out.write_all(html_page(&title, &kicker, &sections).as_bytes())
 }
 
-/// With a capital, as a heading has it.
+/// Capitalises the first letter, as in a heading.
 fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -69,14 +70,14 @@ fn steps(comparison: &Comparison, base: &[Run], new: &[Run]) -> Html {
     drawing(&[side("BASE", "base", base, median.base_ms), side("NEW", "new", new, median.new_ms)])
 }
 
-/// All steps of the runs, the shortest first.
+/// All steps of the runs, shortest first.
 fn sorted(runs: &[Run]) -> Vec<f64> {
     let mut all: Vec<f64> = runs.iter().flat_map(|run| run.steps_ms.iter().copied()).collect();
     all.sort_by(f64::total_cmp);
     all
 }
 
-/// Both steps as bars on one scale, and a row for each category.
+/// Both breakdowns as bars on one scale, and one row per category.
 fn breakdown(deltas: &[CategoryDelta]) -> Html {
     let total = |ms: fn(&CategoryDelta) -> f64| deltas.iter().map(ms).sum::<f64>();
     let (base, new) = (total(|delta| delta.measured.base_ms), total(|delta| delta.measured.new_ms));
@@ -125,7 +126,7 @@ fn change_head() -> Html {
         ("head number", "BASE"),
         ("head number", "NEW"),
         ("head number", "change"),
-        ("head proven", "more than noise"),
+        ("head proven", "significant"),
     ];
     tag("div", &[], titles.into_iter().map(|(class, title)| text("span", class, title)).collect())
 }
@@ -159,7 +160,7 @@ fn findings(comparison: &Comparison) -> Html {
         ("left", "left", &changes.left),
     ];
     if all.iter().all(|(_, _, findings)| findings.is_empty()) {
-        return Html::text("Neither side has any.");
+        return Html::text("Neither side has findings.");
     }
     let item = |finding: &FindingKey| {
         let mut inner = tag("code", &[], Html::text(&printable(&finding.id)));
@@ -186,12 +187,12 @@ fn notes(comparison: &Comparison) -> Html {
     if comparison.comparability.differences.is_empty() {
         notes.insert(
             0,
-            "Nothing else is seen to differ: not the model, the batch, the devices or the versions."
+            "No other differences found in the model, the batch size, the devices or the versions."
                 .to_owned(),
         );
     }
     if let Some(similarity) = comparison.comparability.similarity {
-        notes.push(format!("The ops of both sides have {} in common.", percent(similarity)));
+        notes.push(format!("{} of the ops are the same on both sides.", percent(similarity)));
     }
     let items = notes.iter().map(|note| tag("li", &[], Html::text(&printable(note))));
     tag("ul", &[("class", "notes")], items.collect())
@@ -217,17 +218,17 @@ fn ops(comparison: &Comparison) -> Html {
     let mut body = table(&["op", "type", "where", "BASE ms", "NEW ms", "change ms", "count"], &rows);
     let more = comparison.ops.len().saturating_sub(OPS) as u64;
     if more > 0 {
-        let line = format!("… and {} that changed less.", plural(more, "more", "more"));
+        let line = format!("… and {} with smaller changes.", plural(more, "more op", "more ops"));
         body.push(&text("p", "soft", &line));
     }
     body
 }
 
-/// How many a step: `8`, or `8 → 2` where it changed.
+/// Count per step: `8`, or `8 → 2` if it changed.
 fn counts(base: f64, new: f64) -> String {
     let shown = |count: f64| if count.fract() == 0.0 { decimal(count, 0) } else { short(count) };
     let (base, new) = (shown(base), shown(new));
-    // No-break spaces: the column is narrow.
+    // No-break spaces, because the column is narrow.
     if base == new { base } else { format!("{base}\u{a0}→\u{a0}{new}") }
 }
 

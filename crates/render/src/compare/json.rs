@@ -1,10 +1,10 @@
-//! A comparison for programs: schema `stepscope.compare.v1`.
+//! A comparison as JSON: schema `stepscope.compare.v1`.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::{
-    Comparison, Estimate, FindingKey, Measured, Next, SideFigures, Statistic, Unit,
+    Basis, Comparison, Estimate, FindingKey, Measured, Next, SideFigures, Unit,
 };
 
 use super::words;
@@ -15,8 +15,8 @@ pub fn write_json(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()
     writeln!(out)
 }
 
-/// The comparison as a value. `ratio` is NEW over BASE of the figure that decided (`decided_by`): `median` the
-/// estimate, `low` and `high` its interval.
+/// The comparison as a value. `ratio` is NEW over BASE for the figure that decided (`decided_by`): `median` is
+/// the estimate, `low` and `high` are its interval.
 pub fn compare_json(comparison: &Comparison) -> Value {
     let deciding = comparison.deciding();
     let ratio = deciding.and_then(|figure| figure.ratio);
@@ -36,10 +36,12 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             "high": ratio.and_then(|ratio| ratio.high),
         },
         "decided_by": match comparison.decided_by {
-            Statistic::Mean => "mean",
-            Statistic::Median => "median",
-            Statistic::P90 => "p90",
+            Basis::Mean => "mean",
+            Basis::Median => "median",
+            Basis::BeyondLoad => "beyond_load",
         },
+        "beyond_load": comparison.beyond.as_ref().map(measured),
+        "machine_explains": comparison.machine_explains,
         "mean": comparison.mean.as_ref().map(measured),
         "p90": comparison.p90.as_ref().map(measured),
         "base": side(&comparison.base, comparison.median.map(|it| it.base_ms), comparison.mean.map(|it| it.base_ms)),
@@ -57,7 +59,7 @@ pub fn compare_json(comparison: &Comparison) -> Value {
         "margins": {
             "practical": comparison.margins.practical,
             "same": comparison.margins.same,
-            "significance": comparison.margins.significance,
+            "significance": comparison.margins.confidence.error(),
         },
         "load": comparison.load.map(|load| json!({"factor": load.factor, "spread": load.spread, "ops": load.ops})),
         "needed": comparison.next.map(|next| match next {
@@ -106,7 +108,7 @@ fn side(side: &SideFigures, median_ms: Option<f64>, mean_ms: Option<f64>) -> Val
     })
 }
 
-/// One figure on both sides.
+/// One figure of both sides.
 pub(crate) fn measured(measured: &Measured) -> Value {
     json!({
         "base_ms": measured.base_ms, "new_ms": measured.new_ms, "delta_ms": measured.delta_ms.value,

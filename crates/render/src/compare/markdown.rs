@@ -1,4 +1,4 @@
-//! A comparison for pull requests.
+//! A comparison as Markdown, for pull requests.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use stepscope_diagnose::compare::Comparison;
 use super::words;
 use crate::format::{duration_ms, from_to_ms, name_cut, printable};
 
-/// So many categories and ops are shown.
+/// Number of categories and ops shown.
 const TOP: usize = 8;
 
 /// Writes the comparison.
@@ -29,7 +29,7 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
         let name = delta.category.key().to_owned();
         (name, measured.base_ms, measured.new_ms, if delta.proven() { "yes" } else { "no" }.to_owned())
     });
-    rows(("per step", "proven"), categories.collect(), out)?;
+    rows(("per step", "significant"), categories.collect(), out)?;
     let ops = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0).take(TOP);
     let ops = ops.map(|op| {
         (op.name.clone(), op.base_ms, op.new_ms, words::op_type(op).unwrap_or_default().to_owned())
@@ -58,7 +58,7 @@ fn rows(titles: (&str, &str), rows: Vec<(String, f64, f64, String)>, out: &mut d
     Ok(())
 }
 
-/// Text that Markdown leaves alone.
+/// Escapes text so that Markdown leaves it alone.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {

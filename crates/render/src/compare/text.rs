@@ -1,4 +1,4 @@
-//! A comparison for people: the answer, what moved, what else differs.
+//! A comparison as text: the verdict, what changed, other differences.
 
 use std::io::{self, Write};
 
@@ -9,12 +9,12 @@ use crate::format::short;
 use crate::style::Style;
 use crate::table::{self, Cell, Column, Format, Select, Table};
 
-/// So many ops are shown.
+/// Number of ops shown.
 const TOP_OPS: usize = 10;
-/// So many scopes are shown.
+/// Number of scopes shown.
 const TOP_SCOPES: usize = 5;
 
-/// Writes the comparison; with `explain`, how its verdict was reached as well.
+/// Writes the comparison; with `explain`, also how the verdict was reached.
 pub fn write_text(
     comparison: &Comparison,
     explain: bool,
@@ -55,7 +55,7 @@ fn section(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
     table::write_text(table, &picked, style, out)
 }
 
-/// The figures on both sides, each with its interval.
+/// The figures of both sides, each with its interval.
 fn figures(comparison: &Comparison) -> Table {
     let columns = vec![
         Column::new("figure", "figure", Format::Text),
@@ -77,17 +77,17 @@ fn figures(comparison: &Comparison) -> Table {
     table
 }
 
-/// The breakdown on both sides.
+/// The breakdown of both sides.
 pub(super) fn breakdown(comparison: &Comparison) -> Table {
     let columns = vec![
         Column::new("category", "category", Format::Text),
         Column::new("base_ms", "BASE", Format::Ms),
         Column::new("new_ms", "NEW", Format::Ms),
         Column::new("delta_ms", "change", Format::Ms),
-        Column::new("proven", "proven", Format::Text),
+        Column::new("proven", "significant", Format::Text),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some("Where the time goes, per mean step".to_owned());
+    table.headline = Some("Breakdown of the mean step".to_owned());
     for delta in &comparison.breakdown {
         let measured = &delta.measured;
         table.push([
@@ -101,7 +101,7 @@ pub(super) fn breakdown(comparison: &Comparison) -> Table {
     table
 }
 
-/// The ops on both sides; those that did not move at all are left out.
+/// The ops of both sides, without the unchanged ones.
 pub(super) fn ops(comparison: &Comparison) -> Table {
     let columns = vec![
         Column::new("name", "op", Format::Name),
@@ -112,7 +112,7 @@ pub(super) fn ops(comparison: &Comparison) -> Table {
         Column::new("count", "count", Format::Text).optional(),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some(format!("Ops whose self time changed most, {}", words::per_unit(comparison.unit)));
+    table.headline = Some(format!("Largest changes in op self time, {}", words::per_unit(comparison.unit)));
     table.top = Some(TOP_OPS);
     for op in comparison.ops.iter().filter(|op| op.delta_ms() != 0.0) {
         table.push([
@@ -127,7 +127,7 @@ pub(super) fn ops(comparison: &Comparison) -> Table {
     table
 }
 
-/// The name scopes on both sides; those that did not move at all are left out.
+/// The name scopes of both sides, without the unchanged ones.
 pub(super) fn scopes(comparison: &Comparison) -> Table {
     let columns = vec![
         Column::new("name", "scope", Format::Name),
@@ -136,7 +136,7 @@ pub(super) fn scopes(comparison: &Comparison) -> Table {
         Column::new("delta_ms", "change", Format::Ms),
     ];
     let mut table = Table::new("compare", columns);
-    table.headline = Some("Scopes whose ops changed most, per step".to_owned());
+    table.headline = Some("Largest changes by scope, per step".to_owned());
     table.top = Some(TOP_SCOPES);
     for scope in comparison.scopes.iter().filter(|scope| scope.delta_ms() != 0.0) {
         let (base, new, change) = (scope.base_ms, scope.new_ms, scope.delta_ms());

@@ -2,20 +2,20 @@
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    CategoryDelta, Comparison, Difference, Estimate, FindingKey, Match, Measured, Next, OpDelta, SideFigures,
-    Statistic, Unit, Verdict,
+    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Machines, Match, Measured, Next,
+    OpDelta, SideFigures, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
 
 use crate::format::{duration_ms, from_to_ms, name_cut, percent, plural, short};
 
-/// So many causes are named in the first line.
+/// Number of causes in the first line.
 const CAUSES: usize = 2;
-/// A category that owns less of the change than this is no cause.
+/// A category with a smaller share of the change is not a cause.
 const CAUSE: f64 = 0.1;
 
-/// The answer in one line: verdict, size, cause.
+/// The result in one line: verdict, size, cause.
 pub(crate) fn headline(comparison: &Comparison) -> String {
     let figure = comparison.deciding();
     let Some((measured, ratio)) = figure.and_then(|figure| Some((figure, figure.ratio?))) else {
@@ -29,11 +29,23 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     match comparison.verdict {
         Verdict::Slower | Verdict::Faster => {
             let (word, size) = (comparison.verdict.key(), size(ratio.value));
-            let all: Vec<String> = std::iter::once(format!("{word}: {what} takes {size} ({times})"))
-                .chain(causes(comparison))
-                .collect();
+            let size = match comparison.decided_by {
+                Basis::BeyondLoad => format!(
+                    "{word}: {what} takes {size} than the load of the machine explains ({} expected, {} measured)",
+                    duration_ms(measured.base_ms),
+                    duration_ms(measured.new_ms)
+                ),
+                Basis::Mean | Basis::Median => format!("{word}: {what} takes {size} ({times})"),
+            };
+            let all: Vec<String> = std::iter::once(size).chain(causes(comparison)).collect();
             all.join("; ")
         }
+        Verdict::Same if comparison.decided_by == Basis::BeyondLoad => format!(
+            "no difference beyond the load of the machine: {what} takes {} instead of {}{}",
+            duration_ms(measured.new_ms),
+            duration_ms(measured.base_ms),
+            range(&ratio)
+        ),
         Verdict::Same => format!("no difference: {what} takes {times}{}", range(&ratio)),
         Verdict::Unclear => {
             let certain: Vec<String> = comparison
@@ -47,7 +59,7 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
             match &certain[..] {
                 [] => format!("unclear: {whole}, within the noise"),
                 certain => format!(
-                    "unclear: {} for certain, but the whole is too noisy: {whole}",
+                    "unclear: {} is significant, but the total is too noisy: {whole}",
                     certain.join(" and ")
                 ),
             }
@@ -63,8 +75,8 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
 fn what(comparison: &Comparison) -> &'static str {
     match (comparison.unit, comparison.decided_by) {
         (Unit::Launch, _) => "a launch of the profiled kernels",
-        (Unit::Step, Statistic::Median) => "the median step",
-        (Unit::Step, Statistic::Mean | Statistic::P90) => "the mean step",
+        (Unit::Step, Basis::Median) => "the median step",
+        (Unit::Step, Basis::Mean | Basis::BeyondLoad) => "the mean step",
     }
 }
 
@@ -77,7 +89,8 @@ fn size(ratio: f64) -> String {
     }
 }
 
-/// What made the difference: categories that moved for certain in its direction, findings that came or went.
+/// What caused the difference: categories with a significant change in its direction, findings that appeared or
+/// disappeared.
 fn causes(comparison: &Comparison) -> Vec<String> {
     let delta = comparison.mean.map_or(0.0, |mean| mean.delta_ms.value);
     let moved = comparison
@@ -98,7 +111,7 @@ fn category_change(delta: &CategoryDelta) -> String {
     format!("{} {}", delta.category.key(), change_ms(delta.measured.delta_ms.value))
 }
 
-/// The figures of both sides, with their names: what is paid first.
+/// The figures of both sides with their names, the mean first.
 pub(crate) fn figures(comparison: &Comparison) -> Vec<(&'static str, &Measured)> {
     let all = match comparison.unit {
         Unit::Step => vec![
@@ -106,12 +119,12 @@ pub(crate) fn figures(comparison: &Comparison) -> Vec<(&'static str, &Measured)>
             ("median step", &comparison.median),
             ("90th percentile", &comparison.p90),
         ],
-        Unit::Launch => vec![("a launch of each kernel that both sides profiled", &comparison.mean)],
+        Unit::Launch => vec![("one launch of each kernel profiled on both sides", &comparison.mean)],
     };
     all.into_iter().filter_map(|(name, figure)| Some((name, figure.as_ref()?))).collect()
 }
 
-/// What ops' times are of.
+/// The unit of the ops' times.
 pub(crate) fn per_unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Step => "per step",
@@ -119,7 +132,7 @@ pub(crate) fn per_unit(unit: Unit) -> &'static str {
     }
 }
 
-/// The interval behind a ratio, in brackets; empty where there is none.
+/// The interval of a ratio, in parentheses; empty if there is none.
 pub(crate) fn range(ratio: &Estimate) -> String {
     interval(ratio).map_or_else(String::new, |interval| format!(" (95 % interval {interval})"))
 }
@@ -135,7 +148,7 @@ pub(crate) fn change(ratio: f64) -> String {
     signed(ratio - 1.0, percent)
 }
 
-/// A difference of times with its sign.
+/// A time difference with its sign.
 pub(crate) fn change_ms(ms: f64) -> String {
     signed(ms, duration_ms)
 }
@@ -151,14 +164,14 @@ pub(crate) fn explanation(comparison: &Comparison) -> Vec<String> {
     let mut lines = vec![format!("Decided by {}.", what(comparison))];
     if let Some(by_steps) = figure.from_steps {
         lines.push(format!(
-            "Half the width of its interval: {} from the scatter of the steps (block bootstrap), {} from the difference \
+            "Half-width of the interval: {} from the scatter of the steps (block bootstrap), {} from differences \
              between runs.",
             percent(by_steps),
             percent(figure.from_runs)
         ));
     }
     lines.push(format!(
-        "Runs of the same program are assumed to differ by {} (standard deviation); changes below {} do not count.",
+        "Assumed difference between runs of the same program: {} (standard deviation). Changes below {} are ignored.",
         percent(comparison.run_to_run.deviation()),
         percent(comparison.margins.practical)
     ));
@@ -183,24 +196,23 @@ pub(crate) fn amount(side: &SideFigures, unit: Unit) -> String {
     }
 }
 
-/// The one thing to do next where there is no answer.
+/// The next step if there is no answer.
 fn next(next: Next) -> String {
     match next {
         Next::LongerRuns(steps) => {
             format!("Next: record at least {} per run.", plural(steps, "step", "steps"))
         }
         Next::MoreRuns(runs) => format!(
-            "Next: record {} per side, BASE and NEW in turn, and give all (--base A --base B --new C --new D).",
+            "Next: record {} per side, alternating between BASE and NEW, and pass all of them (--base A --base B --new C --new D).",
             plural(runs, "run", "runs")
         ),
         Next::QuieterMachine => {
-            "Next: record again while nothing else runs on the machine; more runs would not be enough."
-                .to_owned()
+            "Next: record again on an idle machine; more runs would not be enough.".to_owned()
         }
     }
 }
 
-/// What a side's slow steps cost.
+/// The cost of a side's slow steps.
 fn rhythm(name: &str, side: &SideFigures) -> Option<String> {
     let rhythm = side.rhythm?;
     let (typical, extra) = (duration_ms(rhythm.typical_ms), duration_ms(rhythm.extra_ms));
@@ -210,40 +222,67 @@ fn rhythm(name: &str, side: &SideFigures) -> Option<String> {
     ))
 }
 
-/// A factor that differs less from 1 says nothing about the machine.
+/// A factor closer to 1 than this says nothing about the machine.
 const LOAD: f64 = 0.05;
 
-/// What the machine's share of the difference is.
+/// How much of the difference comes from the machine.
 fn load(comparison: &Comparison) -> Option<String> {
     let load = comparison.load?;
     let ops = plural(load.ops as u64, "op", "ops");
-    let shown = (load.factor.ln().abs() > LOAD.max(load.spread)).then(|| {
+    let decides = comparison.decided_by == Basis::BeyondLoad;
+    let shown = (decides || load.factor.ln().abs() > LOAD.max(load.spread)).then(|| {
         format!(
-            "The {ops} that run as often as before take {} the time on NEW: load on the machine, other clocks, or a change \
-             that touches all of them.",
+            "The {ops} that run equally often on both sides take {} as long on NEW: load on the machine, other clocks, or a \
+             change that affects all of them.",
             format_args!("{} times", short(load.factor))
         )
     });
     shown.filter(|_| comparison.unit == Unit::Step)
 }
 
+/// What else the machine did, where it differs enough to matter, or where it explains the difference.
+fn machine(comparison: &Comparison) -> Option<String> {
+    let Machines { base, new } = comparison.machines?;
+    let share = |what: &str, base: Option<f64>, new: Option<f64>| {
+        let (base, new) = base.zip(new)?;
+        ((new - base).abs() >= LOAD).then(|| format!("{what} {} (BASE: {})", percent(new), percent(base)))
+    };
+    let all = [
+        share("other processes used", base.others, new.others),
+        share("other machines took", base.stolen, new.stolen),
+        share("the CPU quota stalled the run for", base.throttled, new.throttled),
+        share("GPU clocks were held down for", base.gpu_throttled, new.gpu_throttled),
+    ];
+    let said: Vec<String> = all.into_iter().flatten().collect();
+    let mut text = format!("On NEW, {}.", said.join(", "));
+    if let Some((base, new)) = base.cpu_ms_per_step.zip(new.cpu_ms_per_step) {
+        text.push_str(&format!(" CPU time per step: {}.", from_to_ms(base, new)));
+    }
+    if comparison.machine_explains {
+        text.push_str(" The machine alone can explain the difference.");
+    }
+    (!said.is_empty()).then_some(text)
+}
+
 /// What differs, as a clause.
 pub(crate) fn difference(difference: &Difference) -> String {
     match difference {
         Difference::Model(similarity) => {
-            format!("the ops have only {} in common: it may be another model", percent(*similarity))
+            format!("only {} of the ops are the same: it may be another model", percent(*similarity))
         }
-        Difference::BatchSize(base, new) => format!("the batch size was {base} and is {new}"),
+        Difference::BatchSize(base, new) => format!("the batch size changed from {base} to {new}"),
         Difference::Hardware(base, new) => {
-            format!("the work ran on {} and runs on {}", kinds(base), kinds(new))
+            format!("the work moved from {} to {}", kinds(base), kinds(new))
         }
         Difference::DeviceModel(base, new) => {
-            format!("the device was {} and is {}", base.join(", "), new.join(", "))
+            format!("the device changed from {} to {}", base.join(", "), new.join(", "))
         }
-        Difference::DeviceCount(base, new) => format!("{base} and {new} devices were at work"),
-        Difference::HostCount(base, new) => format!("{base} and {new} hosts were recorded"),
-        Difference::Framework(base, new) => format!("the framework was {base:?} and is {new:?}"),
-        Difference::Version { of, base, new } => format!("{of} was {base} and is {new}"),
+        Difference::DeviceCount(base, new) => format!("the number of devices changed from {base} to {new}"),
+        Difference::HostCount(base, new) => {
+            format!("the number of recorded hosts changed from {base} to {new}")
+        }
+        Difference::Framework(base, new) => format!("the framework changed from {base:?} to {new:?}"),
+        Difference::Version { of, base, new } => format!("{of} changed from {base} to {new}"),
         Difference::StepOrigin(base, new) => {
             let origin = |origin: &Origin| match origin {
                 Origin::Marker => "marked",
@@ -251,12 +290,12 @@ pub(crate) fn difference(difference: &Difference) -> String {
                 Origin::None => "not found",
             };
             format!(
-                "steps were {} and are {}: both may mean other things by a step",
+                "steps were {} on BASE and {} on NEW: they may mean different things",
                 origin(base),
                 origin(new)
             )
         }
-        Difference::NoKernelInCommon => "no kernel of the same name was profiled on both sides".to_owned(),
+        Difference::NoKernelInCommon => "no kernel with the same name was profiled on both sides".to_owned(),
         Difference::NoSteps { base: true, new: true } => "neither side has steps".to_owned(),
         Difference::NoSteps { base: true, .. } => "BASE has no steps".to_owned(),
         Difference::NoSteps { .. } => "NEW has no steps".to_owned(),
@@ -274,7 +313,7 @@ fn kinds(kinds: &[DeviceKind]) -> String {
     if names.is_empty() { "an unknown device".to_owned() } else { names.join(" and ") }
 }
 
-/// The public name of a difference.
+/// Public id of a difference.
 pub(crate) fn difference_id(difference: &Difference) -> &'static str {
     match difference {
         Difference::Model(_) => "model",
@@ -291,29 +330,31 @@ pub(crate) fn difference_id(difference: &Difference) -> &'static str {
     }
 }
 
-/// What else is to be said, one sentence each.
+/// Further notes, one sentence each.
 pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut remarks: Vec<String> = comparison
         .comparability
         .differences
         .iter()
-        .map(|it| format!("Not alike: {}.", difference(it)))
+        .map(|it| format!("Different setup: {}.", difference(it)))
         .collect();
     if comparison.comparability.several_changes() {
         remarks.push(
-            "More than one thing changed at once: the comparison cannot say which one made the difference."
+            "Several things changed at once: the comparison cannot show which one caused the difference."
                 .to_owned(),
         );
     }
     remarks.extend(rhythm("BASE", &comparison.base));
     remarks.extend(rhythm("NEW", &comparison.new));
     remarks.extend(load(comparison));
+    remarks.extend(machine(comparison));
     remarks.extend(comparison.next.map(next));
     // How far runs differ matters only where there are steps to compare.
-    if comparison.mean.is_some() && comparison.base.runs.len().min(comparison.new.runs.len()) == 1 {
+    let one_run = comparison.base.runs.len().min(comparison.new.runs.len()) == 1;
+    if comparison.mean.is_some() && one_run && comparison.next != Some(Next::QuieterMachine) {
         remarks.push(format!(
-            "One run per side: runs of the same program are assumed to differ by {}. Several runs per side (--base A \
-             --base B --new C --new D) measure it instead.",
+            "One run per side: runs of the same program are assumed to differ by {}. To measure this instead, use several \
+             runs per side (--base A --base B --new C --new D).",
             percent(comparison.run_to_run.deviation())
         ));
     }
@@ -328,12 +369,12 @@ pub(crate) fn finding(finding: &FindingKey) -> String {
     }
 }
 
-/// The type of an op where it says more than the name.
+/// The type of an op if it adds to the name.
 pub(crate) fn op_type(op: &OpDelta) -> Option<&str> {
     (op.op_type != op.name).then_some(&op.op_type)
 }
 
-/// The public name of how ops were matched.
+/// Public id of how ops were matched.
 pub(crate) fn matched(matched: Match) -> &'static str {
     match matched {
         Match::Name => "name",

@@ -2,7 +2,7 @@
 
 use stepscope_trace::{Args, StrId, Trace, Value};
 
-/// Appends the arguments as a JSON object. Of two with one name the event's own counts.
+/// Appends the arguments as a JSON object. If two have the same name, the event's own wins.
 pub(super) fn push_args(out: &mut String, trace: &Trace, args: Args<'_>) {
     let mut seen: Vec<StrId> = Vec::new();
     out.push('{');
@@ -29,7 +29,7 @@ fn push_value(out: &mut String, value: &Value<'_>) {
         Value::Float(_) | Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
         Value::Str(text) => push_text(out, text),
-        // Bytes are nested messages; no viewer can show them.
+        // Bytes are nested messages, which no viewer can show.
         Value::Bytes(bytes) => push_text(out, &format!("{} bytes", bytes.len())),
         Value::Json(text) if is_json(text) => out.push_str(text),
         Value::Json(text) => push_text(out, text),
@@ -46,7 +46,7 @@ fn push_json<T: serde::Serialize + ?Sized>(out: &mut String, value: &T) {
     out.push_str(&serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()));
 }
 
-/// Repaired files may hold what only looks like JSON.
+/// Repaired files may contain text that only looks like JSON.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

@@ -1,7 +1,7 @@
-//! Chrome JSON, as Perfetto and chrome://tracing open it.
+//! Chrome JSON for Perfetto and chrome://tracing.
 //!
-//! Viewers insist that the slices of a thread nest, and drop those that do not. So each lane of a track
-//! becomes a thread of its own; a track whose events nest is one thread, as recorded.
+//! Viewers require the slices of a thread to nest, and drop those that do not. Therefore each lane of a track
+//! becomes a separate thread. A track whose events nest is one thread, as recorded.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use super::ExportSource;
 use super::args::{push_args, push_text};
 use super::time::{Origins, push_decimal};
 
-/// Digits after which a picosecond stands in a microsecond.
+/// Number of decimal digits of a picosecond in microseconds.
 const MICRO: u32 = 6;
 
-/// Writes all hosts into one document.
+/// Writes all hosts to one document.
 pub fn write_chrome(sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {
     let origins = Origins::of(sources);
     out.write_all(b"{")?;
@@ -55,7 +55,7 @@ struct HostWriter<'a> {
     host: usize,
     origins: &'a Origins,
     first_pid: usize,
-    /// The thread of each track's first lane; the others follow it.
+    /// The thread of each track's first lane; the other lanes follow it.
     threads: Vec<usize>,
 }
 
@@ -89,7 +89,7 @@ impl HostWriter<'_> {
         Ok(())
     }
 
-    /// Names a thread for each lane, and remembers where each track's begin.
+    /// Names a thread for each lane, and remembers where the threads of each track start.
     fn threads(&mut self, writer: &mut Writer<'_>) -> io::Result<()> {
         let mut next = 1;
         for track in self.trace.tracks() {
@@ -180,7 +180,7 @@ impl HostWriter<'_> {
     }
 }
 
-/// How many events are looked at to find the one that an arrow ends in.
+/// Maximum number of events to search for the one where an arrow ends.
 const LOOK_BACK: usize = 64;
 
 /// The lane of the innermost event around `time`.

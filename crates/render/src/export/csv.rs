@@ -1,4 +1,5 @@
-//! One line an event, after RFC 4180. Times are nanoseconds, exact to the picosecond, from the earliest origin.
+//! One line per event, following RFC 4180. Times are nanoseconds, exact to the picosecond, from the earliest
+//! origin.
 
 use std::io::{self, Write};
 

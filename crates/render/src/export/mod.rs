@@ -1,5 +1,5 @@
-//! The trace in other tools' formats: Chrome JSON for viewers, one row an event (CSV, Parquet) for data tools. Written as a
-//! stream: nothing is held but what is at hand.
+//! The trace in the formats of other tools: Chrome JSON for viewers, one row per event (CSV, Parquet) for data
+//! tools. Output is streamed, so memory does not grow with the trace.
 
 mod args;
 mod chrome;
@@ -15,11 +15,11 @@ pub use chrome::write_chrome;
 pub use csv::write_csv;
 pub use parquet::write_parquet;
 
-/// One host's trace to be written.
+/// The trace of one host to export.
 #[derive(Copy, Clone, Debug)]
 pub struct ExportSource<'a> {
     /// The host.
     pub host: &'a str,
-    /// What happened there.
+    /// Its trace.
     pub trace: &'a Trace,
 }

@@ -1,4 +1,4 @@
-//! What is exported is read back by the Chrome reader with the same events.
+//! The Chrome reader reads exported traces back with the same events.
 
 use stepscope_read::{Bytes, Input, Progress, open_input};
 use stepscope_trace::{
@@ -7,7 +7,7 @@ use stepscope_trace::{
 
 use super::{ExportSource, write_chrome};
 
-/// Threads, a stream and a counter with names that need escapes, events that overlap, instants, arguments of
+/// Threads, a stream and a counter with names that need escaping, overlapping events, instants, arguments of
 /// every type, arrows, and times down to the picosecond.
 fn generated() -> Trace {
     let mut builder = TraceBuilder::new();

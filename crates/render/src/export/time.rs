@@ -1,18 +1,18 @@
-//! Times as exact decimal numbers, and hosts' clocks brought together.
+//! Times as exact decimal numbers, and alignment of the hosts' clocks.
 
 use stepscope_trace::Time;
 
 use super::ExportSource;
 
-/// Where each host's origin lies, seen from the earliest.
+/// The origin of each host, relative to the earliest.
 pub(super) struct Origins {
-    /// Nanoseconds since 1970 of the earliest origin, where all hosts know theirs.
+    /// Nanoseconds since 1970 of the earliest origin, if all hosts know theirs.
     pub(super) wall_ns: Option<i64>,
     offsets_ps: Vec<i128>,
 }
 
 impl Origins {
-    /// Hosts stand side by side in wall-clock time where all know it; else each starts at its own origin.
+    /// Aligns hosts by wall clock if all of them know it; otherwise each starts at its own origin.
     pub(super) fn of(sources: &[ExportSource<'_>]) -> Self {
         let walls: Option<Vec<i64>> =
             sources.iter().map(|source| source.trace.clock().wall_ns_at_origin).collect();

@@ -1,4 +1,4 @@
-//! What is in a profile, as text and as JSON (`stepscope.info.v1`).
+//! The content of a profile, as text and as JSON (`stepscope.info.v1`).
 
 mod text;
 
@@ -9,14 +9,14 @@ use stepscope_analyze::info::{HostInfo, Info};
 
 pub use text::write_text;
 
-/// Everything that `info` tells.
+/// Everything that `info` shows.
 #[derive(Copy, Clone, Debug)]
 pub struct Description<'a> {
     /// The session's name.
     pub session: &'a str,
-    /// All sessions that were found, newest first.
+    /// All sessions found, newest first.
     pub sessions: &'a [String],
-    /// What is in it.
+    /// The content.
     pub info: &'a Info,
 }
 
@@ -31,7 +31,7 @@ struct Document<'a> {
     hosts: &'a [HostInfo],
 }
 
-/// As in the report.
+/// The same row as in the report.
 #[derive(Serialize)]
 struct SourceRow<'a> {
     path: &'a str,
@@ -41,7 +41,7 @@ struct SourceRow<'a> {
     events: u64,
 }
 
-/// Writes the description for programs.
+/// Writes the description as JSON.
 pub fn write_json(description: &Description<'_>, out: &mut dyn Write) -> io::Result<()> {
     let hosts = &description.info.hosts;
     let document = Document {
@@ -66,7 +66,7 @@ pub fn write_json(description: &Description<'_>, out: &mut dyn Write) -> io::Res
     out.write_all(b"\n")
 }
 
-/// The longest span of any host; hosts' clocks are not compared.
+/// The longest time span of any host; the hosts' clocks are not compared.
 fn longest(hosts: &[HostInfo]) -> Option<f64> {
     hosts.iter().filter_map(|host| host.span_ms).reduce(f64::max)
 }

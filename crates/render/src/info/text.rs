@@ -1,4 +1,4 @@
-//! What is in a profile, for people: the answer first, then one screen.
+//! The content of a profile as text: a summary line, then one screen of details.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use crate::format::{self, bytes, decimal, duration_ms, plural, printable, short,
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
 
-/// Tracks that are listed one by one; more are summed up.
+/// Number of tracks listed individually; the others are summed up.
 const TRACKS: usize = 20;
-/// What stands for a name that the file does not give.
+/// Placeholder for a name that is missing in the file.
 const UNNAMED: &str = "(unnamed)";
-/// Hosts, devices and sessions that are listed one by one.
+/// Number of hosts, devices and sessions listed individually.
 const LISTED: usize = 12;
 
-/// Writes the description for people.
+/// Writes the description as text.
 pub fn write_text(description: &Description<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let hosts = &description.info.hosts;
     writeln!(out, "{}\n", style.bold(&headline(hosts)))?;
@@ -57,7 +57,7 @@ impl Sheet<'_> {
     }
 }
 
-/// The answer: `1 host, 12 step markers "train", 309,122 events over 0.90 s; XPlane, CPU only`.
+/// The summary line: `1 host, 12 step markers "train", 309,122 events over 0.90 s; XPlane, CPU only`.
 fn headline(hosts: &[HostInfo]) -> String {
     let events = hosts.iter().map(|host| host.events).sum();
     let span = longest(hosts).map_or(String::new(), |ms| format!(" over {}", duration_ms(ms)));
@@ -80,7 +80,7 @@ fn headline(hosts: &[HostInfo]) -> String {
     )
 }
 
-/// The sources that stand for machines: samples beside a timeline are of a machine that is there already.
+/// Sources that represent machines. Samples beside a timeline belong to a machine that is already listed.
 fn machines(hosts: &[HostInfo]) -> Vec<&HostInfo> {
     let timelines: Vec<&HostInfo> = hosts.iter().filter(|host| host.timeline).collect();
     if timelines.is_empty() { hosts.iter().collect() } else { timelines }
@@ -94,7 +94,7 @@ fn format_name(format: &str) -> &str {
     }
 }
 
-/// The marks that most likely are the steps, counted on the host that has most.
+/// The markers that most likely are the steps, counted on the host that has most.
 fn marker_sum(hosts: &[HostInfo]) -> Option<&StepMarker> {
     hosts.iter().filter_map(|host| host.step_markers.first()).max_by_key(|marker| (marker.root, marker.count))
 }
@@ -135,7 +135,7 @@ fn recorded(hosts: &[HostInfo]) -> Option<String> {
     Some(utc(began))
 }
 
-/// Named values on one line, those of the first host that has any.
+/// Named values on one line, from the first host that has any.
 fn joined(hosts: &[HostInfo], of: impl Fn(&HostInfo) -> &Vec<Named>) -> Vec<String> {
     let Some(values) = hosts.iter().map(&of).find(|values| !values.is_empty()) else { return Vec::new() };
     let shown: Vec<String> = values
@@ -146,7 +146,7 @@ fn joined(hosts: &[HostInfo], of: impl Fn(&HostInfo) -> &Vec<Named>) -> Vec<Stri
     shown.chunks(3).map(|chunk| chunk.join(", ")).collect()
 }
 
-/// What a value says; nothing where it says nothing.
+/// A value as text; `None` if it is empty.
 fn scalar(value: &Scalar) -> Option<String> {
     match value {
         Scalar::Null => None,
@@ -159,7 +159,7 @@ fn scalar(value: &Scalar) -> Option<String> {
     }
 }
 
-/// One line a device; devices that differ in nothing but their number share one.
+/// One line per device; devices that differ only in their number share a line.
 fn devices(hosts: &[HostInfo]) -> Vec<String> {
     let mut lines: Vec<(String, Vec<i64>, String)> = Vec::new();
     for host in hosts {
@@ -192,7 +192,9 @@ fn describe(device: &DeviceInfo) -> String {
     facts.extend(device.memory_bytes.map(|size| bytes(size as f64)));
     facts.extend(device.memory_bandwidth.map(|rate| format!("{} GB/s", short(rate as f64 / 1e9))));
     facts.extend(device.compute_capability.as_ref().map(|version| format!("compute capability {version}")));
-    facts.push(device.events.map_or("only listed".to_owned(), |events| plural(events, "event", "events")));
+    facts.push(
+        device.events.map_or("listed without events".to_owned(), |events| plural(events, "event", "events")),
+    );
     facts.join(" · ")
 }
 
@@ -215,7 +217,7 @@ fn modules(hosts: &[HostInfo]) -> Option<String> {
     (count > 0).then(|| plural(count as u64, "compiled module (HLO)", "compiled modules (HLO)"))
 }
 
-/// What tracks of one name have.
+/// Totals of tracks with the same name.
 #[derive(Default)]
 struct TrackSum {
     events: usize,
@@ -225,16 +227,16 @@ struct TrackSum {
     tracks: u64,
 }
 
-/// Process, track, kind and number: tracks that share them are one line.
+/// Process, track, kind and number: tracks with the same key share a line.
 type TrackKey<'h> = (&'h str, &'h str, &'h str, i64);
 
-/// The tracks of all hosts, the busiest first.
+/// The tracks of all hosts, busiest first.
 fn track_sums(hosts: &[HostInfo]) -> Vec<(TrackKey<'_>, TrackSum)> {
     let mut sums: BTreeMap<TrackKey, TrackSum> = BTreeMap::new();
     let several = machines(hosts).len() > 1;
     for process in hosts.iter().flat_map(|host| &host.processes) {
         for track in &process.tracks {
-            // Thread ids differ from host to host; only on one do they tell threads apart.
+            // Thread ids differ between hosts. They only distinguish threads if there is a single host.
             let number = if several { 0 } else { track.number };
             let sum = sums.entry((&process.name, &track.name, track.kind, number)).or_default();
             sum.events += track.events;

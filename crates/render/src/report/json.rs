@@ -1,7 +1,7 @@
-//! The report for programs: `stepscope.report.v1`, exactly as the contract has it, one row a line.
+//! The report as JSON: `stepscope.report.v1` as described in docs/json.md, one row per line.
 //!
-//! Numbers are full precision and never NaN or infinite: what is not known is `null`. Steps are written as they
-//! are read, so that a million of them need no memory.
+//! Numbers have full precision and are never NaN or infinite: unknown is `null`. Steps are written as they are
+//! read, so that a million of them need no memory.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use stepscope_analyze::Shares;
 use stepscope_analyze::summary::StepRow;
-use stepscope_diagnose::Finding;
+use stepscope_diagnose::{Finding, Words};
 
 use super::{OpRow, Report};
-use crate::words::{self, terms};
+use crate::words::terms;
 
 /// Writes the report.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -29,7 +29,7 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"}\n")
 }
 
-/// `"key": [`, one row a line, `]`.
+/// `"key": [`, one row per line, `]`.
 fn rows<T: Serialize>(
     out: &mut dyn Write,
     indent: &str,
@@ -123,7 +123,7 @@ struct Device<'a> {
     steps_seen: usize,
 }
 
-/// All devices of all hosts; where there are several hosts, an id begins with its host.
+/// All devices of all hosts. If there are several hosts, an id starts with its host.
 fn devices(report: &Report) -> impl Iterator<Item = Device<'_>> {
     let several = report.summary.hosts.len() > 1;
     report.summary.hosts.iter().flat_map(move |host| {
@@ -178,9 +178,9 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let words::Words { summary, evidence, advice } = words::words(finding);
+        let Words { summary, evidence, advice } = finding.words();
         Found {
-            id: finding.id.key(),
+            id: finding.id(),
             severity: finding.severity.key(),
             subject: finding.subject.as_deref(),
             fraction: finding.fraction,

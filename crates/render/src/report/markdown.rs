@@ -1,6 +1,6 @@
-//! The report for pull requests: compact Markdown as GitHub and GitLab read it.
+//! The report as compact Markdown for GitHub and GitLab pull requests.
 //!
-//! Text from a trace never becomes markup: in sentences it stands in code spans, in tables it is escaped.
+//! Text from a trace never becomes markup: sentences put it in code spans, tables escape it.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,10 @@ use stepscope_diagnose::Severity;
 
 use super::{Report, promise};
 use crate::format::{decimal, duration_ms, name_cut, percent, printable, thousands};
-use crate::words;
 
-/// Ops that are shown.
+/// Number of ops shown.
 const OPS: usize = 5;
-/// Bars are drawn in so many characters.
+/// Width of a bar in characters.
 const BAR: usize = 20;
 
 /// Writes the report.
@@ -23,7 +22,7 @@ pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let mut facts = report.step_line();
     facts.extend(report.covers().map(|covers| format!("covers {covers}")));
-    facts.extend(report.bounded_by().map(|by| format!("bound by {by}")));
+    facts.extend(report.bounded_by().map(|by| format!("bottleneck: {by}")));
     writeln!(out, "{}\n", sentence(&facts.join(" · ")))?;
     breakdown(report, out)?;
     findings(report, out)?;
@@ -51,10 +50,10 @@ fn findings(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             Severity::Warning => "🟠",
             Severity::Info => "🔵",
         };
-        let words = words::words(finding);
+        let words = finding.words();
         let promise = promise(finding).map_or(String::new(), |promise| format!(" — {promise}"));
         let open = if place == 0 { " open" } else { "" };
-        writeln!(out, "<details{open}><summary>{mark} <b>{}</b>{promise}</summary>\n", finding.id.key())?;
+        writeln!(out, "<details{open}><summary>{mark} <b>{}</b>{promise}</summary>\n", finding.id())?;
         writeln!(out, "{}\n", sentence(&words.summary))?;
         words.evidence.iter().try_for_each(|fact| writeln!(out, "- {}", sentence(fact)))?;
         writeln!(out)?;
@@ -107,10 +106,10 @@ fn health(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if troubles.is_empty() { Ok(()) } else { writeln!(out) }
 }
 
-/// A sentence of ours, with names from the trace in its code spans. Outside of these nothing may be markup.
+/// A sentence with names from the trace in code spans. Nothing outside the spans may become markup.
 fn sentence(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    // An odd number of backticks leaves a span open: then nothing is a span.
+    // An odd number of backticks leaves a span open; then nothing is a span.
     if parts.len().is_multiple_of(2) {
         return escaped(text);
     }
@@ -125,7 +124,7 @@ fn sentence(text: &str) -> String {
     out
 }
 
-/// Text whose characters mean themselves.
+/// Escapes text so that no character has a special meaning.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {
@@ -137,7 +136,7 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // Somebody of that name should not get a message.
+            // Prevents notifications to users with that name.
             '@' => out.push_str("&#64;"),
             c => out.push(c),
         }
@@ -145,7 +144,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A name in a table's cell: a code span, in which only the bar has to be escaped.
+/// A name in a table cell: a code span, in which only the bar must be escaped.
 fn cell(name: &str) -> String {
     let clean = printable(name).replace('`', "'").replace('|', "\\|");
     format!("`{}`", name_cut(&clean, 60))

@@ -1,4 +1,4 @@
-//! The report: the answer first, then what it rests on. One [`Report`], four forms: text for the terminal, JSON
+//! The report: the verdict first, then its evidence. One [`Report`] has four forms: text for the terminal, JSON
 //! for programs, Markdown for pull requests, and one self-contained HTML file.
 
 pub mod html;
@@ -17,87 +17,89 @@ use stepscope_analyze::health::{Issue, Trouble};
 use stepscope_analyze::selection::Range;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::summary::{HostSummary, Summary};
-use stepscope_diagnose::{Finding, FindingId};
+use stepscope_diagnose::Finding;
+use stepscope_diagnose::rules::{no_device_trace, no_steps, overhead_distorts, truncated_trace};
 
 use crate::format::{duration_ms, plural};
-use crate::words::{self, quoted, share, terms};
+use crate::words::{quoted, share, terms};
 use crate::{gauges, health};
 
 pub use html::write_html;
 pub use json::write_json;
 pub use markdown::write_markdown;
 pub use palette::color;
+pub(crate) use text::wrapped;
 pub use text::write_text;
 
-/// A longer path is left to the reader in commands.
+/// A longer path is omitted from suggested commands.
 const LONGEST_TARGET: usize = 70;
 
-/// Everything that `report` tells.
+/// Everything that `report` shows.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the user asked for, as written; named in the commands to run next.
+    /// The paths as the user wrote them, for the commands to run next.
     pub targets: Vec<String>,
-    /// The session that was taken.
+    /// The session that was used.
     pub session: String,
-    /// All sessions that were found, newest first.
+    /// All sessions found, newest first.
     pub sessions: Vec<String>,
     /// The files.
     pub sources: Vec<SourceRow>,
-    /// What is wrong with the recording, worst first.
+    /// Problems of the recording, worst first.
     pub health: Vec<HealthRow>,
     /// Steps and their breakdown.
     pub summary: Summary,
-    /// Ops, those that matter most first.
+    /// Ops, most expensive first.
     pub ops: Vec<OpRow>,
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
-    /// What a monitor sampled of GPUs beside the run.
+    /// GPU samples recorded beside the run.
     pub gauges: Vec<GpuGauges>,
-    /// The profiled kernel that takes the most time.
+    /// The profiled kernel with the longest time.
     pub profiled: Option<Profiled>,
 }
 
-/// How near a profiled kernel comes to what the device can do.
+/// How close a profiled kernel comes to the device's peak.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profiled {
     /// The kernel.
     pub kernel: String,
     /// Its share of all profiled time.
     pub fraction: f64,
-    /// The busiest compute unit's share of its peak.
+    /// Utilisation of the busiest compute unit, as a share of its peak.
     pub compute: Option<f64>,
-    /// The busiest memory unit's.
+    /// The same for the busiest memory unit.
     pub memory: Option<f64>,
 }
 
 /// A file that was read.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct SourceRow {
-    /// Where it lies.
+    /// Its path.
     pub path: String,
     /// Its format.
     pub format: String,
     /// Its size.
     pub bytes: u64,
-    /// The host that it was recorded on.
+    /// Host on which it was recorded.
     pub host: String,
-    /// How many events it has.
+    /// Number of events.
     pub events: u64,
 }
 
-/// A trouble of the recording, in words.
+/// A problem of the recording, in words.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HealthRow {
-    /// The name that programs know it by.
+    /// Public id.
     pub id: &'static str,
     /// `error`, `warning` or `info`.
     pub severity: &'static str,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
 impl HealthRow {
-    /// The words for one trouble.
+    /// The words for one problem.
     pub fn of(issue: &Issue) -> Self {
         let worded = health::words(issue);
         let message = match worded.fix {
@@ -108,22 +110,22 @@ impl HealthRow {
     }
 }
 
-/// One op, over the steps that count.
+/// One op, over the counted steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpRow {
-    /// Its own name, with its scope.
+    /// Its full name, including the scope.
     pub name: String,
     /// Its type.
     pub op_type: String,
-    /// Did it run on a device, rather than on the host?
+    /// True if it ran on a device, false if on the host.
     pub on_device: bool,
-    /// How often it ran.
+    /// Number of executions.
     pub count: u64,
-    /// From its starts to its ends, in milliseconds.
+    /// Time from start to end, in milliseconds.
     pub total_ms: f64,
-    /// Without what runs inside it.
+    /// Time without nested ops.
     pub self_ms: f64,
-    /// Its share of all ops' self time.
+    /// Its share of the self time of all ops.
     pub fraction: f64,
 }
 
@@ -133,40 +135,46 @@ impl OpRow {
     }
 }
 
-/// A unit that works at this share of its peak limits a kernel, as ncu's own rules have it.
+/// A unit that reaches this share of its peak limits a kernel, as in ncu's own rules.
 const NEAR_PEAK: f64 = 0.6;
 
-/// GPUs of which samples are told.
+/// Number of GPUs whose samples are shown.
 const GPUS: usize = 4;
 
-/// What `stepscope run` and `monitor` sampled.
+/// Format of the samples from `stepscope run` and `monitor`.
 const RUN_SAMPLES: &str = "stepscope-samples";
-/// Formats without a timeline; of several, the first tells the most.
+/// Formats without a timeline, the most informative first.
 const WITHOUT_TIMELINE: [&str; 3] = ["ncu", "nvidia-smi", RUN_SAMPLES];
 
 impl Report {
-    /// The answer in one sentence.
+    /// The verdict in one sentence.
     pub fn verdict(&self) -> String {
         match self.findings.first() {
-            Some(finding) => words::summary(finding),
+            Some(finding) => finding.summary(),
             None => self.nothing_found(),
         }
     }
 
-    /// Where the first finding doubts the recording: what it shows all the same.
+    /// If the first finding questions the recording: what it shows anyway.
     pub fn despite(&self) -> Option<String> {
-        let first = self.findings.first().filter(|finding| finding.id.is_about_trust())?;
-        let other = match self.findings.iter().find(|finding| !finding.id.is_about_trust()) {
-            Some(other) => words::summary(other),
+        let first = self.findings.first().filter(|finding| finding.is_about_trust())?;
+        let other = match self.findings.iter().find(|finding| !finding.is_about_trust()) {
+            Some(other) => after_colon(&other.summary()),
             // What was sampled or counted is an answer, also where no rule finds trouble in it.
-            None if self.only("ncu") || self.only("nvidia-smi") => self.nothing_found(),
+            None if self.only("ncu") || self.only("nvidia-smi") => uncapitalised(&self.nothing_found()),
             None => return None,
         };
-        let so_far = if first.id == FindingId::OverheadDistorts { "Still" } else { "So far as it goes" };
-        Some(format!("{so_far}: {}", uncapitalised(&other)))
+        let from = if first.is(&no_steps::RULE) {
+            "For the whole capture"
+        } else if first.is(&overhead_distorts::RULE) {
+            "Still"
+        } else {
+            "From what was recorded"
+        };
+        Some(format!("{from}: {other}"))
     }
 
-    /// Counters in which no rule finds trouble: how near the longest kernel comes to the device's peaks.
+    /// If no rule fires on the counters: how close the longest kernel comes to the device's peaks.
     fn near_peak(&self) -> String {
         let best = self.profiled.as_ref().and_then(|kernel| {
             let units = [("compute", kernel.compute), ("memory", kernel.memory)];
@@ -174,22 +182,22 @@ impl Report {
             known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(unit, peak)| (kernel, unit, peak))
         });
         let Some((kernel, unit, peak)) = best else {
-            return "Nothing stands out in the counters of the profiled kernels.".to_owned();
+            return "The counters of the profiled kernels show no problem.".to_owned();
         };
         let (name, time) = (quoted(&kernel.kernel), share(kernel.fraction));
         let works =
-            format!("{name} ({time} of the profiled time) works at {} of what {unit} can do", share(peak));
+            format!("{name} ({time} of the profiled time) reaches {} of the peak of {unit}", share(peak));
         if peak >= NEAR_PEAK {
-            format!("Nothing stands out in the counters: {works}.")
+            format!("The counters show no problem: {works}.")
         } else {
             format!(
-                "The counters that were collected do not say what limits the kernels: {works}; `ncu --set full` \
-                 collects what it waits for."
+                "The collected counters do not show what limits the kernels: {works}. Record with `ncu --set full` \
+                 to see stall reasons."
             )
         }
     }
 
-    /// Are this format's sources what there is to tell of, and no timeline?
+    /// True if this format's sources are all there is, without a timeline.
     fn only(&self, format: &str) -> bool {
         let any = |format: &str| self.sources.iter().any(|source| source.format == format);
         let timeline = |source: &SourceRow| !WITHOUT_TIMELINE.contains(&source.format.as_str());
@@ -199,18 +207,18 @@ impl Report {
 
     fn nothing_found(&self) -> String {
         if self.only("ncu") && self.health.iter().any(|row| row.id == Trouble::FewCounters.id()) {
-            return "The profiled kernels have times, but no counters that say what limits them.".to_owned();
+            return "The profiled kernels have times, but no counters that show their bottleneck.".to_owned();
         }
         if self.only("ncu") {
             return self.near_peak();
         }
         if self.only("nvidia-smi") {
             let seen = gauges::headline(&self.gauges)
-                .unwrap_or_else(|| "A monitor sampled the GPUs, and the log does not say what".to_owned());
-            return format!("{seen}; why a step is slow, samples cannot say.");
+                .unwrap_or_else(|| "The GPUs were sampled, but the log does not name its columns".to_owned());
+            return format!("{seen}. Samples cannot show why a step is slow.");
         }
         if self.only(RUN_SAMPLES) {
-            return "Samples of a run say what it took of the machine, not why a step is slow; run it again with \
+            return "Samples of a run show its resource use, not why a step is slow. Run it again with \
                     `--profiler-port`, or record a profile (docs/capture.md)."
                 .to_owned();
         }
@@ -222,16 +230,16 @@ impl Report {
             .collect();
         match self.summary.step_ms {
             Some(moments) => format!(
-                "Nothing stands out: a step takes {} ({}).",
+                "No problem found: a step takes {} ({}).",
                 duration_ms(moments.median),
                 most.join(", ")
             ),
-            None if most.is_empty() => "Nothing to tell: there is no time in this recording.".to_owned(),
-            None => format!("Nothing stands out: of the whole capture, {}.", most.join(", ")),
+            None if most.is_empty() => "Nothing to report: the recording is empty.".to_owned(),
+            None => format!("No problem found: in the whole capture, {}.", most.join(", ")),
         }
     }
 
-    /// Who owns the step, the largest share first: category, milliseconds, share.
+    /// The breakdown of the step, largest share first: category, milliseconds, share.
     fn by_share(&self) -> Vec<(Category, f64, f64)> {
         let mut rows: Vec<(Category, f64, f64)> = self
             .summary
@@ -247,7 +255,7 @@ impl Report {
         self.summary.bound()
     }
 
-    /// The step-time line, in parts: `39.8 ms median`, `41.2 ms p90`, `12 steps marked train`, …
+    /// The parts of the step-time line: `39.8 ms median`, `41.2 ms p90`, `12 steps marked train`, …
     fn step_line(&self) -> Vec<String> {
         let Some(host) = self.bound() else { return vec!["nothing was recorded".to_owned()] };
         let Some(moments) = self.summary.step_ms else {
@@ -255,16 +263,16 @@ impl Report {
             if self.only("ncu") {
                 let timed = self.summary.length_ms() > 0.0;
                 let time = if timed { format!("{length} of kernels") } else { "not collected".to_owned() };
-                return vec![time, "profiled one by one, without a timeline".to_owned()];
+                return vec![time, "profiled one at a time, without a timeline".to_owned()];
             }
             if self.only("nvidia-smi") || self.only(RUN_SAMPLES) {
-                return vec!["samples of a monitor, without a timeline".to_owned()];
+                return vec!["hardware samples, without a timeline".to_owned()];
             }
             let asked = host.origin != Origin::None;
             let why = match host.whole_capture {
-                true if asked => "in one piece".to_owned(),
+                true if asked => "as one piece".to_owned(),
                 true => terms::how(&host.how),
-                false => "no step counts".to_owned(),
+                false => "no counted steps".to_owned(),
             };
             let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
             let part = matches!(host.covers.selection.range, Range::Time(_) | Range::Piece(_));
@@ -285,13 +293,13 @@ impl Report {
         parts
     }
 
-    /// Which steps and what time it is about, where there is a timeline.
+    /// Which steps and time range it covers, if there is a timeline.
     fn covers(&self) -> Option<String> {
         let host = self.bound().filter(|_| !WITHOUT_TIMELINE.iter().any(|format| self.only(format)))?;
         host.covers.span.map(|_| crate::covers::words(&host.covers))
     }
 
-    /// What a monitor sampled, a line a GPU, and what is often taken for more than it is.
+    /// GPU samples, one line per GPU, and a note on utilisation.
     fn sampled(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.gauges.iter().take(GPUS).map(gauges::words).collect();
         if self.gauges.len() > GPUS {
@@ -303,7 +311,7 @@ impl Report {
         lines
     }
 
-    /// Which host and device bound the step, where there is a choice.
+    /// Which host and device limit the step, if there is a choice.
     fn bounded_by(&self) -> Option<String> {
         let host = self.bound().filter(|_| !WITHOUT_TIMELINE.iter().any(|format| self.only(format)))?;
         let device = host.bounding_device.and_then(|place| host.devices.get(place));
@@ -325,40 +333,37 @@ impl Report {
         }
     }
 
-    /// Sessions that were left aside.
+    /// Sessions that were not used.
     fn other_sessions(&self) -> Option<String> {
         let others = self.sessions.iter().filter(|name| **name != self.session).count() as u64;
         (others > 0).then(|| {
             format!(
-                "{}; {} there too, see `--session`",
+                "{}; {} available, see `--session`",
                 quoted(&self.session),
-                plural(others, "other is", "others are")
+                plural(others, "other session", "other sessions")
             )
         })
     }
 
-    /// Does a finding about trust already say what this row says?
+    /// True if a finding about trust already says what this row says.
     fn said_above(&self, row: &HealthRow) -> bool {
-        let found = |id| self.findings.iter().any(|finding| finding.id == id);
+        let found = |rule| self.findings.iter().any(|finding| finding.is(rule));
         match row.id {
-            "no-device-trace" | "collection-error" => found(FindingId::NoDeviceTrace),
-            "damaged" | "dropped-events" | "event-cap" => found(FindingId::TruncatedTrace),
+            "no-device-trace" | "collection-error" => found(&no_device_trace::RULE),
+            "damaged" | "dropped-events" | "event-cap" => found(&truncated_trace::RULE),
             _ => false,
         }
     }
 
-    /// What the time of a breakdown is of.
+    /// What the breakdown splits: the step or the capture.
     fn whole(&self) -> &'static str {
         if self.summary.step_ms.is_some() { "step" } else { "capture" }
     }
 
-    /// Commands that lead on from here.
+    /// Commands to run next.
     fn next_commands(&self) -> Vec<String> {
-        let view = self
-            .findings
-            .iter()
-            .find(|finding| !finding.id.is_about_trust())
-            .map(|finding| view_for(finding.id));
+        let cause = self.findings.iter().find(|finding| !finding.is_about_trust());
+        let view = cause.map(|finding| finding.rule.view);
         let words: Vec<String> = self.targets.iter().map(|path| shell_word(path)).collect();
         let words = words.join(" ");
         let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
@@ -378,51 +383,11 @@ impl Report {
         if first != "ops" {
             commands.push(format!("stepscope ops {target}"));
         }
-        // Of several paths a comparison could not tell where one side ends.
+        // With several paths, it would be unclear where one side of a comparison ends.
         if self.targets.len() == 1 {
             commands.push(format!("stepscope compare {target} AFTER"));
         }
         commands
-    }
-}
-
-/// The view that shows most about a finding.
-fn view_for(id: FindingId) -> &'static str {
-    match id {
-        FindingId::InputBound => "input",
-        FindingId::Retracing | FindingId::Recompilation => "functions",
-        FindingId::ComputeBound
-        | FindingId::OpDominates
-        | FindingId::EagerDispatch
-        | FindingId::DispatchBound
-        | FindingId::HostCallback
-        | FindingId::SetupInLoop
-        | FindingId::OutputBound => "ops",
-        FindingId::HostPython => "scopes",
-        FindingId::KernelLaunchBound
-        | FindingId::SmallKernels
-        | FindingId::LowPrecisionUnused
-        | FindingId::UnfusedElementwise
-        | FindingId::LowOccupancy
-        | FindingId::UncoalescedAccess
-        | FindingId::SharedMemoryLimited
-        | FindingId::KernelStalls => "kernels",
-        FindingId::DeviceIdle
-        | FindingId::SyncStall
-        | FindingId::AllocationStall
-        | FindingId::TransferBound
-        | FindingId::PageableCopies
-        | FindingId::BlockingCopies
-        | FindingId::SerialStreams
-        | FindingId::CommunicationBound
-        | FindingId::Straggler => "devices",
-        FindingId::MemoryGrowth | FindingId::MemoryPressure | FindingId::MemoryFragmentation => "memory",
-        FindingId::InferenceLatency => "inference",
-        FindingId::TruncatedTrace | FindingId::NoDeviceTrace | FindingId::NoSteps => "health",
-        FindingId::StartupProfiled
-        | FindingId::TooFewSteps
-        | FindingId::OverheadDistorts
-        | FindingId::StepVariance => "steps",
     }
 }
 
@@ -437,13 +402,26 @@ fn shell_word(path: &str) -> String {
     }
 }
 
+/// A finding's summary after a colon: `Input-bound: the step waits.` as `input-bound. The step waits.`
+fn after_colon(summary: &str) -> String {
+    match summary.split_once(": ") {
+        Some((title, sentence)) => format!("{}. {}", uncapitalised(title), capitalised(sentence)),
+        None => uncapitalised(summary),
+    }
+}
+
 fn uncapitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// What a finding could win: `could win up to 34.9 ms a step (88 %)`.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What fixing a finding saves: `saves at most 34.9 ms per step`.
 fn promise(finding: &Finding) -> Option<String> {
     let gain = finding.gain_ms.filter(|gain| *gain > 0.0)?;
-    Some(format!("could win up to {} a step", duration_ms(gain)))
+    Some(format!("saves at most {} per step", duration_ms(gain)))
 }

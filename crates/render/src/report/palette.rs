@@ -1,8 +1,8 @@
-//! One colour for each category, the same everywhere: in the report file and in every other drawing.
+//! One colour per category, the same in the report file and in every other drawing.
 //!
-//! From the palettes of Okabe and Ito and of Paul Tol, which people with any kind of colour blindness can tell
-//! apart. Work is blue and green, waiting for others is warm, building is purple, unknown is grey. All have
-//! enough contrast on white and on near-black; names always stand beside them.
+//! From the palettes of Okabe and Ito and of Paul Tol, which are distinguishable with any kind of colour
+//! blindness. Work is blue and green, waiting for others is warm, building is purple, unknown is grey. All have
+//! enough contrast on white and on near-black, and a name always appears beside the colour.
 
 use stepscope_analyze::Category;
 
@@ -27,7 +27,7 @@ pub fn color(category: Category) -> &'static str {
     }
 }
 
-/// The same for terminals: the nearest of the 256 colours.
+/// The same for terminals: the nearest of 256 colours.
 pub(super) fn terminal(category: Category) -> u8 {
     match category {
         Category::Compute => 32,

@@ -1,11 +1,12 @@
-//! What people and programs get, on reports made by hand.
+//! Output for people and programs, from hand-made reports.
 
 use serde_json::Value;
 use stepscope_analyze::Category;
 use stepscope_analyze::gauges::{Gauged, GpuGauges};
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::finding::{Cause, OpCost};
-use stepscope_diagnose::{Finding, FindingId, Severity};
+use stepscope_diagnose::facts::OpCost;
+use stepscope_diagnose::rules::{op_dominates, startup_profiled, truncated_trace};
+use stepscope_diagnose::{Finding, Severity};
 use stepscope_trace::Dur;
 
 use super::sample::{input_bound, no_steps, on_device, settled};
@@ -142,9 +143,9 @@ fn an_empty_report_is_a_report_all_the_same() {
         ..input_bound()
     };
     assert_eq!(json(&empty)["steps"]["origin"], "none");
-    assert!(text(&empty, Style::PLAIN).starts_with("Nothing to tell"));
-    assert!(markdown(&empty).starts_with("### Nothing to tell"));
-    assert!(html(&empty).contains("Nothing to tell"));
+    assert!(text(&empty, Style::PLAIN).starts_with("Nothing to report"));
+    assert!(markdown(&empty).starts_with("### Nothing to report"));
+    assert!(html(&empty).contains("Nothing to report"));
 }
 
 #[test]
@@ -155,12 +156,12 @@ fn counters_without_trouble_say_how_near_the_peak_they_are() {
         let (sources, findings) = (vec![source.clone()], Vec::new());
         Report { sources, findings, health: Vec::new(), profiled: Some(profiled), ..input_bound() }.verdict()
     };
-    let near = "Nothing stands out in the counters: `saxpy` (90 % of the profiled time) works at 92 % of what memory \
-                can do.";
+    let near = "The counters show no problem: `saxpy` (90 % of the profiled time) reaches 92 % of the peak of \
+                memory.";
     assert_eq!(with(Some(0.2), Some(0.92)), near);
     let far = with(Some(0.2), None);
-    assert!(far.contains("works at 20 % of what compute can do") && far.contains("ncu --set full"), "{far}");
-    assert!(with(None, None).starts_with("Nothing stands out in the counters of"));
+    assert!(far.contains("reaches 20 % of the peak of compute") && far.contains("ncu --set full"), "{far}");
+    assert!(with(None, None).starts_with("The counters of the profiled kernels show no problem"));
 }
 
 #[test]
@@ -182,12 +183,12 @@ fn samples_alone_begin_with_what_they_say() {
         ..input_bound()
     };
     for told in [text(&report, Style::PLAIN), markdown(&report), html(&report)] {
-        assert!(told.contains("On GPU 1, some kernel was running for 50.0 % of the time; "), "{told}");
-        assert!(told.contains("GPU 0, 60 samples over") && told.contains("does not say that"), "{told}");
+        assert!(told.contains("On GPU 1, a kernel was running for 50.0 % of the time. "), "{told}");
+        assert!(told.contains("GPU 0, 60 samples over") && told.contains("does not mean that"), "{told}");
     }
 }
 
-/// Writes the pages where a browser can be pointed at them: `STEPSCOPE_PAGES=/tmp cargo test -p stepscope-render`.
+/// Writes the pages so that a browser can open them: `STEPSCOPE_PAGES=/tmp cargo test -p stepscope-render`.
 #[test]
 fn pages_for_the_eye() {
     let Ok(folder) = std::env::var("STEPSCOPE_PAGES") else { return };
@@ -224,7 +225,7 @@ fn text_fits_one_screen() {
             let text = text(&report, Style { color: false, width });
             let most = if width == Some(80) { 45 } else { 40 };
             assert!(text.lines().count() <= most, "{text}");
-            // A line of code is not broken, so a narrow terminal may wrap it.
+            // A line of code is not wrapped, so the terminal may wrap it.
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         }
     }
@@ -236,8 +237,8 @@ fn the_recording_s_troubles_are_told_once() {
     let trouble = |id| HealthRow { id, severity: "error", message: format!("about {id}") };
     report.health = ["damaged", "collection-error"].map(trouble).to_vec();
     assert!(text(&report, Style::PLAIN).contains("error: about damaged"));
-    let cause = Cause::Damage { what: "a tag".into(), offset: None };
-    let finding = Finding::new(FindingId::TruncatedTrace, Severity::Warning, cause, Framework::Jax);
+    let cause = truncated_trace::Truncated::Damage { what: "a tag".into(), offset: None };
+    let finding = Finding::new(&truncated_trace::RULE, Severity::Warning, cause, Framework::Jax);
     report.findings.insert(0, finding);
     let text = text(&report, Style::PLAIN);
     assert!(!text.contains("about damaged") && text.contains("about collection-error"), "{text}");
@@ -255,15 +256,15 @@ fn a_doubtful_recording_still_says_what_it_shows() {
     report.findings.insert(
         0,
         Finding::new(
-            FindingId::StartupProfiled,
+            &startup_profiled::RULE,
             Severity::Warning,
-            Cause::Startup { steps: 3, steady: 1, share: 0.8 },
+            startup_profiled::WarmUp { steps: 3, steady: 1, share: 0.8 },
             Framework::Keras,
         ),
     );
     let text = text(&report, Style::PLAIN);
-    assert!(text.starts_with("Start-up profiled: 3 warm-up steps hold 80 %"), "{text}");
-    assert!(text.contains("So far as it goes: input-bound"), "{text}");
+    assert!(text.starts_with("Warm-up: 3 steps take 80 %"), "{text}");
+    assert!(text.contains("From what was recorded: input-bound. The step waits"), "{text}");
     assert!(text.contains("profile_batch=(10, 20)"), "{text}");
 }
 
@@ -296,7 +297,7 @@ pub(super) fn hostile() -> Report {
         is_kernel: false,
     };
     let finding =
-        Finding::new(FindingId::OpDominates, Severity::Critical, Cause::Op(op), Framework::TensorFlow);
+        Finding::new(&op_dominates::RULE, Severity::Critical, op_dominates::OneOp(op), Framework::TensorFlow);
     report.findings.insert(0, settled(finding.about(evil.to_owned()), 0.5, 40.0, Category::Compute));
     report
 }
@@ -308,7 +309,7 @@ fn names_never_become_markup_or_escapes() {
     let markdown = markdown(&hostile());
     assert!(!markdown.contains('\x1b'));
     for line in markdown.lines().filter(|line| line.contains("<script>")) {
-        // Only inside a code span, which shows it as it is.
+        // Only inside a code span, which shows it literally.
         assert!(line.split('`').step_by(2).all(|outside| !outside.contains("<script>")), "{line}");
     }
     let html = html(&hostile());

@@ -1,4 +1,4 @@
-//! The report for people at a terminal: the first line is the answer, and all of it fits one screen.
+//! The report for the terminal: the first line is the verdict, and everything fits on one screen.
 
 use std::io::{self, Write};
 
@@ -9,21 +9,21 @@ use super::{Report, palette, promise};
 use crate::format::{self, duration_ms, printable, thousands};
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
-use crate::words::{self, terms};
+use crate::words::terms;
 
-/// Lines are at most this long, also where the terminal is wider: longer ones read badly.
+/// Maximum line length, even on wider terminals, because longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Ops that are shown.
+/// Number of ops shown.
 const OPS: usize = 5;
-/// Findings that are shown after the verdict.
+/// Number of findings shown after the verdict.
 const OTHERS: usize = 5;
-/// Troubles of the recording that are shown.
+/// Number of health problems shown.
 const TROUBLES: usize = 3;
-/// Facts and pieces of advice that are shown of the verdict.
+/// Number of facts and fixes shown for the verdict.
 const FACTS: usize = 4;
-/// The longest bar.
+/// Length of the longest bar.
 const BAR: usize = 28;
-/// Shares below this are summed up in one line.
+/// Smaller shares are summed up in one line.
 const SMALL: f64 = 0.005;
 
 /// Writes the report.
@@ -73,7 +73,7 @@ impl Page<'_> {
     }
 
     fn breakdown(&mut self, report: &Report) -> io::Result<()> {
-        // Profiled kernels are compute and nothing else.
+        // Profiled kernels are nothing but compute.
         let rows = if report.only("ncu") { Vec::new() } else { report.by_share() };
         let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
         self.heading(&format!("where the {} goes", report.whole()))?;
@@ -101,7 +101,7 @@ impl Page<'_> {
         let figures = format!("{:>9} {:>7}", duration_ms(ms), format::percent(share));
         let line = format!("  {:<15} {bar} {figures}", category.key());
         let about = terms::category(category);
-        // What the name, the bar and the figures leave is for the explanation.
+        // The explanation gets the space left by the name, the bar and the figures.
         if self.width >= 2 + 15 + BAR + 17 + 4 + about.chars().count() {
             writeln!(self.out, "{line}  {}", self.style.dim(about))
         } else {
@@ -113,7 +113,7 @@ impl Page<'_> {
         if report.ops.is_empty() {
             return Ok(());
         }
-        self.heading("ops that matter")?;
+        self.heading("top ops")?;
         let of_type = Column::new("type", "type", Format::Name);
         let named_by_type = report.ops.iter().take(OPS).all(|op| op.name == op.op_type);
         let mut table = Table::new(
@@ -146,7 +146,7 @@ impl Page<'_> {
         let Some((verdict, others)) = report.findings.split_first() else { return Ok(()) };
         self.heading("what to do")?;
         self.tag(verdict)?;
-        let words = words::words(verdict);
+        let words = verdict.words();
         for fact in words.evidence.iter().take(FACTS) {
             self.paragraph(fact, "    · ", "      ")?;
         }
@@ -165,15 +165,15 @@ impl Page<'_> {
         }
     }
 
-    /// `  critical  input-bound · could win up to 34.9 ms a step`
+    /// `  critical  input-bound · saves at most 34.9 ms per step`
     fn tag(&mut self, finding: &Finding) -> io::Result<()> {
         let promise = promise(finding).map_or(String::new(), |promise| format!(" · {promise}"));
-        let id = finding.id.key();
+        let id = finding.id();
         writeln!(self.out, "  {} {}{}", self.severity(finding), self.style.bold(id), self.style.dim(&promise))
     }
 
     fn other(&mut self, finding: &Finding) -> io::Result<()> {
-        let words = words::words(finding);
+        let words = finding.words();
         let label = self.severity(finding);
         let text = printable(&words.summary);
         for (place, line) in wrapped(&text, self.width, 12).iter().enumerate() {
@@ -197,12 +197,11 @@ impl Page<'_> {
         .into_owned()
     }
 
-    /// What is wrong with the recording; equal messages of many hosts are told once. Mere remarks are left to
-    /// `health`.
+    /// Problems of the recording. Equal messages of several hosts are shown once. Remarks are left to `health`.
     fn samples(&mut self, report: &Report) -> io::Result<()> {
         let lines = report.sampled();
         if !lines.is_empty() {
-            self.heading("what a monitor sampled")?;
+            self.heading("hardware samples")?;
         }
         lines.iter().try_for_each(|line| self.paragraph(line, "  ", "    "))
     }
@@ -238,7 +237,7 @@ impl Page<'_> {
         writeln!(self.out, "\n{}", self.style.bold(text))
     }
 
-    /// Items behind a label, as many a line as fit, none of them broken.
+    /// Items after a label, as many per line as fit, none of them broken.
     fn items(&mut self, label: &str, items: &[String]) -> io::Result<()> {
         let mut lines: Vec<String> = Vec::new();
         for item in items.iter().map(|item| printable(item)) {
@@ -274,14 +273,14 @@ impl Page<'_> {
     }
 }
 
-/// A bar of so many eighths of a character.
+/// A bar of this many eighths of a character.
 fn bar(eighths: usize) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
 }
 
-/// Breaks text between words into lines of at most `width` less `indent` characters.
-fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+/// Wraps text at spaces into lines of at most `width` minus `indent` characters.
+pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     let room = width.saturating_sub(indent).max(20);
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -312,7 +311,7 @@ fn is_number(word: &str) -> bool {
     word.ends_with(|c: char| c.is_ascii_digit())
 }
 
-/// A unit stays on the line of its number.
+/// A unit stays on the same line as its number.
 fn is_unit(word: &str) -> bool {
     let bare = word.trim_end_matches([')', '.', ',', ';', ':']);
     matches!(bare, "%" | "ns" | "µs" | "ms" | "s" | "min" | "B" | "kB" | "MB" | "GB" | "TB")

@@ -1,5 +1,5 @@
-//! The page for programs: schema `stepscope.run.v1`. Unknown is `null`; times are milliseconds unless the key says
-//! otherwise.
+//! The summary of a run as JSON: schema `stepscope.run.v1`. Unknown is `null`; times are milliseconds unless
+//! the key says otherwise.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use stepscope_diagnose::hints::Hint;
 
 use super::{RunPage, RunSteps, StepSource};
 
-/// Writes the page as JSON.
+/// Writes the summary as JSON.
 pub fn write_json(page: &RunPage, out: &mut dyn Write) -> io::Result<()> {
     let value = json!({
         "schema": "stepscope.run.v1",

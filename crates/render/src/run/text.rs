@@ -1,4 +1,4 @@
-//! The page for people.
+//! The summary of a run as text.
 
 use std::io::{self, Write};
 
@@ -8,16 +8,16 @@ use super::{RunPage, RunSteps, StepSource, usage_lines};
 use crate::format::{decimal, duration_ms, percent, plural, printable, short};
 use crate::style::Style;
 
-/// Lines are at most this long.
+/// Maximum line length.
 const WIDEST: usize = 100;
-/// Labels take this much.
+/// Width of the labels.
 const LABEL: usize = 12;
-/// The program's own figure is mentioned where it differs by more.
+/// The program's own figure is shown if it differs by more than this.
 const DIFFERS: f64 = 0.05;
-/// Levels shown of a run that is never steady.
+/// Number of levels shown for a run that is never steady.
 const LEVELS: usize = 6;
 
-/// Writes the page.
+/// Writes the summary.
 pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let width = style.width.map_or(WIDEST, |width| width.clamp(40, WIDEST));
     writeln!(out)?;
@@ -40,25 +40,28 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
     }
     if let Some(verdict) = &page.verdict {
         line("verdict", &verdict.sentence)?;
-        line("", &format!("from the profile; all of it: stepscope report {}", verdict.path))?;
+        line("", &format!("from the profile; full report: stepscope report {}", verdict.path))?;
     } else {
         for (place, hint) in page.hints.iter().enumerate() {
             line(if place == 0 { "hint" } else { "" }, &sentence(hint))?;
         }
         if !page.hints.is_empty() {
-            line("", "A hint from utilisation, no proof: a profile tells (see `stepscope run --help`).")?;
+            line(
+                "",
+                "This is a hint from utilisation, not proof. Record a profile to be sure (see `stepscope run --help`).",
+            )?;
         }
     }
     if let Some(why) = &page.no_profile {
         line("no profile", why)?;
     }
     if let Some(saved) = &page.saved {
-        line("saved", &format!("{saved} (stepscope compare takes it as a side)"))?;
+        line("saved", &format!("{saved} (use it with stepscope compare)"))?;
     }
     Ok(())
 }
 
-/// As it could be typed again, more or less: what has blanks in it is quoted.
+/// The command line, roughly as it could be typed again: arguments with spaces are quoted.
 fn command(page: &RunPage) -> String {
     let quoted = |part: &String| {
         if part.is_empty() || part.contains(char::is_whitespace) { format!("'{part}'") } else { part.clone() }
@@ -76,13 +79,13 @@ fn ended(page: &RunPage) -> String {
 
 fn steps(page: &RunPage) -> Vec<(&'static str, String)> {
     let Some(steps) = &page.steps else {
-        let why = "none seen: nothing printed or written to event files has a number that goes up \
+        let why = "no steps found: nothing in the output or event files counts up \
                    (`step 12`, a progress bar, a scalar)";
         return vec![("steps", why.to_owned())];
     };
     let mut lines = vec![("steps", counted(steps))];
     if steps.examples {
-        let each = "the program counts examples; give --batch-size for the time of a step";
+        let each = "the program counts examples; use --batch-size to get step times";
         lines.push(("", each.to_owned()));
     } else {
         lines.push(("step time", times(steps)));
@@ -95,20 +98,23 @@ fn steps(page: &RunPage) -> Vec<(&'static str, String)> {
 fn counted(steps: &RunSteps) -> String {
     let what = if steps.examples { ("example", "examples") } else { ("step", "steps") };
     let from = match &steps.source {
-        StepSource::Lines => "timed by the lines that it printed".to_owned(),
-        StepSource::Events(tag) => format!("timed by the scalar {tag} in its event files"),
-        StepSource::Said => "as the program itself says, not timed".to_owned(),
+        StepSource::Lines => "timed from its output".to_owned(),
+        StepSource::Events(tag) => format!("timed from the scalar {tag} in its event files"),
+        StepSource::Said => "as reported by the program, not timed".to_owned(),
     };
     let mut text = format!("{}, {from}", plural(steps.count, what.0, what.1));
     if steps.source != StepSource::Said {
-        text += &format!("; first heard of after {}", duration_ms(steps.first_s * 1e3));
+        text += &format!("; first step seen after {}", duration_ms(steps.first_s * 1e3));
     }
     if steps.steady && steps.warm_up > 0 {
-        text += &format!("; {} before the steady state set apart", plural(steps.warm_up, what.0, what.1));
+        text += &format!(
+            "; {} excluded",
+            plural(steps.warm_up, &format!("warm-up {}", what.0), &format!("warm-up {}", what.1))
+        );
     }
     if steps.profiled > 0 {
-        let more = format!("{} more", plural(steps.profiled, what.0, what.1));
-        text += &format!("; {more} left out, slowed by the profile that was taken");
+        let more = plural(steps.profiled, &format!("more {}", what.0), &format!("more {}", what.1));
+        text += &format!("; {more} excluded, slowed down by the profiler");
     }
     if !steps.steady {
         text += &unsteady(steps);
@@ -118,7 +124,7 @@ fn counted(steps: &RunSteps) -> String {
 
 fn unsteady(steps: &RunSteps) -> String {
     if steps.levels.len() < 2 {
-        return "; too few to call it steady".to_owned();
+        return "; too few to find a steady state".to_owned();
     }
     let shown = steps.levels.iter().take(LEVELS);
     let levels: Vec<String> =
@@ -130,19 +136,19 @@ fn unsteady(steps: &RunSteps) -> String {
 fn times(steps: &RunSteps) -> String {
     let mut text = format!("median {}, mean {}", duration_ms(steps.median_ms), duration_ms(steps.mean_ms));
     if steps.bursty {
-        text += " (single steps cannot be told apart: output came in blocks; PYTHONUNBUFFERED=1 helps)";
+        text += " (single steps cannot be timed: the output is buffered; set PYTHONUNBUFFERED=1)";
     } else {
         text += &format!(", p90 {}, p99 {}", duration_ms(steps.p90_ms), duration_ms(steps.p99_ms));
     }
     text
 }
 
-/// The program's own figure, where it says something else.
+/// The step time that the program reports, if it differs.
 fn own(steps: &RunSteps) -> Option<String> {
     let own = steps.own_ms.filter(|_| steps.source != StepSource::Said && !steps.examples)?;
     let differs =
         (own / steps.mean_ms - 1.0).abs() > DIFFERS && (own / steps.median_ms - 1.0).abs() > DIFFERS;
-    differs.then(|| format!("the program itself says {}", duration_ms(own)))
+    differs.then(|| format!("the program itself reports {}", duration_ms(own)))
 }
 
 fn throughput(page: &RunPage) -> Option<String> {
@@ -155,54 +161,57 @@ fn throughput(page: &RunPage) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// A hint in words that do not claim more than it knows.
+/// A hint in words that claim no more than is known.
 fn sentence(hint: &Hint) -> String {
     match hint {
         Hint::CpuQuota(share) => format!(
-            "The container's share of processor time was used up for {} of the time: raise its CPU limit, or use \
+            "The container reached its CPU limit for {} of the time: raise the limit, or use \
              fewer threads.",
             percent(*share)
         ),
         Hint::GpuWaitsForOneCore { idle } => format!(
-            "The GPU ran nothing for {} of the time while about one core was busy: input, Python or launches on that \
-             core may hold it up.",
+            "The GPU was idle for {} of the time while about one core was busy: input, Python or launches on that \
+             core may be the bottleneck.",
             percent(*idle)
         ),
         Hint::GpuWaits { idle } => format!(
-            "The GPU ran nothing for {} of the time: it may wait for input, for the host or for others.",
+            "The GPU was idle for {} of the time: it may be waiting for input, for the host or for other machines.",
             percent(*idle)
         ),
         Hint::GpuBusy(busy) => format!(
-            "The GPU ran something for {} of the time: its kernels probably set the pace.",
+            "The GPU was busy for {} of the time: its kernels are probably the bottleneck.",
             percent(*busy)
         ),
         Hint::GpuHeld(share) => {
-            format!("The GPU's clocks were held down in {} of samples, by heat or power.", percent(*share))
+            format!(
+                "The GPU's clocks were throttled in {} of the samples, by heat or power.",
+                percent(*share)
+            )
         }
         Hint::DiskWait(share) => format!(
-            "Cores waited for disks for {} of their time: reading or writing may hold the steps up.",
+            "Cores waited for disks for {} of their time: disk access may be the bottleneck.",
             percent(*share)
         ),
         Hint::OneCore { cores } => format!(
-            "About one core of {} was busy: a single thread (often Python, or input that is not parallel) may set the \
-             pace.",
+            "About one core of {} was busy: a single thread (often Python, or input that is not parallel) may be the \
+             bottleneck.",
             short(*cores)
         ),
         Hint::AllCores { cores } => format!(
-            "Nearly all of {} were busy: the processors probably set the pace.",
+            "Nearly all of {} were busy: the processors are probably the bottleneck.",
             if *cores == 1.0 { "the one core".to_owned() } else { format!("the {} cores", short(*cores)) }
         ),
         Hint::Waits { cpu } => format!(
-            "Only {} cores were busy: the run mostly waits, for something that utilisation does not show.",
+            "Only {} cores were busy: the run mostly waits for something that utilisation does not show.",
             short(*cpu)
         ),
         Hint::MemoryTight(share) => {
-            format!("{} of the memory that may be used was in use: little room is left.", percent(*share))
+            format!("{} of the available memory was in use: little is left.", percent(*share))
         }
     }
 }
 
-/// The text in lines of at most `width` characters, broken at blanks.
+/// Wraps the text at spaces into lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -286,7 +295,7 @@ mod tests {
         let mut page = page();
         page.steps.as_mut().unwrap().profiled = 9;
         let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains("9 steps more left out, slowed by the profile"), "{told}");
+        assert!(told.contains("9 more steps excluded, slowed down by the profiler"), "{told}");
     }
 
     #[test]
@@ -297,6 +306,6 @@ mod tests {
         let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("no steady state: 12 × 80.0 ms, then 228 × 35.0 ms"), "{told}");
         page.steps = None;
-        assert!(text(&page).contains("none seen"));
+        assert!(text(&page).contains("no steps found"));
     }
 }

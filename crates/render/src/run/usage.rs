@@ -1,4 +1,4 @@
-//! The use of the hardware: the values that a run and a monitor hand over, their lines and their JSON.
+//! Hardware use: the values from a run or a monitor, as lines and as JSON.
 
 use std::io::{self, Write};
 
@@ -6,112 +6,112 @@ use serde::Serialize;
 
 use crate::format::{bytes, decimal, duration_ms, percent, short, thousands};
 
-/// Mean and greatest of a value.
+/// Mean and maximum of a value.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// Use of the hardware. What is not known is `None`; shares are 0 to 1.
+/// Hardware use. Unknown is `None`; shares are 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Use {
-    /// How many samples were taken.
+    /// Number of samples.
     pub samples: u64,
     /// Cores of the machine.
     pub cores: Option<u64>,
-    /// Cores' time that the control group allows.
+    /// CPU limit of the control group, in cores.
     pub cpu_limit_cores: Option<f64>,
     /// Seconds of processor time.
     pub cpu_seconds: Option<f64>,
-    /// Cores that were kept busy.
+    /// Busy cores.
     pub cpu_cores: Option<Spread>,
-    /// The share of all cores' time that anyone used.
+    /// Share of all cores' time in use by anyone.
     pub machine_cpu_fraction: Option<Spread>,
-    /// The share of all cores' time spent waiting for disks.
+    /// Share of all cores' time spent waiting for disks.
     pub io_wait_fraction: Option<Spread>,
-    /// The share of all cores' time that the hypervisor gave to others.
+    /// Share of all cores' time that the hypervisor gave to other machines.
     pub steal_fraction: Option<Spread>,
-    /// The share of time in which the control group was held back.
+    /// Share of time in which the control group was throttled.
     pub throttled_fraction: Option<Spread>,
-    /// The most memory at once.
+    /// Peak memory.
     pub rss_peak_bytes: Option<u64>,
-    /// The same with what is shared counted once.
+    /// Peak memory with shared pages counted once.
     pub pss_peak_bytes: Option<u64>,
-    /// The most of any one process.
+    /// Peak memory of the largest single process.
     pub process_peak_bytes: Option<u64>,
     /// Memory of the machine.
     pub memory_total_bytes: Option<u64>,
-    /// The least that could still be had.
+    /// Lowest available memory.
     pub memory_available_least_bytes: Option<u64>,
-    /// What the control group allows.
+    /// Memory limit of the control group.
     pub memory_limit_bytes: Option<u64>,
-    /// The most that the control group used.
+    /// Peak memory of the control group.
     pub memory_used_most_bytes: Option<u64>,
-    /// Swapped out, at most.
+    /// Peak swap usage.
     pub swap_peak_bytes: Option<u64>,
-    /// Read from disks.
+    /// Disk reads.
     pub disk_read_bytes_per_s: Option<Spread>,
-    /// Written to disks.
+    /// Disk writes.
     pub disk_write_bytes_per_s: Option<Spread>,
-    /// Received by the machine.
+    /// Network bytes received by the machine.
     pub net_receive_bytes_per_s: Option<Spread>,
-    /// Sent by the machine.
+    /// Network bytes sent by the machine.
     pub net_send_bytes_per_s: Option<Spread>,
     /// Context switches.
     pub switches_per_s: Option<Spread>,
-    /// The most processes at once.
+    /// Maximum number of processes.
     pub processes: u64,
-    /// The most threads at once.
+    /// Maximum number of threads.
     pub threads: u64,
     /// The GPUs.
     pub gpus: Vec<GpuUse>,
 }
 
-/// Use of one GPU.
+/// Hardware use of one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct GpuUse {
     /// Its number.
     pub index: u32,
     /// Its model.
     pub name: Option<String>,
-    /// The share of time in which any kernel ran.
+    /// Share of time in which any kernel ran.
     pub busy_fraction: Option<Spread>,
     /// Memory in use.
     pub memory_used_bytes: Option<Spread>,
-    /// Memory that there is.
+    /// Total memory.
     pub memory_total_bytes: Option<u64>,
-    /// The most that the run used of it.
+    /// Peak memory used by the run.
     pub memory_of_tree_bytes: Option<u64>,
     /// Power.
     pub power_watts: Option<Spread>,
-    /// The limit of it.
+    /// Power limit.
     pub power_limit_watts: Option<f64>,
     /// Clock.
     pub clock_mhz: Option<Spread>,
     /// Temperature.
     pub temperature_celsius: Option<Spread>,
-    /// The share of samples in which clocks were held down.
+    /// Share of samples with throttled clocks.
     pub throttled_fraction: Option<f64>,
-    /// Why, as nvidia-smi calls it.
+    /// The reasons, as nvidia-smi names them.
     pub throttled_by: Vec<String>,
-    /// From the host.
+    /// Bytes from the host.
     pub bus_receive_bytes_per_s: Option<Spread>,
-    /// To the host.
+    /// Bytes to the host.
     pub bus_send_bytes_per_s: Option<Spread>,
 }
 
-/// The use as JSON of `schema`, for a monitor's end.
+/// Writes the hardware use as JSON of `schema`, for the end of a monitor.
 pub fn write_use_json(schema: &str, wall_s: f64, usage: &Use, out: &mut dyn Write) -> io::Result<()> {
     let value = serde_json::json!({ "schema": schema, "wall_s": wall_s, "usage": usage });
     serde_json::to_writer_pretty(&mut *out, &value)?;
     writeln!(out)
 }
 
-/// The use in lines: what about, and what there is to say. What is not known is not mentioned. `stepping`: cores that
-/// were busy while there were steps, and whether these were steady.
+/// The hardware use as lines: a label and its text. Unknown values are not mentioned. `stepping`: busy cores
+/// while there were steps, and whether the steps were steady.
 pub(crate) fn lines(usage: &Use, stepping: Option<(f64, bool)>) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     lines.extend(processors(usage, stepping).map(|text| ("cpu".to_owned(), text)));
@@ -138,14 +138,14 @@ fn processors(usage: &Use, stepping: Option<(f64, bool)>) -> Option<String> {
         None => " busy",
     };
     if let Some(seconds) = usage.cpu_seconds {
-        text += &format!(", {} in all", duration_ms(seconds * 1e3));
+        text += &format!(", {} in total", duration_ms(seconds * 1e3));
     }
     let share = |name: &str, spread: Option<Spread>| {
         spread.filter(|spread| spread.mean >= 0.01).map(|spread| format!(", {name} {}", percent(spread.mean)))
     };
     text += &share("waiting for disks", usage.io_wait_fraction).unwrap_or_default();
-    text += &share("held back by its quota", usage.throttled_fraction).unwrap_or_default();
-    text += &share("taken by other machines", usage.steal_fraction).unwrap_or_default();
+    text += &share("throttled by its CPU limit", usage.throttled_fraction).unwrap_or_default();
+    text += &share("taken by other virtual machines", usage.steal_fraction).unwrap_or_default();
     Some(text)
 }
 
@@ -163,18 +163,18 @@ fn memory(usage: &Use) -> Option<String> {
         text +=
             &usage.process_peak_bytes.map_or(String::new(), |one| format!(", {} in the largest", size(one)));
     }
-    // Worth a word only where much is shared.
+    // Only worth mentioning if much is shared.
     if let Some(own) = usage.pss_peak_bytes.filter(|&own| (own as f64) < 0.8 * peak as f64) {
-        text += &format!("; {} with shared pages counted once, where sampled", size(own));
+        text += &format!("; {} with shared pages counted once (sampled)", size(own));
     }
     if let Some(swap) = usage.swap_peak_bytes.filter(|&swap| swap > 0) {
-        text += &format!(", {} swapped out on the machine", size(swap));
+        text += &format!(", {} swap used on the machine", size(swap));
     }
     Some(text)
 }
 
 fn traffic(usage: &Use) -> Option<String> {
-    // Less than this a second is the noise of an idle machine.
+    // Less than this per second is the noise of an idle machine.
     let worth = |spread: Option<Spread>| spread.filter(|spread| spread.max >= 1e5);
     let rate = |name: &str, spread: Option<Spread>| {
         worth(spread).map(|s| format!("{name} {}/s (peak {}/s)", bytes(s.mean), bytes(s.max)))
@@ -204,7 +204,7 @@ fn graphics(gpu: &GpuUse) -> Option<String> {
     parts.extend(gpu.temperature_celsius.map(|heat| format!("up to {} °C", decimal(heat.max, 0))));
     if let Some(share) = gpu.throttled_fraction.filter(|&share| share > 0.0) {
         parts.push(format!(
-            "clocks held down in {} of samples ({})",
+            "clocks throttled in {} of the samples ({})",
             percent(share),
             gpu.throttled_by.join(", ")
         ));

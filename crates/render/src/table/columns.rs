@@ -1,10 +1,10 @@
-//! A table by columns, as a page wants it: everything that text shows and that JSON holds, unformatted.
+//! A table by columns for the page: everything that text and JSON contain, unformatted.
 
 use serde_json::{Map, Value, json};
 
 use super::{Column, Format, Table};
 
-/// The whole table as a value; `ways` are the ways in which its rows can be grouped.
+/// The whole table as a value; `ways` are the possible groupings of its rows.
 pub fn columns_json(table: &Table, ways: &[&str]) -> Value {
     let columns = table.columns.iter().enumerate().filter(|(_, column)| !column.drawn);
     let members: Map<String, Value> =
@@ -24,7 +24,7 @@ fn one(table: &Table, place: usize, column: &Column) -> Value {
     })
 }
 
-/// The public name of a format.
+/// Public name of a format.
 fn format(format: Format) -> &'static str {
     match format {
         Format::Name => "name",

@@ -1,4 +1,4 @@
-//! A table as CSV after RFC 4180: the columns' keys, then one line a row; unknown is empty.
+//! A table as CSV, following RFC 4180: the column keys, then one line per row; unknown is empty.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ fn write_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A field, in quotes where it must be.
+/// A field, quoted if necessary.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))

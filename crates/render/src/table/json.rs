@@ -1,4 +1,5 @@
-//! A table as JSON: `{"schema": "stepscope.VIEW.v1", members…, "notes": […], "rows": [{…}, …]}`, one row a line.
+//! A table as JSON: `{"schema": "stepscope.VIEW.v1", members…, "notes": […], "rows": [{…}, …]}`, one row per
+//! line.
 
 use std::io::{self, Write};
 
@@ -46,7 +47,7 @@ impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Cell::Null => to.serialize_none(),
-            // JSON readers disagree about whole numbers beyond 64 bits; none of ours gets there.
+            // JSON readers disagree about integers beyond 64 bits; none of these values gets there.
             Cell::Int(value) => match i64::try_from(*value) {
                 Ok(value) => to.serialize_i64(value),
                 Err(_) => u64::try_from(*value)

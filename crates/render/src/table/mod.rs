@@ -1,17 +1,17 @@
-//! The frame that every view shares: a typed table, and what people and programs do with it.
+//! Code that all views share: a typed table, and its output forms.
 //!
-//! A view (`ops`, `kernels`, `health`, …) is a function from a result to a [`Table`]. It names its columns
-//! once, each with a key that is the column's name in JSON and CSV, a title for people and a [`Format`]; then
-//! it pushes rows of [`Cell`]s in the order that suits most readers. All the rest is done here, once for all
+//! A view (`ops`, `kernels`, `health`, …) is a function from a result to a [`Table`]. It declares its columns
+//! once, each with a key (the column's name in JSON and CSV), a title for people and a [`Format`]. Then it
+//! pushes rows of [`Cell`]s in the order that suits most readers. Everything else happens here, once for all
 //! views:
 //!
 //! - `--sort COLUMN[:asc|:desc]`, `--filter REGEX`, `--top N` ([`Select`], [`Table::pick`]);
 //! - text with units, aligned numbers and names cut to the terminal's width ([`write_text`]);
 //! - JSON as `{"schema": "stepscope.VIEW.v1", …, "rows": [{…}, …]}` ([`write_json`]);
-//! - CSV after RFC 4180 with the same columns ([`write_csv`]).
+//! - CSV, following RFC 4180, with the same columns ([`write_csv`]).
 //!
-//! Values in cells are plain and unformatted: milliseconds, bytes, fractions from 0 to 1. What is not known is
-//! [`Cell::Null`], never 0; a number that is not finite becomes `Null` by itself.
+//! Values in cells are plain and unformatted: milliseconds, bytes, fractions from 0 to 1. Unknown is
+//! [`Cell::Null`], never 0; a number that is not finite becomes `Null` automatically.
 //!
 //! ```
 //! use stepscope_render::{Cell, Column, Format, Select, Style, Table, table};
@@ -21,13 +21,13 @@
 //!     Column::new("count", "count", Format::Count),
 //!     Column::new("total_ms", "total", Format::Ms),
 //!     Column::new("fraction", "share", Format::Percent),
-//!     Column::new("flops", "FLOP/s", Format::Short).optional(), // left out where the terminal is narrow
+//!     Column::new("flops", "FLOP/s", Format::Short).optional(), // omitted on narrow terminals
 //! ]);
 //! ops.headline = Some("MatMul takes 61.0 % of the step".to_owned());
-//! ops.top = Some(20); // text shows 20 rows unless --top says otherwise; JSON and CSV have all
+//! ops.top = Some(20); // text shows 20 rows by default; JSON and CSV have all
 //! ops.push([Cell::from("MatMul"), 12_u64.into(), 4.25.into(), 0.61.into(), Cell::Null]);
-//! ops.note("Times are self times: without what runs inside.");
-//! ops.member("device_count", 2); // a further member of the JSON object, beside "rows"
+//! ops.note("Times are self times, without nested ops.");
+//! ops.member("device_count", 2); // another member of the JSON object, beside "rows"
 //!
 //! let mut out = Vec::new();
 //! let picked = ops.pick(&Select::default(), ops.top).unwrap();
@@ -36,8 +36,8 @@
 //! table::write_csv(&ops, &picked, &mut out).unwrap();
 //! ```
 //!
-//! A view whose rows are sentences rather than figures (`health`) pushes them with [`Table::push_prose`]: text
-//! output then prints the sentences, while JSON, CSV and the selection work on the cells as ever.
+//! A view whose rows are sentences (`health`) pushes them with [`Table::push_prose`]. Text output then prints
+//! the sentences, while JSON, CSV and the selection use the cells as usual.
 
 mod columns;
 mod csv;
@@ -56,29 +56,29 @@ pub use json::write_json;
 pub use select::{Picked, Select, SelectError};
 pub use text::write_text;
 
-/// How a column's values look in text. JSON and CSV always have the bare value.
+/// How a column's values look in text. JSON and CSV always contain the bare value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A name: to the left, its middle cut where the terminal is narrow.
+    /// A name: left-aligned, its middle cut on narrow terminals.
     Name,
-    /// Short text: to the left, never cut.
+    /// Short text: left-aligned, never cut.
     Text,
     /// A whole number with thousands separators.
     Count,
-    /// A whole number that names something (an id, an index): no separators.
+    /// An integer that identifies something (an id, an index): no separators.
     Id,
-    /// Milliseconds; the whole column is shown in the unit that suits its largest value.
+    /// Milliseconds; the column is shown in the unit that suits its largest value.
     Ms,
     /// Bytes, shown as kB, MB, …
     Bytes,
-    /// A fraction from 0 to 1, shown as per cent.
+    /// A fraction from 0 to 1, shown as a percentage.
     Percent,
     /// Any number, about three significant digits.
     Short,
 }
 
 impl Format {
-    /// Do its values stand at the right edge of the column?
+    /// True if values are right-aligned.
     pub fn is_number(self) -> bool {
         !matches!(self, Format::Name | Format::Text)
     }
@@ -87,22 +87,22 @@ impl Format {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name in JSON and CSV and for `--sort`; public, so it never changes.
+    /// Its name in JSON, CSV and `--sort`; public, so it never changes.
     pub key: Cow<'static, str>,
     /// Its title in text.
     pub title: Cow<'static, str>,
     /// How its values look in text.
     pub format: Format,
-    /// In text, leave it out where the terminal is too narrow; the last such column goes first.
+    /// Omitted from text if the terminal is too narrow; the last such column goes first.
     pub optional: bool,
     /// Never shown in text.
     pub hidden: bool,
-    /// Shown in text alone: a bar, a figure that other columns hold already.
+    /// Only shown in text: a bar, or a figure that other columns already contain.
     pub drawn: bool,
 }
 
 impl Column {
-    /// A column.
+    /// Creates a column.
     pub fn new(
         key: impl Into<Cow<'static, str>>,
         title: impl Into<Cow<'static, str>>,
@@ -111,26 +111,26 @@ impl Column {
         Column { key: key.into(), title: title.into(), format, optional: false, hidden: false, drawn: false }
     }
 
-    /// The same, left out of text where the terminal is too narrow.
+    /// The same column, omitted from text on narrow terminals.
     pub fn optional(self) -> Self {
         Column { optional: true, ..self }
     }
 
-    /// The same, for JSON and CSV only.
+    /// The same column, for JSON and CSV only.
     pub fn hidden(self) -> Self {
         Column { hidden: true, ..self }
     }
 
-    /// The same, for text only.
+    /// The same column, for text only.
     pub fn drawn(self) -> Self {
         Column { drawn: true, ..self }
     }
 }
 
-/// One value. Make one with `into()` from numbers, text, booleans, or an `Option` of these.
+/// One value. Use `into()` on numbers, text, booleans, or an `Option` of these.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Cell {
-    /// Not known, or not applicable.
+    /// Unknown or not applicable.
     #[default]
     Null,
     /// A whole number.
@@ -192,16 +192,16 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// What a view yields.
+/// The result of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The view's name; the JSON schema is `stepscope.VIEW.v1`.
     pub view: &'static str,
-    /// The answer in one line, above the text.
+    /// The result in one line, above the text.
     pub headline: Option<String>,
-    /// How many rows text shows unless told otherwise.
+    /// Default number of rows in text.
     pub top: Option<usize>,
-    /// In text, rows of prose stand line below line, as those of a tree do.
+    /// In text, rows of prose follow each other without blank lines, as in a tree.
     pub dense: bool,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
@@ -226,14 +226,14 @@ impl Table {
         }
     }
 
-    /// Adds a row: one cell a column. Cells that lack are not known, cells too many are left out.
+    /// Adds a row with one cell per column. Missing cells are unknown; extra cells are dropped.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut row: Vec<Cell> = cells.into_iter().collect();
         row.resize(self.columns.len(), Cell::Null);
         self.rows.push(row);
     }
 
-    /// Adds a row that text shows as `prose` instead of in columns. All rows of a table are of one sort.
+    /// Adds a row that text shows as `prose` instead of columns. All rows of a table are of the same kind.
     pub fn push_prose(&mut self, cells: impl IntoIterator<Item = Cell>, prose: String) {
         self.push(cells);
         self.prose.push(prose);
@@ -249,7 +249,7 @@ impl Table {
         self.members.push((key, value.into()));
     }
 
-    /// Says which steps and what time it is about, as the first note and in JSON.
+    /// Adds what the table covers, as the first note and in JSON.
     pub fn cover(&mut self, covers: &Coverage) {
         self.notes.insert(0, format!("Covers {}.", crate::covers::words(covers)));
         self.member("covers", crate::covers::json(covers));

@@ -1,4 +1,4 @@
-//! Which rows of a table to show, in which order: `--filter`, `--sort` and `--top`, once for all views.
+//! Row selection: `--filter`, `--sort` and `--top`, once for all views.
 
 use std::cmp::Ordering;
 
@@ -6,57 +6,59 @@ use regex::RegexBuilder;
 
 use super::{Cell, Column, Table};
 
-/// What was asked for. The default is everything in the view's own order.
+/// The selection. The default is all rows in the view's own order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Select {
-    /// At most so many rows; 0 is all.
+    /// Maximum number of rows; 0 means all.
     pub top: Option<usize>,
     /// A column's key, optionally followed by `:asc` or `:desc`.
     pub sort: Option<String>,
-    /// A regular expression that any text of a row must match; upper and lower case are the same.
+    /// A regular expression that some text of a row must match, ignoring case.
     pub filter: Option<String>,
 }
 
-/// What cannot be done.
+/// An invalid selection.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// There is no such column.
-    #[error("no column is called `{asked}`; the columns are {columns}; name one of them after --sort")]
+    #[error("unknown column `{asked}`; the columns are {columns}; choose one of them with --sort")]
     UnknownColumn {
-        /// What was asked for.
+        /// The requested column.
         asked: String,
-        /// What there is.
+        /// The existing columns.
         columns: String,
     },
     /// A direction other than `asc` and `desc`.
     #[error(
-        "cannot sort `{column}` in the order `{asked}`; known orders are asc and desc; write {column}:asc"
+        "unknown sort order `{asked}` for `{column}`; the orders are asc and desc; for example {column}:asc"
     )]
     UnknownOrder {
         /// The column.
         column: String,
-        /// What was asked for.
+        /// The requested direction.
         asked: String,
     },
-    /// The regular expression is none.
-    #[error("--filter is not a regular expression; {reason}; escape special characters with a backslash")]
+    /// The regular expression is invalid.
+    #[error(
+        "--filter is not a valid regular expression; {reason}; escape special characters with a backslash"
+    )]
     BadFilter {
-        /// What the parser says, in one line.
+        /// The parser's message, in one line.
         reason: String,
     },
 }
 
-/// The rows that were picked.
+/// The selected rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picked {
-    /// Their positions in the table, in the order asked for.
+    /// Their positions in the table, in the requested order.
     pub rows: Vec<usize>,
-    /// How many more fit the filter but are beyond `--top`.
+    /// Number of rows that match the filter but exceed `--top`.
     pub cut: usize,
 }
 
 impl Table {
-    /// Picks rows: filter, then sort, then the top. Where `--top` was not given, `default_top` counts.
+    /// Selects rows: filters, sorts, then cuts. `default_top` applies if `--top` was not given.
     pub fn pick(&self, select: &Select, default_top: Option<usize>) -> Result<Picked, SelectError> {
         let mut rows: Vec<usize> = (0..self.rows.len()).collect();
         if let Some(pattern) = &select.filter {
@@ -73,7 +75,7 @@ impl Table {
         Ok(Picked { rows, cut })
     }
 
-    /// The column to sort by, and whether the largest comes first: so it is for numbers unless told otherwise.
+    /// The column to sort by, and whether the largest value comes first, which is the default for numbers.
     fn order(&self, sort: &str) -> Result<(usize, bool), SelectError> {
         let (key, order) = sort.split_once(':').map_or((sort, None), |(key, order)| (key, Some(order)));
         let column = self.columns.iter().position(|column| column.key == key).ok_or_else(|| {
@@ -102,7 +104,7 @@ fn is_match(pattern: &regex::Regex, cell: &Cell) -> bool {
     matches!(cell, Cell::Text(text) if pattern.is_match(text))
 }
 
-/// Unknown comes last in either direction.
+/// Unknown values come last in either direction.
 fn compare(a: &Cell, b: &Cell, descending: bool) -> Ordering {
     let order = match (rank(a), rank(b)) {
         (None, None) => return Ordering::Equal,
@@ -118,7 +120,7 @@ fn compare(a: &Cell, b: &Cell, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// A cell's place among numbers: text counts as equal here, named numbers by their sum.
+/// The sort value of a cell: text counts as equal here, named numbers by their sum.
 fn rank(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Null => None,

@@ -1,4 +1,4 @@
-//! A table as text: the answer, aligned columns with units, what was left out, and notes.
+//! A table as text: the headline, aligned columns with units, omitted rows, and notes.
 
 use std::io::{self, Write};
 
@@ -8,9 +8,9 @@ use crate::style::Style;
 
 /// Spaces between columns.
 const GAP: usize = 2;
-/// A name is never cut below this.
+/// A name is never cut shorter than this.
 const NAME_LEAST: usize = 16;
-/// The widest that a name gets where lines may be of any length.
+/// Maximum width of a name if lines may have any length.
 const NAME_MOST: usize = 72;
 
 /// Writes the picked rows.
@@ -36,7 +36,7 @@ pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wr
     table.notes.iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
-/// A column made ready: all its text, and how wide that is.
+/// A laid-out column: all its text, and its width.
 struct Laid<'a> {
     column: &'a Column,
     title: String,
@@ -54,7 +54,7 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
         .enumerate()
         .filter(|(_, column)| !column.hidden)
         .map(|(place, column)| lay_out(table, picked, place, column))
-        // A column in which nothing is known only takes room.
+        // A column without any known value only takes up space.
         .filter(|laid| !laid.column.optional || laid.cells.iter().any(|cell| cell != UNKNOWN))
         .collect();
     fit(&mut laid, style.width);
@@ -81,7 +81,7 @@ fn lay_out<'a>(table: &Table, picked: &Picked, place: usize, column: &'a Column)
     Laid { column, title, cells, width }
 }
 
-/// The unit that a whole column of times is shown in, so that its values can be compared at a glance.
+/// The unit of a whole column of times, so that its values are easy to compare.
 #[derive(Copy, Clone)]
 enum TimeUnit {
     Micro,
@@ -92,7 +92,7 @@ enum TimeUnit {
 impl TimeUnit {
     fn for_largest(ms: f64) -> Self {
         match ms {
-            // A column without a value keeps the unit that all other outputs have.
+            // A column without values keeps the unit of all other outputs.
             v if v > 0.0 && v < 1.0 => TimeUnit::Micro,
             v if v < 100_000.0 => TimeUnit::Milli,
             _ => TimeUnit::Second,
@@ -157,7 +157,7 @@ fn show_map(entries: &[(String, f64)]) -> String {
     shown.join(", ")
 }
 
-/// Makes the columns fit: first names are cut, then optional columns go, the last first.
+/// Makes the columns fit: first cuts names, then drops optional columns, the last first.
 fn fit(laid: &mut Vec<Laid<'_>>, width: Option<usize>) {
     loop {
         let Some(over) = over(laid, width) else { return cut_names(laid, NAME_MOST) };
@@ -174,7 +174,7 @@ fn fit(laid: &mut Vec<Laid<'_>>, width: Option<usize>) {
     }
 }
 
-/// How many characters too wide they are.
+/// Number of characters by which the columns are too wide.
 fn over(laid: &[Laid<'_>], width: Option<usize>) -> Option<usize> {
     let all = laid.iter().map(|column| column.width + GAP).sum::<usize>().saturating_sub(GAP);
     all.checked_sub(width?).filter(|&over| over > 0)

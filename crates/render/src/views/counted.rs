@@ -1,5 +1,5 @@
-//! Hardware counters of a kernel in one line, for below the table of kernels: what the table has no room for. What was
-//! not collected is not spoken of.
+//! Hardware counters of a kernel in one line below the kernel table, for values that do not fit in the table.
+//! What was not collected is not mentioned.
 
 use stepscope_analyze::counters::{KernelCounters, PeakSource};
 use stepscope_analyze::names::kernel_short_name;
@@ -9,8 +9,8 @@ use crate::format::{bytes, middle_cut, percent, plural, printable, short};
 /// Width of a kernel's name in a line.
 const NAME: usize = 48;
 
-/// `naive_gemm: occupancy 99.6 % of 100.0 % that fit (limit: warps); hits 94.9 % in L1, 47.8 % in L2; …`; `None` where
-/// nothing of it was collected.
+/// `naive_gemm: occupancy 99.6 % of 100.0 % possible (limit: warps); hits 94.9 % in L1, 47.8 % in L2; …`;
+/// `None` if none of it was collected.
 pub(super) fn line(kernel: &KernelCounters) -> Option<String> {
     let facts =
         [occupancy(kernel), hits(kernel), memory(kernel), arithmetic(kernel), tensor(kernel), shared(kernel)];
@@ -20,7 +20,7 @@ pub(super) fn line(kernel: &KernelCounters) -> Option<String> {
 }
 
 fn occupancy(kernel: &KernelCounters) -> Option<String> {
-    let fits = kernel.theoretical.map_or(String::new(), |most| format!(" of {} that fit", percent(most)));
+    let fits = kernel.theoretical.map_or(String::new(), |most| format!(" of {} possible", percent(most)));
     let limit = kernel.limiter.map_or(String::new(), |limiter| format!(" (limit: {})", limiter.key()));
     kernel.achieved.map(|achieved| format!("occupancy {}{fits}{limit}", percent(achieved)))
 }
@@ -35,7 +35,7 @@ fn hits(kernel: &KernelCounters) -> Option<String> {
 fn memory(kernel: &KernelCounters) -> Option<String> {
     let rate = kernel.dram_bytes_per_s.map(|rate| format!("{}/s", bytes(rate)));
     let peak = kernel.dram.map(|part| {
-        let sheet = if kernel.dram_peak == Some(PeakSource::DataSheet) { " by its data sheet" } else { "" };
+        let sheet = if kernel.dram_peak == Some(PeakSource::DataSheet) { " (data sheet)" } else { "" };
         format!("{} of its peak{sheet}", percent(part))
     });
     let known: Vec<String> = rate.into_iter().chain(peak).collect();
@@ -44,21 +44,22 @@ fn memory(kernel: &KernelCounters) -> Option<String> {
 
 fn arithmetic(kernel: &KernelCounters) -> Option<String> {
     let rate = kernel.flops_per_s.filter(|rate| *rate > 0.0)?;
-    let peak =
-        kernel.sheet_fp32.map_or(String::new(), |part| format!(", {} of the data sheet's", percent(part)));
+    let peak = kernel
+        .sheet_fp32
+        .map_or(String::new(), |part| format!(", {} of the data sheet's peak", percent(part)));
     let intensity = kernel
         .intensity()
-        .map_or(String::new(), |flops| format!(", {} a byte of device memory", short(flops)));
+        .map_or(String::new(), |flops| format!(", {} per byte of device memory", short(flops)));
     Some(format!("FP32 at {} GFLOP/s{peak}{intensity}", short(rate / 1e9)))
 }
 
 fn tensor(kernel: &KernelCounters) -> Option<String> {
-    kernel.tensor.filter(|busy| *busy > 0.0).map(|busy| format!("tensor cores busy for {}", percent(busy)))
+    kernel.tensor.filter(|busy| *busy > 0.0).map(|busy| format!("tensor cores busy {}", percent(busy)))
 }
 
 fn shared(kernel: &KernelCounters) -> Option<String> {
     let repeated = kernel.bank_conflicts.filter(|part| *part > 0.0)?;
-    Some(format!("{} of shared memory's accesses repeated for bank conflicts", percent(repeated)))
+    Some(format!("{} of shared memory accesses repeated because of bank conflicts", percent(repeated)))
 }
 
 fn spills(kernel: &KernelCounters) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Devices: busy, idle and why, streams, overlap, bytes moved each way, and the longest gaps.
+//! Devices: busy and idle time with reasons, streams, overlap, bytes moved each way, and the longest gaps.
 
 use serde_json::json;
 use stepscope_analyze::Category;
@@ -10,15 +10,15 @@ use stepscope_trace::{DeviceKind, Dur};
 use crate::format::{bytes, duration_ms, middle_cut, percent, plural, short};
 use crate::{Cell, Column, Format, Table, gauges};
 
-/// Gaps that text shows below the table.
+/// Number of gaps shown below the table.
 const GAPS_SHOWN: usize = 5;
-/// Devices that get lines of their own below the table.
+/// Number of devices described below the table.
 const DESCRIBED: usize = 4;
 /// Width of an event's name in a line.
 const NAME: usize = 48;
 const DIRECTIONS: [&str; 3] = ["in", "out", "device"];
 
-/// The table, with what a monitor sampled of GPUs below it.
+/// The table, with GPU samples below it.
 pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
     let several = devices.devices.windows(2).any(|two| two[0].host != two[1].host);
     let host = Column::new("host", "host", Format::Text);
@@ -32,10 +32,10 @@ pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
             Column::new("name", "name", Format::Name),
             Column::new("kind", "kind", Format::Text),
             Column::new("busy_fraction", "busy", Format::Percent),
-            Column::new("idle_mostly", "idle because of", Format::Text),
+            Column::new("idle_mostly", "idle cause", Format::Text),
             Column::new("steps_seen", "steps", Format::Count),
             of_streams(Column::new("streams", "streams", Format::Count)),
-            of_streams(Column::new("concurrency", "at once", Format::Short).optional()),
+            of_streams(Column::new("concurrency", "concurrency", Format::Short).optional()),
             of_streams(Column::new("kernels", "kernels", Format::Count)),
             of_streams(Column::new("kernel_mean_ms", "mean kernel", Format::Ms)),
             of_streams(Column::new("bytes_in", "copied in", Format::Bytes).optional()),
@@ -78,18 +78,18 @@ fn headline(devices: &Devices) -> Option<String> {
         .filter_map(|device| Some((device, device.busy_fraction?)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((device, busy)) = busiest else {
-        return Some("No device's side was recorded; how busy it was is unknown".to_owned());
+        return Some("No device work was recorded; device utilisation is unknown".to_owned());
     };
     let why = idle(device).first().map_or(String::new(), |&(cause, share)| match cause {
         Category::Idle | Category::Unknown => {
-            format!("; what it waits for otherwise was not recorded ({} of the step)", percent(share))
+            format!("; the cause of its idle time was not recorded ({} of the step)", percent(share))
         }
-        cause => format!("; when idle, mostly {} ({} of the step)", cause.key(), percent(share)),
+        cause => format!("; main idle cause: {} ({} of the step)", cause.key(), percent(share)),
     });
-    Some(format!("{} is busy for {} of the steps{why}", device.id, percent(busy)))
+    Some(format!("{} is busy for {} of the step time{why}", device.id, percent(busy)))
 }
 
-/// Where a monitor's samples are all there is, they are the answer.
+/// If GPU samples are all there is, they are the answer.
 fn sampled_headline(devices: &Devices, gauges: &[GpuGauges]) -> Option<String> {
     let watched = devices.devices.iter().any(|device| device.busy_fraction.is_some());
     gauges::headline(gauges).filter(|_| !watched)
@@ -106,7 +106,7 @@ fn sampled(gpu: &GpuGauges) -> serde_json::Value {
            "throttle_reasons": gpu.throttled.as_ref().map(|(_, reasons)| reasons)})
 }
 
-/// Who owns the device's idle time, most first, as shares of the steps.
+/// The causes of the device's idle time, largest first, as shares of the steps.
 fn idle(device: &DeviceUse) -> Vec<(Category, f64)> {
     const WORK: [Category; 5] = [
         Category::Compute,
@@ -126,7 +126,7 @@ fn idle(device: &DeviceUse) -> Vec<(Category, f64)> {
     causes
 }
 
-/// What a device idles for; time that nobody owns has no recorded cause.
+/// The name of an idle cause; unassigned time has no recorded cause.
 fn because(cause: Category) -> &'static str {
     if matches!(cause, Category::Idle | Category::Unknown) { "unknown" } else { cause.key() }
 }
@@ -179,7 +179,7 @@ fn row(device: &DeviceUse) -> Vec<Cell> {
     ]
 }
 
-/// What the device can do at the most, by its name; rates in 10¹² operations a second.
+/// Peak rates of the device, by its name, in 10¹² operations per second.
 fn peaks(device: &DeviceUse) -> Option<serde_json::Value> {
     let peaks = peaks_of(&device.name)?;
     Some(json!({"host": device.host, "device": device.id, "name": peaks.name,
@@ -211,11 +211,11 @@ fn describe(table: &mut Table, device: &DeviceUse) {
 fn overlap(table: &mut Table, device: &DeviceUse, what: &str, (all, hidden): (Dur, Dur)) {
     if !all.is_zero() {
         let (time, of) = match device.steps {
-            0 => (all.ms(), "of the capture"),
-            steps => (all.ms() / steps as f64, "a step"),
+            0 => (all.ms(), "in the whole capture"),
+            steps => (all.ms() / steps as f64, "per step"),
         };
         table.note(format!(
-            "{}: {what} {} {of}, {} of that hidden under compute.",
+            "{}: {what} {} {of}, {} of it overlapped with compute.",
             device.id,
             duration_ms(time),
             percent(hidden.fraction_of(all)),

@@ -1,18 +1,18 @@
-//! The view `functions`: how often compiled functions were called, traced and compiled, and at what cost.
+//! The view `functions`: how often compiled functions were called, traced and compiled, and what it cost.
 
 use stepscope_analyze::functions::{FunctionRow, Functions, Sign};
 
 use crate::format::{duration_ms, plural};
 use crate::table::{Cell, Column, Format, Table};
 
-/// One row a function, those that lose the most first.
+/// One row per function, most lost time first.
 pub fn table(functions: &Functions) -> Table {
     let columns = vec![
         Column::new("name", "function", Format::Name),
         Column::new("calls", "calls", Format::Count),
         Column::new("traces", "traces", Format::Count),
         Column::new("compiles", "compiles", Format::Count),
-        Column::new("total_ms", "in calls", Format::Ms),
+        Column::new("total_ms", "call time", Format::Ms),
         Column::new("tracing_ms", "tracing", Format::Ms),
         Column::new("compile_ms", "compiling", Format::Ms),
         Column::new("lost_ms_per_step", "lost/step", Format::Ms),
@@ -26,7 +26,7 @@ pub fn table(functions: &Functions) -> Table {
     table.headline = Some(headline(functions));
     functions.rows.iter().for_each(|row| table.push(cells(row)));
     if !functions.rows.is_empty() {
-        table.note("Calls are over the whole capture; lost/step is over the steps that count.");
+        table.note("Calls cover the whole capture; lost/step covers the counted steps.");
     }
     table
 }
@@ -50,16 +50,16 @@ fn cells(row: &FunctionRow) -> [Cell; 12] {
 
 fn headline(functions: &Functions) -> String {
     let Some(first) = functions.rows.first() else {
-        return "no call of a compiled function was recorded".to_owned();
+        return "no calls of compiled functions were recorded".to_owned();
     };
     let lost = first.tracing_ms + first.compile_ms;
     let calls = plural(first.calls, "call", "calls");
     match first.sign {
         Some(Sign::FirstCallOnly) | None if lost == 0.0 => {
-            format!("{} in {calls}: nothing was traced or compiled again", name(first))
+            format!("{} in {calls}: no retracing or recompilation", name(first))
         }
         Some(Sign::FirstCallOnly) | None => {
-            format!("{} spent {} on its first call, and nothing since", name(first), duration_ms(lost))
+            format!("{} spent {} on its first call, and nothing after that", name(first), duration_ms(lost))
         }
         Some(sign) => {
             format!("{} lost {} in {calls}: {}", name(first), duration_ms(lost), meaning(sign))
@@ -71,16 +71,14 @@ fn name(row: &FunctionRow) -> &str {
     &row.name
 }
 
-/// What a sign says about the program.
+/// What a sign means for the program.
 pub fn meaning(sign: Sign) -> &'static str {
     match sign {
-        Sign::ArgumentsVary => "traced again and again, because its arguments vary",
-        Sign::Recreated => "traced again and again, because the function is made anew each time",
-        Sign::ShapesVary => "compiled again and again, because shapes vary",
-        Sign::ShapesVaryOrRecreated => {
-            "compiled again and again, because shapes vary or the function is made anew"
-        }
-        Sign::CompilesEachCall => "compiled again and again without being traced",
+        Sign::ArgumentsVary => "retraced because its arguments vary",
+        Sign::Recreated => "retraced because the function is re-created each time",
+        Sign::ShapesVary => "recompiled because shapes vary",
+        Sign::ShapesVaryOrRecreated => "recompiled because shapes vary or the function is re-created",
+        Sign::CompilesEachCall => "recompiled without retracing",
         Sign::FirstCallOnly => "traced or compiled once",
     }
 }

@@ -1,4 +1,4 @@
-//! Inference: latencies of requests, where their time goes, sizes of batches.
+//! Inference: latency of requests, where the time goes, batch sizes.
 
 use stepscope_analyze::inference::{Batches, Inference, Requests};
 use stepscope_analyze::statistics::Moments;
@@ -23,7 +23,7 @@ pub fn table(inference: &Inference) -> Table {
             Column::new("transfer_ms", "transfer", Format::Ms),
             Column::new("input_ms", "input", Format::Ms),
             Column::new("host_ms", "host", Format::Ms),
-            Column::new("requests_per_second", "a second", Format::Short),
+            Column::new("requests_per_second", "requests/s", Format::Short),
         ],
     );
     match &inference.requests {
@@ -31,18 +31,18 @@ pub fn table(inference: &Inference) -> Table {
             table.headline = Some(headline(requests));
             table.push(row(requests));
             if requests.split.is_some() {
-                table.note("Compute, transfer, input and host split the mean request.");
+                table.note("Compute, transfer, input and host add up to the mean request.");
             } else {
-                table.note("Requests overlap: their time cannot be split.");
+                table.note("Requests overlap, so their time cannot be broken down.");
             }
             if requests.count < 100 {
-                table.note("With fewer than 100 requests p99 is close to the slowest one.");
+                table.note("With fewer than 100 requests, p99 is close to the slowest request.");
             }
         }
         None => {
-            table.headline = Some("No inference requests were found: latency is unknown".to_owned());
+            table.headline = Some("No inference requests found: latency is unknown".to_owned());
             table.note(
-                "Requests are steps of a program that predicts, or calls of a serving framework; `stepscope steps` \
+                "Requests are the steps of a prediction script, or the calls of a serving framework. `stepscope steps` \
                  shows training steps.",
             );
         }
@@ -56,8 +56,8 @@ pub fn table(inference: &Inference) -> Table {
 fn headline(requests: &Requests) -> String {
     let latency = &requests.latency;
     format!(
-        "{} take {} in the median, {} at p99",
-        plural(requests.count as u64, "request", "requests"),
+        "{} {} (median), {} at p99",
+        plural(requests.count as u64, "request takes", "requests take"),
         duration_ms(latency.p50),
         duration_ms(latency.p99),
     )
@@ -91,7 +91,7 @@ fn describe(table: &mut Table, batches: &Batches) {
     let padding =
         batches.padding.map_or(String::new(), |share| format!(", {} of it padding", percent(share)));
     table.note(format!(
-        "Batches hold {} on average ({} to {}){padding}.",
+        "Batch size: {} on average ({} to {}){padding}.",
         short(mean),
         short(min),
         short(max)

@@ -1,5 +1,5 @@
-//! Where batches come from: the tf.data pipeline as a tree, PyTorch's loaders, or the user's own Python, with
-//! what bounds them.
+//! The source of batches: the tf.data pipeline as a tree, PyTorch's loaders, or Python code, with the stage
+//! that limits them.
 
 use stepscope_analyze::input::{Input, Loader, Pipeline, Stage, Written};
 use stepscope_analyze::python::{PythonFrame, PythonFrames};
@@ -9,18 +9,18 @@ use crate::{Cell, Column, Format, Table};
 
 /// Width of the bars in text.
 const BAR: usize = 16;
-/// Frames of the user's Python that are listed.
+/// Number of Python frames listed.
 const FRAMES: usize = 10;
-/// A wait of less than this share of the step is not worth a word.
+/// A wait below this share of the step is negligible.
 const NEGLIGIBLE: f64 = 0.01;
-/// A pipeline that could deliver this many times what is taken bounds nothing.
+/// A pipeline that could deliver this many times what is consumed is not a bottleneck.
 const FAST_ENOUGH: f64 = 2.0;
 
 /// The table.
 pub fn table(input: &Input) -> Table {
     let piped = input.pipeline.is_some();
     let of_pipelines = |column: Column| if piped { column } else { column.hidden() };
-    let per = if piped || !input.loaders.is_empty() { "a batch" } else { "a step" };
+    let per = if piped || !input.loaders.is_empty() { "per batch" } else { "per step" };
     let mut table = Table::new(
         "input",
         vec![
@@ -30,11 +30,11 @@ pub fn table(input: &Input) -> Table {
             Column::new("ms_per_batch", per, Format::Ms),
             of_pipelines(Column::new("self_ms", "self", Format::Ms)),
             of_pipelines(Column::new("function_ms", "function", Format::Ms)),
-            of_pipelines(Column::new("wait_ms", "waits", Format::Ms)),
+            of_pipelines(Column::new("wait_ms", "wait", Format::Ms)),
             Column::new("calls", "calls", Format::Count),
             of_pipelines(Column::new("parallelism", "parallel", Format::Count)),
             of_pipelines(Column::new("buffer", "buffer", Format::Text).optional()),
-            of_pipelines(Column::new("written", "written", Format::Text).optional()),
+            of_pipelines(Column::new("written", "origin", Format::Text).optional()),
             of_pipelines(Column::new("kind", "kind", Format::Text).optional()),
             Column::new("bounds", "bounds", Format::Text).hidden(),
             Column::new("name", "name", Format::Name).hidden(),
@@ -58,7 +58,7 @@ pub fn table(input: &Input) -> Table {
         push_pipeline(&mut table, pipeline);
     }
     input.loaders.iter().for_each(|loader| push_loader(&mut table, loader));
-    // With a pipeline or a loader the user's Python is another view's matter.
+    // With a pipeline or a loader, another view shows the Python code.
     if input.pipeline.is_none() && input.loaders.is_empty() {
         push_python(&mut table, &input.python);
     }
@@ -99,14 +99,14 @@ fn headline(input: &Input) -> String {
             format!("Steps wait {} ({}) for input", duration_ms(wait), percent(input.wait_fraction))
         }
         None => {
-            format!("No steps were found; {} of the capture waits for input", percent(input.wait_fraction))
+            format!("No steps found; {} of the capture waits for input", percent(input.wait_fraction))
         }
     };
     let Some(pipeline) = &input.pipeline else {
         return match (&input.loaders[..], input.python.frames.first()) {
             ([], None) => format!("{waits}; no input pipeline was recorded"),
             ([], Some(_)) => {
-                "No input pipeline was recorded; these lines of Python take the steps' time".to_owned()
+                "No input pipeline was recorded; these lines of Python take up the step time".to_owned()
             }
             ([loader, ..], _) => format!("{waits}; {}", loader_words(loader)),
         };
@@ -115,26 +115,27 @@ fn headline(input: &Input) -> String {
         && most > FAST_ENOUGH * taken
     {
         let (most, taken) = (short(most), short(taken));
-        return format!("{waits}; the pipeline could deliver {most} batches/s, {taken} are taken");
+        return format!("{waits}; the pipeline could deliver {most} batches/s, the steps take {taken}");
     }
     match (pipeline.bounding(), &pipeline.bound) {
         (Some(stage), Some(bound)) => {
-            let at_most = pipeline
-                .most_batches_per_second
-                .map_or(String::new(), |most| format!(", so it delivers at most {} batches/s", short(most)));
+            let at_most = pipeline.most_batches_per_second.map_or(String::new(), |most| {
+                format!(", so the pipeline delivers at most {} batches/s", short(most))
+            });
             let cost = duration_ms(bound.ms_per_batch);
-            format!("{waits}; {} bounds the pipeline with {cost} a batch{at_most}", stage.name)
+            format!("{waits}; the slowest stage, {}, takes {cost} per batch{at_most}", stage.name)
         }
         _ => waits,
     }
 }
 
 fn loader_words(loader: &Loader) -> String {
-    let fetch =
-        loader.fetch_ms.map_or(String::new(), |fetch| format!(" takes {} a batch", duration_ms(fetch.mean)));
+    let fetch = loader
+        .fetch_ms
+        .map_or(String::new(), |fetch| format!(" takes {} per batch", duration_ms(fetch.mean)));
     let workers = match loader.has_workers {
-        Some(false) => " in the loop's own process (num_workers=0)",
-        Some(true) => " behind worker processes",
+        Some(false) => " in the training process (num_workers=0)",
+        Some(true) => " in worker processes",
         None => "",
     };
     format!("the DataLoader{fetch}{workers}")
@@ -150,7 +151,7 @@ fn push_pipeline(table: &mut Table, pipeline: &Pipeline) {
 
 fn stage_row(stage: &Stage, bounds: bool, most: f64) -> Vec<Cell> {
     let branch = if stage.depth == 0 { String::new() } else { "  ".repeat(stage.depth - 1) + "└ " };
-    let mark = if bounds { "  ◀ bounds" } else { "" };
+    let mark = if bounds { "  ◀ slowest" } else { "" };
     let ops = stage.ops.iter().map(|op| (op.op.clone(), op.time.ms())).collect();
     vec![
         "tf.data".into(),
@@ -203,8 +204,8 @@ fn buffer_words(stage: &Stage) -> Option<String> {
 
 fn written_words(stage: &Stage) -> Option<&'static str> {
     match stage.written {
-        Written::ByUser => Some("as you wrote it"),
-        Written::MadeParallel => Some("made parallel"),
+        Written::ByUser => Some("your code"),
+        Written::MadeParallel => Some("parallelised"),
         Written::Fused => Some("fused"),
         Written::Injected => Some("added by TensorFlow"),
         Written::Unknown => None,
@@ -285,17 +286,17 @@ pub(crate) fn frame_words(frame: &PythonFrame) -> String {
 fn notes(table: &mut Table, input: &Input) {
     if let Some(pipeline) = &input.pipeline {
         let took =
-            pipeline.batches_per_second.map_or(String::new(), |rate| format!(", {} a second", short(rate)));
+            pipeline.batches_per_second.map_or(String::new(), |rate| format!(", {} per second", short(rate)));
         let examples = match (pipeline.examples_per_second(), pipeline.batch_size) {
             (Some(rate), Some((size, _))) => {
-                format!(" ({} examples/s, {size} a batch)", decimal(rate, 0))
+                format!(" ({} examples/s, {size} per batch)", decimal(rate, 0))
             }
             _ => String::new(),
         };
-        table.note(format!("{} taken{took}{examples}.", plural(pipeline.batches, "batch", "batches")));
+        table.note(format!("{} consumed{took}{examples}.", plural(pipeline.batches, "batch", "batches")));
         table.note(
-            "A batch: own work and function, divided by how many run at once; waiting is not work. Other times are \
-             totals.",
+            "Time per batch: the stage's own work and its function, divided by its parallelism, without waiting. Other times \
+             are totals.",
         );
         if let Some(note) = bounding_note(pipeline) {
             table.note(note);
@@ -312,11 +313,11 @@ fn bounding_note(pipeline: &Pipeline) -> Option<String> {
     let ops: Vec<String> =
         stage.ops.iter().take(3).map(|op| format!("{} {}", op.op, duration_ms(op.time.ms()))).collect();
     let within =
-        if ops.is_empty() { String::new() } else { format!("; its function ran {}", ops.join(", ")) };
+        if ops.is_empty() { String::new() } else { format!("; its function runs {}", ops.join(", ")) };
     let place = if bound.on_consumer {
-        " runs on the thread that asks for batches: nothing is prepared while the model computes"
+        " runs on the thread that requests batches, so nothing is prepared while the model computes"
     } else {
-        " runs beside the model"
+        " runs in parallel with the model"
     };
     Some(format!("{}{place}{within}.", stage.name))
 }

@@ -1,4 +1,4 @@
-//! The view `kernels`: what runs on GPUs and how it was launched.
+//! The view `kernels`: which kernels run on the GPUs, and how they were launched.
 
 use stepscope_analyze::counters::{Counters, KernelCounters, PeakSource, Waste};
 use stepscope_analyze::kernels::{KernelRow, Kernels, OccupancySource, uses_tensor_cores};
@@ -7,11 +7,11 @@ use super::{counted, covers, describe_window};
 use crate::format::{duration_ms, percent, plural};
 use crate::table::{Cell, Column, Format, Table};
 
-/// Kernels whose counters get a line of their own below the table.
+/// Number of kernels whose counters get a line below the table.
 const DESCRIBED: usize = 3;
 
-/// One row a kernel, longest first, with its hardware counters where they were collected. Without a timeline the
-/// profiled launches are the rows.
+/// One row per kernel, longest first, with its hardware counters if they were collected. Without a timeline,
+/// the rows are the profiled launches.
 pub fn table(kernels: &Kernels, counters: &Counters) -> Table {
     let mut columns = vec![
         Column::new("name", "kernel", Format::Name),
@@ -60,7 +60,7 @@ pub fn table(kernels: &Kernels, counters: &Counters) -> Table {
     described.into_iter().for_each(|line| table.note(line));
     describe_window(&mut table, kernels.window);
     if kernels.rows.iter().any(|row| row.configurations > 1) {
-        table.note("Grid, block and what follows from them: of the launches that take the most time.");
+        table.note("Grid, block and derived values are those of the launches that take the most time.");
     }
     table
 }
@@ -94,12 +94,12 @@ fn cells(row: &KernelRow) -> [Cell; 23] {
     ]
 }
 
-/// The launches that were profiled, as rows.
+/// The profiled launches as rows.
 fn profiled(table: &mut Table, counters: &Counters) {
     let total: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
     let launches = counters.kernels.iter().map(|kernel| kernel.launches).fold(0, u64::saturating_add);
     table.headline = Some(if total > 0.0 {
-        let together = if launches > 1 { " together" } else { "" };
+        let together = if launches > 1 { " in total" } else { "" };
         let launches = plural(launches, "profiled launch takes", "profiled launches take");
         format!("{launches} {}{together}", duration_ms(total))
     } else {
@@ -109,16 +109,14 @@ fn profiled(table: &mut Table, counters: &Counters) {
     for kernel in &counters.kernels {
         let mut own = cells(&as_row(kernel));
         if kernel.total_ms <= 0.0 {
-            // Total, share, mean, least and most.
+            // Total, share, mean, minimum and maximum.
             own.iter_mut().skip(2).take(5).for_each(|cell| *cell = Cell::Null);
         }
         table.push(own.into_iter().chain(counter_cells(kernel)));
     }
     let described = counters.kernels.iter().filter_map(counted::line).take(DESCRIBED);
     described.for_each(|line| table.note(line));
-    table.note(
-        "Launches were profiled one by one, without a timeline: what share of a step they have is unknown.",
-    );
+    table.note("Launches were profiled one at a time, without a timeline: their share of a step is unknown.");
 }
 
 fn as_row(kernel: &KernelCounters) -> KernelRow {
@@ -147,15 +145,15 @@ fn as_row(kernel: &KernelCounters) -> KernelRow {
     }
 }
 
-/// Columns for hardware counters. Those of the speed of light are shares of a unit's peak.
+/// Columns for hardware counters. Speed-of-light values are shares of a unit's peak.
 fn counter_columns() -> Vec<Column> {
     let hidden = |key: &'static str, format| Column::new(key, key, format).hidden();
     vec![
         Column::new("sol_compute", "compute", Format::Percent),
         Column::new("sol_memory", "memory", Format::Percent),
         Column::new("excess_sectors", "excess sectors", Format::Percent).optional(),
-        Column::new("stall", "waits for", Format::Text).optional(),
-        Column::new("stall_share", "of time", Format::Percent).optional(),
+        Column::new("stall", "main stall", Format::Text).optional(),
+        Column::new("stall_share", "stall share", Format::Percent).optional(),
         Column::new("headroom", "headroom", Format::Percent).optional(),
         hidden("sol_dram", Format::Percent),
         hidden("dram_peak_from", Format::Text),
@@ -232,7 +230,7 @@ fn source(source: OccupancySource) -> &'static str {
 fn headline(kernels: &Kernels) -> String {
     let total: f64 = kernels.rows.iter().map(|row| row.total_ms).sum();
     let Some(first) = kernels.rows.first() else {
-        return "no kernel was recorded".to_owned();
+        return "no kernels were recorded".to_owned();
     };
     let of = covers(kernels.window);
     let each =

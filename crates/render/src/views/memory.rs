@@ -1,4 +1,4 @@
-//! Memory: what was alive at each allocator's peak, how much is in use over time, and whether it grows.
+//! Memory: what was live at each allocator's peak, memory use over time, and whether it grows.
 
 use serde_json::json;
 use stepscope_analyze::memory::{Allocator, Live, Memory};
@@ -8,9 +8,9 @@ use crate::{Cell, Column, Format, Table};
 
 /// Width of the small chart in text.
 const CHART: usize = 48;
-/// Allocators that get lines of their own below the table.
+/// Number of allocators described below the table.
 const DESCRIBED: usize = 4;
-/// Steady growth of less than this share of the peak over the capture is not worth a headline.
+/// Steady growth below this share of the peak over the capture does not appear in the headline.
 const WORTH_TELLING: f64 = 0.001;
 
 /// The table.
@@ -20,9 +20,9 @@ pub fn table(memory: &Memory) -> Table {
         vec![
             Column::new("host", "host", Format::Text).hidden(),
             Column::new("allocator", "allocator", Format::Text),
-            Column::new("op", "alive at the peak", Format::Name),
+            Column::new("op", "live at peak", Format::Name),
             Column::new("bytes", "size", Format::Bytes),
-            Column::new("fraction", "of peak", Format::Percent),
+            Column::new("fraction", "share", Format::Percent),
             Column::new("blocks", "blocks", Format::Count),
             Column::new("shape", "shape", Format::Text).optional(),
             Column::new("data_type", "type", Format::Text).optional(),
@@ -55,7 +55,7 @@ fn headline(memory: &Memory) -> String {
         Some(growing) => {
             let rate = growing.growth.map_or(0.0, |growth| growth.bytes_per_step);
             let which = if growing.name == first.name { "and it" } else { &growing.name };
-            format!("{peak}, {which} grows by {} a step", bytes(rate))
+            format!("{peak}, {which} grows by {} per step", bytes(rate))
         }
         None => peak,
     }
@@ -144,7 +144,7 @@ fn describe(table: &mut Table, allocator: &Allocator) {
     let within = allocator.peak_step.map_or(String::new(), |step| format!(", in step {step}"));
     let fragmented = allocator
         .fragmentation_at_peak
-        .map_or(String::new(), |share| format!(", {} of free memory fragmented there", percent(share)));
+        .map_or(String::new(), |share| format!(", {} of free memory fragmented at the peak", percent(share)));
     table.note(format!(
         "{}: {taken}, {given}; peak {} at {}{within}{fragmented}.",
         allocator.name,
@@ -165,14 +165,14 @@ fn describe(table: &mut Table, allocator: &Allocator) {
             )
         });
         table.note(format!(
-            "  grows by {} a step, in {} of the steps{kept}.",
+            "  grows by {} per step, in {} of the steps{kept}.",
             bytes(growth.bytes_per_step),
             percent(growth.rising),
         ));
     }
 }
 
-/// In use over time, as tall as it is.
+/// Memory use over time as a small chart.
 fn chart(allocator: &Allocator) -> Option<String> {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let (first, last) = (allocator.timeline.first()?.0, allocator.timeline.last()?.0);

@@ -1,4 +1,4 @@
-//! The views, one file each: a function from an analysis' result to a [`crate::Table`]. The frame in
+//! The views, one file each: a function from an analysis result to a [`crate::Table`]. The shared code in
 //! [`crate::table`] does the rest.
 
 mod counted;
@@ -16,15 +16,15 @@ use stepscope_analyze::window::Window;
 
 use crate::table::Table;
 
-/// What a figure is of, in a few words.
+/// What a figure covers, in a few words.
 fn covers(window: Window) -> &'static str {
     match window {
-        Window::Steps(_) => "a step",
-        Window::WholeCapture => "in all",
+        Window::Steps(_) => "per step",
+        Window::WholeCapture => "in total",
     }
 }
 
-/// Says in a table's JSON what totals are over; below it, [`Table::cover`] does.
+/// States in a table's JSON what totals cover; [`Table::cover`] does the same below the table.
 fn describe_window(table: &mut Table, window: Window) {
     let steps = match window {
         Window::Steps(steps) => serde_json::Value::from(steps),

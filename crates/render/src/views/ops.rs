@@ -1,4 +1,4 @@
-//! The view `ops`: what the model's time goes to.
+//! The view `ops`: which ops the time goes to.
 
 use stepscope_analyze::ops::{OpRow, Ops, Where};
 use stepscope_analyze::window::Window;
@@ -7,7 +7,7 @@ use super::{covers, describe_window};
 use crate::format::{duration_ms, percent};
 use crate::table::{Cell, Column, Format, Table};
 
-/// One row an op, the side that does the model's work first, longest self time first.
+/// One row per op: first the side that does the model's work, longest self time first.
 pub fn table(ops: &Ops) -> Table {
     let named = Column::new("name", "op", Format::Name);
     let mut table = new_table(vec![named, Column::new("type", "type", Format::Text).optional()]);
@@ -15,7 +15,7 @@ pub fn table(ops: &Ops) -> Table {
     table
 }
 
-/// One row a type of op.
+/// One row per op type.
 pub fn table_by_type(ops: &Ops) -> Table {
     let named = Column::new("name", "type", Format::Name);
     let mut table = new_table(vec![named, Column::new("type", "type", Format::Text).hidden()]);
@@ -32,7 +32,7 @@ fn new_table(mut columns: Vec<Column>) -> Table {
         Column::new("fraction", "share", Format::Percent),
         Column::new("mean_ms", "mean", Format::Ms).optional(),
         Column::new("self_ms_per_step", "self/step", Format::Ms).optional(),
-        Column::new("cumulative", "up to here", Format::Percent).optional(),
+        Column::new("cumulative", "cumulative", Format::Percent).optional(),
         Column::new("eager", "eager", Format::Text).hidden(),
         Column::new("input", "input", Format::Text).hidden(),
         Column::new("shapes", "shapes", Format::Text).hidden(),
@@ -51,11 +51,11 @@ fn fill(table: &mut Table, ops: &Ops) {
     describe_window(table, ops.window);
     if !ops.rows.is_empty() {
         table.note(
-            "self: time in which no other op ran inside; share: of the self time of all ops of that side.",
+            "self: time without nested ops; share: of the self time of all ops on that side (host or device).",
         );
     }
     if ops.rows.iter().any(|row| row.key.input) {
-        table.note("Ops of the input pipeline come last (input); `stepscope input` shows them as a tree.");
+        table.note("Ops of the input pipeline come last (input). `stepscope input` shows them as a tree.");
     }
 }
 
@@ -79,7 +79,7 @@ fn cells(row: &OpRow, window: Window) -> [Cell; 15] {
     ]
 }
 
-/// The contract's word for where an op ran.
+/// The public word for where an op ran.
 pub fn side(row: &OpRow) -> &'static str {
     match row.key.side {
         Where::Host => "host",
@@ -90,11 +90,11 @@ pub fn side(row: &OpRow) -> &'static str {
 fn headline(ops: &Ops) -> String {
     let types = ops.by_type();
     let Some(first) = types.model().next() else {
-        return "no op was recorded".to_owned();
+        return "no ops were recorded".to_owned();
     };
     let where_ = match ops.side() {
-        Where::Host => "the host's",
-        Where::Device => "the devices'",
+        Where::Host => "host",
+        Where::Device => "device",
     };
     let of = covers(ops.window);
     let time = ops.window.per_step(first.self_ms).unwrap_or(first.self_ms);

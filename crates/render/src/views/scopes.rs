@@ -1,5 +1,5 @@
-//! The view `scopes`: time by name scope, as a tree with bars. JSON and CSV have every scope with its parent,
-//! ready for a flame graph.
+//! The view `scopes`: time by name scope, as a tree with bars. JSON and CSV contain every scope with its
+//! parent, ready for a flame graph.
 
 use stepscope_analyze::scopes::{ScopeNode, ScopeSource, Scopes};
 
@@ -8,14 +8,14 @@ use crate::format::{duration_ms, middle_cut, percent, printable};
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Table};
 
-/// Scopes with less than this share of all time are left out of the text.
+/// Scopes below this share of the total time are omitted from the text.
 const SHOWN: f64 = 0.01;
-/// Rows that the text shows.
+/// Number of rows in text.
 const ROWS: usize = 40;
-/// Characters of a full bar.
+/// Characters in a full bar.
 const BAR: usize = 16;
 
-/// One row a scope, parents before children.
+/// One row per scope, parents before children.
 pub fn table(scopes: &Scopes, style: Style) -> Table {
     let columns = [
         ("id", Format::Id),
@@ -34,7 +34,7 @@ pub fn table(scopes: &Scopes, style: Style) -> Table {
     let all = scopes.total_ms();
     let share = |node: &ScopeNode| if all > 0.0 { node.total_ms / all } else { 0.0 };
     table.headline = Some(headline(scopes));
-    // What text shows comes first; both halves keep the order of the tree.
+    // Rows shown in text come first; both halves keep the order of the tree.
     let least = smallest_shown(scopes);
     let (shown, rest): (Vec<usize>, Vec<usize>) =
         (0..scopes.nodes.len()).partition(|&index| scopes.nodes[index].total_ms >= least);
@@ -61,7 +61,7 @@ pub fn table(scopes: &Scopes, style: Style) -> Table {
     table
 }
 
-/// The time of the smallest scope that text shows: at least [`SHOWN`] of all, and no more than [`ROWS`] rows.
+/// The time of the smallest scope shown in text: at least [`SHOWN`] of the total, and at most [`ROWS`] rows.
 fn smallest_shown(scopes: &Scopes) -> f64 {
     let mut times: Vec<f64> = scopes.nodes.iter().map(|node| node.total_ms).collect();
     times.sort_by(|a, b| b.total_cmp(a));
@@ -92,11 +92,11 @@ fn headline(scopes: &Scopes) -> String {
     let all = scopes.total_ms();
     let time = scopes.window.per_step(all).unwrap_or(all);
     let what = match scopes.source {
-        ScopeSource::DeviceOps => "time of kernels by the path of their op",
-        ScopeSource::HostOps => "time of host ops by their path",
+        ScopeSource::DeviceOps => "kernel time by op path",
+        ScopeSource::HostOps => "host op time by op path",
         ScopeSource::Modules => "time by module, from the Python stack",
         ScopeSource::PythonStack => "time by Python stack",
-        ScopeSource::Nothing => return "nothing in this recording has a name scope".to_owned(),
+        ScopeSource::Nothing => return "this recording contains no name scopes".to_owned(),
     };
     format!("{what}: {} {}", duration_ms(time), super::covers(scopes.window))
 }

@@ -1,4 +1,4 @@
-//! The steps, one a row: how long each took, who owned it, which stand out.
+//! The steps, one per row: duration, breakdown, and which steps stand out.
 
 use stepscope_analyze::statistics::{Moments, quantile};
 use stepscope_analyze::steps::Origin;
@@ -10,10 +10,10 @@ use crate::{Cell, Column, Format, Table};
 
 /// Width of the bars in text.
 const BAR: usize = 24;
-/// A step further from the median than this many times the usual distance stands out.
+/// A step farther from the median than this many times the usual distance is an outlier.
 const OUTLIER: f64 = 5.0;
 
-/// The table of the host that bounds the session.
+/// The table of the host that limits the session.
 pub fn table(summary: &Summary) -> Table {
     let mut table = Table::new(
         "steps",
@@ -23,7 +23,7 @@ pub fn table(summary: &Summary) -> Table {
             Column::new("start_ms", "start", Format::Ms).optional(),
             Column::new("duration_ms", "time", Format::Ms),
             Column::new("bar", "", Format::Text).drawn(),
-            Column::new("mostly", "mostly", Format::Text).drawn(),
+            Column::new("mostly", "largest share", Format::Text).drawn(),
             Column::new("remark", "remark", Format::Text).optional(),
             Column::new("breakdown", "breakdown", Format::Text).hidden(),
         ],
@@ -75,14 +75,14 @@ fn bar(length: f64, longest: f64) -> String {
     "█".repeat(filled.clamp(usize::from(length > 0.0), BAR))
 }
 
-/// The lengths between which steps are ordinary: around the median by the median distance from it.
+/// The range of ordinary durations: the median plus or minus a multiple of the median distance from it.
 fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
     let mut lengths: Vec<f64> = host.counted().map(|step| step.span.dur().ms()).collect();
     lengths.sort_by(f64::total_cmp);
     let middle = quantile(&lengths, 0.5)?;
     let mut distances: Vec<f64> = lengths.iter().map(|length| (length - middle).abs()).collect();
     distances.sort_by(f64::total_cmp);
-    // Steps that hardly differ would all stand out: one in fifty is always forgiven.
+    // If steps hardly differ, all would stand out, so one in fifty is always tolerated.
     let usual = quantile(&distances, 0.5)?.max(middle / 50.0);
     Some((middle - OUTLIER * usual, middle + OUTLIER * usual))
 }
@@ -90,9 +90,10 @@ fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
 fn headline(summary: &Summary) -> String {
     match (summary.step_ms, summary.bound()) {
         (Some(Moments { median, p90, p99, stddev, .. }), Some(host)) => {
-            let spread = stddev.map_or(String::new(), |spread| format!(", spread {}", duration_ms(spread)));
+            let spread = stddev
+                .map_or(String::new(), |spread| format!(", standard deviation {}", duration_ms(spread)));
             format!(
-                "{} a step (median of {}; p90 {}, p99 {}{spread}), {}",
+                "{} per step (median of {}; p90 {}, p99 {}{spread}), {}",
                 duration_ms(median),
                 summary.count,
                 duration_ms(p90),
@@ -100,11 +101,13 @@ fn headline(summary: &Summary) -> String {
                 terms::how(&host.how)
             )
         }
-        (None, Some(host)) if !host.whole_capture => "No step counts: all were cut off".to_owned(),
-        (None, Some(host)) if host.origin != Origin::None => {
-            format!("No step lies within {}", host.covers.span.map_or("it".to_owned(), crate::covers::time))
+        (None, Some(host)) if !host.whole_capture => {
+            "No counted steps: none was recorded completely".to_owned()
         }
-        _ => "No steps: nothing was marked and nothing repeats".to_owned(),
+        (None, Some(host)) if host.origin != Origin::None => {
+            format!("No step within {}", host.covers.span.map_or("it".to_owned(), crate::covers::time))
+        }
+        _ => "No steps found: there are no step markers, and nothing repeats".to_owned(),
     }
 }
 

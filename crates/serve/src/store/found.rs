@@ -1,4 +1,4 @@
-//! Sessions that lie below the paths, and how to tell that one has changed.
+//! Sessions below the paths, and how to detect that one has changed.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -8,19 +8,19 @@ use stepscope_session::{Chosen, Problem, SAMPLE_HOST, SAMPLE_NAME, all_sessions,
 
 use super::Source;
 
-/// What a session's files were like: where, how long, how new.
+/// State of a session's files: path, size, modification time.
 pub(crate) type Fingerprint = Vec<(PathBuf, u64, Option<SystemTime>)>;
 
 /// A session that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Find {
-    /// What it is called.
+    /// Its name.
     pub(crate) name: String,
-    /// Where it lies, for people.
+    /// Its path, for people.
     pub(crate) path: String,
-    /// Its files' hosts.
+    /// The hosts of its files.
     pub(crate) hosts: Vec<String>,
-    /// Its files' size.
+    /// The size of its files.
     pub(crate) bytes: u64,
     pub(crate) fingerprint: Fingerprint,
     /// The files; `None` for the sample.
@@ -66,7 +66,7 @@ impl Find {
         }
     }
 
-    /// Has the other one a file of this one?
+    /// Whether both share a file.
     pub(crate) fn shares_file(&self, other: &Find) -> bool {
         let has = |path: &PathBuf| other.fingerprint.iter().any(|(other, ..)| other == path);
         self.fingerprint.iter().any(|(path, ..)| has(path))
@@ -84,8 +84,7 @@ impl Find {
     }
 }
 
-/// All sessions, newest first. Several paths are several places to look: their sessions stay apart, so that they can be
-/// compared.
+/// All sessions, newest first. Sessions from different paths stay separate, so that they can be compared.
 pub(crate) fn all(source: &Source) -> Result<Vec<Find>, Problem> {
     let Source::Paths(paths) = source else { return Ok(vec![Find::sample()]) };
     let mut all: Vec<Find> = Vec::new();
@@ -127,7 +126,7 @@ fn is_run(path: &Path) -> bool {
     Input::open(path).is_ok_and(|input| RunMetadataReader.recognises(&input.head()))
 }
 
-/// Sessions of equal name in different places are called by their paths.
+/// Sessions with equal names in different places are named by their paths.
 fn tell_apart(all: &mut [Find]) {
     let names: Vec<String> = all.iter().map(|find| find.name.clone()).collect();
     for find in all.iter_mut() {

@@ -1,4 +1,4 @@
-//! A session that is being opened: how far it is, and a bell for those who wait.
+//! A session that is being opened: its progress, and a signal for waiting requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use stepscope_read::Progress;
 use tokio::sync::watch;
 
-/// How far opening a session is.
+/// Progress of opening a session.
 #[derive(Debug)]
 pub(crate) struct Loading {
     /// The reader's own counters.
@@ -43,29 +43,29 @@ impl Loading {
         }
     }
 
-    /// It is its turn.
+    /// Reading starts.
     pub(crate) fn start(&self) {
         self.started.store(true, Ordering::Relaxed);
     }
 
-    /// All is read.
+    /// Reading is done.
     pub(crate) fn analyse(&self) {
         self.analysing.store(true, Ordering::Relaxed);
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiting requests.
     pub(crate) fn finish(&self) {
         self.done.send_replace(true);
     }
 
-    /// Waits for the end, but not for long.
+    /// Waits for the end, up to a limit.
     pub(crate) async fn wait(&self, patience: Duration) {
         let mut done = self.done.subscribe();
-        // Either way the state is looked at next.
+        // Either way the state is checked next.
         let _ = tokio::time::timeout(patience, done.wait_for(|done| *done)).await;
     }
 
-    /// How far it is.
+    /// The current progress.
     pub(crate) fn progressed(&self) -> Progressed {
         let analysing = self.analysing.load(Ordering::Relaxed);
         let stage = match (self.started.load(Ordering::Relaxed), analysing) {
@@ -76,7 +76,7 @@ impl Loading {
         // Compressed files are larger inside than on disk.
         let total_bytes = self.progress.total().max(self.bytes);
         let bytes = if analysing { total_bytes } else { self.progress.bytes().min(total_bytes) };
-        // Hosts are read side by side; the bytes tell about how many are through.
+        // Hosts are read in parallel; the bytes show roughly how many are done.
         let share = bytes as f64 / total_bytes.max(1) as f64;
         let hosts_done = if analysing { self.hosts } else { (share * self.hosts as f64) as usize };
         let events = self.progress.events();

@@ -1,9 +1,8 @@
-//! The sessions that the server shows: found, watched, opened when somebody looks at them, and let go when there are
-//! too many.
+//! The sessions that the server shows: found, watched, opened on demand, and closed if there are too many.
 //!
-//! A log directory holds dozens of sessions, and each may fill a gigabyte once it is opened. So a session is read when
-//! it is first asked for, on a thread of its own, one after the other; whoever asks meanwhile is told how far it is.
-//! Those looked at longest ago are let go first, and read again if somebody comes back to them.
+//! A log directory contains dozens of sessions, and each may use a gigabyte once it is open. Therefore a
+//! session is read when it is first requested, on a separate thread, one after the other; requests in the
+//! meantime get the progress. The least recently used sessions are closed first, and read again if needed.
 
 mod found;
 mod loading;
@@ -28,11 +27,11 @@ pub(crate) use open::Opened;
 
 /// How long a request waits for a session that is being opened.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How often the folders are looked through for new sessions, at the most.
+/// Minimum interval between searches for new sessions.
 const WATCH: Duration = Duration::from_secs(3);
-/// Looking may take up to one part in this many of the time.
+/// Searching may take up to one part in this many of the time.
 const WATCH_SHARE: u32 = 10;
-/// A session that could not be read is tried again after this long.
+/// An unreadable session is retried after this time.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Where sessions come from.
@@ -40,7 +39,7 @@ const RETRY: Duration = Duration::from_secs(2);
 pub enum Source {
     /// Files and folders.
     Paths(Vec<PathBuf>),
-    /// The sample that the binary carries.
+    /// The sample in the binary.
     Sample,
 }
 
@@ -49,7 +48,7 @@ pub enum Source {
 pub struct Limits {
     /// Sessions.
     pub sessions: usize,
-    /// Bytes of memory, mapped files included.
+    /// Bytes of memory, including mapped files.
     pub bytes: u64,
 }
 
@@ -79,15 +78,15 @@ enum State {
 struct Entry {
     find: Find,
     state: State,
-    /// What the files were like when they were read.
+    /// State of the files when they were read.
     read: Option<Fingerprint>,
-    /// Found after the server started.
+    /// True if it was found after the server started.
     appeared: bool,
-    /// No longer there.
+    /// True if it no longer exists.
     gone: bool,
-    /// When it was last asked for, in requests.
+    /// When it was last requested, counted in requests.
     used: u64,
-    /// What a comparison wants to know; kept when the session itself is let go.
+    /// Data for comparisons; kept when the session itself is closed.
     run: Option<Arc<Run>>,
 }
 
@@ -116,12 +115,12 @@ pub(crate) struct Store {
     source: Source,
     limits: Limits,
     shelf: Mutex<Shelf>,
-    /// Held by the one that reads.
+    /// Held by the thread that reads.
     reading: Mutex<()>,
 }
 
 impl Store {
-    /// Looks for sessions once. A path that is not there is an error; a folder without profiles is not.
+    /// Searches for sessions once. A missing path is an error; a folder without profiles is not.
     pub(crate) fn find(source: Source, limits: Limits) -> Result<Arc<Self>, Problem> {
         let found = found::all(&source)?;
         let order = (0..found.len()).collect();
@@ -130,12 +129,12 @@ impl Store {
         Ok(Arc::new(Store { source, limits, shelf, reading: Mutex::new(()) }))
     }
 
-    /// A panic elsewhere leaves the shelf whole: nothing panics while it is held.
+    /// A panic elsewhere leaves the data intact: nothing panics while the lock is held.
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many sessions there are.
+    /// Number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.shelf().order.len()
     }
@@ -166,7 +165,7 @@ impl Store {
         })
     }
 
-    /// The session of this id, opened. `fresh` is for those who come to it anew: they get what is in the files now.
+    /// The session with this id, opened. With `fresh`, for a new visit, it reflects the current files.
     pub(crate) async fn open(self: &Arc<Self>, id: usize, fresh: bool) -> Result<Arc<Opened>, Refusal> {
         let loading = match self.look(id, fresh)? {
             Looked::Ready(opened) => return Ok(opened),
@@ -179,7 +178,7 @@ impl Store {
         }
     }
 
-    /// Begins to open a session, if it is not open.
+    /// Starts to open a session, if it is not open.
     pub(crate) fn preload(self: &Arc<Self>, id: usize) {
         let _ = self.look(id, false);
     }
@@ -210,7 +209,7 @@ impl Store {
         Ok(Looked::Loading(loading))
     }
 
-    /// Reads a session. Whatever happens, the entry gets a new state and whoever waits is told.
+    /// Reads a session. Whatever happens, the entry gets a new state and waiting requests are notified.
     fn load(&self, id: usize, find: Find, loading: &Loading) {
         let turn = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let read = catch_unwind(AssertUnwindSafe(|| Opened::read(find, loading)));
@@ -233,7 +232,7 @@ impl Store {
         drop(let_go);
     }
 
-    /// What a comparison wants to know of a session; computed once, also for sessions that were let go since.
+    /// Data of a session for a comparison; computed once, also for sessions that were closed since.
     pub(crate) async fn run(self: &Arc<Self>, id: usize) -> Result<Arc<Run>, Refusal> {
         if let Some(run) = self.shelf().entries.get(id).and_then(|entry| entry.run.clone()) {
             return Ok(run);
@@ -246,7 +245,7 @@ impl Store {
         Ok(run)
     }
 
-    /// Looks for sessions again and again, as long as the server runs.
+    /// Searches for sessions repeatedly, as long as the server runs.
     pub(crate) async fn watch(self: Arc<Self>) {
         let mut pause = WATCH;
         while self.is_watching() {
@@ -268,7 +267,7 @@ enum Looked {
 }
 
 impl Shelf {
-    /// Takes in what was found now. Sessions that share a file are the same one; what is open stays open.
+    /// Merges newly found sessions. Sessions that share a file are the same; open ones stay open.
     fn take(&mut self, found: Vec<Find>) {
         let mut order = Vec::with_capacity(found.len());
         for find in found {
@@ -289,7 +288,7 @@ impl Shelf {
         let mut listed = vec![false; self.entries.len()];
         order.iter().for_each(|&id| listed[id] = true);
         for (id, entry) in self.entries.iter_mut().enumerate().filter(|(id, _)| !listed[*id]) {
-            // What is open can still be looked at, although its files are gone.
+            // An open session stays available, although its files are gone.
             entry.gone = !matches!(entry.state, State::Ready(_) | State::Loading(_));
             if !entry.gone {
                 order.push(id);
@@ -298,7 +297,7 @@ impl Shelf {
         self.order = order;
     }
 
-    /// Lets sessions go, those used longest ago first, until the limits are kept; never the one that was just opened.
+    /// Closes the least recently used sessions until the limits are met; never the one that was just opened.
     fn make_room(&mut self, newest: usize, limits: Limits) -> Vec<Arc<Opened>> {
         let mut open: Vec<(u64, usize, u64)> = self
             .entries

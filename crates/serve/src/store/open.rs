@@ -1,4 +1,4 @@
-//! A session that is open: its timeline, and every answer that was worked out once.
+//! An open session: its timeline, and every answer that was computed once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,18 +22,18 @@ use crate::tfprof::LazyModel;
 use crate::timeline::model::{Findings, LaidOut, Model};
 use crate::timeline::search::Found;
 
-/// Searches that are kept, those of the last few keystrokes.
+/// Number of searches that are kept: those of the last few keystrokes.
 const SEARCHES: usize = 4;
 
-/// An answer that is worked out once; `Err` where that failed.
+/// An answer that is computed once; `Err` if that failed.
 type Kept = Arc<OnceLock<Result<Bytes, Refusal>>>;
 
-/// A session that is open.
+/// An open session.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) model: Model,
     path: String,
-    /// What the report is made of; taken by the first who asks for it.
+    /// The data for the report; taken by the first request.
     looks: Mutex<Option<Vec<HostLook>>>,
     answers: Mutex<FxHashMap<String, Kept>>,
     searches: Mutex<Vec<(String, Arc<Found>)>>,
@@ -42,7 +42,7 @@ pub(crate) struct Opened {
     pub(crate) tfprof: LazyModel,
 }
 
-/// Who holds which memory.
+/// Memory ownership.
 #[derive(Debug)]
 pub(crate) struct Ledgers {
     /// Host and name of each allocator, in the order of the memory view.
@@ -52,7 +52,7 @@ pub(crate) struct Ledgers {
 }
 
 impl Opened {
-    /// Reads a session and looks at each of its hosts.
+    /// Reads a session and analyses each of its hosts.
     pub(crate) fn read(find: Find, loading: &Loading) -> Result<Self, Problem> {
         loading.start();
         let (path, runs) = (find.path.clone(), find.runs());
@@ -61,9 +61,9 @@ impl Opened {
         Ok(Opened { tfprof: LazyModel::of(runs), ..Self::of(profile, path) })
     }
 
-    /// Looks at each host of a profile. Where an analysis fails, only what rests on it is missing.
+    /// Analyses each host of a profile. If an analysis fails, only what depends on it is missing.
     pub(crate) fn of(profile: Profile, path: String) -> Self {
-        // A profile of one busy thread leaves cores free in both: they share them.
+        // A profile with one busy thread leaves cores free in both, so they share them.
         let look_at_all =
             || profile.hosts.par_iter().map(look).collect::<Vec<(Findings, Option<HostLook>)>>();
         let (looked, laid_out) = rayon::join(look_at_all, || LaidOut::of(&profile));
@@ -79,12 +79,12 @@ impl Opened {
         }
     }
 
-    /// Memory that it takes.
+    /// Memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.model.bytes()
     }
 
-    /// The answer of this name, worked out by the first who asks. What fails fails alone.
+    /// The answer with this name, computed by the first request. Failures stay isolated.
     pub(crate) fn answer(
         &self,
         name: &str,
@@ -109,12 +109,12 @@ impl Opened {
         made.map_err(|problem| Refusal::Unreadable(Box::new(problem)))
     }
 
-    /// What a comparison wants to know.
+    /// Data for a comparison.
     pub(crate) fn run(&self) -> Run {
         run_of(&self.model.profile, &self.model.profile.session)
     }
 
-    /// The events whose names match a text; the last few are kept.
+    /// Events whose names match a text; the last few searches are kept.
     pub(crate) fn search(&self, text: &str) -> Result<Arc<Found>, Refusal> {
         let searches = || self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = searches().iter().find(|(known, _)| known == text) {
@@ -129,7 +129,7 @@ impl Opened {
         Ok(found)
     }
 
-    /// Who held memory when.
+    /// Which allocations were live when.
     pub(crate) fn ledgers(&self) -> &Ledgers {
         self.ledgers.get_or_init(|| {
             let hosts = &self.model.profile.hosts;
@@ -158,7 +158,7 @@ fn profile(find: Find, progress: &Progress) -> Result<Profile, Problem> {
     }
 }
 
-/// One host, looked at for the report and for the timeline at once: both need the same states and steps.
+/// Analyses one host for the report and the timeline together, because both need the same states and steps.
 fn look(loaded: &Loaded) -> (Findings, Option<HostLook>) {
     let context = loaded.context();
     let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));

@@ -1,4 +1,4 @@
-//! Sessions come, change, are let go and go; whoever asks meanwhile is told the truth.
+//! Sessions appear, change, are closed and disappear, and requests always get correct answers.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
 }
 
-/// Asks until the session is there or cannot be.
+/// Retries until the session is open or cannot be opened.
 async fn opened(store: &Arc<Store>, id: usize, fresh: bool) -> Result<Arc<Opened>, Refusal> {
     loop {
         match store.open(id, fresh).await {
@@ -71,7 +71,7 @@ fn states(store: &Store) -> Vec<&'static str> {
 fn whoever_asks_while_a_session_is_opened_hears_how_far_it_is() {
     let (_folder, store) = store(&["a.json"], PLENTY);
     run(async {
-        // Somebody else is being read until we have been told to wait.
+        // Another session is being read until this one has been told to wait.
         let (begin, begun) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let other = store.clone();
@@ -119,7 +119,7 @@ fn memory_is_bounded_and_the_one_in_use_stays() {
         opened(&store, 1, true).await.unwrap();
         assert_eq!(states(&store), ["unopened", "ready"]);
         assert_eq!(first.model.trace(0).events(), 10, "who still holds it can still look at it");
-        // A comparison works although both never fit.
+        // A comparison works although both never fit in memory together.
         for _ in 0..20 {
             if let (Ok(_), Ok(_)) = (store.run(0).await, store.run(1).await) {
                 return;

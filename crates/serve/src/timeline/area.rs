@@ -1,7 +1,7 @@
-//! An area that was marked on the timeline: what ran in it, by name, and as a flame graph.
+//! A selected area of the timeline: what ran in it, by name, and as a flame graph.
 //!
-//! Only the time inside the area counts. One pass over the events of each track with a stack a lane, tracks on all
-//! cores; the trees of the tracks are put together by name.
+//! Only the time inside the area counts. One pass over the events of each track with one stack per lane, tracks
+//! on all cores; the trees of the tracks are merged by name.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -11,14 +11,14 @@ use stepscope_trace::{Dur, Span, Time, Track};
 use super::model::{Host, Model, TrackEntry, ns};
 use super::rows::Stretch;
 
-/// Boxes of the flame graph that an answer holds; the smallest are left out.
+/// Maximum number of flame graph boxes in an answer; the smallest are omitted.
 const MOST_BOXES: usize = 4_000;
-/// Rows that an answer holds, those with most time first.
+/// Maximum number of rows in an answer, longest time first.
 const MOST_ROWS: usize = 2_000;
-/// Deeper calls are put to their ancestor of this depth.
+/// Deeper calls count towards their ancestor at this depth.
 const DEEPEST: usize = 512;
 
-/// What is summed up for each name.
+/// Totals for each name.
 #[derive(Copy, Clone, Debug)]
 struct Sum {
     category: u8,
@@ -39,7 +39,7 @@ struct Call {
     inside: Vec<u32>,
 }
 
-/// Calls as a tree; the first one is the root that holds all.
+/// Calls as a tree; the first one is the root.
 #[derive(Debug)]
 struct Tree {
     calls: Vec<Call>,
@@ -54,7 +54,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// The place of `name` called from `from`, new or known.
+    /// The node for `name` called from `from`, new or known.
     fn call(&mut self, from: u32, name: u32, category: u8) -> u32 {
         let Tree { calls, places } = self;
         *places.entry((from, name)).or_insert_with(|| {
@@ -67,7 +67,7 @@ impl Tree {
 
     fn add(&mut self, other: &Tree) {
         let mut mine = vec![0_u32; other.calls.len()];
-        // A call is made before those inside it.
+        // A call is created before those inside it.
         for (place, call) in other.calls.iter().enumerate() {
             for &inside in &call.inside {
                 let theirs = &other.calls[inside as usize];
@@ -88,7 +88,7 @@ struct Sums {
     events: u64,
 }
 
-/// An event that still runs.
+/// An open event.
 struct Open {
     index: usize,
     call: u32,
@@ -96,7 +96,7 @@ struct Open {
     inside: Dur,
 }
 
-/// Sums up a stretch, in picoseconds of the session, on some tracks or on all.
+/// Summarises a time range, in picoseconds of the session, on some tracks or all.
 pub(crate) fn answer(model: &Model, from: i64, to: i64, tracks: Option<&[u32]>) -> Value {
     let tracks = tracks.unwrap_or(&model.order);
     let one = |&id: &u32| model.track(id).map(|entry| on_track(model, entry, from, to)).unwrap_or_default();
@@ -137,7 +137,7 @@ impl Sums {
         }
     }
 
-    /// An event has ended: what it took is known.
+    /// Closes an event, whose time is now known.
     fn close(&mut self, open: &Open, host: &Host, track: &Track) {
         let (name, category) = host.look_of(track.kind_of(open.index));
         let sum = self.by_name.entry(name).or_insert(Sum {
@@ -194,7 +194,7 @@ fn on_track(model: &Model, entry: &TrackEntry, from: i64, to: i64) -> Sums {
     sums
 }
 
-/// The events that run on from before `at`, in the order in which they began.
+/// The events that are already running at `at`, by start.
 fn open_at(model: &Model, entry: &TrackEntry, at: Time) -> Vec<usize> {
     let (track, rows) = (entry.track(model), &entry.rows);
     let mut open = Vec::new();
@@ -206,7 +206,7 @@ fn open_at(model: &Model, entry: &TrackEntry, at: Time) -> Vec<usize> {
     open
 }
 
-/// The tree in depth-first order; the largest first beside each other, the smallest left out.
+/// The tree in depth-first order; siblings by size, the smallest omitted.
 fn flame(model: &Model, tree: &Tree) -> Vec<Value> {
     let least = least_shown(tree);
     let mut boxes = Vec::new();
@@ -223,7 +223,7 @@ fn flame(model: &Model, tree: &Tree) -> Vec<Value> {
     boxes
 }
 
-/// How much time the smallest box that is shown has, so that no more than [`MOST_BOXES`] are.
+/// The time of the smallest box shown, so that there are at most [`MOST_BOXES`].
 fn least_shown(tree: &Tree) -> Dur {
     let mut totals: Vec<Dur> = tree.calls.iter().skip(1).map(|call| call.total).collect();
     if totals.len() <= MOST_BOXES {

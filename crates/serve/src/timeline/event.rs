@@ -1,4 +1,4 @@
-//! Single events: what is known of one, its neighbours, and which one lies under the pointer.
+//! Single events: details, neighbours, and the event under the pointer.
 
 use std::sync::OnceLock;
 
@@ -9,18 +9,18 @@ use stepscope_trace::{Dur, EventId, FlowDirection, FlowPoint, Span, Time, Trace,
 use super::model::{Model, TrackEntry, ns};
 use super::rows::Stretch;
 
-/// Ancestors that an answer holds.
+/// Maximum number of ancestors in an answer.
 const MOST_PARENTS: usize = 256;
-/// Arrows that an answer holds.
+/// Maximum number of arrows in an answer.
 const MOST_ARROWS: usize = 200;
-/// Flow points inside an event that are looked at: most inside a whole step belong to what it encloses.
+/// Maximum number of flow points examined inside an event: most inside a whole step belong to nested events.
 const MOST_POINTS: usize = 10_000;
-/// Longer values are cut: compiled programs run to megabytes.
+/// Longer values are cut: compiled programs can be megabytes.
 const LONGEST_VALUE: usize = 64 << 10;
-/// The largest whole number that every JSON reader keeps exactly.
+/// The largest integer that every JSON reader keeps exactly.
 const EXACT: u64 = 1 << 53;
 
-/// Which way to a neighbour.
+/// Direction to a neighbour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Next,
@@ -34,7 +34,7 @@ pub(crate) enum Same {
     Row,
 }
 
-/// An event in short, as searches and clicks return it.
+/// An event in short form, for searches and clicks.
 pub(crate) fn hit(model: &Model, id: u32, event: u32) -> Option<Json> {
     let entry = model.track(id)?;
     let track = entry.track(model);
@@ -51,7 +51,7 @@ fn index_on(track: &Track, event: u32) -> Option<usize> {
     Some(event as usize).filter(|&index| index < track.len())
 }
 
-/// All that is known of an event.
+/// Everything known about an event.
 pub(crate) fn details(model: &Model, id: u32, event: u32) -> Option<Json> {
     let mut answer = hit(model, id, event)?;
     let entry = model.track(id)?;
@@ -81,7 +81,7 @@ fn in_short(model: &Model, id: u32, event: u32) -> Json {
     json!({"track": id, "event": event, "name": name})
 }
 
-/// The events around one, the innermost first.
+/// The enclosing events, innermost first.
 fn parents(model: &Model, entry: &TrackEntry, event: u32, mut row: usize) -> Vec<u32> {
     let (track, rows) = (entry.track(model), &entry.rows);
     let mut parents = Vec::new();
@@ -97,7 +97,7 @@ fn parents(model: &Model, entry: &TrackEntry, event: u32, mut row: usize) -> Vec
     parents
 }
 
-/// Its time without what runs directly inside it.
+/// Its time without directly nested events.
 fn self_time(model: &Model, entry: &TrackEntry, index: usize, row: usize) -> Dur {
     let track = entry.track(model);
     let span = track.span_of(index);
@@ -119,7 +119,7 @@ fn arguments(trace: &Trace, track: &Track, index: usize) -> Vec<Json> {
     trace.args_at(track, index).collect().into_iter().map(one).collect()
 }
 
-/// A value as JSON; what JSON or a browser cannot hold exactly becomes text.
+/// A value as JSON; what JSON or a browser cannot represent exactly becomes text.
 fn plain(value: &Value<'_>) -> Json {
     match value {
         Value::Int(number) if number.unsigned_abs() <= EXACT => (*number).into(),
@@ -138,7 +138,7 @@ fn plain(value: &Value<'_>) -> Json {
     }
 }
 
-/// The event before or behind another one of the same name or row.
+/// The event before or after another one with the same name or row.
 pub(crate) fn neighbour(model: &Model, id: u32, event: u32, way: Way, same: Same) -> Option<Json> {
     let entry = model.track(id)?;
     let track = entry.track(model);
@@ -167,7 +167,8 @@ pub(crate) fn neighbour(model: &Model, id: u32, event: u32, way: Way, same: Same
     hit(model, id, found)
 }
 
-/// The event of a row at a moment, or the longest within `tolerance` of it. Times are picoseconds of the session.
+/// The event of a row at a moment, or the longest within `tolerance` of it. Times are picoseconds of the
+/// session.
 pub(crate) fn at(model: &Model, id: u32, row: usize, at: i64, tolerance: i64) -> Option<Json> {
     let entry = model.track(id)?;
     let track = entry.track(model);
@@ -178,14 +179,14 @@ pub(crate) fn at(model: &Model, id: u32, row: usize, at: i64, tolerance: i64) ->
     hit(model, id, there.or_else(near)?)
 }
 
-/// What leads from event to event: launches of device work, and arrows that the file draws.
+/// Links between events: launches of device work, and arrows in the file.
 #[derive(Debug)]
 pub(crate) struct Arrows {
-    /// By work.
+    /// Sorted by work.
     launches: Vec<Launch>,
-    /// The same by call.
+    /// The same, sorted by call.
     by_call: OnceLock<Vec<Launch>>,
-    /// The positions of the trace's flow points by track and time.
+    /// Positions of the trace's flow points, by track and time.
     points: OnceLock<Vec<u32>>,
 }
 
@@ -194,7 +195,7 @@ impl Arrows {
         Arrows { launches, by_call: OnceLock::new(), points: OnceLock::new() }
     }
 
-    /// What an event started, or what started it.
+    /// What an event launched, or what launched it.
     fn launches_of(&self, event: EventId) -> Vec<(bool, EventId)> {
         let by_call = self.by_call.get_or_init(|| {
             let mut all = self.launches.clone();
@@ -261,7 +262,8 @@ fn arrows(model: &Model, entry: &TrackEntry, index: usize) -> Vec<Json> {
     described.collect()
 }
 
-/// The points that a point's arrow leads to or comes from: from each beginning to all that follow it before the next.
+/// The points that a point's arrow leads to or comes from: from each start to all that follow it before the
+/// next.
 fn linked(flows: &[FlowPoint], place: usize) -> Vec<(bool, &FlowPoint)> {
     let Some(point) = flows.get(place) else { return Vec::new() };
     let same = |other: &&FlowPoint| (other.category, other.id) == (point.category, point.id);

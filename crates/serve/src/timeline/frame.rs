@@ -1,5 +1,5 @@
-//! A tile as bytes: a small JSON header, then one column after the other, little-endian, each at a multiple of eight
-//! bytes, so that the page can lay typed arrays over the answer without copying it.
+//! A tile as bytes: a small JSON header, then one column after the other, little-endian, each at a multiple of
+//! eight bytes, so that the page can use typed arrays on the answer without copying.
 
 use serde_json::{Map, Value, json};
 
@@ -39,13 +39,13 @@ pub(crate) fn write(model: &Model, place: Place, spans: &Spans) -> Vec<u8> {
 fn column<T, const N: usize>(out: &mut Vec<u8>, values: &[T], bytes: impl Fn(&T) -> [u8; N]) {
     let first = out.len();
     out.resize(first + values.len() * N, 0);
-    // In one sweep over chunks of a fixed size, which compiles to plain copying.
+    // One sweep over chunks of a fixed size, which compiles to plain copying.
     let (_, room) = out.split_at_mut(first);
     room.chunks_exact_mut(N).zip(values).for_each(|(room, value)| room.copy_from_slice(&bytes(value)));
     pad(out, 0);
 }
 
-/// Everything before is a multiple of eight long, so the length alone tells.
+/// Everything before is a multiple of eight bytes long, so the length alone decides.
 fn pad(out: &mut Vec<u8>, with: u8) {
     out.resize(out.len().next_multiple_of(8), with);
 }

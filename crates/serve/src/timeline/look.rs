@@ -1,10 +1,10 @@
-//! The colour of an event: the breakdown's category that its kind stands for, where that is known.
+//! The colour of an event: the breakdown category of its kind, if known.
 
 use stepscope_analyze::vocabulary::{CopyDirection, Role};
 use stepscope_analyze::{Category, Context};
 use stepscope_trace::KindId;
 
-/// For kinds that stand for no category.
+/// For kinds without a category.
 pub(crate) const NONE: u8 = u8::MAX;
 
 /// The category of each kind of a trace, as an index into [`Category::ALL`].
@@ -16,7 +16,7 @@ pub(crate) fn categories(context: &Context) -> Vec<u8> {
     kinds.map(one).collect()
 }
 
-/// As [`stepscope_analyze::states`] sees it: ops on a host with a device only feed it.
+/// Follows [`stepscope_analyze::states`]: ops on a host with a device only feed it.
 fn category(role: Role, feeds_device: bool) -> Option<Category> {
     Some(match role {
         Role::Op | Role::EagerKernel if feeds_device => Category::Dispatch,

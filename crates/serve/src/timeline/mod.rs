@@ -1,7 +1,8 @@
-//! The timeline: a session's tracks as rows of events, and every question about them.
+//! The timeline: a session's tracks as rows of events, and queries on them.
 //!
-//! [`model`] is built once when a session is opened, with each track's [`rows`] and their pyramids. [`tile`] and
-//! [`frame`] answer what is drawn; [`event`], [`search`] and [`area`] what is asked about single events and stretches.
+//! [`model`] is built once when a session is opened, with each track's [`rows`] and their pyramids. [`tile`]
+//! and [`frame`] answer what to draw; [`event`], [`search`] and [`area`] answer queries about events and time
+//! ranges.
 
 pub(crate) mod area;
 pub(crate) mod event;

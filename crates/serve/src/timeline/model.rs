@@ -1,4 +1,4 @@
-//! A session's timeline as the page knows it: hosts on one clock, tracks and names numbered through all of them.
+//! A session's timeline: hosts on one clock, with tracks and names numbered across all of them.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ use super::look;
 use super::overview;
 use super::rows::{Layout, Rows};
 
-/// A step as the page marks it.
+/// A step as marked on the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) number: i64,
@@ -22,22 +22,22 @@ pub(crate) struct Step {
     pub(crate) counted: bool,
 }
 
-/// What the analyses say about one host's trace.
+/// Analysis results for one host's trace.
 #[derive(Debug)]
 pub(crate) struct Findings {
     categories: Vec<u8>,
     steps: Vec<Step>,
     step_name: String,
     origin: Origin,
-    /// The track on which the steps were found: the main thread, as a rule.
+    /// The track on which the steps were found: usually the main thread.
     step_track: Option<usize>,
     launches: Vec<Launch>,
-    /// Who owns which part of the trace.
+    /// Breakdown of each part of the trace.
     pub(crate) shares: Vec<Shares>,
 }
 
 impl Findings {
-    /// All that the timeline wants to know.
+    /// Everything that the timeline needs.
     pub(crate) fn of(context: &Context) -> Self {
         let (found, breakdown) = (context.steps(), context.breakdown());
         let steps = breakdown.steps.iter().filter(|_| !breakdown.whole_capture).map(|step| Step {
@@ -56,7 +56,7 @@ impl Findings {
         }
     }
 
-    /// Where the analyses failed: the trace can be looked at all the same.
+    /// If the analyses failed: the trace can still be shown.
     pub(crate) fn none(trace: &Trace) -> Self {
         Findings {
             categories: vec![look::NONE; trace.kinds().len()],
@@ -73,7 +73,7 @@ impl Findings {
 /// One host.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// From the trace's time to the session's.
+    /// Offset from the trace's time to the session's.
     pub(crate) shift: Dur,
     /// Name and category of each kind.
     looks: Vec<(u32, u8)>,
@@ -91,13 +91,13 @@ impl Host {
         self.looks.get(kind.index()).copied().unwrap_or((0, look::NONE))
     }
 
-    /// A moment of the trace, in nanoseconds of the session.
+    /// A time of the trace, in nanoseconds of the session.
     pub(crate) fn ns(&self, at: Time) -> f64 {
         ns((at + self.shift) - Time::ZERO)
     }
 }
 
-/// A length in nanoseconds.
+/// A duration in nanoseconds.
 pub(crate) fn ns(length: Dur) -> f64 {
     length.ps() as f64 / 1e3
 }
@@ -119,7 +119,7 @@ pub(crate) struct ProcessEntry {
 #[derive(Debug)]
 pub(crate) struct TrackEntry {
     pub(crate) host: usize,
-    /// Its place in its host's trace.
+    /// Its index in its host's trace.
     place: usize,
     pub(crate) process: usize,
     pub(crate) layout: Layout,
@@ -140,17 +140,17 @@ pub(crate) struct Model {
     hosts: Vec<Host>,
     pub(crate) processes: Vec<ProcessEntry>,
     tracks: Vec<TrackEntry>,
-    /// The tracks that hold anything, in the order in which they should stand.
+    /// The non-empty tracks, in display order.
     pub(crate) order: Vec<u32>,
     names: Vec<(usize, StrId)>,
     /// Wall-clock time of the session's origin, in nanoseconds since 1970.
     pub(crate) origin_unix_ns: Option<i128>,
-    /// The last moment, in picoseconds of the session.
+    /// The end, in picoseconds of the session.
     pub(crate) end: i64,
 }
 
 impl Model {
-    /// Numbers everything. `findings` are the hosts', in their order.
+    /// Numbers everything. `findings` are in the order of the hosts.
     pub(crate) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
         let (shifts, origin_unix_ns) = shifts(&profile);
         let mut names = Names::default();
@@ -200,7 +200,7 @@ impl Model {
         &self.hosts
     }
 
-    /// The track of this number.
+    /// The track with this number.
     pub(crate) fn track(&self, id: u32) -> Option<&TrackEntry> {
         self.tracks.get(id as usize)
     }
@@ -216,17 +216,17 @@ impl Model {
         u32::try_from(before + place).unwrap_or(u32::MAX)
     }
 
-    /// How many names there are.
+    /// Number of names.
     pub(crate) fn names(&self) -> usize {
         self.names.len()
     }
 
-    /// The name of this number.
+    /// The name with this number.
     pub(crate) fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", |&(host, id)| self.trace(host).str(id))
     }
 
-    /// What the session takes, files included: those that are mapped fill memory too while they are looked at.
+    /// Memory of the session, including mapped files, which use memory while they are read.
     pub(crate) fn bytes(&self) -> u64 {
         let hosts = self.profile.hosts.iter().map(|loaded| loaded.trace.heap_bytes() as u64 + loaded.bytes);
         let rows = self.tracks.iter().map(|entry| entry.rows.heap_bytes() as u64);
@@ -234,12 +234,12 @@ impl Model {
     }
 }
 
-/// How far each host's time is shifted to lie on the session's, and the wall-clock time of its origin.
+/// The offset of each host's time to the session's time, and the wall-clock time of its origin.
 ///
-/// Hosts that all know the time of day share one clock. Where one does not, or where they were plainly not recorded
-/// together, each begins at 0.
+/// Hosts that all know the wall clock share it. If one does not, or if they were clearly not recorded together,
+/// each starts at 0.
 fn shifts(profile: &Profile) -> (Vec<Dur>, Option<i128>) {
-    /// Hosts of one run overlap; a session this many times longer than its longest host holds several runs.
+    /// Hosts of one run overlap; a session this many times longer than its longest host contains several runs.
     const TOGETHER: i128 = 100;
     let traces = || profile.hosts.iter().map(|loaded| &loaded.trace);
     let span = |trace: &Trace| trace.span().unwrap_or_default();
@@ -261,7 +261,7 @@ fn shifts(profile: &Profile) -> (Vec<Dur>, Option<i128>) {
     }
 }
 
-/// Numbers for all names that events show.
+/// Numbers for all names of events.
 #[derive(Default)]
 struct Names<'t> {
     all: Vec<(usize, StrId)>,
@@ -282,12 +282,12 @@ impl<'t> Names<'t> {
     }
 }
 
-/// The friendlier name where the recorder gave one.
+/// The display name, if the profiler provides one.
 fn shown_name(trace: &Trace, kind: &stepscope_trace::Kind) -> StrId {
     if trace.str(kind.display_name).is_empty() { kind.name } else { kind.display_name }
 }
 
-/// The tracks of a profile in rows, before anything is known of what they mean.
+/// The tracks of a profile in rows, before any analysis.
 #[derive(Debug)]
 pub(crate) struct LaidOut {
     processes: Vec<ProcessEntry>,
@@ -295,7 +295,7 @@ pub(crate) struct LaidOut {
 }
 
 impl LaidOut {
-    /// Lays all tracks out, on all cores.
+    /// Lays out all tracks, on all cores.
     pub(crate) fn of(profile: &Profile) -> Self {
         let (mut processes, mut tracks) = (Vec::new(), Vec::new());
         for (host, loaded) in profile.hosts.iter().enumerate() {
@@ -317,7 +317,7 @@ impl LaidOut {
     }
 }
 
-/// Devices and the main thread first, then by how much happens; a process' tracks stay together.
+/// Devices and the main thread first, then by activity; tracks of a process stay together.
 fn order(model: &Model, main: &[Option<usize>]) -> Vec<u32> {
     let mut events_of: FxHashMap<usize, usize> = FxHashMap::default();
     for (_, entry) in model.tracks() {

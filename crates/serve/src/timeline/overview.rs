@@ -1,4 +1,4 @@
-//! The overview below the timeline: who owns which part of the whole, as shares by category.
+//! The overview below the timeline: the breakdown over time, as shares by category.
 
 use serde_json::{Map, Value, json};
 use stepscope_analyze::over_time::shares_over;
@@ -7,15 +7,15 @@ use stepscope_trace::Dur;
 
 use super::model::{Model, ns};
 
-/// Pieces into which a host's trace is cut once; any coarser overview is put together from them.
+/// Number of pieces into which a host's trace is divided once; coarser overviews are built from them.
 pub(crate) const FINE: usize = 4096;
 
-/// Who owns each of [`FINE`] pieces of a trace.
+/// The breakdown of each of [`FINE`] pieces of a trace.
 pub(crate) fn fine(context: &Context) -> Vec<Shares> {
     context.trace.span().map_or_else(Vec::new, |span| shares_over(context, span, FINE))
 }
 
-/// The shares of each bucket, by category; those of several hosts are averaged.
+/// The shares of each bucket, by category, averaged over hosts.
 pub(crate) fn answer(model: &Model, buckets: usize) -> Value {
     let mut sums = vec![[0.0; Category::COUNT]; buckets];
     for (number, host) in model.hosts().iter().enumerate() {
@@ -46,7 +46,7 @@ pub(crate) fn answer(model: &Model, buckets: usize) -> Value {
     })
 }
 
-/// Gives each bucket its part of a piece that reaches from `from` to `to`.
+/// Distributes a piece that reaches from `from` to `to` over the buckets.
 fn spread(sums: &mut [[f64; Category::COUNT]], shares: &Shares, from: f64, to: f64, bucket: f64) {
     if bucket <= 0.0 || to <= from || sums.is_empty() {
         return;

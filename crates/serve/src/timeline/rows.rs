@@ -1,34 +1,34 @@
-//! A track as rows: which row each event stands in, and a pyramid over each row, so that any stretch of time can be
-//! walked at any resolution without touching what is too small to be seen.
+//! A track as rows: the row of each event, and a pyramid over each row, so that any time range can be walked at
+//! any resolution without visiting invisible events.
 //!
-//! A track of nine million events is looked at through a window of a thousand pixels. So eight events that follow
-//! each other in a row are put together into a [`Piece`] (from where to where, how long busy, which is the longest),
-//! four nodes into one above, and so on. A walk comes down from the top: a node that is narrower than a pixel is
-//! taken as a whole, and only what is wider is looked into. That visits a few thousand nodes, whatever the zoom, and
-//! loses nothing: each event is part of exactly one piece of the walk.
+//! A track of nine million events is viewed through a window of a thousand pixels. Therefore eight consecutive
+//! events of a row are combined into a [`Piece`] (start, end, busy time, longest event), four nodes into one
+//! above, and so on. A walk starts at the top: a node narrower than a pixel is used as a whole, and only wider
+//! ones are expanded. This visits a few thousand nodes at any zoom level and loses nothing: each event is part
+//! of exactly one piece of the walk.
 //!
-//! Costs four bytes an event for the order and eight to sixteen for the pyramid. Rows of a track that nests do not overlap;
-//! in those that do (work that belongs to no thread) everything still holds.
+//! Costs four bytes per event for the order and eight to sixteen for the pyramid. Rows of a track that nests do
+//! not overlap; it also works for rows that do (work that belongs to no thread).
 
 use std::ops::Range;
 
 use stepscope_trace::{Dur, KindId, Track};
 
-/// Events of a node of the lowest level.
+/// Events per node of the lowest level.
 const LEAF: usize = 8;
-/// A row with less than one in this many of its track's events has a node for each: its events lie far apart in the
-/// track's columns, and fetching them one by one takes longer than all the rest.
+/// A row with less than one in this many of its track's events has a node for each event: its events are far
+/// apart in the track's columns, and fetching them one by one would dominate.
 const SPARSE: usize = 8;
-/// Nodes below a node of the levels above. Few, so that the nodes of some level are just narrower than a pixel: with
-/// twice as many, a view of everything takes half as long again.
+/// Children per node of the upper levels. Few, so that the nodes of some level are just narrower than a pixel:
+/// with twice as many, a view of everything takes 50 % longer.
 const FAN: usize = 4;
 
-/// Which row each event of a track stands in: lanes one below the other, each as deep as its events nest.
+/// The row of each event of a track: lanes below each other, each as deep as its events nest.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     /// The first row of each lane.
     lanes: Vec<u16>,
-    /// Where each row's events begin among all; one more than there are rows.
+    /// Where each row's events start; one more entry than rows.
     first: Vec<u32>,
     /// Time in which anything ran.
     pub(crate) busy: Dur,
@@ -57,7 +57,7 @@ impl Layout {
             let first = rows.len().min(ROWS - 1);
             lanes.push(u16::try_from(first).unwrap_or(u16::MAX));
             for (depth, count) in lane.into_iter().enumerate() {
-                // Rows that no number is left for share the last one.
+                // Rows beyond the largest number share the last one.
                 match rows.get_mut((first + depth).min(ROWS - 1)) {
                     Some(row) => *row += count,
                     None => rows.push(count),
@@ -71,7 +71,7 @@ impl Layout {
         Layout { lanes, first: std::iter::once(0).chain(before).collect(), busy }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.first.len() - 1
     }
@@ -84,34 +84,34 @@ impl Layout {
         (lane + nesting.depth(index)).min(self.rows().saturating_sub(1))
     }
 
-    /// Is this row the first one of a lane? Then nothing encloses its events.
+    /// Whether this row is the first of a lane, so that nothing encloses its events.
     pub(crate) fn is_outermost(&self, row: usize) -> bool {
         self.lanes.iter().any(|&first| usize::from(first) == row)
     }
 }
 
-/// The most rows a track has: a row's number has sixteen bits.
+/// Maximum number of rows: a row number has sixteen bits.
 const ROWS: usize = u16::MAX as usize;
 
-/// One event, or several that follow each other in a row, put together: a node of the pyramid, and what a walk meets.
-/// Times are the trace's, in picoseconds. Holds all that is drawn of it, so that no event need be looked up.
+/// One event, or several consecutive events of a row: a node of the pyramid, and what a walk visits. Times are
+/// the trace's, in picoseconds. Contains everything needed for drawing, so that no event has to be looked up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// When the first begins.
+    /// Start of the first.
     pub(crate) start: i64,
-    /// When the last one ends.
+    /// End of the last.
     pub(crate) end: i64,
-    /// Their lengths together.
+    /// Their total duration.
     pub(crate) busy: i64,
-    /// The length of the longest.
+    /// Duration of the longest.
     pub(crate) longest: i64,
     /// Its index on the track.
     pub(crate) longest_event: u32,
-    /// What it is.
+    /// Its kind.
     pub(crate) longest_kind: KindId,
-    /// The first one's index on the track.
+    /// Index of the first one on the track.
     pub(crate) first: u32,
-    /// How many.
+    /// Number of events.
     pub(crate) count: u32,
 }
 
@@ -131,7 +131,7 @@ impl Piece {
         }
     }
 
-    /// Takes in a piece that begins later.
+    /// Merges a piece that starts later.
     pub(crate) fn merge(&mut self, later: &Piece) {
         self.end = self.end.max(later.end);
         self.busy = self.busy.saturating_add(later.busy);
@@ -143,7 +143,7 @@ impl Piece {
         }
     }
 
-    /// All of them as one; `None` of none.
+    /// All of them as one; `None` if there are none.
     fn together(parts: impl Iterator<Item = Piece>) -> Option<Piece> {
         parts.reduce(|mut all, part| {
             all.merge(&part);
@@ -152,19 +152,19 @@ impl Piece {
     }
 }
 
-/// Which stretch is walked: what runs at any time from `from` up to `to`, or begins there.
+/// The range to walk: events that run at any time from `from` up to `to`, or start there.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Stretch {
-    /// From here, in picoseconds of the trace.
+    /// Start, in picoseconds of the trace.
     pub(crate) from: i64,
-    /// Up to here.
+    /// End.
     pub(crate) to: i64,
     /// Events that together are narrower than this may come as one piece, if they lie inside.
     pub(crate) narrow: i64,
 }
 
 impl Stretch {
-    /// Does an event run or begin inside, given that it does not begin behind?
+    /// Whether an event that does not start after the range runs or starts inside it.
     fn holds(&self, event: &Piece) -> bool {
         event.end > self.from || event.start >= self.from
     }
@@ -179,7 +179,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Sorts the events into rows and builds the pyramids. Linear.
+    /// Sorts the events into rows and builds the pyramids in linear time.
     pub(crate) fn of(track: &Track, layout: &Layout) -> Self {
         let mut next: Vec<u32> = layout.first.clone();
         let mut events = vec![0; track.len()];
@@ -198,7 +198,7 @@ impl Rows {
         Rows { rows: built.collect(), events }
     }
 
-    /// One row; an empty one where there is none of that number.
+    /// One row; empty if there is none with that number.
     pub(crate) fn row<'a>(&'a self, track: &'a Track, number: usize) -> Row<'a> {
         match self.rows.get(number) {
             Some((range, levels)) => Row { track, events: &self.events[range.clone()], levels },
@@ -206,7 +206,7 @@ impl Rows {
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -245,7 +245,7 @@ impl Row<'_> {
         self.events
     }
 
-    /// Calls `visit` with every piece of a stretch, in the order in which they begin.
+    /// Calls `visit` with every piece of a range, by start.
     pub(crate) fn walk(&self, stretch: Stretch, visit: &mut impl FnMut(Piece)) {
         match self.levels.last() {
             Some(top) => {
@@ -257,7 +257,7 @@ impl Row<'_> {
         }
     }
 
-    /// The longest event of a stretch, given whole or in part.
+    /// The longest event of a range, wholly or partly inside.
     pub(crate) fn longest(&self, from: i64, to: i64) -> Option<u32> {
         let mut best: Option<Piece> = None;
         self.walk(Stretch { from, to, narrow: i64::MAX }, &mut |piece| {
@@ -268,7 +268,7 @@ impl Row<'_> {
         best.map(|best| best.longest_event)
     }
 
-    /// Goes on until a node begins behind the stretch; tells whether none did.
+    /// Continues until a node starts after the range; returns whether none did.
     fn descend(
         &self,
         level: usize,

@@ -1,5 +1,5 @@
-//! Search: which events have a name that matches. Names are few, so they are matched first, and then the columns of
-//! kinds are scanned for them; the result is kept, so that turning a page costs nothing.
+//! Search: events whose name matches. Names are few, so they are matched first, and then the columns of kinds
+//! are scanned for them; the result is kept, so that paging is free.
 
 use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
@@ -9,11 +9,11 @@ use stepscope_trace::KindId;
 use super::event::hit;
 use super::model::{Model, TrackEntry};
 
-/// Pieces of the session that hits are counted in.
+/// Number of pieces of the session in which hits are counted.
 const PIECES: usize = 1024;
-/// Events of a track that one core looks through at a time.
+/// Number of events of a track that one core scans at a time.
 const CHUNK: usize = 1 << 18;
-/// A pattern that needs more than this much memory is refused.
+/// A pattern that needs more memory than this is refused.
 const MOST_PATTERN: usize = 1 << 20;
 
 /// The events that match.
@@ -21,12 +21,12 @@ const MOST_PATTERN: usize = 1 << 20;
 pub(crate) struct Found {
     total: usize,
     names: usize,
-    /// By track, in its order on the page: the events' indices, ascending.
+    /// By track, in display order: the events' indices, ascending.
     tracks: Vec<(u32, Vec<u32>)>,
     density: Vec<u32>,
 }
 
-/// What is looked for: text anywhere in a name, or a regular expression between slashes. Case does not matter.
+/// The pattern: text anywhere in a name, or a regular expression between slashes. Ignores case.
 pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
     let between = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     let pattern = between.filter(|rest| !rest.is_empty()).map_or_else(|| regex::escape(text), str::to_owned);
@@ -34,7 +34,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
 }
 
 impl Found {
-    /// Looks for a pattern on all tracks, on all cores.
+    /// Searches all tracks, on all cores.
     pub(crate) fn of(model: &Model, pattern: &Regex) -> Self {
         let wanted: Vec<Vec<bool>> =
             (0..model.hosts().len()).map(|host| kinds(model, host, pattern)).collect();
@@ -76,7 +76,7 @@ impl Found {
         json!({"total": self.total, "names": self.names, "hits": hits, "density": self.density})
     }
 
-    /// The hits from the `offset`th on. Finds the moment up to which about `offset` hits have begun by bisection, so
+    /// The hits starting at `offset`. Finds the time before which about `offset` hits start by bisection, so
     /// that the last page costs no more than the first.
     fn in_time(&self, model: &Model, offset: usize, limit: usize) -> Vec<(u32, u32)> {
         let began = |track: u32, event: u32| -> i64 {
@@ -86,7 +86,7 @@ impl Found {
         let before =
             |id: u32, events: &[u32], at: i64| events.partition_point(|&event| began(id, event) < at);
         let begun = |at: i64| self.tracks.iter().map(|(id, events)| before(*id, events, at)).sum::<usize>();
-        // The latest moment before which no more than `offset` hits began.
+        // The latest time before which no more than `offset` hits start.
         let (mut low, mut high) = (0_i64, model.end.saturating_add(1));
         while low < high {
             let middle = low + (high - low + 1) / 2;
@@ -118,7 +118,7 @@ impl Found {
     }
 }
 
-/// Which kinds of a host match, by the name that is shown or by the one that was recorded.
+/// The kinds of a host that match, by shown or recorded name.
 fn kinds(model: &Model, host: usize, pattern: &Regex) -> Vec<bool> {
     let trace = model.trace(host);
     let matches = |kind: &stepscope_trace::Kind| {
@@ -128,7 +128,7 @@ fn kinds(model: &Model, host: usize, pattern: &Regex) -> Vec<bool> {
     trace.kinds().par_iter().map(matches).collect()
 }
 
-/// The events of a track whose kind is wanted, ascending, and how many begin in each piece of the session.
+/// The events of a track with a wanted kind, ascending, and how many start in each piece of the session.
 fn on_track(model: &Model, entry: &TrackEntry, wanted: &[bool]) -> (Vec<u32>, Vec<u32>) {
     let track = entry.track(model);
     let is_wanted = |kind: &KindId| wanted.get(kind.index()).copied().unwrap_or(false);
@@ -139,7 +139,7 @@ fn on_track(model: &Model, entry: &TrackEntry, wanted: &[bool]) -> (Vec<u32>, Ve
     };
     let chunks: Vec<Vec<u32>> = track.kinds().par_chunks(CHUNK).enumerate().map(in_chunk).collect();
     let events = chunks.concat();
-    // Hits are in time order: where a piece begins among them is found by bisection.
+    // Hits are in time order: the start of a piece is found by bisection.
     let shift = model.host(entry.host).shift;
     let begun = |piece: usize| {
         let edge = i128::from(model.end) * piece as i128 / PIECES as i128;

@@ -1,4 +1,4 @@
-//! Tiles, searches and areas against the plainest way to work them out: looking at every event.
+//! Checks tiles, searches and areas against the simplest method: looking at every event.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::tile::{BUCKETS, Place, Spans, spans};
 use super::{area, frame, overview, search};
 use crate::store::Opened;
 
-/// A session of these traces, one a host.
+/// A session of these traces, one per host.
 fn opened(traces: &[ChromeTrace]) -> Opened {
     let input = |(number, trace): (usize, &ChromeTrace)| {
         let bytes = Bytes::held(trace.text().into_bytes());
@@ -26,13 +26,13 @@ fn opened(traces: &[ChromeTrace]) -> Opened {
     Opened::of(profile, "test".into())
 }
 
-/// A slice of whole nanoseconds.
+/// A slice in whole nanoseconds.
 fn slice(name: &str, thread: i64, start: usize, length: usize) -> ChromeEvent {
     let us = |ns: usize| format!("{}.{:03}", ns / 1000, ns % 1000);
     ChromeEvent::slice(name, "cpu_op", 1, thread, &us(start), &us(length))
 }
 
-/// A thread whose events nest, with bursts, pauses and events of no length, and one whose events overlap freely.
+/// A thread whose events nest, with bursts, pauses and zero-length events, and one whose events overlap freely.
 fn random(rng: &mut Rng, events: usize) -> ChromeTrace {
     let mut trace = ChromeTrace::new();
     let mut now = 0;
@@ -54,7 +54,7 @@ fn random(rng: &mut Rng, events: usize) -> ChromeTrace {
     trace
 }
 
-/// What lies in a tile, row by row, by looking at every event: (start, end, index).
+/// The content of a tile, row by row, by looking at every event: (start, end, index).
 fn truth(model: &Model, id: u32, place: Place) -> BTreeMap<usize, Vec<(i64, i64, u32)>> {
     let entry = model.track(id).unwrap();
     let track = entry.track(model);
@@ -250,7 +250,7 @@ fn samples_of_a_bucket_are_one_and_lines_reach_the_tile_s_edges() {
     let high = all.maximum.iter().copied().fold(f64::MIN, f64::max);
     assert_eq!((low, high), (0.0, 99.0));
     assert!((46..=50).contains(&all.at.len()), "{}", all.at.len());
-    // A tile in the middle begins with the sample before it and ends with the one behind it.
+    // A tile in the middle starts with the sample before it and ends with the one after it.
     let all = spans(&opened.model, Place { level: 20, tile: 20 }, &[id]);
     assert_eq!((all.at[0], *all.at.last().unwrap()), (-1.0, (BUCKETS + 1) as f32));
     assert!(all.at.windows(2).all(|two| two[0] < two[1]));
@@ -339,7 +339,7 @@ fn areas_count_only_what_lies_inside() {
     }
 }
 
-/// Boxes lie inside their parents, beside each other, in depth-first order.
+/// Boxes lie inside their parents, side by side, in depth-first order.
 fn check_flame(boxes: &[Value]) {
     let mut open: Vec<(f64, f64)> = Vec::new();
     for one in boxes {

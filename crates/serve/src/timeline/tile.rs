@@ -1,7 +1,7 @@
-//! Tiles: a stretch of a thousand buckets of time, as the spans that can be told apart in it.
+//! Tiles: a range of a thousand time buckets, as the spans that can be distinguished in it.
 //!
-//! What is narrower than a bucket is merged with its neighbours, bucket by bucket; a merged span knows how many events
-//! it stands for, how long they ran, and which was the longest. Counts and times add up to what is really there.
+//! Anything narrower than a bucket is merged with its neighbours, bucket by bucket; a merged span knows its
+//! number of events, their total time, and the longest one. Counts and times stay exact.
 
 use std::sync::OnceLock;
 
@@ -12,17 +12,17 @@ use stepscope_trace::{CounterSamples, Time};
 use super::model::Model;
 use super::rows::{Piece, Stretch};
 
-/// Buckets of a tile.
+/// Buckets per tile.
 pub(crate) const BUCKETS: i64 = 1024;
 /// The widest buckets are 2^62 ps.
 pub(crate) const MOST_LEVEL: u8 = 62;
-/// Wide spans of one row that begin in one bucket, before more of them are merged. Only where events of a row overlap
-/// is there more than one.
+/// Number of wide spans of one row that may start in one bucket before more of them are merged. There is more
+/// than one only if events of a row overlap.
 const CROWD: u32 = 8;
 
-/// Begins before the tile.
+/// Starts before the tile.
 const BEFORE: u8 = 1;
-/// Ends behind the tile.
+/// Ends after the tile.
 const BEHIND: u8 = 2;
 
 /// Which tile.
@@ -30,13 +30,13 @@ const BEHIND: u8 = 2;
 pub(crate) struct Place {
     /// A bucket is 2^level ps wide.
     pub(crate) level: u8,
-    /// Tiles to the left of it, from the session's origin.
+    /// Number of tiles to the left of it, from the session's origin.
     pub(crate) tile: u64,
 }
 
 impl Place {
-    /// Its first moment, its last one and the width of a bucket, in picoseconds of the session. `None` behind the end
-    /// of time.
+    /// Its start, its end and the width of a bucket, in picoseconds of the session. `None` beyond the end of
+    /// time.
     pub(crate) fn bounds(self) -> Option<(i64, i64, i64)> {
         let width = 1_i128 << self.level.min(MOST_LEVEL);
         let start = i128::from(self.tile).checked_mul(width * i128::from(BUCKETS))?;
@@ -56,7 +56,7 @@ pub(crate) struct Part {
     pub(crate) sample_count: u32,
 }
 
-/// The spans of a tile in columns; API.md says what each holds.
+/// The spans of a tile in columns; API.md describes each.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Spans {
     pub(crate) parts: Vec<Part>,
@@ -74,10 +74,10 @@ pub(crate) struct Spans {
     pub(crate) at: Vec<f32>,
 }
 
-/// Tracks from which on a tile is worth several cores.
+/// Number of tracks from which on a tile is worth several cores.
 const MANY: usize = 4;
 
-/// Cores of their own for tiles: they must not wait until a session that is being opened leaves the others free.
+/// Separate threads for tiles, so that they do not wait for a session that is being opened.
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let name = |number| format!("tiles-{number}");
@@ -103,7 +103,7 @@ pub(crate) fn spans(model: &Model, place: Place, tracks: &[u32]) -> Spans {
 }
 
 impl Spans {
-    /// Adds a track behind the others.
+    /// Appends a track.
     fn append(&mut self, id: u32, track: &Spans) {
         self.parts.push(Part {
             id,
@@ -151,13 +151,13 @@ fn track(model: &Model, (start, end, width): (i64, i64, i64), id: u32, spans: &m
     samples(&track.samples, scale, spans);
 }
 
-/// From picoseconds of a trace to buckets of a tile.
+/// Converts picoseconds of a trace to buckets of a tile.
 #[derive(Copy, Clone, Debug)]
 struct Scale {
     from: i64,
     to: i64,
     width: i64,
-    /// Buckets of a picosecond; exact, since a bucket is a power of two wide.
+    /// Buckets per picosecond; exact, because the width of a bucket is a power of two.
     per_ps: f64,
 }
 
@@ -197,7 +197,7 @@ struct Merge {
     open: Option<Piece>,
     /// The bucket of the last piece.
     bucket: i64,
-    /// Wide pieces that began in it.
+    /// Number of wide pieces that started in it.
     wide: u32,
 }
 
@@ -238,8 +238,8 @@ impl Merge {
     }
 }
 
-/// A counter's samples, those of a bucket as one; also the last one before the tile and the first behind it, so that a
-/// line can be drawn to the tile's edges.
+/// A counter's samples, merged by bucket; also the last one before the tile and the first one after it, so that
+/// a line can be drawn to the edges.
 fn samples(samples: &CounterSamples, scale: Scale, spans: &mut Spans) {
     let before = samples.times.partition_point(|&at| at < Time::from_ps(scale.from));
     let behind = samples.times.partition_point(|&at| at < Time::from_ps(scale.to));

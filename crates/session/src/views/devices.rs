@@ -1,4 +1,4 @@
-//! `stepscope devices`: how busy each device is, and why it is idle when it is.
+//! `stepscope devices`: how busy each device is, and why it is idle.
 
 use stepscope_analyze::counters::has_timeline;
 use stepscope_analyze::devices::DevicesPartial;
@@ -10,10 +10,10 @@ use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "devices",
-    about: "Show devices: busy, idle and why, streams, overlap, bytes moved, the longest gaps",
+    about: "Show devices: busy and idle time with reasons, streams, overlap, bytes moved, longest gaps",
     after_help: "Examples:\n  \
         stepscope devices logs/          every device of the newest session\n  \
-        stepscope devices logs/ --json   with all gaps and the breakdown of each",
+        stepscope devices logs/ --json   all gaps, each with its breakdown",
     recording: false,
     table,
 };

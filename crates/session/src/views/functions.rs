@@ -1,4 +1,4 @@
-//! `stepscope functions`: how often compiled functions were called, traced and compiled, and at what cost.
+//! `stepscope functions`: how often compiled functions were called, traced and compiled, and what it cost.
 
 use stepscope_analyze::functions::{Functions, FunctionsPartial};
 use stepscope_render::{Style, views};
@@ -8,10 +8,10 @@ use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "functions",
-    about: "Show how often compiled functions were called, traced and compiled, and at what cost",
+    about: "Show how often compiled functions were called, traced and compiled, and what it cost",
     after_help: "Examples:\n  \
-        stepscope functions logs/          which function is traced or compiled again, and why\n  \
-        stepscope functions logs/ --json   with the XLA modules that were compiled",
+        stepscope functions logs/          which functions are retraced or recompiled, and why\n  \
+        stepscope functions logs/ --json   including the compiled XLA modules",
     recording: false,
     table: |profile, _: Style| views::functions::table(&functions(profile)),
 };

@@ -1,4 +1,4 @@
-//! `stepscope health`: what is wrong with the recording itself.
+//! `stepscope health`: problems of the recording itself.
 
 use rayon::prelude::*;
 use stepscope_analyze::health::{Issue, health};
@@ -9,11 +9,11 @@ use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "health",
-    about: "Show what is wrong with the recording itself: errors, lost or mended data, odd events",
+    about: "Show problems of the recording itself: errors, lost or repaired data, odd events",
     after_help: "Examples:\n  \
-        stepscope health logs/                  what may be missing from this profile, and the cure\n  \
-        stepscope health logs/ --filter error   only what makes conclusions doubtful\n  \
-        stepscope health logs/ --json           for programs",
+        stepscope health logs/                  what may be missing from this profile, and how to fix it\n  \
+        stepscope health logs/ --filter error   only problems that make conclusions unreliable\n  \
+        stepscope health logs/ --json           JSON for scripts",
     recording: true,
     table,
 };

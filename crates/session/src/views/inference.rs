@@ -1,4 +1,4 @@
-//! `stepscope inference`: how long requests take, and where.
+//! `stepscope inference`: how long requests take, and where the time goes.
 
 use stepscope_analyze::Context;
 use stepscope_analyze::inference::InferencePartial;
@@ -8,10 +8,10 @@ use super::{View, all_hosts, step_by_step};
 
 pub(super) const VIEW: View = View {
     name: "inference",
-    about: "Show inference: latency percentiles of requests, where their time goes, batch sizes",
+    about: "Show inference: latency percentiles of requests, where the time goes, batch sizes",
     after_help: "Examples:\n  \
-        stepscope inference logs/          p50 to p99 of a predicting program or a server\n  \
-        stepscope inference logs/ --json   for programs",
+        stepscope inference logs/          p50 to p99 of a prediction script or a server\n  \
+        stepscope inference logs/ --json   JSON for scripts",
     recording: false,
     table: |profile, _| {
         let of = |context: &Context| step_by_step(context, InferencePartial::of);

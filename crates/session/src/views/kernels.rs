@@ -12,7 +12,7 @@ pub(super) const VIEW: View = View {
     about: "Show which kernels run on the GPUs, how they were launched and by which op",
     after_help: "Examples:\n  \
         stepscope kernels logs/                     longest first\n  \
-        stepscope kernels logs/ --sort occupancy:asc those that leave most of the GPU empty\n  \
+        stepscope kernels logs/ --sort occupancy:asc lowest occupancy first\n  \
         stepscope kernels logs/ --csv               with launch delay, waves, tail and limiter\n  \
         stepscope kernels run.sqlite gemm.ncu-rep   with the hardware counters of Nsight Compute",
     recording: false,

@@ -1,5 +1,5 @@
-//! The views: one table each, from a profile's traces to what people read. A new view is one file with a [`View`] in
-//! it and one line in [`VIEWS`]; the command line and the page both find it there.
+//! The views: one table each, built from the traces of a profile. A new view is one file with a [`View`] and
+//! one line in [`VIEWS`]; the command line and the page both pick it up from there.
 
 mod devices;
 mod functions;
@@ -25,28 +25,28 @@ use crate::{Loaded, Problem, Profile};
 pub struct View {
     /// Its name: the command, and the table's `view`.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// One-line description.
     pub about: &'static str,
-    /// Examples and remarks for the command's help.
+    /// Examples and notes for the command's help.
     pub after_help: &'static str,
-    /// Is it about the whole recording, whichever part is asked for?
+    /// True if the view always covers the whole recording, whatever part is selected.
     pub recording: bool,
-    /// Computes and words the table. The style is for prose only; columns are dressed by whoever shows them.
+    /// Computes and renders the table. The style applies to prose only; the caller styles the columns.
     pub table: fn(&Profile, Style) -> Table,
 }
 
-/// Another way to group a view's rows. The view's own way is called `name`.
+/// Another way to group a view's rows. The default grouping is `name`.
 #[derive(Debug)]
 pub struct Grouping {
     /// The view's name.
     pub view: &'static str,
-    /// What this way is called.
+    /// Name of this grouping.
     pub by: &'static str,
-    /// Computes and words the table.
+    /// Computes and renders the table.
     pub table: fn(&Profile, Style) -> Table,
 }
 
-/// Every view, in the order in which people read them.
+/// All views, in reading order.
 pub const VIEWS: &[View] = &[
     steps::VIEW,
     ops::VIEW,
@@ -64,12 +64,12 @@ pub const VIEWS: &[View] = &[
 pub const GROUPINGS: &[Grouping] = &[Grouping { view: "ops", by: "type", table: ops::by_type }];
 
 impl View {
-    /// The view of this name.
+    /// The view with this name.
     pub fn named(name: &str) -> Option<&'static View> {
         VIEWS.iter().find(|view| view.name == name)
     }
 
-    /// The table that `make`, the view's own way or another grouping, makes of a profile, with what it covers.
+    /// Builds a profile's table with `make` (the default or another grouping), and adds what it covers.
     pub fn of(
         &self,
         profile: &Profile,
@@ -83,14 +83,14 @@ impl View {
         Ok(table)
     }
 
-    /// The other ways to group its rows.
+    /// The other groupings of its rows.
     pub fn groupings(&self) -> impl Iterator<Item = &'static Grouping> {
         let name = self.name;
         GROUPINGS.iter().filter(move |grouping| grouping.view == name)
     }
 }
 
-/// One analysis of one host, which also tells what all figures about it cover.
+/// Runs one analysis on one host, and records what all figures about the host cover.
 fn one_host<P>(loaded: &Loaded, of: impl Fn(&Context) -> P) -> P {
     let context = loaded.context();
     let partial = of(&context);
@@ -98,7 +98,7 @@ fn one_host<P>(loaded: &Loaded, of: impl Fn(&Context) -> P) -> P {
     partial
 }
 
-/// One analysis that tells steps apart: of a whole recording all steps are looked at, and all count.
+/// Runs one analysis that distinguishes steps. For a whole recording, all steps count.
 fn step_by_step<P>(context: &Context, of: impl Fn(&Context) -> P) -> P {
     if context.selection.range != Range::Whole {
         return of(context);
@@ -107,7 +107,7 @@ fn step_by_step<P>(context: &Context, of: impl Fn(&Context) -> P) -> P {
     of(&Context::new(context.trace, context.host.as_str()).selecting(all))
 }
 
-/// One analysis of all hosts: each is looked at by itself, on all cores; then they are merged.
+/// Runs one analysis on all hosts: each host on its own, on all cores, then merged.
 fn all_hosts<P: Default + Send>(
     profile: &Profile,
     of: impl Fn(&Context) -> P + Sync,
@@ -119,4 +119,18 @@ fn all_hosts<P: Default + Send>(
         all
     });
     merged.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_diagnose::rules::RULES;
+
+    use super::View;
+
+    #[test]
+    fn every_finding_leads_to_a_view() {
+        for rule in RULES {
+            assert!(View::named(rule.view).is_some(), "{} names the view {}", rule.id, rule.view);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! `stepscope ops`: what the model's time goes to.
+//! `stepscope ops`: which ops the time goes to.
 
 use stepscope_analyze::ops::{Ops, OpsPartial};
 use stepscope_render::{Style, Table, views};
@@ -10,7 +10,7 @@ pub(super) const VIEW: View = View {
     name: "ops",
     about: "Show which ops the time goes to, on the host and on devices",
     after_help: "Examples:\n  \
-        stepscope ops logs/                    the ops that matter, longest first\n  \
+        stepscope ops logs/                    most expensive ops first\n  \
         stepscope ops logs/ --by type          MatMul, Conv2D, … instead of every single op\n  \
         stepscope ops logs/ --filter conv      only ops with `conv` in their name or type\n  \
         stepscope ops logs/ --sort count --csv for a spreadsheet",

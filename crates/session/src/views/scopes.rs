@@ -10,7 +10,7 @@ pub(super) const VIEW: View = View {
     name: "scopes",
     about: "Show time by name scope, module or Python stack, as a tree",
     after_help: "Examples:\n  \
-        stepscope scopes logs/ --top 20    the tree, down to its smaller twigs\n  \
+        stepscope scopes logs/ --top 20    the 20 largest scopes as a tree\n  \
         stepscope scopes logs/ --json      every scope with its parent, for a flame graph",
     recording: false,
     table: |profile, style: Style| views::scopes::table(&scopes(profile), style),

@@ -1,4 +1,4 @@
-//! `stepscope steps`: every step, how long it took and who owned it.
+//! `stepscope steps`: every step, its duration and its breakdown.
 
 use rayon::prelude::*;
 use stepscope_analyze::summary::{HostSummary, Summary};
@@ -9,10 +9,10 @@ use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "steps",
-    about: "Show every step: its time, who owns it, which stand out",
+    about: "Show every step: its time, its breakdown, and which steps stand out",
     after_help: "Examples:\n  \
         stepscope steps logs/                        all steps of the newest session\n  \
-        stepscope steps logs/ --sort duration_ms     the longest first\n  \
+        stepscope steps logs/ --sort duration_ms     longest first\n  \
         stepscope steps logs/ --csv > steps.csv      for a spreadsheet",
     recording: false,
     table,

@@ -1,5 +1,5 @@
-//! `stepscope bench`: measures a model server, commands, or an input pipeline. Each part is a file below `bench/`;
-//! the measuring is done in `stepscope-capture`, the words are made in `stepscope-render`.
+//! `stepscope bench`: measures a model server, commands or an input pipeline. Each part is a file below
+//! `bench/`. `stepscope-capture` measures; `stepscope-render` writes the text.
 
 mod command;
 mod infer;
@@ -47,7 +47,7 @@ impl BenchArgs {
     }
 }
 
-/// In which form the figures are wanted.
+/// The output format of the figures.
 #[derive(Copy, Clone, Debug, Args)]
 struct FormArgs {
     /// Write JSON (schema stepscope.bench.v1).
@@ -59,7 +59,7 @@ struct FormArgs {
 }
 
 impl FormArgs {
-    /// Writes the figures in the wanted form.
+    /// Writes the figures in the requested format.
     fn write(
         self,
         terminal: &Terminal,
@@ -76,12 +76,12 @@ impl FormArgs {
     }
 }
 
-/// From now on, Ctrl-C ends the measurement and not the program.
+/// Makes Ctrl-C end the measurement instead of the program, from now on.
 fn stop_on_interrupt() -> Result<Stop, Failure> {
     Ok(Stop::on_interrupt()?)
 }
 
-/// Tells on the terminal what is being done, where somebody watches.
+/// Shows the current activity if standard error is a terminal.
 struct Watched(Option<ProgressBar>);
 
 impl Watched {
@@ -110,29 +110,29 @@ impl Drop for Watched {
     }
 }
 
-/// Why nothing could be measured, and what to do.
+/// Explains why nothing could be measured, and what to do.
 fn problem(error: BenchError) -> Failure {
     let problem = match error {
         BenchError::Url(url) => Problem::new(Exit::Usage, format!("not a URL: {url:?}"))
-            .then("it has no form like http://HOST:PORT/PATH")
+            .then("expected http://HOST:PORT/PATH")
             .then("e.g. http://localhost:8501/v1/models/NAME:predict"),
         BenchError::Https => Problem::new(Exit::Usage, "https is not supported")
             .then("encryption would be measured along with the model")
             .then("measure the plain port, e.g. through kubectl port-forward or ssh -L"),
         BenchError::Header(header) => {
             Problem::new(Exit::Usage, format!("not a header or method: {header:?}"))
-                .then("HTTP does not allow it")
+                .then("HTTP does not allow these characters")
                 .then("give --header 'Name: value'")
         }
         BenchError::Resolve { host, source } => {
-            Problem::new(Exit::Nothing, format!("no server of the name {host:?}"))
+            Problem::new(Exit::Nothing, format!("cannot find the host {host:?}"))
                 .then(source.to_string())
                 .then("check the URL")
         }
         BenchError::Start { program, source } => {
             Problem::new(Exit::Nothing, format!("cannot start {program:?}"))
                 .then(source.to_string())
-                .then("check the path; a shell line needs sh -c '…'")
+                .then("check the path; to use shell syntax, run sh -c '…'")
         }
         other => Problem::new(Exit::Nothing, "cannot measure").then(other.to_string()),
     };

@@ -1,4 +1,4 @@
-//! `stepscope compare`: what changed between two sides, and whether it is more than noise.
+//! `stepscope compare`: what changed between two sides, and whether the change is more than noise.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// Say what changed between two profiles, and whether it is more than noise.
+/// Compare two profiles: what changed, and is it more than noise?
 ///
-/// The verdict is about the mean step: what the whole loop pays. A side may be several recordings of the same program:
-/// give each after --base or --new.
-/// If steps scatter by about 3 %, one run per side detects a change of 10 %; more runs per side detect smaller ones. On a
-/// busy machine record several runs per side, BASE and NEW in turn.
+/// The verdict is about the mean step, which is what the whole loop pays. A side can be several recordings of
+/// the same program: repeat --base or --new. If steps scatter by about 3 %, one run per side detects a change
+/// of 10 %; more runs per side detect smaller ones. On a busy machine, record several runs per side,
+/// alternating between BASE and NEW.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope compare before/ after/                    the newest session of each\n  \
@@ -35,24 +35,24 @@ pub(crate) struct CompareArgs {
     /// Write Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Also say how the verdict was reached: intervals, noise, rank test.
+    /// Also explain the verdict: intervals, noise, rank test.
     #[arg(long)]
     explain: bool,
-    /// Write one self-contained page with both sides to FILE.
+    /// Write one self-contained HTML page with both sides to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Two sides.
+/// The two sides.
 #[derive(Debug, Args)]
 pub(crate) struct SidesArgs {
     /// The profile before the change, then the one after it.
     #[arg(value_names = ["BASE", "NEW"], num_args = 2, required_unless_present_all = ["base", "new"])]
     pair: Vec<PathBuf>,
-    /// A recording before the change; may be given several times, instead of BASE.
+    /// A recording before the change, instead of BASE; repeatable.
     #[arg(long, value_name = "PATH", requires = "new", conflicts_with = "pair")]
     base: Vec<PathBuf>,
-    /// A recording after the change; may be given several times, instead of NEW.
+    /// A recording after the change, instead of NEW; repeatable.
     #[arg(long, value_name = "PATH", requires = "base", conflicts_with = "pair")]
     new: Vec<PathBuf>,
     /// The smallest change worth reporting.
@@ -61,54 +61,78 @@ pub(crate) struct SidesArgs {
 }
 
 /// `5%` or `5` as 0.05.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-    number.map(|number| number / 100.0).ok_or_else(|| "give per cent, e.g. 5%".to_owned())
+    number.map(|number| number / 100.0).ok_or_else(|| "give a percentage, e.g. 5%".to_owned())
 }
 
-/// Both sides, read and compared.
+/// Both sides, as they were read.
 pub(crate) struct Sides {
     pub(crate) base: Vec<Run>,
     pub(crate) new: Vec<Run>,
-    pub(crate) comparison: Comparison,
+    pub(crate) margins: Margins,
     /// `Done`, or `Damaged` where a file was.
     pub(crate) exit: Exit,
 }
 
+impl Sides {
+    /// What changed between them.
+    pub(crate) fn compare(&self) -> Comparison {
+        compare(&self.base, &self.new, self.margins)
+    }
+
+    /// Adds one more run to a side.
+    pub(crate) fn add(&mut self, to_new: bool, run: Loaded) {
+        if run.exit != Exit::Done {
+            self.exit = run.exit;
+        }
+        let side = if to_new { &mut self.new } else { &mut self.base };
+        side.push(run.run);
+    }
+}
+
+/// One recording, read.
+pub(crate) struct Loaded {
+    run: Run,
+    exit: Exit,
+}
+
+impl Loaded {
+    /// Reads a recording.
+    pub(crate) fn of(path: PathBuf, terminal: &Terminal) -> Result<Self, Problem> {
+        let label = path.display().to_string();
+        let profile = load::profile(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
+        let run = run_of(&profile, &label);
+        let exit = if load::end(profile, terminal) == Exit::Done { Exit::Done } else { Exit::Damaged };
+        Ok(Loaded { run, exit })
+    }
+}
+
 impl SidesArgs {
-    /// Reads and compares. Profiles are read one after the other: each may fill much of the memory.
+    /// Reads both sides. Profiles are read one after the other: each may fill much of the memory.
     pub(crate) fn load(&self, terminal: &Terminal) -> Result<Sides, Problem> {
-        let mut exit = Exit::Done;
         let (base, new) = match &self.pair[..] {
             [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
             _ => (&self.base[..], &self.new[..]),
         };
-        let mut side = |paths: &[PathBuf]| -> Result<Vec<Run>, Problem> {
-            paths.iter().map(|path| load_run(path.clone(), &mut exit, terminal)).collect()
-        };
-        let (base, new) = (side(base)?, side(new)?);
         let margins = Margins { practical: self.min_effect, ..Margins::default() };
-        let comparison = compare(&base, &new, margins);
-        Ok(Sides { base, new, comparison, exit })
+        let mut sides = Sides { base: Vec::new(), new: Vec::new(), margins, exit: Exit::Done };
+        for (paths, to_new) in [(base, false), (new, true)] {
+            for path in paths {
+                sides.add(to_new, Loaded::of(path.clone(), terminal)?);
+            }
+        }
+        Ok(sides)
     }
-}
-
-fn load_run(path: PathBuf, exit: &mut Exit, terminal: &Terminal) -> Result<Run, Problem> {
-    let label = path.display().to_string();
-    let profile = load::profile(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
-    let run = run_of(&profile, &label);
-    if load::end(profile, terminal) != Exit::Done {
-        *exit = Exit::Damaged;
-    }
-    Ok(run)
 }
 
 impl CompareArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let Sides { base, new, comparison, exit } = self.sides.load(terminal)?;
+        let sides = self.sides.load(terminal)?;
+        let comparison = sides.compare();
         if let Some(path) = &self.html {
-            write_page(path, |out| render::write_html(&comparison, &base, &new, out))?;
+            write_page(path, |out| render::write_html(&comparison, &sides.base, &sides.new, out))?;
         }
         let mut out = terminal.stdout();
         if self.json {
@@ -121,6 +145,6 @@ impl CompareArgs {
             render::write_text(&comparison, self.explain, terminal.out, &mut out)?;
         }
         out.flush()?;
-        Ok(exit)
+        Ok(sides.exit)
     }
 }

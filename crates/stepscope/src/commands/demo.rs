@@ -1,4 +1,4 @@
-//! `stepscope demo`: the main job on a sample profile that the binary carries.
+//! `stepscope demo`: the report on a sample profile built into the binary.
 
 use std::io::IsTerminal;
 
@@ -22,13 +22,13 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let is_text = !form.json && !form.markdown && form.html.is_none();
     if is_text && std::io::stdout().is_terminal() {
         terminal.remark(
-            "`stepscope demo --serve` shows the same on a page, with the timeline: http://127.0.0.1:6200/",
+            "`stepscope demo --serve` shows the same in the browser, with the timeline: http://127.0.0.1:6200/",
         );
     }
     Ok(load::named(&problems, terminal))
 }
 
-/// The page on the sample.
+/// Serves the page for the sample.
 pub(crate) fn serve(place: &PlaceArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let server = place.start(Source::Sample)?;
     place.run(server, "the sample", terminal)

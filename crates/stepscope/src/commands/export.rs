@@ -12,14 +12,14 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// The formats that can be written.
+/// Export formats.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Exported {
     /// Chrome JSON, for Perfetto and chrome://tracing.
     Chrome,
-    /// One line an event.
+    /// One line per event.
     Csv,
-    /// One row an event, for pandas, Polars and DuckDB.
+    /// One row per event, for pandas, Polars and DuckDB.
     Parquet,
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn run(
         .collect();
     match output {
         None if to == Exported::Parquet && io::stdout().is_terminal() => {
-            return Err(Problem::new(Exit::Usage, "Parquet is not for terminals")
-                .then("found no file to write to")
-                .then("give one after -o, or send the output elsewhere")
+            return Err(Problem::new(Exit::Usage, "Parquet is binary and cannot be shown on a terminal")
+                .then("no output file was given")
+                .then("add -o FILE, or redirect the output")
                 .into());
         }
         None => write(to, &sources, &mut terminal.stdout())?,
@@ -48,7 +48,7 @@ pub(crate) fn run(
             let file = File::create(path).map_err(|error| {
                 Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
                     .then(error.to_string())
-                    .then("give a file in a folder that exists after -o")
+                    .then("set -o to a file in an existing folder")
             })?;
             write(to, &sources, &mut BufWriter::with_capacity(1 << 20, file))?;
         }
@@ -65,15 +65,14 @@ fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Res
     Ok(out.flush()?)
 }
 
-/// A large profile is mapped, not copied: writing over it would pull the ground from under the reader, and
-/// destroy the recording.
+/// A large profile is mapped, not copied. Overwriting it would break the reader and destroy the recording.
 fn refuse_to_overwrite(path: &Path, profile: &Profile) -> Result<(), Problem> {
     let Ok(target) = path.canonicalize() else { return Ok(()) };
     let is_source = |loaded: &Loaded| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);
     if profile.hosts.iter().any(is_source) {
         return Err(Problem::new(Exit::Usage, format!("{} is the profile itself", path.display()))
-            .then("writing there would destroy it")
-            .then("give another file after -o"));
+            .then("writing to it would destroy it")
+            .then("set -o to another file"));
     }
     Ok(())
 }

@@ -1,4 +1,6 @@
-//! `stepscope gate`: a comparison that can stop CI.
+//! `stepscope gate`: a comparison that can fail a CI job.
+
+mod again;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,48 +8,52 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stepscope_analyze::Category;
-use stepscope_diagnose::compare::Statistic;
-use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
+use stepscope_diagnose::compare::{Comparison, Statistic};
+use stepscope_diagnose::gate::{Gate, Limits, Metric, Outcome, gate};
 use stepscope_diagnose::rules::RULES;
 use stepscope_render::gate::{self as render, Judgement};
 use stepscope_session::{Exit, Problem};
 
-use super::compare::{SidesArgs, percent};
+use super::compare::{Sides, SidesArgs, percent};
 use crate::failure::Failure;
 use crate::near::near;
 use crate::output::Terminal;
 
-/// How much slower NEW may be unless told otherwise.
+/// Default limit for how much slower NEW may be.
 const DEFAULT_LIMIT: f64 = 0.05;
 
-/// Compare two profiles for CI: exit 1 on a regression beyond the limit that is not noise.
+/// Compare two profiles in CI: exit code 1 on a significant regression beyond the limit.
 ///
-/// The decision is that of `stepscope compare`. If the result is too noisy to decide, the gate passes with a warning,
-/// unless --strict is given. If the sides cannot be compared, it fails, unless --allow-incomparable is given.
+/// The decision is the same as in `stepscope compare`. If the result is too noisy to decide, the gate passes
+/// with a warning, unless --strict is given. If the sides cannot be compared, it fails, unless
+/// --allow-incomparable is given.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Metrics: step.mean, step.median, step.p90, breakdown.CATEGORY, op:NAME, finding:ID\n\n\
     Examples:\n  \
-    stepscope gate main/ branch/                                       at most 5 % slower in the mean\n  \
-    stepscope gate main/ branch/ --max-regression 10% --junit gate.xml for the CI server's report\n  \
-    stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other figures\n  \
-    stepscope gate main/ branch/ --metric finding:retracing            a finding must not be new"
+    stepscope gate main/ branch/                                       mean step at most 5 % slower\n  \
+    stepscope gate main/ branch/ --max-regression 10% --junit gate.xml write a JUnit report\n  \
+    stepscope gate main/ branch/ --metric step.p90 --metric op:MatMul  other metrics\n  \
+    stepscope gate main/ branch/ --metric finding:retracing            fail if the finding is new\n  \
+    stepscope gate main/ branch/ --retries './record.sh'               record more runs while unclear"
 )]
 pub(crate) struct GateArgs {
     #[command(flatten)]
     sides: SidesArgs,
-    /// The most that a metric may grow, relative to BASE [default: 5%].
+    /// Largest allowed increase of a metric, relative to BASE [default: 5%].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     max_regression: Option<f64>,
-    /// The most that a metric may grow, in milliseconds; alone, it replaces the relative limit.
+    /// Largest allowed increase of a metric, in milliseconds; if given alone, it replaces the relative limit.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     max_ms: Option<f64>,
-    /// Which metrics to check; may be given several times [default: step.mean].
+    /// Metric to check; repeatable [default: step.mean].
     #[arg(long, value_name = "METRIC", value_parser = metric)]
     metric: Vec<Metric>,
     /// Also fail when the result is too noisy to decide.
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    again: again::AgainArgs,
     /// Do not fail when the sides cannot be compared.
     #[arg(long)]
     allow_incomparable: bool,
@@ -57,7 +63,7 @@ pub(crate) struct GateArgs {
     /// Write a JUnit report to this file as well.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Append Markdown to this file as well; without FILE, to the one that $GITHUB_STEP_SUMMARY names.
+    /// Append Markdown to FILE as well [default FILE: $GITHUB_STEP_SUMMARY].
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     github_summary: Option<Option<PathBuf>>,
 }
@@ -71,10 +77,10 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 
 fn metric(text: &str) -> Result<Metric, String> {
     Metric::parse(text).ok_or_else(|| {
-        let findings = || RULES.iter().map(|rule| rule.id.key());
+        let findings = || RULES.iter().map(|rule| rule.id);
         let categories = || Category::ALL.into_iter().map(Category::key);
         if let Some(id) = text.strip_prefix("finding:") {
-            unknown("finding", near(id, findings()), "docs/findings.md lists all")
+            unknown("finding", near(id, findings()), "run `stepscope explain` for all ids")
         } else if let Some(key) = text.strip_prefix("breakdown.") {
             unknown("category", near(key, categories()), &categories().collect::<Vec<_>>().join(", "))
         } else {
@@ -85,21 +91,19 @@ fn metric(text: &str) -> Result<Metric, String> {
 
 fn unknown(what: &str, near: Vec<&str>, else_see: &str) -> String {
     match &near[..] {
-        [] => format!("there is no such {what}; {else_see}"),
-        near => format!("there is no such {what}; did you mean {}?", near.join(" or ")),
+        [] => format!("unknown {what}; {else_see}"),
+        near => format!("unknown {what}; did you mean {}?", near.join(" or ")),
     }
 }
 
 impl GateArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let sides = self.sides.load(terminal)?;
-        let default = [Metric::Step(Statistic::Mean)];
-        let metrics = if self.metric.is_empty() { &default[..] } else { &self.metric[..] };
-        let gate = gate(&sides.base, &sides.new, &sides.comparison, metrics, self.limits());
+        let mut sides = self.sides.load(terminal)?;
+        let (gate, comparison) = self.decide(&mut sides, terminal)?;
         let worst = gate.worst();
         let comparable = gate.comparable || self.allow_incomparable;
         let passed = comparable && (worst < Outcome::Failed) && !(self.strict && worst == Outcome::Unclear);
-        let judgement = Judgement { gate: &gate, comparison: &sides.comparison, passed };
+        let judgement = Judgement { gate: &gate, comparison: &comparison, passed };
         let mut out = terminal.stdout();
         if self.json {
             render::write_json(&judgement, &mut out)?;
@@ -112,6 +116,28 @@ impl GateArgs {
             return Err(missing(&gate.checks).into());
         }
         Ok(if passed { sides.exit } else { Exit::GateFailed })
+    }
+
+    /// Judges the sides; where the result is unclear and a command is given for it, records more runs first.
+    fn decide(&self, sides: &mut Sides, terminal: &Terminal) -> Result<(Gate, Comparison), Problem> {
+        let default = [Metric::Step(Statistic::Mean)];
+        let metrics = if self.metric.is_empty() { &default[..] } else { &self.metric[..] };
+        let mut again = self.again.ready(sides.base.len().max(sides.new.len()))?;
+        if let Some(again) = &again {
+            sides.margins.confidence = again.confidence();
+        }
+        loop {
+            let comparison = sides.compare();
+            let gate = gate(&sides.base, &sides.new, &comparison, metrics, self.limits());
+            let decided = !gate.comparable || gate.worst() != Outcome::Unclear;
+            let more = match &mut again {
+                Some(again) if !decided => again.round(sides, terminal)?,
+                _ => false,
+            };
+            if !more {
+                return Ok((gate, comparison));
+            }
+        }
     }
 
     fn limits(&self) -> Limits {
@@ -130,7 +156,7 @@ impl GateArgs {
             let path = path.ok_or_else(|| {
                 Problem::new(Exit::Usage, "no file for --github-summary")
                     .then("GITHUB_STEP_SUMMARY is not set")
-                    .then("name one: --github-summary=FILE")
+                    .then("give a file: --github-summary=FILE")
             })?;
             let file = OpenOptions::new().create(true).append(true).open(&path);
             let file = file.map_err(|error| unwritable(&path, &error))?;
@@ -150,14 +176,14 @@ fn written(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
     Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
         .then(error.to_string())
-        .then("give a file in a folder that exists")
+        .then("choose a file in an existing folder")
 }
 
-/// A misspelt metric must not pass for ever.
+/// A misspelt metric must not pass forever.
 fn missing(checks: &[stepscope_diagnose::gate::Check]) -> Problem {
     let names: Vec<String> =
         checks.iter().filter(|it| it.outcome == Outcome::Missing).map(|it| it.metric.key()).collect();
     Problem::new(Exit::Usage, format!("neither side has {}", names.join(", ")))
-        .then("nothing was measured for it")
-        .then("check the name with `stepscope ops --by type`")
+        .then("no measurement has that name")
+        .then("list the names with `stepscope ops --by type`")
 }

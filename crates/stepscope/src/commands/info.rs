@@ -1,4 +1,4 @@
-//! `stepscope info`: what is in a profile.
+//! `stepscope info`: what a profile contains.
 
 use std::io::Write;
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// Where the journal lies unless told otherwise: in the current folder, never beside the profiles.
+/// Default location of the journal: the current folder, never beside the profiles.
 const DEFAULT_FILE: &str = "stepscope.journal";
 
-/// Keep a log of experiments: one line a run, proven or not.
+/// Keep a log of experiments, one line per run, with a verdict on each change.
 ///
-/// The journal is a text file with one line a run that belongs into version control. Lines are only ever added,
-/// so branches merge by keeping all lines (`stepscope.journal merge=union` in .gitattributes).
+/// The journal is a text file with one line per run. Keep it in version control. Lines are only ever added, so
+/// branches merge by keeping all lines (`stepscope.journal merge=union` in .gitattributes).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope journal add logs/ --note \"prefetch added\"\n  \
@@ -42,13 +42,13 @@ enum JournalCommand {
         /// What was changed.
         #[arg(long, value_name = "TEXT")]
         note: String,
-        /// The journal.
+        /// The journal file.
         #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
     },
     /// Show all runs, each compared with the one before it.
     Show {
-        /// The journal.
+        /// The journal file.
         #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
         /// Write JSON (schema stepscope.journal.v1).
@@ -71,17 +71,36 @@ impl JournalArgs {
 
 fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit, Failure> {
     let profile = load::profile(&Wanted { paths: vec![path.to_owned()], ..Wanted::default() }, terminal)?;
-    let run = run_of(&profile, &path.display().to_string());
+    let run =
+        run_of(&profile, &relative(path, file).unwrap_or_else(|| path.to_owned()).display().to_string());
     let entry = Entry::new(&run, recorded(&profile).unwrap_or_else(now), note);
     let line = entry.line().map_err(io::Error::other)?;
     append(file, &line).map_err(|error| {
         Problem::new(Exit::Usage, format!("cannot write {}", file.display()))
             .then(error.to_string())
-            .then("give a file in a folder that exists after --file")
+            .then("set --file to a file in an existing folder")
     })?;
     let written = fs::read_to_string(file)?;
     write_table(&Journal::parse(&written), false, false, terminal)?;
     Ok(load::end(profile, terminal))
+}
+
+/// The path as seen from the folder that the journal lies in, so that it holds in every clone; `None` where there is no
+/// way from one to the other.
+fn relative(path: &Path, journal: &Path) -> Option<PathBuf> {
+    let folder = match journal.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => folder.canonicalize().ok()?,
+        None => std::env::current_dir().ok()?,
+    };
+    let path = path.canonicalize().ok()?;
+    let common = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    // Another drive, or nothing in common but the root: the whole path says more.
+    if common < 2 {
+        return None;
+    }
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    let relative: PathBuf = up.chain(path.components().skip(common)).collect();
+    Some(if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative })
 }
 
 /// One write for the whole line, so that two programs that add at the same time do not tear each other's.

@@ -1,29 +1,42 @@
 //! The commands, one file each. Views are the commands that show one table: `stepscope_session::views` lists them, and
-//! they share their options, their loading and their output in [`view`].
+//! they share their options, their loading and their output in [`view`]. Commands that start and watch programs need
+//! Unix.
 
+#[cfg(unix)]
 mod bench;
 mod capture;
 mod compare;
 pub(crate) mod demo;
+mod explain;
 pub(crate) mod export;
 mod gate;
 pub(crate) mod info;
 mod journal;
+#[cfg(unix)]
 mod monitor;
+mod packaging;
 pub(crate) mod report;
+#[cfg(unix)]
 mod run;
+mod scalars;
 mod serve;
 mod tfprof;
 mod view;
 
+#[cfg(unix)]
 pub(crate) use bench::BenchArgs;
 pub(crate) use capture::CaptureArgs;
 pub(crate) use compare::CompareArgs;
+pub(crate) use explain::ExplainArgs;
 pub(crate) use export::Exported;
 pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
+#[cfg(unix)]
 pub(crate) use monitor::MonitorArgs;
+pub(crate) use packaging::{CompletionsArgs, ManArgs};
+#[cfg(unix)]
 pub(crate) use run::RunArgs;
+pub(crate) use scalars::ScalarsArgs;
 pub(crate) use serve::{PlaceArgs, ServeArgs};
 pub(crate) use tfprof::{TfprofArgs, with_two_dashes};
 pub(crate) use view::ViewCommand;

@@ -1,4 +1,4 @@
-//! `stepscope monitor`: the hardware live, on a dashboard for people ([`draw`]) or as CSV and JSON for programs.
+//! `stepscope monitor`: live hardware use, on a dashboard ([`draw`]) or as CSV and JSON.
 
 mod draw;
 
@@ -23,22 +23,22 @@ use crate::output::Terminal;
 use crate::quantity::duration;
 use draw::Dashboard;
 
-/// Watch the hardware live: cores, memory, disks, network, GPUs, and the processes of a command.
+/// Monitor the hardware live: cores, memory, disks, network, GPUs, and the processes of a command.
 ///
-/// Without --pid and without a command the whole machine is watched. Keys: q quits, p pauses the picture. The
-/// dashboard needs a terminal; --csv and --json do not. A command's own output is not shown beside the dashboard.
+/// Without --pid or a command, monitors the whole machine. Keys: q quits, p pauses the display. The dashboard
+/// needs a terminal; --csv and --json do not. The output of a command is not shown beside the dashboard.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope monitor                               this machine\n  \
     stepscope monitor --pid 4242                    a process and its children\n  \
     stepscope monitor -- python train.py            a command, until it ends\n  \
-    stepscope monitor --csv samples.csv --pid 4242  ten lines a second into a file\n  \
-    stepscope monitor --json --duration 10s         means and peaks of ten seconds")]
+    stepscope monitor --csv samples.csv --pid 4242  ten lines per second to a file\n  \
+    stepscope monitor --json --duration 10s         means and peaks over ten seconds")]
 pub(crate) struct MonitorArgs {
-    /// Watch this process and its children.
+    /// Monitor this process and its children.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "command")]
     pid: Option<u32>,
-    /// Write each sample as a line of CSV into FILE, or to standard output.
+    /// Write one CSV line per sample to FILE, or to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     csv: Option<Option<PathBuf>>,
     /// Write a summary as JSON at the end (schema stepscope.monitor.v1).
@@ -50,7 +50,7 @@ pub(crate) struct MonitorArgs {
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// A command to start and watch until it ends.
+    /// Command to start and monitor until it ends.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -60,15 +60,15 @@ impl MonitorArgs {
         let plain = self.csv.is_some() || self.json;
         let watched_by_someone = io::stdout().is_terminal() && io::stdin().is_terminal();
         if !plain && !watched_by_someone {
-            return Err(Problem::new(Exit::Usage, "no terminal for the dashboard")
+            return Err(Problem::new(Exit::Usage, "the dashboard needs a terminal")
                 .then("standard input or output is a file or a pipe")
                 .then("add --csv for samples, or --json with --duration for a summary")
                 .into());
         }
         if self.csv == Some(None) && self.json {
             return Err(Problem::new(Exit::Usage, "--csv and --json both go to standard output")
-                .then("found --csv without a file")
-                .then("name a file after --csv")
+                .then("--csv has no file name")
+                .then("give one: --csv FILE")
                 .into());
         }
         if let Some(pid) = self.pid.filter(|pid| !PathBuf::from(format!("/proc/{pid}")).exists()) {
@@ -95,8 +95,8 @@ impl MonitorArgs {
         Ok(code.map_or(Exit::Done, Exit::OfCommand))
     }
 
-    /// Starts the command. Where samples go to standard output its own output goes to standard error; a dashboard
-    /// leaves no room for it.
+    /// Starts the command. If samples go to standard output, the command's output goes to standard error. A
+    /// dashboard leaves no room for it.
     fn start(&self, plain: bool) -> Result<Option<Child>, Failure> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);
@@ -117,7 +117,7 @@ impl MonitorArgs {
                 let failed = |error: io::Error| {
                     Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
                         .then(error.to_string())
-                        .then("name a file in a folder that you may write to")
+                        .then("choose a file in a writable folder")
                 };
                 Some(Box::new(File::create(path).map_err(failed)?))
             }
@@ -138,7 +138,7 @@ impl MonitorArgs {
         Ok(())
     }
 
-    /// Shows samples until the end. The terminal is given back however it comes about.
+    /// Shows samples until the end. The terminal is always restored.
     fn show(&self, watch: &mut Watch, child: &mut Option<Child>) -> Result<(), Failure> {
         let mut screen = ratatui::try_init()?;
         let shown = self.draw(watch, child, &mut screen);
@@ -189,7 +189,7 @@ impl MonitorArgs {
     }
 }
 
-/// What a key asks for.
+/// What a key requests.
 enum Key {
     Quit,
     Pause,
@@ -206,7 +206,7 @@ fn key(event: &Event) -> Option<Key> {
     }
 }
 
-/// Takes samples at their times.
+/// Takes samples at fixed times.
 struct Watch {
     sampler: Sampler,
     meter: Meter,
@@ -215,7 +215,7 @@ struct Watch {
     interval: Duration,
     duration: Option<Duration>,
     stop: Receiver<()>,
-    /// The tree that is watched has ended.
+    /// True once the monitored process tree has ended.
     gone: bool,
     has_root: bool,
 }
@@ -237,7 +237,7 @@ impl Watch {
         }
     }
 
-    /// Until the next sample.
+    /// Time until the next sample.
     fn left(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -260,7 +260,7 @@ impl Watch {
     }
 }
 
-/// Ends the command where it still runs, and gives its exit code.
+/// Ends the command if it still runs, and returns its exit code.
 fn end(child: Option<Child>) -> Option<u8> {
     let mut child = child?;
     if let Ok(None) = child.try_wait() {

@@ -1,5 +1,5 @@
-//! `stepscope report`: the main job. Each host is read, looked at and let go; what is left is merged, judged
-//! and worded.
+//! `stepscope report`: the main command. Each host is read, analysed and dropped; the partial results are
+//! merged, diagnosed and rendered.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,14 +14,14 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// In which form the report is wanted.
+/// The output format of the report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Form {
     /// JSON for programs.
     pub(crate) json: bool,
     /// Markdown for pull requests.
     pub(crate) markdown: bool,
-    /// One self-contained page, into this file.
+    /// Writes one self-contained HTML page to this file.
     pub(crate) html: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn run(
     Ok(load::named(&problems, terminal))
 }
 
-/// Writes the report in the form that is wanted.
+/// Writes the report in the requested format.
 pub(crate) fn show(report: &Report, form: &Form, terminal: &Terminal) -> Result<(), Failure> {
     if let Some(path) = &form.html {
         write_page(path, |out| report::write_html(report, out))?;
@@ -57,7 +57,7 @@ pub(crate) fn show(report: &Report, form: &Form, terminal: &Terminal) -> Result<
     Ok(())
 }
 
-/// Writes a page into the file that was named after `--html`.
+/// Writes a page to the file given with `--html`.
 pub(crate) fn write_page(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
@@ -65,7 +65,7 @@ pub(crate) fn write_page(
     let failed = |error: std::io::Error| {
         Problem::new(Exit::Nothing, format!("cannot write {}", path.display()))
             .then(error.to_string())
-            .then("name a file in a folder that you may write to after --html")
+            .then("set --html to a file in a writable folder")
     };
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     write(&mut file).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! `stepscope run -- CMD…`: runs a command as it is, and says in the end how fast its steps were, what it took of the
-//! machine, and what probably holds it up. [`page`] brings together what was recorded and what a profile shows.
+//! `stepscope run -- CMD…`: runs a command unchanged, then reports its step times, resource use and likely
+//! bottleneck. [`page`] combines the recorded data with the verdict of a profile.
 
 mod page;
 
@@ -23,37 +23,38 @@ use crate::quantity::duration;
 
 pub(super) use page::usage;
 
-/// Samples lie beside the run's own file.
+/// Name of the file with the samples of a saved run.
 const SAMPLES_FILE: &str = "samples.csv";
 
-/// Run a command and tell how fast its steps were, what it took of the machine, and what may hold it up.
+/// Run a command, then report its step times, resource use and likely bottleneck.
 ///
-/// The command runs as it would without us: its input, output and exit code are its own. Steps are timed by what it
-/// prints (progress bars, `step 12/100`, `4.2it/s`) or writes into event files. The page comes on standard error.
+/// The command runs as it would without stepscope: input, output and exit code are its own. Steps are timed
+/// from its output (progress bars, `step 12/100`, `4.2it/s`) or from its event files. The summary is printed to
+/// standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    stepscope run -- python train.py --epochs 1                one page at the end\n  \
-    stepscope run --batch-size 64 -- python train.py           examples a second as well\n  \
-    stepscope run --profiler-port 6009 -- python train.py      and a profile of the steady state: a verdict, not a hint\n  \
-    stepscope run --save before -- python train.py             then change something and --save after\n  \
-    stepscope compare before after                             did it pay?")]
+    stepscope run -- python train.py --epochs 1                a summary at the end\n  \
+    stepscope run --batch-size 64 -- python train.py           examples per second as well\n  \
+    stepscope run --profiler-port 6009 -- python train.py      also profile the steady state, for a verdict instead of a hint\n  \
+    stepscope run --save before -- python train.py             then change something and use --save after\n  \
+    stepscope compare before after                             did the change help?")]
 pub(crate) struct RunArgs {
-    /// Examples in a batch, for examples a second.
+    /// Number of examples in a batch, to report examples per second.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch_size: Option<u64>,
     /// Where the command writes event files and profiles [default: the working directory].
     #[arg(long, value_name = "DIR")]
     logdir: Option<PathBuf>,
-    /// Save the run into a new folder, for `compare`, `gate` and `report`.
+    /// Save the run to a new folder, for `compare`, `gate` and `report`.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Write JSON (schema stepscope.run.v1) into FILE.
+    /// Write JSON (schema stepscope.run.v1) to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The command starts a profiler server on this port: take a short profile once its steps are steady.
+    /// Take a short profile once steps are steady; the command must start a profiler server on this port.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     profiler_port: Option<u16>,
-    /// How long that profile is.
+    /// Length of that profile.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, requires = "profiler_port")]
     profile_duration: Duration,
     /// How often to sample the hardware.
@@ -64,7 +65,7 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
-/// How often to sample: samples that come more often cost more than they tell.
+/// Sampling interval. Shorter intervals cost more than they show.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let length = duration(text)?;
     if length < Duration::from_millis(10) {
@@ -73,7 +74,7 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     Ok(length)
 }
 
-/// NVIDIA's library, where the system's loader would not find it.
+/// NVIDIA's library, if the system's loader cannot find it.
 pub(super) fn nvml() -> Nvml {
     std::env::var_os("STEPSCOPE_NVML_PATH").map_or(Nvml::Installed, |path| Nvml::At(path.into()))
 }
@@ -90,14 +91,14 @@ impl RunArgs {
         let places =
             self.json.clone().into_iter().chain(self.save.as_ref().map(|folder| folder.join(RUN_FILE)));
         for path in places {
-            // The command has run and its exit code counts; what could not be written is said all the same.
+            // The command has run and its exit code counts. Failed writes are still reported.
             if let Err(error) = write_whole(&path, &document) {
                 terminal.report(&unwritable(&path, &error));
             }
         }
         let mut words = Vec::new();
         render::write_text(&page, terminal.err, &mut words)?;
-        // Whoever closed standard error does not want the page.
+        // If standard error is closed, nobody reads the summary.
         let _ = io::stderr().write_all(&words);
         Ok(Exit::OfCommand(recorded.ended.shell_code()))
     }
@@ -125,12 +126,12 @@ impl RunArgs {
     }
 }
 
-/// A folder for a run; one that holds a run already is not written over.
+/// Creates a folder for a run. A folder that already contains a run is not overwritten.
 fn make_folder(folder: &Path) -> Result<(), Problem> {
     if folder.join(RUN_FILE).exists() {
-        return Err(Problem::new(Exit::Usage, format!("{} holds a run already", folder.display()))
+        return Err(Problem::new(Exit::Usage, format!("{} already contains a run", folder.display()))
             .then(format!("found {RUN_FILE} there"))
-            .then("name another folder after --save"));
+            .then("set --save to another folder"));
     }
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))
 }
@@ -138,30 +139,30 @@ fn make_folder(folder: &Path) -> Result<(), Problem> {
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
     Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
         .then(error.to_string())
-        .then("name a place that you may write to")
+        .then("choose a writable location")
 }
 
-/// Why a command did not run; exit codes are those of shells.
+/// Explains why a command did not run; exit codes follow shell conventions.
 pub(super) fn problem(error: RunError) -> Problem {
     match error {
         RunError::Start { program, error } => {
             let missing = error.kind() == io::ErrorKind::NotFound;
             let code = if missing { 127 } else { 126 };
             Problem::new(Exit::OfCommand(code), format!("cannot start `{}`", program.to_string_lossy()))
-                .then(if missing { "there is no such program".to_owned() } else { error.to_string() })
-                .then("check its name and PATH; shell syntax needs a shell: stepscope run -- sh -c '…'")
+                .then(if missing { "the program does not exist".to_owned() } else { error.to_string() })
+                .then("check its name and PATH; to use shell syntax, run stepscope run -- sh -c '…'")
         }
         RunError::Samples { path, error } => unwritable(&path, &error),
         RunError::Nothing => Problem::new(Exit::Usage, "no command to run")
-            .then("found nothing after run")
-            .then("stepscope run -- python train.py"),
-        RunError::System(error) => Problem::new(Exit::Nothing, "the command could not be watched")
+            .then("nothing follows `run`")
+            .then("for example: stepscope run -- python train.py"),
+        RunError::System(error) => Problem::new(Exit::Nothing, "cannot monitor the command")
             .then(error.to_string())
-            .then("try again; run it without stepscope if this stays"),
+            .then("try again; if it keeps failing, run the command without stepscope"),
     }
 }
 
-/// How a shell would show the end of a command.
+/// The signal that ended a command, as a shell would show it.
 pub(super) fn signal(ended: Ended) -> Option<i32> {
     match ended {
         Ended::Signal(number) => Some(number),

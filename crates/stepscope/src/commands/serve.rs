@@ -14,11 +14,12 @@ use crate::output::Terminal;
 
 /// Show profiles on a web page: the report, every view, the timeline, comparisons.
 ///
-/// Listens on this machine alone. New sessions below the paths appear by themselves. Nothing is ever written to them.
+/// Listens on this machine only. New sessions below the paths appear automatically. Nothing is ever written to
+/// these paths.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope serve logs/                  every session below logs/, the newest first\n  \
-    stepscope serve before/ after/ --open  two places to compare; opens the browser\n  \
+    stepscope serve before/ after/ --open  two folders to compare; open the browser\n  \
     stepscope serve logs/ --port 8080      on another port\n\n\
     From another machine, forward the port and open http://127.0.0.1:6200/ there:\n  \
     ssh -L 6200:127.0.0.1:6200 HOST stepscope serve logs/")]
@@ -30,16 +31,16 @@ pub(crate) struct ServeArgs {
     place: PlaceArgs,
 }
 
-/// Where the page is shown.
+/// Where to serve the page.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// Listen on this port; 0 takes any that is free [default: 6200, or the next that is free].
+    /// Listen on this port; 0 picks any free port [default: 6200, or the next free port].
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Open the page in the browser.
     #[arg(long)]
     open: bool,
-    /// Listen on this address. Beyond this machine, the page wants the token that is printed with its address.
+    /// Listen on this address. From other machines, the page needs the token printed with its address.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: String,
 }
@@ -52,14 +53,14 @@ impl ServeArgs {
         };
         let server = self.place.start(Source::Paths(self.paths.clone()))?;
         if server.sessions() == 0 {
-            // The same words as everywhere; a folder may still get its first profile, a file never does.
+            // Same messages as elsewhere. A folder may still get its first profile; a file never does.
             let wanted = Wanted { paths: self.paths.clone(), ..Wanted::default() };
             let remark = Chosen::of(&wanted, &|_| {}).err();
             if let Some(problem) = remark {
                 if !self.paths.iter().any(|path| path.is_dir()) {
                     return Err(problem.into());
                 }
-                terminal.remark(&format!("{problem}\nwaiting for the first one"));
+                terminal.remark(&format!("{problem}\nwaiting for the first profile"));
             }
         }
         let sessions = plural(server.sessions() as u64, "session", "sessions");
@@ -73,17 +74,18 @@ impl PlaceArgs {
         Ok(Server::start(options)?)
     }
 
-    /// Says where, opens the browser if that is wanted, and answers until Ctrl-C.
+    /// Prints the address, opens the browser if requested, and serves until Ctrl-C.
     pub(crate) fn run(&self, server: Server, what: &str, terminal: &Terminal) -> Result<Exit, Failure> {
         let url = server.url();
         let mut out = terminal.stdout();
         writeln!(out, "{url}")?;
-        let stop = if std::io::stdout().is_terminal() { "Ctrl-C stops" } else { "an interrupt stops it" };
+        let stop =
+            if std::io::stdout().is_terminal() { "press Ctrl-C to stop" } else { "an interrupt stops it" };
         writeln!(out, "serving {what}; {stop}")?;
         out.flush()?;
         drop(out);
         if self.open && !open_browser(&url) {
-            terminal.remark(&format!("no browser could be opened; open {url} yourself"));
+            terminal.remark(&format!("cannot open a browser; open {url} yourself"));
         }
         server.run()?;
         Ok(Exit::Done)
@@ -91,7 +93,11 @@ impl PlaceArgs {
 }
 
 fn open_browser(url: &str) -> bool {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let program = match std::env::consts::OS {
+        "macos" => "open",
+        "windows" => "explorer",
+        _ => "xdg-open",
+    };
     let quiet = Stdio::null;
     Command::new(program).arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().is_ok()
 }

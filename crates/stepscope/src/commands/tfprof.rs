@@ -1,4 +1,4 @@
-//! `stepscope tfprof`: TensorFlow's classic profiler on its own files, with its own options.
+//! `stepscope tfprof`: views of TensorFlow's classic profiler, from its own files and with its own options.
 
 mod args;
 mod load;
@@ -23,8 +23,8 @@ pub(crate) use args::with_two_dashes;
 
 /// Show parameters, FLOPs, time and memory by name scope, graph, op type or line of code.
 ///
-/// Takes tfprof's own files and options, and prints what it prints. Without a view it opens a prompt, or runs the
-/// lines that come on standard input.
+/// Takes tfprof's own files and options, and prints the same output. Without a view, it opens a prompt, or runs
+/// the lines from standard input.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope tfprof scope --graph_path graph.pb --preset trainable_variables_parameter\n  \
@@ -35,7 +35,7 @@ pub(crate) use args::with_two_dashes;
     stepscope tfprof op --graph_path graph.pb --run_meta_path run_meta_0.pb --select micros,float_ops --fix\n  \
     stepscope tfprof --profile_path profile.pb              a prompt; an empty line shows the options")]
 pub(crate) struct TfprofArgs {
-    /// The view; without one, a prompt.
+    /// View to show; without it, a prompt opens.
     #[arg(value_enum, value_name = "VIEW")]
     view: Option<Wanted>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(crate) struct TfprofArgs {
     json: bool,
 }
 
-/// What can be asked for.
+/// What to show.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wanted {
     /// By name scope.
@@ -64,7 +64,7 @@ pub(crate) enum Wanted {
     Op,
     /// By line of code; needs an op log with call stacks.
     Code,
-    /// What tfprof's checks say.
+    /// Advice from tfprof's checks.
     Advise,
 }
 
@@ -79,7 +79,7 @@ impl Wanted {
         }
     }
 
-    /// The one that a word of the prompt names.
+    /// The view named by a word at the prompt.
     fn named(word: &str) -> Option<Self> {
         Wanted::value_variants().iter().copied().find(|it| match it.view() {
             Some(view) => view.name() == word,
@@ -91,13 +91,13 @@ impl Wanted {
 /// The presets of ProfileOptionBuilder.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum PresetName {
-    /// Time and requested memory, the slowest first.
+    /// Time and requested memory, slowest first.
     #[value(name = "time_and_memory")]
     TimeAndMemory,
     /// Parameters of trainable variables.
     #[value(name = "trainable_variables_parameter")]
     TrainableVariablesParameter,
-    /// Float operations, the most first.
+    /// Float operations, largest first.
     #[value(name = "float_operation")]
     FloatOperation,
 }
@@ -124,8 +124,8 @@ impl TfprofArgs {
             Some(wanted) => show::show(&subject, wanted, &options, terminal),
             None if self.json => {
                 let problem = Problem::new(Exit::Usage, "--json needs a view")
-                    .then("none was given")
-                    .then("put scope, graph, op, code or advise behind `tfprof`");
+                    .then("no view was given")
+                    .then("add scope, graph, op, code or advise after `tfprof`");
                 return Err(problem.into());
             }
             None => {
@@ -133,7 +133,7 @@ impl TfprofArgs {
                 prompt::run(&subject, &loaded.coverage, options, interactive, terminal)
             }
         };
-        // The damage is named also where the view could not be shown.
+        // Damage is reported even if the view cannot be shown.
         let damaged = named(&loaded.damage, terminal);
         let exit = shown?;
         Ok(if exit == Exit::Done { damaged } else { exit })

@@ -1,4 +1,4 @@
-//! The frame of a view: from the command line to text, JSON or CSV.
+//! The code shared by all views: from the command line to text, JSON or CSV.
 
 use std::io::Write;
 
@@ -62,7 +62,7 @@ impl FromArgMatches for ViewCommand {
 impl Subcommand for ViewCommand {
     fn augment_subcommands(command: Command) -> Command {
         VIEWS.iter().fold(command, |command, view| {
-            // The shared options bring a description of their own, so the view's is set behind them.
+            // The shared options bring their own description, so the view's description is set after them.
             let new = ViewArgs::augment_args(Command::new(view.name)).about(view.about).long_about(None);
             command.subcommand(with_groupings(view, new.after_help(view.after_help)))
         })
@@ -77,7 +77,7 @@ impl Subcommand for ViewCommand {
     }
 }
 
-/// Adds `--by` where there is something to choose.
+/// Adds `--by` if there is a choice.
 fn with_groupings(view: &View, command: Command) -> Command {
     let ways: Vec<&str> = view.groupings().map(|grouping| grouping.by).collect();
     if ways.is_empty() {

@@ -1,5 +1,4 @@
-//! A profiler server that does as it is told, inside the test: what it is asked for is written down, what it
-//! answers is a script.
+//! A scripted profiler server inside the test: it records the requests and answers from a script.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::collections::VecDeque;
@@ -135,7 +134,7 @@ impl FakeProfiler {
         self.shared.asked.lock().unwrap().clone()
     }
 
-    /// Waits until it was asked so many times.
+    /// Waits until it was asked this many times.
     pub fn wait_for(&self, times: usize) {
         let until = Instant::now() + Duration::from_secs(60);
         let mut asked = self.shared.asked.lock().unwrap();

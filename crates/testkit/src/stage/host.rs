@@ -1,7 +1,7 @@
 //! The simulator: one process that calls a device's runtime, and the device's queues.
 //!
-//! The host has one clock, whichever of its threads runs. A piece of device work starts when its call was made, the
-//! queue is free and what it waits for is done; the queue then is busy until it ends. The runtime takes
+//! The host has one clock, whichever of its threads runs. Device work starts when its call was made, the queue
+//! is free and everything it waits for is done; the queue is then busy until it ends. The runtime accepts
 //! [`QUEUE`] pieces ahead; a call that finds it full blocks. All times have a little jitter, always the same.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,31 +12,31 @@ use super::{Call, Direction, Event, Kernel, Ns, Place, Run, What};
 const LATENCY: Ns = 4_000;
 /// Between two pieces of work that follow each other in a queue.
 const BETWEEN: Ns = 700;
-/// From the end of device work until a host that waits for it goes on.
+/// From the end of device work until a waiting host continues.
 const WAKE: Ns = 6_000;
-/// Pieces of work that the runtime takes ahead.
+/// Number of pieces of work that the runtime accepts ahead.
 const QUEUE: usize = 1_024;
 /// The queue that frameworks compute on.
 pub const COMPUTE: i64 = 7;
 /// The queue of collectives.
 pub const COLLECTIVES: i64 = 20;
-/// What a call costs that is not a launch.
+/// Cost of a call that is not a launch.
 const CALL: Ns = 1_500;
 
-/// A process in the making.
+/// A process under construction.
 #[derive(Debug)]
 pub struct Host {
-    /// What it did so far.
+    /// What it has done so far.
     pub run: Run,
     /// The host's clock.
     pub now: Ns,
-    /// The thread that runs.
+    /// The current thread.
     pub thread: i64,
     /// The device that calls go to.
     pub device: i64,
     /// How long a launching call takes.
     pub launch_ns: Ns,
-    /// How long a framework prepares an op before it launches.
+    /// How long a framework prepares an op before the launch.
     pub op_ns: Ns,
     free: BTreeMap<(i64, i64), Ns>,
     queued: VecDeque<Ns>,
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// A time within two in a hundred of `time`.
+    /// A time within two percent of `time`.
     fn about(&mut self, time: Ns) -> Ns {
         self.jitter =
             self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -77,7 +77,7 @@ impl Host {
         self.run.events.push(Event { place, what, start, end, id });
     }
 
-    /// Something that takes the host its time.
+    /// Spends host time.
     fn spend(&mut self, what: Option<What>, time: Ns, id: i64) {
         let start = self.now;
         self.now += self.about(time);
@@ -86,21 +86,21 @@ impl Host {
         }
     }
 
-    /// What happens inside `what`, which lasts as long.
+    /// Runs `inside` within `what`, which lasts as long.
     pub fn within(&mut self, what: What, inside: impl FnOnce(&mut Host)) {
         let (thread, start) = (self.thread, self.now);
         inside(self);
         self.add(Place::Thread(thread), what, start, self.now, 0);
     }
 
-    /// A turn of the loop.
+    /// An iteration of the loop.
     pub fn step(&mut self, number: i64, inside: impl FnOnce(&mut Host)) {
         let start = self.now;
         inside(self);
         self.marked_step(number, start);
     }
 
-    /// A turn of the loop that began at `start` and has happened already.
+    /// An iteration that started at `start` and is already over.
     pub fn marked_step(&mut self, number: i64, start: Ns) {
         self.add(Place::Thread(self.thread), What::Step(number), start, self.now, 0);
         self.finished.push(self.device_end());
@@ -114,7 +114,7 @@ impl Host {
         self.requests.push(self.now - start);
     }
 
-    /// The usual time from one step's end to the next one's; of a request, where there are any.
+    /// The usual time from one step's end to the next one's; of a request, if there are any.
     pub fn usual_step(&self) -> Ns {
         let mut lengths: Vec<Ns> = match self.requests.is_empty() {
             true => self.finished.windows(2).map(|pair| pair[1] - pair[0]).collect(),
@@ -124,17 +124,17 @@ impl Host {
         lengths.get(lengths.len() / 2).copied().unwrap_or(0)
     }
 
-    /// When all work that was started so far is done.
+    /// When all work launched so far is done.
     pub fn device_end(&self) -> Ns {
         self.free.values().copied().max().unwrap_or(0)
     }
 
-    /// Nothing that anybody records.
+    /// Time in which nothing is recorded.
     pub fn pause(&mut self, time: Ns) {
         self.spend(None, time, 0);
     }
 
-    /// The loop's own Python.
+    /// Python in the training loop.
     pub fn python(&mut self, function: &'static str, time: Ns) {
         self.spend(Some(What::Python(function)), time, 0);
     }
@@ -154,7 +154,7 @@ impl Host {
         self.last_id
     }
 
-    /// A piece of work that a call which ended just now put into a queue: from when to when it runs.
+    /// Adds work to a queue for a call that ended just now: when it runs.
     fn enqueue(&mut self, stream: i64, time: Ns) -> (Ns, Ns) {
         let time = self.about(time).max(500);
         let free = self.free.entry((self.device, stream)).or_insert(0);
@@ -164,7 +164,7 @@ impl Host {
         (start, start + time)
     }
 
-    /// Blocks while the runtime has taken all the work that it takes ahead.
+    /// Blocks while the runtime's queue is full.
     fn wait_for_room(&mut self) {
         while self.queued.len() >= QUEUE {
             let started = self.queued.pop_front().unwrap_or(0);
@@ -180,7 +180,7 @@ impl Host {
         });
     }
 
-    /// A kernel whose launch nothing encloses.
+    /// A kernel whose launch has no enclosing event.
     pub fn launch_alone(&mut self, stream: i64, kernel: Kernel, time: Ns) {
         let (start, id) = (self.now, self.next_id());
         self.wait_for_room();
@@ -191,7 +191,7 @@ impl Host {
         self.add(place, What::Kernel(kernel), start, end, id);
     }
 
-    /// The kernels of a graph, started by one call.
+    /// The kernels of a graph, launched by one call.
     pub fn launch_graph(&mut self, kernels: &[(Kernel, Ns)], whole: bool) {
         let id = self.next_id();
         self.wait_for_room();
@@ -210,7 +210,7 @@ impl Host {
         }
     }
 
-    /// A copy of so much time. One from or to memory that is not pinned blocks until it is done.
+    /// A copy with this duration. A copy with unpinned memory blocks until it is done.
     pub fn copy(&mut self, stream: i64, direction: Direction, pinned: bool, time: Ns) {
         let (start, id) = (self.now, self.next_id());
         self.wait_for_room();
@@ -220,13 +220,13 @@ impl Host {
             self.now = self.now.max(to + WAKE);
         }
         self.add(Place::Thread(self.thread), What::Call(Call::CopyAsync(direction)), start, self.now, id);
-        // Twelve bytes a nanosecond over the bus from pinned memory, a third of it otherwise.
+        // Twelve bytes per nanosecond over the bus from pinned memory, a third of it otherwise.
         let bytes = (to - from) * if pinned { 12 } else { 4 };
         let place = Place::Stream { device: self.device, stream };
         self.add(place, What::Copy { direction, pinned, bytes }, from, to, id);
     }
 
-    /// Reads one number from the device, as `.item()` does.
+    /// Reads one number from the device, like `.item()`.
     pub fn item(&mut self) {
         self.within(What::Op("aten::item"), |host| {
             host.pause(2_000);
@@ -246,7 +246,7 @@ impl Host {
         self.add(Place::Thread(self.thread), What::Call(call), start, self.now, id);
     }
 
-    /// Allocates device memory, or frees it, which waits for the device first.
+    /// Allocates device memory, or frees it, which first waits for the device.
     pub fn memory(&mut self, call: Call, time: Ns) {
         let (start, id) = (self.now, self.next_id());
         if call == Call::Free {
@@ -256,7 +256,7 @@ impl Host {
         self.add(Place::Thread(self.thread), What::Call(call), start, self.now, id);
     }
 
-    /// Makes one queue wait for all that another has now.
+    /// Makes one queue wait for everything currently in another.
     pub fn order(&mut self, stream: i64, after: i64) {
         for call in [Call::EventRecord, Call::StreamWaitEvent] {
             let id = self.next_id();
@@ -266,19 +266,20 @@ impl Host {
         self.busy_until(stream, other);
     }
 
-    /// Somebody else has the device until then.
+    /// Another process uses the device until then.
     pub fn busy_until(&mut self, stream: i64, until: Ns) {
         let own = self.free.entry((self.device, stream)).or_insert(0);
         *own = until.max(*own);
     }
 
-    /// When a kernel could start that is launched now.
+    /// When a kernel that is launched now could start.
     pub fn ready(&self, stream: i64) -> Ns {
         let free = self.free.get(&(self.device, stream)).copied().unwrap_or(0);
         (self.now + self.op_ns + self.launch_ns + LATENCY).max(free + BETWEEN)
     }
 
-    /// All kernels of a step: the first half from the loop's thread, the way back from another, as PyTorch does.
+    /// All kernels of a step: the forward pass from the loop's thread, the backward pass from another, as in
+    /// PyTorch.
     pub fn model(&mut self, kernels: &[(Kernel, Ns)]) {
         self.function("train_step", kernels);
     }
@@ -301,8 +302,8 @@ impl Host {
     }
 }
 
-/// A collective in which each of the processes takes part as soon as it is ready, and which ends for all at the same
-/// time, `time` after the last has come.
+/// A collective that each process joins as soon as it is ready, and that ends for all at the same time, `time`
+/// after the last has joined.
 pub fn all_reduce(hosts: &mut [Host], kernel: Kernel, time: Ns) {
     let last = hosts.iter().map(|host| host.ready(COLLECTIVES)).max().unwrap_or(0);
     for host in hosts {

@@ -1,9 +1,9 @@
-//! A stage on which GPU programs are played with known truth: one play, written down as different tools would have.
+//! A stage for simulated GPU programs with a known truth: one run, written as different tools would record it.
 //!
-//! [`host`] simulates a process: threads that call the device's runtime, queues that work one piece after the other,
-//! copies and waits that block. What happens is a neutral list of [`Event`]s. [`scenes`] are plays with one known
-//! trouble each, or none; [`to_nsys`], [`to_kineto`] and [`to_xplane`] are the recorders. Nothing here knows the
-//! program under test: what a play should be called is a matter of how it was made.
+//! [`host`] simulates a process: threads that call the device's runtime, queues that work sequentially, copies
+//! and waits that block. The result is a neutral list of [`Event`]s. [`scenes`] are runs with one known problem
+//! each, or none; [`to_nsys`], [`to_kineto`] and [`to_xplane`] are the profilers. Nothing here knows the
+//! program under test: the right name for a scene follows from how it was made.
 
 pub mod host;
 pub mod model;
@@ -13,13 +13,13 @@ pub mod to_kineto;
 pub mod to_nsys;
 pub mod to_xplane;
 
-/// Nanoseconds since the recording began.
+/// Nanoseconds since the start of the recording.
 pub type Ns = i64;
 
 /// Where something happens.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// A thread of the process, by number; 0 is the one that runs the user's loop.
+    /// A thread of the process, by number; 0 runs the user's loop.
     Thread(i64),
     /// A queue of a device.
     Stream {
@@ -37,7 +37,7 @@ pub enum Call {
     Launch,
     /// Starts a graph of kernels.
     GraphLaunch,
-    /// Asks for a copy, which may or may not block.
+    /// Requests a copy, which may or may not block.
     CopyAsync(Direction),
     /// Waits for one queue.
     StreamSynchronize,
@@ -62,14 +62,14 @@ pub enum Direction {
     Out,
 }
 
-/// A kernel as PyTorch's libraries and as XLA would call it, and how it is launched.
+/// A kernel as named by PyTorch's libraries and by XLA, and its launch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Its name in a PyTorch program.
     pub torch: &'static str,
     /// Its name in an XLA program.
     pub xla: &'static str,
-    /// The op that starts it in PyTorch.
+    /// The op that launches it in PyTorch.
     pub op: &'static str,
     /// Blocks in the grid.
     pub blocks: i64,
@@ -78,17 +78,17 @@ pub struct Kernel {
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A turn of the loop, marked by the user.
+    /// An iteration of the loop, marked by the user.
     Step(i64),
     /// A request to a server, marked by the user.
     Request(i64),
-    /// A call of a compiled function of this name, which only JAX has.
+    /// A call of a compiled function with this name, which only JAX has.
     Function(&'static str),
     /// An op of PyTorch, around the calls that it makes.
     Op(&'static str),
     /// The loop waits for its next batch.
     WaitForBatch,
-    /// Python of the loop's own; only Python tracers see it.
+    /// Python in the training loop; only Python tracers see it.
     Python(&'static str),
     /// A compiler at work.
     Compile,
@@ -98,13 +98,13 @@ pub enum What {
     Kernel(Kernel),
     /// A kernel of a graph, by the node's number.
     Node(Kernel, i64),
-    /// A graph of which the recorder saw only the whole.
+    /// A graph of which only the whole was recorded.
     Graph,
     /// A copy.
     Copy {
         /// Which way.
         direction: Direction,
-        /// Is the host's memory pinned?
+        /// Whether the host's memory is pinned.
         pinned: bool,
         /// How much.
         bytes: i64,
@@ -122,59 +122,59 @@ pub struct Event {
     pub start: Ns,
     /// Until when.
     pub end: Ns,
-    /// The number that a call and the work it started share; 0 for what has none.
+    /// The number shared by a call and the work it launched; 0 if there is none.
     pub id: i64,
 }
 
-/// All that happened in one process.
+/// Everything that happened in one process.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// The process' number.
     pub pid: i64,
-    /// What happened, in no order.
+    /// The events, unordered.
     pub events: Vec<Event>,
 }
 
 impl Run {
-    /// What a recorder sees that was started late, and stopped early: whole events inside the time.
+    /// What a profiler records that was started late and stopped early: only whole events inside the time.
     pub fn cut(mut self, from: Ns, until: Ns) -> Run {
         self.events.retain(|event| event.start >= from && event.end <= until);
         self
     }
 
-    /// What a recorder sees to which nobody marked anything.
+    /// What a profiler records if nothing is marked.
     pub fn unmarked(mut self) -> Run {
         self.events.retain(|event| !matches!(event.what, What::Step(_) | What::Request(_)));
         self
     }
 }
 
-/// What is wrong with a play, by how it was made.
+/// What is wrong with a scene, by construction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Nothing: the device computes all the time.
     Healthy,
-    /// Nothing but kernels that are very short.
+    /// Only very short kernels.
     SmallKernels,
     /// The loop waits for batches.
     Input,
     /// Launching takes longer than running.
     Launching,
-    /// The loop's own Python runs while the device idles.
+    /// Python in the training loop runs while the device idles.
     Python,
-    /// Copies from memory that is not pinned block.
+    /// Copies from unpinned memory block.
     PageableCopies,
-    /// Copies from pinned memory take their time in the queue that computes.
+    /// Copies from pinned memory take time in the compute queue.
     PinnedCopies,
-    /// The host waits for results again and again, and only then prepares the next work.
+    /// The host repeatedly waits for results, and only then prepares the next work.
     Waiting,
     /// Device memory is allocated and freed in every step.
     Allocation,
-    /// Collectives that nothing hides.
+    /// Collectives that are not hidden.
     Communication,
     /// Products in single precision without matrix units.
     SinglePrecision,
-    /// Two queues that take turns.
+    /// Two queues that alternate.
     SerialStreams,
     /// One rank is slower than the others.
     Straggler,
@@ -188,23 +188,23 @@ pub enum Cause {
     SharedDevice,
 }
 
-/// A play that was recorded, and the truth about it.
+/// A recorded scene, and the truth about it.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// What it is called, with its figures.
+    /// Its name, with its figures.
     pub name: String,
     /// What is wrong.
     pub cause: Cause,
-    /// One a process.
+    /// One per process.
     pub runs: Vec<Run>,
-    /// Did the user mark the steps?
+    /// Whether the user marked the steps.
     pub marked: bool,
-    /// How many there are.
+    /// Number of steps.
     pub steps: i64,
     /// The usual time from one step's end to the next one's, or of a request.
     pub step: Ns,
-    /// The share of that time that the cause owns; not a number where that cannot be told in advance.
+    /// The share of that time that the cause owns; NaN if it cannot be known in advance.
     pub share: f64,
-    /// The share of that time in which the device has nothing to do.
+    /// The share of that time in which the device is idle.
     pub idle: f64,
 }

@@ -1,4 +1,4 @@
-//! The kernels of a model: what one training step launches, as names and lengths.
+//! The kernels of a model: names and durations of what one training step launches.
 
 use super::{Kernel, Ns};
 
@@ -51,8 +51,8 @@ pub const LEFT: Kernel = Kernel { blocks: 20, op: "aten::bmm", ..NORM };
 /// Its partner on another queue.
 pub const RIGHT: Kernel = Kernel { blocks: 20, op: "aten::baddbmm", ..SOFTMAX };
 
-/// `count` kernels that take `total` together: an embedding, layers, a loss, their way back, an optimizer. Products
-/// of the sort `product` take three times as long as the others.
+/// `count` kernels that take `total` together: an embedding, layers, a loss, their backward pass, an optimizer.
+/// Products of the kind `product` take three times as long as the others.
 pub fn step(total: Ns, count: usize, product: Kernel) -> Vec<(Kernel, Ns)> {
     const LAYER: usize = 4;
     let pick = |index: usize| match (index, count) {

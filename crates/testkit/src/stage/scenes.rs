@@ -1,44 +1,46 @@
-//! Plays of one process on one device: each with one trouble, or none, for any length of step and number of kernels.
+//! Scenes with one process on one device: each with one problem, or none, for any step duration and number of
+//! kernels.
 
 use super::host::{COLLECTIVES, COMPUTE, Host};
 use super::model::{self, ALL_REDUCE, GEMM, LEFT, RIGHT, SGEMM};
 use super::{Call, Cause, Direction, Kernel, Ns, Run, Scene, What};
 
-/// The figures of a play.
+/// The figures of a scene.
 #[derive(Copy, Clone, Debug)]
 pub struct Shape {
-    /// About how long a step is meant to be.
+    /// Approximate duration of a step.
     pub step: Ns,
     /// How many steps.
     pub steps: i64,
-    /// How many kernels a step has.
+    /// Number of kernels per step.
     pub kernels: usize,
-    /// Did the user mark the steps?
+    /// Whether the user marked the steps.
     pub marked: bool,
 }
 
-/// Whose time the trouble owns.
+/// Which time belongs to the problem.
 pub enum Owner {
-    /// What is of this sort.
+    /// Events of this kind.
     Of(fn(&What) -> bool),
-    /// All that the device leaves.
+    /// All idle time of the device.
     Idle,
-    /// Nothing that can be told in advance.
+    /// Nothing that can be known in advance.
     Open,
 }
 
 impl Shape {
-    /// So many hundredths of the step.
+    /// This many hundredths of the step.
     pub fn part(&self, hundredths: Ns) -> Ns {
         self.step / 100 * hundredths
     }
 
-    /// The kernels of a step that take so many hundredths of it.
+    /// The kernels of a step that take this many hundredths of it.
     pub fn kernels(&self, hundredths: Ns, product: Kernel) -> Vec<(Kernel, Ns)> {
         model::step(self.part(hundredths), self.kernels, product)
     }
 
-    /// A process whose framework is fast enough for kernels of this number: preparing them takes a third of the step.
+    /// A process whose framework is fast enough for this number of kernels: preparing them takes a third of the
+    /// step.
     pub fn host(&self, pid: i64) -> Host {
         let mut host = Host::new(pid);
         let each = self.step / 3 / self.kernels as Ns;
@@ -52,7 +54,7 @@ impl Shape {
         (0..self.steps).for_each(|number| host.step(number, |host| inside(host, number)));
     }
 
-    /// The recording of processes that have played, and the truth about the first.
+    /// The recording of finished processes, and the truth about the first.
     pub fn recorded(&self, cause: Cause, variant: &str, hosts: Vec<Host>, owner: &Owner) -> Scene {
         let step = hosts.first().map_or(0, Host::usual_step);
         let runs: Vec<Run> = hosts.into_iter().map(Host::end).collect();
@@ -97,7 +99,7 @@ fn is_all_reduce(what: &What) -> bool {
     *what == What::Kernel(ALL_REDUCE)
 }
 
-/// Matrix units at work, batches ready, the host far ahead.
+/// Busy matrix units, batches ready, the host far ahead.
 pub fn healthy(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -108,7 +110,7 @@ pub fn healthy(shape: Shape) -> Scene {
     shape.recorded(Cause::Healthy, "", vec![host], &Owner::Of(kernels))
 }
 
-/// The same, where the loss is read after every step.
+/// The same, with the loss read after every step.
 pub fn healthy_with_loss(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -119,7 +121,7 @@ pub fn healthy_with_loss(shape: Shape) -> Scene {
     shape.recorded(Cause::Healthy, " read", vec![host], &Owner::Of(kernels))
 }
 
-/// Collectives that run under the way back.
+/// Collectives that run under the backward pass.
 pub fn healthy_collectives(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -135,7 +137,7 @@ pub fn healthy_collectives(shape: Shape) -> Scene {
     shape.recorded(Cause::Healthy, " hidden collectives", vec![host], &Owner::Of(busy))
 }
 
-/// A healthy step that one call starts.
+/// A healthy step launched by one call.
 pub fn healthy_graph(shape: Shape, whole: bool) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -157,7 +159,7 @@ pub fn small_kernels(shape: Shape) -> Scene {
     shape.recorded(Cause::SmallKernels, "", vec![host], &Owner::Of(kernels))
 }
 
-/// The loader is too slow. With `read` the host waits for the device before it asks for the next batch.
+/// The loader is too slow. With `read`, the host waits for the device before it requests the next batch.
 pub fn input(shape: Shape, read: bool) -> Scene {
     let mut host = shape.host(4_000);
     let (wait, work) = if read { (65, 30) } else { (80, 40) };
@@ -176,7 +178,7 @@ pub fn input(shape: Shape, read: bool) -> Scene {
     shape.recorded(Cause::Input, variant, vec![host], &Owner::Of(waits))
 }
 
-/// Kernels of a third of the time that starting them takes.
+/// Kernels that take a third of the time needed to launch them.
 pub fn launching(shape: Shape) -> Scene {
     let mut host = Host::new(4_000);
     host.launch_ns = shape.step / shape.kernels as Ns / 2;
@@ -185,7 +187,7 @@ pub fn launching(shape: Shape) -> Scene {
     shape.recorded(Cause::Launching, "", vec![host], &Owner::Idle)
 }
 
-/// Metrics are computed in Python after each step, once the loss was `read` or without waiting for it.
+/// Metrics are computed in Python after each step, after the loss was `read` or without waiting for it.
 pub fn python(shape: Shape, read: bool) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -198,7 +200,7 @@ pub fn python(shape: Shape, read: bool) -> Scene {
     shape.recorded(Cause::Python, if read { " read" } else { "" }, vec![host], &Owner::Idle)
 }
 
-/// The batch is copied from memory that is not pinned, in four parts.
+/// The batch is copied from unpinned memory, in four parts.
 pub fn pageable_copies(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -212,7 +214,7 @@ pub fn pageable_copies(shape: Shape) -> Scene {
     shape.recorded(Cause::PageableCopies, "", vec![host], &Owner::Of(copies))
 }
 
-/// Much is copied from pinned memory, in the queue that computes.
+/// Large copies from pinned memory, in the compute queue.
 pub fn pinned_copies(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -226,8 +228,8 @@ pub fn pinned_copies(shape: Shape) -> Scene {
     shape.recorded(Cause::PinnedCopies, "", vec![host], &Owner::Of(copies))
 }
 
-/// After each of four parts of a step the host waits for its result, reading it or not, and only then prepares what
-/// follows, which would have hidden under the part before.
+/// After each of four parts of a step, the host waits for its result, reading it or not, and only then prepares
+/// what follows, which would have been hidden under the previous part.
 pub fn waiting(shape: Shape, read: bool) -> Scene {
     const PARTS: [&str; 4] = ["first", "second", "third", "fourth"];
     let mut host = shape.host(4_000);
@@ -261,7 +263,7 @@ pub fn allocation(shape: Shape) -> Scene {
     shape.recorded(Cause::Allocation, "", vec![host], &Owner::Idle)
 }
 
-/// Gradients are summed over ranks after the way back, and the optimizer waits for them.
+/// Gradients are summed over ranks after the backward pass, and the optimizer waits for them.
 pub fn communication(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -281,7 +283,7 @@ pub fn single_precision(shape: Shape) -> Scene {
     shape.recorded(Cause::SinglePrecision, "", vec![host], &Owner::Of(products))
 }
 
-/// Two queues with small grids, each of which begins where the other ends, by how the host launches.
+/// Two queues with small grids, each of which starts where the other ends, because of how the host launches.
 pub fn serial_streams(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     shape.each_step(&mut host, |host, _| {
@@ -319,7 +321,7 @@ pub fn startup(shape: Shape) -> Scene {
     shape.recorded(Cause::Startup, "", vec![host], &Owner::Open)
 }
 
-/// Requests of one length that come at any time.
+/// Requests of equal length that arrive at any time.
 pub fn requests(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
     for number in 0..shape.steps {

@@ -1,4 +1,4 @@
-//! Plays of several devices or processes, and recordings of only a part of a play.
+//! Scenes with several devices or processes, and partial recordings of a scene.
 
 use super::host::{COLLECTIVES, COMPUTE, Host, all_reduce};
 use super::model::{ALL_REDUCE, GEMM};
@@ -43,7 +43,7 @@ pub fn two_devices(shape: Shape) -> Scene {
     shape.recorded(Cause::Healthy, " two devices", vec![host], &Owner::Open)
 }
 
-/// Two processes that take turns on one device: each computes for half of the time, and waits for the other.
+/// Two processes that alternate on one device: each computes half of the time, and waits for the other.
 pub fn shared_device(shape: Shape) -> Scene {
     let mut hosts: Vec<Host> = (0..2).map(|process| shape.host(4_000 + process)).collect();
     for number in 0..shape.steps {
@@ -60,7 +60,7 @@ pub fn shared_device(shape: Shape) -> Scene {
     shape.recorded(Cause::SharedDevice, "", hosts, &Owner::Open)
 }
 
-/// The end of a healthy play, recorded from the middle of a step on.
+/// The end of a healthy scene, recorded from the middle of a step on.
 pub fn tail(shape: Shape) -> Scene {
     let mut scene = healthy(Shape { marked: false, ..shape });
     let until = scene.runs.iter().flat_map(|run| &run.events).map(|event| event.end).max().unwrap_or(0);
@@ -70,7 +70,7 @@ pub fn tail(shape: Shape) -> Scene {
     scene
 }
 
-/// A play of which only the device's side and the calls to it were recorded.
+/// A scene of which only the device side and the device calls were recorded.
 pub fn calls_alone(mut scene: Scene) -> Scene {
     for run in &mut scene.runs {
         run.events.retain(|event| {

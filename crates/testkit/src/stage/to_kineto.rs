@@ -1,11 +1,11 @@
-//! A run as `torch.profiler` writes it: Kineto's Chrome trace, one file a process.
+//! A run as written by `torch.profiler`: Kineto's Chrome trace, one file per process.
 
 use std::collections::BTreeSet;
 
 use super::{Call, Direction, Event, Kernel, Ns, Place, Run, What};
 use crate::chrome::{ChromeEvent, ChromeTrace};
 
-/// Which of `rank` of `world` the process is, if any.
+/// The rank and world size of the process, if any.
 pub type Rank = Option<(usize, usize)>;
 
 const DEVICE: &str = r#"{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85094825984, "computeMajor": 8, "computeMinor": 0, "maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 2048, "regsPerBlock": 65536, "warpSize": 32, "sharedMemPerBlock": 49152, "numSms": 108, "regsPerMultiprocessor": 65536, "sharedMemPerBlockOptin": 166912, "sharedMemPerMultiprocessor": 167936}"#;
@@ -102,7 +102,7 @@ fn written(run: &Run, event: &Event) -> Option<ChromeEvent> {
             slice("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "user_annotation")
         }
         What::Compile => slice("compile_fx.<locals>.fw_compiler_base", "dynamo_timed"),
-        // No stacks were asked for, and nothing is compiled into one function.
+        // No stacks were requested, and nothing is compiled into one function.
         What::Python(_) | What::Function(_) => return None,
         What::Call(call) => {
             slice(call_name(*call), "cuda_runtime").arg("cbid", "211").arg("correlation", &number)

@@ -1,4 +1,4 @@
-//! Runs as Nsight Systems exports them: all processes of a machine in one database.
+//! Runs as exported by Nsight Systems: all processes of a machine in one database.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::to_kineto::call_name;
 use super::{Direction, Event, Kernel, Place, Run, What};
 use crate::nsys::{Export, global_tid};
 
-/// What the program tells NVTX.
+/// What the program reports to NVTX.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// The user's own marks, if any.
     Marks,
-    /// And every op, as PyTorch's `emit_nvtx` does.
+    /// Also every op, as with PyTorch's `emit_nvtx`.
     Ops,
 }
 
@@ -110,7 +110,7 @@ impl Writer {
             What::WaitForBatch if self.ranges == Ranges::Ops => {
                 "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".to_owned()
             }
-            // Nobody tells NVTX of these.
+            // These are not reported to NVTX.
             _ => return,
         };
         fields.extend([("eventType", "59".to_owned()), ("text", format!("'{text}'"))]);

@@ -1,17 +1,17 @@
-//! A run as JAX writes it: an XPlane profile with a plane for each device, one for the host, and CUDA's calls on lines
-//! of their own.
+//! A run as written by JAX: an XPlane profile with one plane per device, one for the host, and CUDA calls on
+//! separate lines.
 
 use std::collections::BTreeMap;
 
 use super::{Call, Direction, Event, Kernel, Place, Run, What};
 use crate::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 
-/// What a call that launches something is called.
+/// The name of a launching call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// By the driver's own name.
+    /// The driver's own name.
     ByName,
-    /// By the name of what it launches, as TensorFlow's recorder does.
+    /// The name of what it launches, as in TensorFlow's profiler.
     ByWork,
 }
 

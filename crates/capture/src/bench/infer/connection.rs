@@ -1,7 +1,7 @@
 //! Connections to the server, kept open between requests, and one request over one of them.
 //!
-//! At most so many connections are open at once; whoever finds none free waits for one, and that wait is part of
-//! the latency, as it would be for a client of a service.
+//! The number of open connections is limited. A request that finds none free waits for one, and the wait is
+//! part of the latency, as it would be for a client of a service.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,19 +20,19 @@ use tokio::sync::Semaphore;
 
 use super::target::Target;
 
-/// An answer larger than this is not waited for.
+/// Larger answers are not waited for.
 const LARGEST_ANSWER: u64 = 256 << 20;
-/// So much of an answer is kept: enough to say what an error was.
+/// How much of an answer is kept: enough to show an error.
 const KEPT: usize = 4 << 10;
 
-/// Why a request got no answer that counts.
+/// Why a request got no valid answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
-    /// Nobody listens there.
+    /// Nothing is listening.
     Refused,
-    /// The connection could not be made for another reason.
+    /// The connection failed for another reason.
     Unreachable,
-    /// No whole answer in time.
+    /// No complete answer in time.
     Timeout,
     /// The measurement ended before the answer came.
     Unfinished,
@@ -40,31 +40,31 @@ pub enum Failure {
     Closed,
     /// What came is not HTTP.
     Protocol,
-    /// The answer is larger than anybody wants.
+    /// The answer exceeds the size limit.
     TooLarge,
-    /// An answer with a status that tells of an error.
+    /// An answer with an error status.
     Status(u16),
-    /// A status that tells of success, and a body that tells of an error.
+    /// An answer with a success status and a body that reports an error.
     Body,
-    /// More requests waited than the generator keeps.
+    /// More requests were waiting than the generator keeps.
     Backlog,
 }
 
-/// An answer that counts.
+/// A valid answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Bytes of its body.
+    /// Size of its body in bytes.
     pub bytes: u64,
-    /// The first bytes of it.
+    /// Its first bytes.
     pub start: Vec<u8>,
 }
 
-/// What went wrong, with what the server or the system said about it.
+/// What went wrong, with the message of the server or the system.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The kind.
     pub failure: Failure,
-    /// The words that came with it; may be empty.
+    /// The message; may be empty.
     pub said: String,
 }
 
@@ -74,12 +74,12 @@ impl Fault {
     }
 }
 
-/// When things happened to a request.
+/// Timestamps of a request.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Times {
-    /// It went out, or the connection for it was begun.
+    /// When it was sent, or when its connection was opened.
     pub(super) sent: Option<Instant>,
-    /// The answer was complete.
+    /// When the answer was complete.
     pub(super) done: Option<Instant>,
 }
 
@@ -93,9 +93,9 @@ pub(super) struct Pool {
     idle: Mutex<VecDeque<Sender>>,
     room: Semaphore,
     pub(super) opened: AtomicU64,
-    /// How many requests found all connections in use.
+    /// Number of requests that found all connections in use.
     pub(super) waited: AtomicU64,
-    /// How many answers the server closed the connection after.
+    /// Number of answers after which the server closed the connection.
     pub(super) closed: AtomicU64,
 }
 
@@ -112,7 +112,7 @@ impl Pool {
         }
     }
 
-    /// Sends the request and reads the answer to its end; `times` are set as it goes.
+    /// Sends the request and reads the whole answer; sets `times` on the way.
     pub(super) async fn ask(&self, times: &mut Times) -> Result<Reply, Fault> {
         let _room = match self.room.try_acquire() {
             Ok(room) => room,
@@ -125,7 +125,8 @@ impl Pool {
             times.sent = Some(Instant::now());
             match sender.try_send_request(self.request()).await {
                 Ok(response) => return self.answer(sender, response, times).await,
-                // The server closed the idle connection before it saw the request, as it may: ask on a fresh one.
+                // The server closed the idle connection before it saw the request, which is allowed: retry on a
+                // new one.
                 Err(error) if error.message().is_some() => {}
                 Err(error) => return Err(broken(&error.into_error())),
             }
@@ -136,7 +137,7 @@ impl Pool {
         self.answer(sender, response, times).await
     }
 
-    /// The one that was used last: a server sees as few connections as the load needs.
+    /// The connection used last, so that a server sees as few connections as the load needs.
     fn take_idle(&self) -> Option<Sender> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         std::iter::from_fn(|| idle.pop_back()).find(|sender| !sender.is_closed())
@@ -152,11 +153,11 @@ impl Pool {
 
     async fn connect(&self) -> Result<Sender, Fault> {
         let stream = TcpStream::connect(&self.addresses[..]).await.map_err(|error| unreachable(&error))?;
-        // A request that waits for a packet to fill up would measure the system's patience.
+        // A request that waits for a packet to fill up would measure the system's delay.
         stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-        // Its end shows in the requests that it carries.
+        // If it fails, the requests it carries show it.
         tokio::spawn(async move {
             let _ = connection.await;
         });
@@ -212,7 +213,7 @@ fn said(start: &[u8]) -> String {
     String::from_utf8_lossy(start).trim().chars().take(300).collect()
 }
 
-/// Model servers answer with an object whose first member is `error`.
+/// Model servers report errors as an object whose first member is `error`.
 fn tells_of_an_error(start: &[u8]) -> bool {
     let after_brace = start.trim_ascii_start().strip_prefix(b"{");
     after_brace.is_some_and(|rest| rest.trim_ascii_start().starts_with(br#""error""#))

@@ -1,11 +1,12 @@
 //! A model server under load.
 //!
-//! An *open loop* sends requests when they are due, whatever became of those before, and counts the latency from
-//! when a request was due. A server that stalls for a second then shows the second in every request that would have
-//! come meanwhile. A *closed loop* has so many clients, each of which waits for its answer before it asks again: it
-//! tells how much a server can do, but hides stalls, since nobody asks while all wait.
+//! An *open loop* sends each request at its due time, even if earlier ones are unanswered, and counts the
+//! latency from the due time. If a server stalls for a second, every request that it delayed shows that second.
+//! A *closed loop* has a fixed number of clients, each of which waits for its answer before it sends the next
+//! request: it shows how much a server can do, but hides stalls, because nobody sends while all clients wait.
 //!
-//! A [`Client`] holds the connections; [`Client::run`] makes one measurement, [`sweep::sweep`] many with rising load.
+//! A [`Client`] holds the connections; [`Client::run`] makes one measurement, [`sweep::sweep`] makes many with
+//! rising load.
 
 mod connection;
 mod schedule;
@@ -34,54 +35,54 @@ use connection::{Pool, Times};
 use schedule::{Schedule, sleep_exactly, sleep_until};
 use tally::{Around, Ended, Tally};
 
-/// More requests than this are not kept waiting: a server that is so far behind will not catch up.
+/// Maximum number of waiting requests: a server that is this far behind will not catch up.
 const MOST_WAITING: usize = 100_000;
 
-/// How much is asked of the server.
+/// The load on the server.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Load {
-    /// So many requests a second, come what may.
+    /// Requests at a fixed rate, even if earlier ones are unanswered.
     Open {
-        /// Requests a second.
+        /// Requests per second.
         per_second: f64,
-        /// How they are spread.
+        /// Their spread over time.
         arrivals: Arrivals,
     },
-    /// So many clients that wait for their answers.
+    /// Clients that wait for their answers.
     Closed {
-        /// Clients.
+        /// Number of clients.
         clients: usize,
     },
 }
 
-/// How long and with how much patience to measure.
+/// How long to measure, and how long to wait.
 #[derive(Copy, Clone, Debug)]
 pub struct Plan {
     /// The load.
     pub load: Load,
-    /// Requests sent before this do not count.
+    /// Warm-up: requests sent before this do not count.
     pub warmup: Duration,
-    /// Then requests are sent for so long.
+    /// How long requests are sent after the warm-up.
     pub duration: Duration,
-    /// After the last one was sent, answers are waited for so long at most; none are beyond the timeout.
+    /// Longest wait for answers after the last request; never beyond the timeout.
     pub drain: Duration,
 }
 
-/// How the server is spoken to.
+/// Limits for requests to the server.
 #[derive(Copy, Clone, Debug)]
 pub struct Limits {
-    /// A request is given up after this time.
+    /// Timeout of a request.
     pub timeout: Duration,
-    /// Connections that may be open at once.
+    /// Maximum number of open connections.
     pub connections: usize,
 }
 
-/// The very first request, apart from all others: it opens the connection, and servers load or compile on it.
+/// The first request, reported separately: it opens the connection, and servers load or compile on it.
 #[derive(Clone, Debug)]
 pub struct First {
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
-    /// What the answer is.
+    /// Its answer.
     pub reply: Reply,
 }
 
@@ -100,14 +101,14 @@ struct Shared {
     pool: Arc<Pool>,
     tally: Arc<Mutex<Tally>>,
     timeout: Duration,
-    /// Becomes true when no answer is waited for any more.
+    /// Becomes true when answers are no longer waited for.
     over: watch::Receiver<bool>,
-    /// Answers that are not waited for count as failures: not where the user ended the measurement.
+    /// Unanswered requests count as failures, unless the user ended the measurement.
     stop: Stop,
 }
 
 impl Client {
-    /// Looks the server up; nothing is sent yet.
+    /// Resolves the server's name; sends nothing yet.
     pub fn new(target: &Target, limits: Limits) -> Result<Client, BenchError> {
         let resolve = |source| BenchError::Resolve { host: target.host.clone(), source };
         let found = (target.host.as_str(), target.port).to_socket_addrs().map_err(resolve)?;
@@ -120,7 +121,7 @@ impl Client {
         Ok(Client { runtime, pool, body: target.body_bytes(), limits })
     }
 
-    /// Sends one request and returns the answer, or why there is none. Tells whether a measurement makes sense.
+    /// Sends one request and returns the answer or the failure. Shows whether a measurement makes sense.
     pub fn first(&self) -> Result<First, Fault> {
         let begun = Instant::now();
         let mut times = Times::default();
@@ -156,7 +157,7 @@ impl Client {
                 () = tokio::time::sleep(patience) => {}
                 _ = stopped.wait_for(|wished| *wished) => {}
             }
-            // Those that still wait now write down how long they did.
+            // Requests that are still waiting now record how long they waited.
             end_all.send_replace(true);
             waiting.recv().await;
         });
@@ -174,8 +175,8 @@ impl Client {
         tally.finish(plan.load, ended, around)
     }
 
-    /// Sends requests until it is time or somebody wishes to stop, and returns when that was. Each holds `done` until it
-    /// has its answer.
+    /// Sends requests until the time is up or the user stops, and returns when that was. Each request holds
+    /// `done` until it has its answer.
     fn send(&self, load: Load, when: Range<Instant>, shared: &Shared, done: mpsc::Sender<()>) -> Instant {
         let (start, until) = (when.start, when.end);
         match load {
@@ -199,8 +200,8 @@ impl Client {
     }
 }
 
-/// Hands each request to the runtime when it is due. A thread of its own sleeps for it: timers of the runtime are
-/// exact to a millisecond only.
+/// Hands each request to the runtime at its due time. Uses a separate thread for sleeping, because the
+/// runtime's timers are only accurate to a millisecond.
 fn dispatch(
     due: impl Iterator<Item = Instant> + Send,
     runtime: &Handle,
@@ -229,7 +230,7 @@ fn dispatch(
     });
 }
 
-/// Asks, waits, asks again.
+/// Sends, waits, and repeats.
 async fn client(shared: Shared, until: Instant, done: mpsc::Sender<()>) {
     loop {
         let now = Instant::now();
@@ -238,7 +239,7 @@ async fn client(shared: Shared, until: Instant, done: mpsc::Sender<()>) {
         }
         let failed_at_once = shared.request(now).await;
         if failed_at_once {
-            // A server that refuses everything must not be hammered with as many refusals as a processor can make.
+            // A server that refuses everything must not be hammered at the speed of the processor.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -250,7 +251,7 @@ impl Shared {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One request from the time when it is turned to until it is written down; `true` where it failed.
+    /// One request, from when it is handled until it is recorded; `true` if it failed.
     async fn request(&self, due: Instant) -> bool {
         let picked = Instant::now();
         let mut times = Times::default();
@@ -277,7 +278,7 @@ fn timed_out() -> Fault {
     Fault::new(Failure::Timeout, String::new())
 }
 
-/// Processor time that this process has taken so far.
+/// Processor time of this process so far.
 fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))

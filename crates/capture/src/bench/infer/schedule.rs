@@ -1,7 +1,7 @@
-//! When requests are due, and waiting for exactly that time.
+//! The due times of requests, and sleeping until exactly that time.
 //!
-//! The schedule is fixed before the first request goes out and does not care for answers: that is what makes the
-//! loop an open one.
+//! The schedule is fixed before the first request and does not depend on answers. This makes the loop an open
+//! one.
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -9,13 +9,13 @@ use std::{fs, thread};
 /// How requests are spread over time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At equal distances.
+    /// At equal intervals.
     Constant,
-    /// At random, as from many clients that know nothing of each other.
+    /// At random, as from many independent clients.
     Poisson,
 }
 
-/// The distances from one request to the next.
+/// The intervals between requests.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     arrivals: Arrivals,
@@ -25,7 +25,7 @@ pub(super) struct Schedule {
     state: u64,
 }
 
-/// Equal on every run, so that two measurements offer the same load.
+/// The same for every run, so that two measurements offer the same load.
 const SEED: u64 = 0x4C4F_4144_4C4F_4144;
 
 impl Schedule {
@@ -43,13 +43,13 @@ impl Schedule {
     }
 }
 
-/// Since the start, in the order of time; never ends.
+/// Time since the start, ascending; never ends.
 impl Iterator for Schedule {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
         let at = match self.arrivals {
-            // Multiplied rather than added up: no error grows.
+            // Multiplied instead of added up, so that errors do not accumulate.
             Arrivals::Constant => self.sent as f64 / self.per_second,
             Arrivals::Poisson => {
                 self.at -= self.chance().ln() / self.per_second;
@@ -61,8 +61,8 @@ impl Iterator for Schedule {
     }
 }
 
-/// Asks the system to wake this thread on time: by default it may sleep 50 µs longer than it wants, so that wakings
-/// can be put together. Where that cannot be asked for, sleeping stays as it is, and the lateness shows it.
+/// Asks the system to wake this thread on time. By default it may sleep 50 µs longer, so that wake-ups can be
+/// combined. If the request fails, sleeping stays inaccurate, and the measured delay shows it.
 pub(super) fn sleep_exactly() {
     let Ok(link) = fs::read_link("/proc/thread-self") else { return };
     if let Some(thread) = link.file_name() {
@@ -70,7 +70,7 @@ pub(super) fn sleep_exactly() {
     }
 }
 
-/// Sleeps until `due`, at most a tenth of a second at a time; `false` where `stopped` says so.
+/// Sleeps until `due`, at most a tenth of a second at a time; returns `false` if `stopped` says so.
 pub(super) fn sleep_until(due: Instant, stopped: impl Fn() -> bool) -> bool {
     loop {
         if stopped() {

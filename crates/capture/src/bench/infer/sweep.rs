@@ -1,38 +1,39 @@
-//! Rising load until the server breaks: the knee, and the highest load that keeps a promise.
+//! Raises the load until the server fails: finds the knee, and the highest load that meets an SLO.
 //!
-//! The load grows by a fixed factor until a measurement is bad, twice in a row where only the latency is; then the
-//! gap between the last good and the first bad load is halved a few times.
+//! The load grows by a fixed factor until a measurement is bad, or bad twice in a row if only the latency is;
+//! then the gap between the last good and the first bad load is bisected a few times.
 
 use std::time::Duration;
 
 use super::{Arrivals, Client, Load, Outcome, Plan};
 use crate::bench::Stop;
 
-/// A larger share of failures is never good.
+/// A larger share of failures is never acceptable.
 pub const MOST_FAILED: f64 = 0.01;
-/// An open loop that gets fewer answers a second than this share of what it asks for is beyond what the server can do.
+/// If an open loop gets fewer answers per second than this share of its requests, the server is overloaded.
 pub const LEAST_KEPT: f64 = 0.95;
-/// From one rate to the next.
+/// Factor from one rate to the next.
 const FACTOR: f64 = 1.5;
-/// More clients by this factor must bring more throughput by `LEAST_GAIN`; else they only wait for each other.
+/// More clients by this factor must increase the throughput by `LEAST_GAIN`; otherwise they only wait for each
+/// other.
 const MORE_CLIENTS: usize = 2;
 const LEAST_GAIN: f64 = 1.05;
-/// How often the gap is halved: the answer is then within 10 % of the truth.
+/// Number of bisections: the answer is then within 10 % of the truth.
 const HALVINGS: usize = 3;
-/// No server gets so far.
+/// Maximum number of measurements; no server gets this far.
 const MOST_STEPS: usize = 40;
 const MOST_CLIENTS: usize = 4096;
 
-/// What is promised: a percentile of the latency below a limit.
+/// An SLO: a percentile of the latency below a limit.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Promise {
-    /// Which percentile, from 0 to 1; 1 is the largest value.
+    /// The percentile, from 0 to 1; 1 is the maximum.
     pub percentile: f64,
-    /// No more than this.
+    /// The limit.
     pub limit: Duration,
 }
 
-/// Why a measurement is not a good one.
+/// Why a load is not sustainable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// Too many requests failed.
@@ -41,22 +42,22 @@ pub enum Broken {
     Throughput,
     /// More clients bring no more answers.
     NoGain,
-    /// A promise was broken.
+    /// An SLO was missed.
     Promise,
-    /// Too few requests to tell whether the promise was kept.
+    /// Too few requests to decide whether the SLO was met.
     Unknown,
-    /// The generator could not keep up: says nothing of the server.
+    /// The generator could not keep up: says nothing about the server.
     Generator,
-    /// The promise was broken while this machine was busy with other things: says nothing of the server either.
+    /// The SLO was missed while this machine was busy: says nothing about the server either.
     Busy,
 }
 
 /// One measurement of a sweep.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What was measured.
+    /// The measurement.
     pub outcome: Outcome,
-    /// Why it is not good; `None` where it is.
+    /// Why it is not good; `None` if it is.
     pub broken: Option<Broken>,
 }
 
@@ -65,9 +66,9 @@ pub struct Step {
 pub struct Sweep {
     /// The first load; the others follow from it.
     pub first: Plan,
-    /// These loads instead: rates a second, or numbers of clients.
+    /// Loads to measure instead: rates per second, or numbers of clients.
     pub loads: Vec<f64>,
-    /// What must hold.
+    /// The SLOs.
     pub promises: Vec<Promise>,
 }
 
@@ -79,7 +80,7 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
         let measured = || client.run(&Plan { load, ..sweep.first }, stop);
         let mut outcome = measured();
         let mut broken = judge(&outcome, &sweep.promises, steps);
-        // A hiccup of this machine says nothing of the server; the same again is no hiccup.
+        // A hiccup of this machine says nothing about the server; if it happens again, it is not a hiccup.
         if matches!(broken, Some(Broken::Generator | Broken::Busy)) && !stop.is_wished() {
             outcome = measured();
             broken = judge(&outcome, &sweep.promises, steps);
@@ -101,7 +102,7 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
             _ if stop.is_wished() || steps.len() >= MOST_STEPS => return steps,
             None => (good, soft) = (Some(load), 0),
             Some(Broken::Unknown | Broken::Busy) => {}
-            // A latency can be bad by chance, on a busy machine above all.
+            // A latency can be bad by chance, especially on a busy machine.
             Some(Broken::Promise | Broken::NoGain) if soft == 0 => soft += 1,
             Some(_) => break load,
         }
@@ -121,8 +122,8 @@ pub fn sweep(client: &Client, sweep: &Sweep, stop: &Stop, told: &dyn Fn(Load)) -
     steps
 }
 
-/// The step with the most throughput for its latency (Kleinrock's power): beyond it, latency grows faster than
-/// throughput. `None` where no step is good.
+/// The step with the best ratio of throughput to latency (Kleinrock's power): beyond it, latency grows faster
+/// than throughput. `None` if no step is good.
 pub fn knee(steps: &[Step]) -> Option<usize> {
     let power = |step: &Step| {
         let latency = step.outcome.latency.mean()?.as_secs_f64();
@@ -137,13 +138,13 @@ pub fn knee(steps: &[Step]) -> Option<usize> {
         .map(|it| it.0)
 }
 
-/// The step with the highest load that is good.
+/// The good step with the highest load.
 pub fn highest(steps: &[Step]) -> Option<usize> {
     let good = steps.iter().enumerate().filter(|(_, step)| step.broken.is_none());
     good.max_by(|a, b| amount(a.1.outcome.load).total_cmp(&amount(b.1.outcome.load))).map(|(place, _)| place)
 }
 
-/// Requests a second, or clients.
+/// Requests per second, or clients.
 pub fn amount(load: Load) -> f64 {
     match load {
         Load::Open { per_second, .. } => per_second,
@@ -177,8 +178,8 @@ fn between(good: Load, bad: Load) -> Option<Load> {
     (middle > low * 1.01 && middle < high / 1.01).then(|| with_amount(good, middle))
 }
 
-/// A late generator makes latencies longer and throughput smaller, never the other way round: what is good is good in
-/// spite of it, and what is not may be its own fault.
+/// A late generator increases latency and reduces throughput, never the reverse: a good result is good in spite
+/// of it, and a bad one may be its fault.
 fn judge(outcome: &Outcome, promises: &[Promise], before: &[Step]) -> Option<Broken> {
     match server_broken(outcome, promises, before) {
         Some(Broken::Throughput) if outcome.generator_late() => Some(Broken::Generator),
@@ -193,7 +194,7 @@ fn server_broken(outcome: &Outcome, promises: &[Promise], before: &[Step]) -> Op
     }
     match outcome.load {
         Load::Open { per_second, arrivals } => {
-            // What chance sent, where chance does.
+            // With random arrivals, the number that was actually sent.
             let asked = match arrivals {
                 Arrivals::Constant => per_second,
                 Arrivals::Poisson => outcome.requests as f64 / outcome.window.as_secs_f64().max(1e-9),
@@ -221,7 +222,8 @@ fn kept(outcome: &Outcome, promise: &Promise) -> Option<Broken> {
     match known {
         Some(latency) if latency <= promise.limit => None,
         Some(_) => Some(Broken::Promise),
-        // Too few to know the percentile: all below the limit is good, a single one beyond it may be either.
+        // Too few to estimate the percentile: all below the limit is good; a single one beyond it may mean
+        // either.
         None if most <= promise.limit => None,
         None => Some(Broken::Unknown),
     }

@@ -1,4 +1,4 @@
-//! What came of the requests of one measurement.
+//! The results of the requests of one measurement.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,38 +7,38 @@ use super::Load;
 use super::connection::{Failure, Fault, Reply, Times};
 use crate::bench::latencies::{Distribution, Recorder};
 
-/// How often something failed, and what was said the first time.
+/// Number of failures, and the first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
     /// How often.
     pub count: u64,
-    /// The words of the server or the system; may be empty.
+    /// The message of the server or the system; may be empty.
     pub said: String,
 }
 
-/// One measurement: one rate or one number of clients, for a while.
+/// One measurement: one rate or number of clients, for some time.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The load that was asked for.
+    /// The requested load.
     pub load: Load,
-    /// How long requests were sent, without the warm-up.
+    /// Duration of the measurement, without the warm-up.
     pub window: Duration,
-    /// From the beginning of the window to the last answer to one of its requests.
+    /// From the start of the window to the last answer to one of its requests.
     pub elapsed: Duration,
-    /// The user ended it early.
+    /// True if the user ended it early.
     pub stopped: bool,
-    /// Requests of the warm-up, which count nowhere else.
+    /// Number of warm-up requests, which count nowhere else.
     pub warmup: u64,
-    /// Requests of the window that came to an end, good or bad.
+    /// Completed requests of the window, successful or not.
     pub requests: u64,
-    /// Those that were answered well.
+    /// Successful requests.
     pub answered: u64,
-    /// From when the request was due (open loop) or sent (closed loop) to the end of the answer. A request that timed
-    /// out is in here with the time that was waited for it: leaving it out would flatter the server.
+    /// Time from due (open loop) or sent (closed loop) to the end of the answer. A request that timed out is
+    /// included with the time waited, because excluding it would flatter the server.
     pub latency: Distribution,
-    /// From when the request was sent to the end of the answer.
+    /// Time from sent to the end of the answer.
     pub service: Distribution,
-    /// From when a request was due to when the generator turned to it. Empty in a closed loop.
+    /// Time from due until the generator handled the request. Empty in a closed loop.
     pub lateness: Distribution,
     /// Requests that found all connections in use.
     pub waited: u64,
@@ -50,30 +50,30 @@ pub struct Outcome {
     pub bytes_in: u64,
     /// Connections opened.
     pub connections: u64,
-    /// Answers that the server closed the connection after.
+    /// Number of answers after which the server closed the connection.
     pub closed: u64,
-    /// Good answers that came within the window, those to requests of the warm-up included.
+    /// Successful answers within the window, including those to warm-up requests.
     in_window: u64,
-    /// Processor time of the generator itself over the whole measurement.
+    /// Processor time of the generator over the whole measurement.
     pub cpu: Duration,
 }
 
 impl Outcome {
-    /// Answers a second. All answers over the time to the last one, or those within the window over the window: a
-    /// single late answer makes the one too small, answers still under way at the end make the other too small.
+    /// Answers per second: all answers over the time to the last one, or those within the window over the
+    /// window. A single late answer makes the first too small; unfinished answers make the second too small.
     pub fn throughput(&self) -> f64 {
         let rate = |answers: u64, time: Duration| answers as f64 / time.as_secs_f64().max(1e-9);
         rate(self.answered, self.elapsed).max(rate(self.in_window, self.window))
     }
 
-    /// The share of requests that failed.
+    /// Share of failed requests.
     pub fn failed(&self) -> f64 {
         let failed = self.requests - self.answered;
         failed as f64 / (self.requests.max(1)) as f64
     }
 
-    /// Was the generator rather than the server the bottleneck? Requests that leave late are counted from when they
-    /// were due, so a late generator makes the server look slow.
+    /// Whether the generator was the bottleneck instead of the server. Late requests count from their due time,
+    /// so a late generator makes the server look slow.
     pub fn generator_late(&self) -> bool {
         let (Some(late), Some(latency)) = (self.lateness.percentile(0.9), self.latency.percentile(0.9))
         else {
@@ -83,17 +83,17 @@ impl Outcome {
     }
 }
 
-/// Nobody minds a request that leaves so late.
+/// Smaller delays do not matter.
 const LATE: Duration = Duration::from_millis(1);
-/// The generator's part of the latency that makes the figure doubtful.
+/// Share of the latency from which on the generator's delay makes a figure unreliable.
 const LATE_SHARE: f64 = 0.1;
 
-/// One request that came to its end.
+/// A completed request.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// It was due then.
+    /// Its due time.
     pub(super) due: Instant,
-    /// The generator turned to it.
+    /// When the generator handled it.
     pub(super) picked: Instant,
     pub(super) times: Times,
     /// When all was over.
@@ -101,11 +101,11 @@ pub(super) struct Ended {
     pub(super) result: Result<Reply, Fault>,
 }
 
-/// Takes requests as they end.
+/// Collects requests as they end.
 #[derive(Debug)]
 pub(super) struct Tally {
     open: bool,
-    /// The warm-up ends here.
+    /// End of the warm-up.
     from: Instant,
     /// The last request is sent before this.
     until: Instant,
@@ -156,7 +156,7 @@ impl Tally {
         let sent = times.sent.unwrap_or(picked);
         let begin = if self.open { due } else { sent };
         let failure = result.as_ref().err().map(|fault| fault.failure);
-        // A refusal comes at once and says nothing of how long an answer takes; a timeout says "at least".
+        // A refusal comes at once and says nothing about the duration of an answer; a timeout says "at least".
         if matches!(failure, None | Some(Failure::Timeout | Failure::Unfinished)) {
             self.latency.record(end.saturating_duration_since(begin));
             self.service.record(end.saturating_duration_since(sent));
@@ -170,7 +170,7 @@ impl Tally {
         }
     }
 
-    /// A request that was never tried.
+    /// A request that was never sent.
     pub(super) fn refuse(&mut self, due: Instant) {
         if due >= self.from {
             self.requests += 1;
@@ -209,7 +209,7 @@ impl Tally {
     }
 }
 
-/// What is known of a measurement beside its requests.
+/// What is known about a measurement besides its requests.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) stopped: bool,

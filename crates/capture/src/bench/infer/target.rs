@@ -1,5 +1,5 @@
-//! What is asked of which server: the URL taken apart, the request ready to be sent, and what both tell of the
-//! server's protocol and of the batch.
+//! The request and the server: the parsed URL, the prepared request, and what both reveal about the protocol
+//! and the batch size.
 
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use crate::bench::BenchError;
 
-/// The protocols of model servers that are known by their URL or their answer.
+/// Protocols of model servers, recognised by URL or answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// `/v1/models/M:predict`: TensorFlow Serving, and KServe's first protocol.
     V1,
     /// `/v2/models/M/infer`: KServe's second protocol (Triton, OpenVINO, TorchServe, …).
     V2,
-    /// Anything else that speaks HTTP.
+    /// Any other HTTP.
     Plain,
 }
 
 /// One request to one server, to be sent many times.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// As it was given.
+    /// The URL as given.
     pub url: String,
-    /// Name and port of the server.
+    /// Name of the server.
     pub host: String,
     /// Its port.
     pub port: u16,
@@ -35,7 +35,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Takes a URL apart and readies the request. Without a `method`, a body is posted and nothing is got.
+    /// Parses a URL and prepares the request. Without a `method`, a body is posted, and GET is used if there is
+    /// none.
     pub fn new(
         url: &str,
         method: Option<&str>,
@@ -69,7 +70,7 @@ impl Target {
         self.body.len() as u64
     }
 
-    /// What the URL tells of the server; an answer may tell more.
+    /// The protocol according to the URL; an answer may reveal more.
     pub fn protocol(&self, answer: Option<&[u8]>) -> Protocol {
         let path = self.path.path();
         let call = path.rsplit_once(':').map(|(_, call)| call);
@@ -88,7 +89,7 @@ impl Target {
         }
     }
 
-    /// How many examples one request holds; `None` where the body does not tell.
+    /// Number of examples in one request; `None` if the body does not say.
     pub fn batch(&self) -> Option<u64> {
         let body: Value = serde_json::from_slice(&self.body).ok()?;
         let length = |value: &Value| value.as_array().map(|rows| rows.len() as u64);
@@ -116,7 +117,7 @@ fn parsed(url: &str) -> Result<Uri, BenchError> {
     }
 }
 
-/// A port that is no number below 65,536 would silently become the default one.
+/// A port that is not a number below 65,536 would silently become the default.
 fn port_fits(uri: &Uri) -> bool {
     let behind = uri.authority().and_then(|authority| {
         let (_, host) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));

@@ -1,7 +1,7 @@
-//! GPUs: NVIDIA's through its management library, AMD's through /sys. A machine without any is a normal one.
+//! GPUs: NVIDIA's through its management library, AMD's through /sys. A machine may have none.
 //!
-//! Drivers take their time over some answers (20 ms for the traffic on the bus), so GPUs are asked on a thread of
-//! their own ([`GpuWatch`]) and a sample takes the newest answer.
+//! Drivers are slow to answer some queries (20 ms for bus traffic), so GPUs are read on a separate thread
+//! ([`GpuWatch`]), and a sample uses the newest answer.
 
 mod amd;
 mod nvidia;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where NVIDIA's management library is.
+/// Location of NVIDIA's management library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Nvml {
     /// Where the system's loader finds it.
@@ -20,30 +20,30 @@ pub enum Nvml {
     Installed,
     /// In this file.
     At(PathBuf),
-    /// It is not to be asked.
+    /// Not used.
     Off,
 }
 
-/// What one GPU does. What is not known is `None`; shares are 0 to 1.
+/// State of one GPU. Unknown is `None`; shares are 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gpu {
     /// Its number on this machine.
     pub index: u32,
     /// Its model.
     pub name: Option<String>,
-    /// The share of time in which any kernel ran; one small kernel is enough.
+    /// Share of time in which any kernel ran; one small kernel is enough.
     pub busy: Option<f64>,
-    /// The share of time in which its memory was read or written.
+    /// Share of time in which its memory was read or written.
     pub memory_busy: Option<f64>,
     /// Bytes of memory in use.
     pub memory_used: Option<u64>,
-    /// Bytes of memory that there are.
+    /// Total memory in bytes.
     pub memory_total: Option<u64>,
     /// Bytes of its memory that each process uses.
     pub processes: Vec<(u32, u64)>,
     /// Watts.
     pub power: Option<f64>,
-    /// Watts that it may draw.
+    /// Power limit in watts.
     pub power_limit: Option<f64>,
     /// Megahertz of the cores.
     pub clock: Option<f64>,
@@ -51,33 +51,33 @@ pub struct Gpu {
     pub memory_clock: Option<f64>,
     /// Degrees Celsius.
     pub temperature: Option<f64>,
-    /// Why clocks are held down; empty where they are not.
+    /// Why clocks are throttled; empty if they are not.
     pub throttled: Option<Vec<Throttle>>,
-    /// Bytes a second from the host.
+    /// Bytes per second from the host.
     pub bus_receive: Option<f64>,
-    /// Bytes a second to the host.
+    /// Bytes per second to the host.
     pub bus_send: Option<f64>,
 }
 
-/// Why a GPU's clocks are held down.
+/// Why a GPU's clocks are throttled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Throttle {
     /// The power limit.
     PowerCap,
-    /// Heat, by the driver.
+    /// Heat, limited by the driver.
     ThermalSoftware,
-    /// Heat, by the hardware.
+    /// Heat, limited by the hardware.
     ThermalHardware,
-    /// The power supply asked for it.
+    /// Requested by the power supply.
     PowerBrake,
-    /// The hardware slowed down for heat or power.
+    /// The hardware slowed down because of heat or power.
     HardwareSlowdown,
     /// Another GPU of the group is slower.
     SyncBoost,
 }
 
 impl Throttle {
-    /// The public key, as nvidia-smi calls it.
+    /// The public key, as nvidia-smi names it.
     pub fn key(self) -> &'static str {
         match self {
             Throttle::PowerCap => "sw_power_cap",
@@ -97,14 +97,14 @@ pub(super) struct Gpus {
 }
 
 impl Gpus {
-    /// Finds them; `None` where there is none.
+    /// Finds them; `None` if there are none.
     pub(super) fn find(sys: &Path, nvml: &Nvml) -> Option<Self> {
         let nvidia = nvidia::Nvidia::find(nvml);
         let amd = amd::cards(sys);
         (nvidia.is_some() || !amd.is_empty()).then_some(Gpus { nvidia, amd })
     }
 
-    /// Asks them all. `with_bus`: also for the traffic on the bus, which takes long.
+    /// Reads all of them. `with_bus`: also the bus traffic, which is slow.
     pub(super) fn read(&mut self, with_bus: bool) -> Vec<Gpu> {
         let mut gpus = self.nvidia.as_mut().map(|nvidia| nvidia.read(with_bus)).unwrap_or_default();
         let first = gpus.iter().map(|gpu| gpu.index + 1).max().unwrap_or(0);
@@ -113,10 +113,10 @@ impl Gpus {
     }
 }
 
-/// Bus traffic is asked for once in this many rounds.
+/// Bus traffic is read once every this many rounds.
 const BUS_EVERY: u32 = 10;
 
-/// Asks the GPUs again and again on a thread of its own.
+/// Reads the GPUs repeatedly on a separate thread.
 pub(super) struct GpuWatch {
     newest: Arc<Mutex<Vec<Gpu>>>,
     stop: Option<mpsc::Sender<()>>,
@@ -152,7 +152,7 @@ impl Drop for GpuWatch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It ends with the round that it is in.
+            // It ends with the current round.
             let _ = thread.join();
         }
     }

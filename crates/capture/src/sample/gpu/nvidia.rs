@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs, through its management library, which is loaded at run time where there is one.
+//! NVIDIA's GPUs, through its management library, which is loaded at run time if it exists.
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
@@ -6,7 +6,7 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 
 use super::{Gpu, Nvml, Throttle};
 
-/// The library goes by the second name where only the driver is installed.
+/// The library has the second name if only the driver is installed.
 const NAMES: [&str; 2] = ["libnvidia-ml.so", "libnvidia-ml.so.1"];
 
 const REASONS: [(ThrottleReasons, Throttle); 6] = [
@@ -18,7 +18,7 @@ const REASONS: [(ThrottleReasons, Throttle); 6] = [
     (ThrottleReasons::SYNC_BOOST, Throttle::SyncBoost),
 ];
 
-/// The library, and what was last heard of the buses.
+/// The library, and the last known bus traffic.
 pub(super) struct Nvidia {
     library: nvml_wrapper::Nvml,
     count: u32,
@@ -44,7 +44,7 @@ impl Nvidia {
             let mut gpu = read(&device, index);
             if let Some(bus) = self.buses.get_mut(index as usize) {
                 if with_bus {
-                    // The library counts kilobytes a second.
+                    // The library reports kilobytes per second.
                     let traffic =
                         |counter| device.pcie_throughput(counter).ok().map(|kb| f64::from(kb) * 1e3);
                     *bus = (traffic(PcieUtilCounter::Receive), traffic(PcieUtilCounter::Send));

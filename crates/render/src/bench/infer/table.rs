@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Broken, Infer, Load, Step, broken, headline, remarks};
 use crate::table::{Cell, Column, Format, Table};
 
-/// One row a measurement.
+/// One row per measurement.
 pub fn table(infer: &Infer) -> Table {
     let mut table = Table::new("bench", columns(infer));
     table.headline = Some(headline(infer));
@@ -19,7 +19,7 @@ pub fn table(infer: &Infer) -> Table {
 fn columns(infer: &Infer) -> Vec<Column> {
     let open = infer.steps.iter().any(|step| matches!(step.load, Load::Open { .. }));
     let mut columns = vec![
-        Column::new("rate", "asked/s", Format::Short),
+        Column::new("rate", "requests/s", Format::Short),
         Column::new("clients", "clients", Format::Count),
         Column::new("throughput", "answers/s", Format::Short),
         Column::new("examples_per_s", "examples/s", Format::Short).optional(),

@@ -1,5 +1,5 @@
-//! The columns of one row group, as Parquet lays them out: numbers plainly, text that repeats by its number in
-//! a dictionary, other text plainly. No compression: whoever wants it writes the file again.
+//! The columns of one row group in Parquet's layout: plain numbers, dictionary-encoded text if it repeats,
+//! plain text otherwise. No compression; other tools can rewrite the file compressed.
 
 use rustc_hash::FxHashMap;
 
@@ -25,11 +25,11 @@ pub(super) enum Values {
     Text(Vec<u8>),
 }
 
-/// Distinct texts and, for each row, the number of its own.
+/// Distinct texts and, for each row, the index of its text.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
     lookup: FxHashMap<String, u32>,
-    /// The texts as Parquet writes them.
+    /// The texts in Parquet's plain encoding.
     plain: Vec<u8>,
     rows: Vec<u32>,
 }
@@ -48,7 +48,7 @@ impl Dictionary {
         self.rows.push(number);
     }
 
-    /// The rows' numbers: the width in bits, then one bit-packed run.
+    /// The rows' indices: the width in bits, then one bit-packed run.
     fn packed(&self) -> Vec<u8> {
         let largest = u32::try_from(self.lookup.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let width = (32 - largest.leading_zeros()).max(1);
@@ -59,7 +59,7 @@ impl Dictionary {
     }
 }
 
-/// Writes numbers of `width` bits, the lowest bit first, filled up to a multiple of eight numbers.
+/// Writes numbers of `width` bits, lowest bit first, padded to a multiple of eight numbers.
 fn pack(out: &mut Vec<u8>, numbers: &[u32], width: u32) {
     let (mut held, mut bits) = (0_u64, 0);
     let filling = std::iter::repeat_n(0, numbers.len().next_multiple_of(8) - numbers.len());
@@ -74,13 +74,13 @@ fn pack(out: &mut Vec<u8>, numbers: &[u32], width: u32) {
     }
 }
 
-/// A text with its length before it.
+/// Writes a text after its length.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Where a column of a row group was written.
+/// Location of a written column of a row group.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
     pub(super) name: &'static str,

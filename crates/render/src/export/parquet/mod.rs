@@ -1,8 +1,8 @@
-//! Parquet, one row an event, for pandas, Polars, DuckDB and the like. Times are picoseconds from the earliest
-//! origin. Written by hand: a format's own library would weigh more than all the rest of this crate.
+//! Parquet, one row per event, for pandas, Polars, DuckDB and similar tools. Times are picoseconds from the
+//! earliest origin. Hand-written, because a Parquet library would be larger than the rest of this crate.
 //!
-//! A row group is held in memory until it is full, and it is full after [`ROWS`] rows or [`TEXT`] bytes of
-//! arguments; so memory does not grow with the trace.
+//! A row group stays in memory until it is full, which is after [`ROWS`] rows or [`TEXT`] bytes of arguments,
+//! so memory does not grow with the trace.
 
 mod column;
 mod thrift;
@@ -17,11 +17,11 @@ use super::ExportSource;
 use super::args::push_args;
 use super::time::Origins;
 
-/// Rows of a full row group.
+/// Rows in a full row group.
 const ROWS: i32 = 1 << 17;
-/// Bytes of arguments of a full row group.
+/// Bytes of arguments in a full row group.
 const TEXT: usize = 64 << 20;
-/// A page's size is a signed 32-bit number; no text may come near.
+/// The size of a page is a signed 32-bit number; no text may come close to it.
 const LONGEST: usize = 1 << 28;
 
 const MAGIC: &[u8] = b"PAR1";
@@ -42,7 +42,7 @@ fn clamp(ps: i128) -> i64 {
     i64::try_from(ps).unwrap_or(if ps < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The columns of the row group at hand.
+/// The columns of the current row group.
 struct Columns {
     host: Dictionary,
     process: Dictionary,
@@ -72,7 +72,7 @@ impl Columns {
         }
     }
 
-    /// The columns in the order of the schema.
+    /// The columns in schema order.
     fn listed(self) -> [(&'static str, Values); 9] {
         [
             ("host", Values::Names(self.host)),
@@ -104,7 +104,7 @@ impl Columns {
     }
 }
 
-/// A row group that was written.
+/// A row group that has been written.
 struct RowGroup {
     chunks: Vec<Chunk>,
     rows: i64,
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes what is held, and begins anew.
+    /// Writes the current row group and starts a new one.
     fn row_group(&mut self) -> io::Result<()> {
         let full = std::mem::replace(&mut self.columns, Columns::new());
         let rows = full.rows;
@@ -181,7 +181,7 @@ fn footer(groups: &[RowGroup]) -> Vec<u8> {
     let mut out = Vec::new();
     Struct::write(&mut out, |file| {
         file.i32(1, 1);
-        // The first element is the root; it is followed by its children.
+        // The first element is the root; its children follow.
         let elements: Vec<Option<&(&str, Values)>> =
             std::iter::once(None).chain(columns.iter().map(Some)).collect();
         file.structs(2, &elements, |element, column| match column {

@@ -1,4 +1,6 @@
-//! Just enough of Thrift's compact protocol to write Parquet's headers and footer.
+//! The parts of Thrift's compact protocol needed for Parquet's headers and footer.
+//!
+//! By hand, because a few headers are all that is written.
 
 /// The type of a field or of a list's elements.
 #[derive(Copy, Clone)]
@@ -11,14 +13,14 @@ pub(super) enum Type {
     Struct = 12,
 }
 
-/// A struct that is being written. Fields must come in the order of their ids.
+/// A struct being written. Fields must come in the order of their ids.
 pub(super) struct Struct<'a> {
     out: &'a mut Vec<u8>,
     last: u8,
 }
 
 impl<'a> Struct<'a> {
-    /// Writes one struct with the fields that `fill` gives it.
+    /// Writes one struct with the fields that `fill` adds.
     pub(super) fn write(out: &'a mut Vec<u8>, fill: impl FnOnce(&mut Struct<'_>)) {
         let mut new = Struct { out, last: 0 };
         fill(&mut new);
@@ -26,7 +28,7 @@ impl<'a> Struct<'a> {
     }
 
     fn field(&mut self, id: u8, of: Type) {
-        // Ids of Parquet's structs never lie more than 15 apart, so the short form always does.
+        // Field ids in Parquet's structs are never more than 15 apart, so the short form is enough.
         self.out.push((id - self.last) << 4 | of as u8);
         self.last = id;
     }

@@ -1,4 +1,4 @@
-//! Drawings of time by category: stacked bars, one a step, as inline SVG, and the breakdown of one step.
+//! Charts of time by category: stacked bars, one per step, as inline SVG, and the breakdown of one step.
 
 use stepscope_analyze::Category;
 use stepscope_analyze::statistics::quantile;
@@ -8,26 +8,26 @@ use crate::format::{decimal, duration_ms, percent};
 use crate::report::palette::color;
 use crate::words::terms;
 
-/// The drawing's size in its own units.
+/// Size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 230.0;
-/// Room for the scale at the left and for the numbers below.
+/// Space for the scale on the left and the numbers below.
 const LEFT: f64 = 58.0;
 const BELOW: f64 = 20.0;
 const ABOVE: f64 = 8.0;
-/// More steps than this are put together, so that every bar can be seen and the file stays small.
+/// With more steps than this, neighbours share a bar, so that every bar stays visible and the file small.
 const BARS: usize = 240;
-/// A step this many times the median is cut off at the top: the others would be too small to see.
+/// A step longer than this many times the median is cut off, because the others would be too small to see.
 const CUT: f64 = 4.0;
-/// A bar is never wider: a few steps are not more than many.
+/// Maximum width of a bar, so that a few steps do not look like many.
 const WIDEST: f64 = 48.0;
 
 /// One bar of the step chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it is, e.g. the step's number.
+    /// Its label, e.g. the step number.
     pub label: String,
-    /// Milliseconds by category, in the order in which they are stacked from below.
+    /// Milliseconds by category, stacked from the bottom in this order.
     pub owners: Vec<(Category, f64)>,
 }
 
@@ -45,7 +45,7 @@ impl Bar {
     }
 }
 
-/// The step chart with its legend; nothing without bars.
+/// The step chart with its legend; empty if there are no bars.
 pub fn steps(bars: &[Bar]) -> Html {
     if bars.is_empty() {
         return Html::new();
@@ -73,7 +73,7 @@ pub fn steps(bars: &[Bar]) -> Html {
     [tag("svg", &attributes, drawing), legend(&bars)].into_iter().collect()
 }
 
-/// From time to the drawing's units.
+/// Converts time to the drawing's units.
 struct Scale {
     top: f64,
     width: f64,
@@ -159,7 +159,7 @@ pub(crate) fn round_step(at_least: f64) -> f64 {
         .unwrap_or(at_least)
 }
 
-/// At most [`BARS`] bars: neighbours are put together, each the mean of its steps.
+/// Reduces to at most [`BARS`] bars: neighbours are merged, each bar is the mean of its steps.
 fn pooled(bars: &[Bar]) -> Vec<Bar> {
     let size = bars.len().div_ceil(BARS).max(1);
     if size == 1 {
@@ -171,9 +171,9 @@ fn pooled(bars: &[Bar]) -> Vec<Bar> {
                 let all = chunk.iter().flat_map(|bar| &bar.owners).filter(|(owner, _)| *owner == category);
                 (category, all.map(|(_, ms)| ms).sum::<f64>() / chunk.len() as f64)
             });
-            let label = chunk
-                .first()
-                .map_or(String::new(), |bar| format!("mean of {} steps from {}", chunk.len(), bar.label));
+            let label = chunk.first().map_or(String::new(), |bar| {
+                format!("mean of {} steps, starting at {}", chunk.len(), bar.label)
+            });
             Bar { label, owners: owners.to_vec() }
         })
         .collect()
@@ -194,7 +194,7 @@ pub(crate) fn swatch(category: Category) -> Html {
     tag("i", &[("class", "swatch"), ("style", &style)], Html::new())
 }
 
-/// Who owns a step: one stacked bar, and a row for each category.
+/// The breakdown of a step: one stacked bar, and one row per category.
 pub fn breakdown(rows: &[(Category, f64, f64)]) -> Html {
     let Some(&(_, _, largest)) = rows.first() else { return Html::new() };
     let part = |&(category, ms, share): &(Category, f64, f64)| {

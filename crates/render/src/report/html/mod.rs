@@ -1,7 +1,7 @@
-//! The report as one self-contained HTML file: verdict, key figures, step chart, breakdown, findings, tables that
-//! sort, facts of the run, health.
+//! The report as one self-contained HTML file: verdict, key figures, step chart, breakdown, findings, sortable
+//! tables, facts about the run, health.
 //!
-//! [`page`] holds what is safe and general, [`chart`] and [`parts`] the pieces; other pages use them too.
+//! [`page`] holds the safe, general parts; [`chart`] and [`parts`] hold the pieces. Other pages use them too.
 
 pub mod chart;
 pub mod page;
@@ -20,9 +20,9 @@ use crate::words::{quoted, share, terms};
 
 pub use page::{Section, html_page};
 
-/// Ops that are listed.
+/// Number of ops listed.
 const OPS: usize = 200;
-/// Troubles of the recording that are listed.
+/// Number of health problems listed.
 const TROUBLES: usize = 100;
 
 /// Writes the page.
@@ -30,12 +30,12 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let sections = [
         Section::new("", overview(report)),
         Section::new(format!("Where the {} goes", report.whole()), chart::breakdown(&report.by_share())),
-        Section::new("Step by step", steps(report)),
+        Section::new("Steps", steps(report)),
         Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
         Section::new("Ops", ops(report)),
         Section::new("Devices", devices(report)),
-        Section::new("The run", run(report)),
-        Section::new("About the recording", health(report)),
+        Section::new("Run", run(report)),
+        Section::new("Recording health", health(report)),
     ];
     let mut kicker = format!("stepscope report · {}", report.targets.join(" "));
     if !report.targets.iter().any(|target| target.contains(&report.session)) {
@@ -63,7 +63,7 @@ fn overview(report: &Report) -> Html {
         let part = if length > 0.0 { format!(" ({})", share(gain / length)) } else { String::new() };
         add(
             format!("−{}", duration_ms(gain)),
-            format!("a step at most, from mending `{}`{part}", finding.id.key()),
+            format!("per step at most, by fixing `{}`{part}", finding.id()),
         );
     }
     let mut body = figures(&all);
@@ -72,7 +72,7 @@ fn overview(report: &Report) -> Html {
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
     if let Some(by) = report.bounded_by() {
-        let sentence = Html::sentence(&format!("The step is bound by {by}."));
+        let sentence = Html::sentence(&format!("Bottleneck: {by}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
     if let Some(anyway) = report.despite() {
@@ -116,7 +116,7 @@ fn ops(report: &Report) -> Html {
     let mut body = table(&["op", "type", "where", "count", "total ms", "self ms", "share"], &rows);
     let more = report.ops.len().saturating_sub(OPS) as u64;
     if more > 0 {
-        body.push(&text("p", "soft", &format!("… and {}.", plural(more, "more", "more"))));
+        body.push(&text("p", "soft", &format!("… and {}.", plural(more, "more op", "more ops"))));
     }
     body
 }
@@ -177,7 +177,7 @@ fn health(report: &Report) -> Html {
         })
         .collect();
     if rows.is_empty() {
-        return Html::text("Nothing is wrong with it.");
+        return Html::text("No problems found.");
     }
     table(&["severity", "id", "what"], &rows)
 }

@@ -1,8 +1,8 @@
-//! One self-contained HTML page: no network, no fonts or scripts from elsewhere, light and dark, printable.
+//! One self-contained HTML page: no network, no external fonts or scripts, light and dark, printable.
 //!
-//! [`Html`] is markup that is safe by construction: text and attributes are escaped on the way in, and element
-//! names are literals. Whatever a trace holds, it cannot become markup. The parts here know nothing of reports,
-//! so that other pages (a comparison, say) are made of the same ones.
+//! [`Html`] is markup that is safe by construction: text and attributes are escaped on entry, and element names
+//! are literals. Content of a trace can never become markup. These parts know nothing about reports, so other
+//! pages, such as a comparison, can use them too.
 
 use std::fmt::Write;
 
@@ -16,19 +16,19 @@ const SCRIPT: &str = include_str!("page.js");
 pub struct Html(String);
 
 impl Html {
-    /// Nothing.
+    /// Empty markup.
     pub fn new() -> Self {
         Html::default()
     }
 
-    /// Text that means itself.
+    /// Escaped text.
     pub fn text(text: &str) -> Self {
         let mut html = Html::new();
         html.escape(text);
         html
     }
 
-    /// A sentence in which names and code stand between backticks.
+    /// A sentence with names and code in backticks.
     pub fn sentence(text: &str) -> Self {
         let parts: Vec<&str> = text.split('`').collect();
         if parts.len().is_multiple_of(2) {
@@ -45,12 +45,12 @@ impl Html {
         html
     }
 
-    /// Adds more.
+    /// Appends markup.
     pub fn push(&mut self, more: &Html) {
         self.0.push_str(&more.0);
     }
 
-    /// Is there nothing in it?
+    /// True if there is no markup.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -84,7 +84,7 @@ impl FromIterator<Html> for Html {
     }
 }
 
-/// An element with attributes and what is in it.
+/// An element with attributes and content.
 pub fn tag(name: &'static str, attributes: &[(&'static str, &str)], inner: Html) -> Html {
     let mut html = Html(format!("<{name}"));
     for (key, value) in attributes {
@@ -99,7 +99,7 @@ pub fn tag(name: &'static str, attributes: &[(&'static str, &str)], inner: Html)
     html
 }
 
-/// Text in an element.
+/// An element with text.
 pub fn text(name: &'static str, class: &str, content: &str) -> Html {
     tag(name, &[("class", class)], Html::text(content))
 }
@@ -109,18 +109,18 @@ pub fn text(name: &'static str, class: &str, content: &str) -> Html {
 pub struct Section {
     /// Its heading.
     pub title: String,
-    /// What is in it.
+    /// Its content.
     pub body: Html,
 }
 
 impl Section {
-    /// A section.
+    /// Creates a section.
     pub fn new(title: impl Into<String>, body: Html) -> Self {
         Section { title: title.into(), body }
     }
 }
 
-/// A whole page: a small line above, the answer, and the sections below it.
+/// A whole page: a small line at the top, the headline, and the sections below it.
 pub fn html_page(title: &str, kicker: &str, sections: &[Section]) -> String {
     let mut body = tag(
         "header",
@@ -135,8 +135,10 @@ pub fn html_page(title: &str, kicker: &str, sections: &[Section]) -> String {
         inner.push(&section.body);
         body.push(&tag("section", &[], inner));
     }
-    let made =
-        format!("Made by stepscope {}. This file loads nothing from anywhere.", env!("CARGO_PKG_VERSION"));
+    let made = format!(
+        "Made by stepscope {}. This file is self-contained and loads nothing from the network.",
+        env!("CARGO_PKG_VERSION")
+    );
     body.push(&tag("footer", &[], Html::text(&made)));
     let title = Html::text(&printable(&title.replace('`', "")));
     format!(

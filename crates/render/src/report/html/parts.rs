@@ -1,13 +1,12 @@
-//! Parts that pages are made of: key figures, tables that sort, findings.
+//! Building blocks of pages: key figures, sortable tables, findings.
 
 use stepscope_diagnose::Finding;
 
 use super::page::{Html, tag, text};
-use crate::format::{decimal, percent, printable, thousands};
+use crate::format::{decimal, percent, printable, share, thousands};
 use crate::report::promise;
-use crate::words;
 
-/// Key figures: the value large, what it is below.
+/// Key figures: a large value with its label below.
 pub fn figures(all: &[(String, String)]) -> Html {
     let figure = |(value, label): &(String, String)| {
         let inner = [
@@ -19,7 +18,7 @@ pub fn figures(all: &[(String, String)]) -> Html {
     tag("div", &[("class", "figures")], all.iter().map(figure).collect())
 }
 
-/// A cell of a table that sorts.
+/// A cell of a sortable table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.
@@ -30,9 +29,9 @@ pub enum Value {
     Count(u64),
     /// Milliseconds.
     Ms(f64),
-    /// A difference of milliseconds, with its sign.
+    /// A difference in milliseconds, with its sign.
     ChangeMs(f64),
-    /// A fraction, shown as per cent; unknown without.
+    /// A fraction, shown as a percentage; `None` if unknown.
     Share(Option<f64>),
 }
 
@@ -63,7 +62,7 @@ impl Value {
     }
 }
 
-/// A table that sorts by a click; nothing without rows.
+/// A table that sorts on click; empty if there are no rows.
 pub fn table(titles: &[&str], rows: &[Vec<Value>]) -> Html {
     let Some(first) = rows.first() else { return Html::new() };
     let head = titles.iter().zip(first).map(|(title, value)| {
@@ -77,13 +76,13 @@ pub fn table(titles: &[&str], rows: &[Vec<Value>]) -> Html {
 
 /// A finding with its evidence and advice.
 pub fn finding(finding: &Finding) -> Html {
-    let words = words::words(finding);
+    let words = finding.words();
     let mut tags = text("span", "badge", finding.severity.key());
-    tags.push(&tag("span", &[], Html::text(finding.id.key())));
+    tags.push(&tag("span", &[], Html::text(finding.id())));
     if let Some(promise) = promise(finding) {
         tags.push(&tag("span", &[], Html::text(&promise)));
     }
-    let sure = format!("{} sure", words::share(finding.confidence));
+    let sure = format!("{} confidence", share(finding.confidence));
     tags.push(&tag("span", &[], Html::text(&sure)));
     let item = |sentence: &String| tag("li", &[], Html::sentence(sentence));
     let inner = [

@@ -1,4 +1,4 @@
-//! `stepscope bench command`: a command run again and again, or two in turns.
+//! `stepscope bench command`: runs one command repeatedly, or two in alternation.
 
 use std::ffi::OsString;
 
@@ -12,35 +12,40 @@ use stepscope_session::{Exit, Problem};
 
 use super::infer::ms;
 use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
+use crate::commands::compare::percent;
 use crate::failure::Failure;
 use crate::output::Terminal;
 
-/// Values beyond this many times the distance of the quartiles are outliers.
+/// Values farther out than this many times the interquartile range are outliers.
 const FAR: f64 = 3.0;
 
-/// Run a command again and again: wall and processor time, memory; two in turns tell which is faster.
+/// Run a command repeatedly and report its wall time, processor time and memory, or compare two commands.
 ///
-/// Each run is a fresh start of the program. With --against, both take turns (A B, B A, …), so that whatever else the
-/// machine does meets both alike. Ctrl-C shows what was measured so far.
+/// Each run starts a new process. With --against, the two commands alternate (A B, B A, …), so that background
+/// load affects both equally. Ctrl-C shows the results so far.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope bench command -- python train.py --steps 20\n  \
     stepscope bench command --runs 30 --against 'python train.py --steps 20 --xla' -- python train.py --steps 20\n  \
+    stepscope bench command --against ./new --max-regression 5% -- ./old      exit 1 if ./new is slower\n  \
     stepscope bench command --json -- sh -c 'sort data | uniq > /dev/null'")]
 pub(super) struct CommandArgs {
     /// The program and its arguments, after --.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Another command line to compare with (B), in quotes.
+    /// Second command line to compare with (B), in quotes.
     #[arg(long, value_name = "COMMAND")]
     against: Option<String>,
-    /// How often to run each.
+    /// With --against: exit 1 if B takes longer than A by more than this, beyond noise.
+    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
+    max_regression: Option<f64>,
+    /// Number of runs of each command.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: u32,
-    /// Runs before them that do not count: they fill the caches.
+    /// Uncounted runs beforehand, to fill caches.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     warmup: u32,
-    /// Let the commands write to the terminal.
+    /// Show the output of the commands.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     show_output: bool,
     #[command(flatten)]
@@ -54,7 +59,7 @@ impl CommandArgs {
             commands.push(quantity::words(line).map_err(|error| {
                 Problem::new(Exit::Usage, format!("cannot read the command {line:?}"))
                     .then(error)
-                    .then("put it in quotes once, as a shell would read it")
+                    .then("quote it once, as you would in a shell")
             })?);
         }
         let plan =
@@ -74,7 +79,8 @@ impl CommandArgs {
             || render::table(&figures),
             |out| render::write_text(&figures, terminal.out, out),
         )?;
-        Ok(Exit::Done)
+        let regressed = self.max_regression.is_some_and(|limit| slower_than(&figures, limit));
+        Ok(if regressed { Exit::GateFailed } else { Exit::Done })
     }
 
     fn figures(&self, plan: &Plan, outcome: &Outcome) -> render::Commands {
@@ -88,14 +94,22 @@ impl CommandArgs {
     }
 }
 
+/// Is B slower than A by more than the limit, beyond noise?
+fn slower_than(figures: &render::Commands, limit: f64) -> bool {
+    figures.compared.as_ref().is_some_and(|compared| {
+        let ratio = compared.measured.as_ref().and_then(|measured| measured.ratio);
+        compared.verdict == Verdict::Slower && ratio.is_some_and(|ratio| ratio.value > 1.0 + limit)
+    })
+}
+
 /// An error where a command never ran to its end, or failed every time: its times mean nothing then.
 fn nothing_measured(plan: &Plan, outcome: &Outcome) -> Option<Problem> {
     for (command, runs) in plan.commands.iter().zip(&outcome.runs) {
         let Some(last) = runs.last() else {
             return Some(
-                Problem::new(Exit::Nothing, format!("no run of {:?} came to its end", line(command)))
-                    .then("ended early")
-                    .then("let it run longer, or give it less to do"),
+                Problem::new(Exit::Nothing, format!("no run of {:?} finished", line(command)))
+                    .then("the measurement ended early")
+                    .then("let it run longer, or use a shorter workload"),
             );
         };
         if runs.iter().all(|run| run.end != End::Code(0)) {
@@ -108,7 +122,7 @@ fn nothing_measured(plan: &Plan, outcome: &Outcome) -> Option<Problem> {
             return Some(
                 Problem::new(Exit::Nothing, format!("every run of {:?} failed", line(command)))
                     .then(found)
-                    .then("try the command by itself; --show-output shows what it says"),
+                    .then("try the command on its own, or add --show-output to see its messages"),
             );
         }
     }
@@ -162,23 +176,23 @@ fn summary(values: &[f64]) -> Option<render::Summary> {
         min: at(0.0)?,
         max: at(1.0)?,
         mean: mean(values)?,
-        // Quartiles of a few values are too uncertain to call another one an outlier.
+        // Quartiles of very few values are too uncertain to call another value an outlier.
         outliers: if values.len() < 5 { 0 } else { outliers as u64 },
     })
 }
 
-/// The statistics of `compare`, with each run as a step. Both commands took turns, so what differs from session to
-/// session is in neither's favour, and what differs from start to start is in the scatter itself: nothing is added for
-/// either.
+/// The statistics of `compare`, with each run as a step. The commands alternate, so differences between
+/// sessions favour neither, and differences between starts are already part of the scatter. Nothing is added
+/// for either.
 fn compare(base: &[f64], new: &[f64]) -> render::Compared {
     let margins = Margins::default();
     let (base, new) = (&[base.to_vec()], &[new.to_vec()]);
-    let measured = noise::measure(base, new, Statistic::Median, RunToRun::NONE);
+    let measured = noise::measure(base, new, Statistic::Median, RunToRun::none());
     let ranks = verdict::ranks(base, new);
     let said = measured.as_ref().map_or(Verdict::Unclear, |it| verdict::verdict(it, &margins));
     let runs = base[0].len().min(new[0].len());
     let needed = measured.filter(|_| said == Verdict::Unclear);
-    let needed = needed.and_then(|it| match verdict::next(&it, runs, 1, RunToRun::NONE, &margins) {
+    let needed = needed.and_then(|it| match verdict::next(&it, runs, 1, RunToRun::none(), &margins) {
         Next::LongerRuns(runs) => Some(runs),
         Next::MoreRuns(_) | Next::QuieterMachine => None,
     });

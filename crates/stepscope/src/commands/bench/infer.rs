@@ -10,6 +10,7 @@ use stepscope_capture::bench::infer::{
 };
 use stepscope_capture::bench::{Distribution, Stop, needed_for};
 use stepscope_render::bench::{Bin, infer as render};
+use stepscope_render::format::plural;
 use stepscope_session::{Exit, Problem};
 
 use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
@@ -17,66 +18,66 @@ use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::{duration, some_time};
 
-/// Rows of the histogram.
+/// Rows in the histogram.
 const ROWS: usize = 16;
-/// The first request of a server may fail while it wakes up.
+/// The first request to a server may fail while it starts up.
 const TRIES: usize = 3;
-/// A measurement of a sweep waits no longer than this for the last answers.
+/// Longest wait for the last answers of one measurement in a sweep.
 const SWEEP_DRAIN: Duration = Duration::from_secs(2);
 
-/// Measure a model server: latencies, throughput, errors, and how much it can take.
+/// Measure a model server: latency, throughput, errors, and the load it can take.
 ///
-/// Knows TensorFlow Serving (/v1/models/M:predict) and KServe v2 (/v2/models/M/infer, e.g. Triton), and measures
-/// anything that speaks HTTP without encryption.
+/// Supports TensorFlow Serving (/v1/models/M:predict), KServe v2 (/v2/models/M/infer, e.g. Triton) and any
+/// other server that speaks unencrypted HTTP.
 ///
-/// With --rate, requests leave when they are due, whatever became of those before, and latencies count from then: a
-/// stall of the server shows in every request that it held up. With --concurrency, so many clients each wait for
-/// their answer before they ask again. Ctrl-C shows what was measured so far.
+/// With --rate, each request is sent at its due time even if earlier ones are still unanswered, and latency
+/// counts from the due time: a server stall shows in every request that it delayed. With --concurrency, each of
+/// N clients waits for its answer before it sends the next request. Ctrl-C shows the results so far.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope bench infer http://localhost:8501/v1/models/m:predict --body request.json --rate 100\n  \
     stepscope bench infer http://localhost:8000/v2/models/m/infer --body request.json --concurrency 8\n  \
     stepscope bench infer URL --body '{\"instances\": [[1.0, 2.0]]}' --rate 200 --arrivals poisson --duration 60s\n  \
-    stepscope bench infer URL --body request.json --sweep --slo p99=50ms      the highest rate that keeps it\n  \
-    stepscope bench infer URL --body request.json --concurrency 1 --sweep     where more clients stop to help")]
+    stepscope bench infer URL --body request.json --sweep --slo p99=50ms      the highest rate that meets the SLO\n  \
+    stepscope bench infer URL --body request.json --concurrency 1 --sweep     where more clients stop helping")]
 pub(super) struct InferArgs {
-    /// Where the server listens: http://HOST:PORT/PATH.
+    /// Address of the server: http://HOST:PORT/PATH.
     #[arg(value_name = "URL")]
     url: String,
-    /// The request's body: a file, or the text itself where it begins with { or [.
+    /// Request body: a file, or the text itself if it starts with { or [.
     #[arg(long, value_name = "FILE|JSON")]
     body: Option<String>,
-    /// A header, e.g. 'Authorization: Bearer x'; may be given several times.
+    /// A header, e.g. 'Authorization: Bearer x'; repeatable.
     #[arg(long, value_name = "NAME:VALUE", value_parser = quantity::header)]
     header: Vec<(String, String)>,
-    /// POST with a body and GET without, unless told otherwise.
+    /// HTTP method [default: POST with a body, GET without].
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
-    /// Requests a second (open loop); 10 unless told otherwise.
+    /// Requests per second (open loop) [default: 10].
     #[arg(long, value_name = "N", value_parser = quantity::rate, conflicts_with = "concurrency")]
     rate: Option<f64>,
-    /// How requests are spread over time: at equal distances, or at random as from many clients.
+    /// Spread of requests over time: at equal intervals, or at random as from many clients.
     #[arg(long, value_enum, default_value = "constant", value_name = "HOW")]
     arrivals: ArrivalsArg,
-    /// Clients that wait for their answers (closed loop).
+    /// Number of clients that each wait for their answer (closed loop).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     concurrency: Option<u16>,
-    /// How long to measure; a sweep takes so long for each load.
+    /// How long to measure; in a sweep, for each load.
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
-    /// Requests before the measurement that do not count.
+    /// Send uncounted requests for this long first.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     warmup: Duration,
-    /// Give a request up after this time.
+    /// Give up on a request after this time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     timeout: Duration,
-    /// Connections that may be open at once.
+    /// Maximum number of open connections.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=16384))]
     connections: u16,
-    /// Raise the load until latency or errors break, or measure at these rates or numbers of clients.
+    /// Raise the load until latency or errors exceed their limits, or measure at these rates or client counts.
     #[arg(long, value_name = "N,N,…", num_args = 0..=1, require_equals = true, value_delimiter = ',', value_parser = quantity::rate)]
     sweep: Option<Vec<f64>>,
-    /// What must hold: p99=50ms, max=1s; may be given several times. With it, a sweep finds the highest load.
+    /// SLO to meet: p99=50ms, max=1s; repeatable. With it, a sweep finds the highest load.
     #[arg(long, value_name = "PERCENTILE=TIME", value_delimiter = ',', value_parser = quantity::promise, requires = "sweep")]
     slo: Vec<Promise>,
     #[command(flatten)]
@@ -118,7 +119,7 @@ impl InferArgs {
         fs::read(body).map_err(|error| {
             Problem::new(Exit::Nothing, format!("cannot read {body}"))
                 .then(error.to_string())
-                .then("give a file, or the JSON itself in quotes")
+                .then("give a file name, or the JSON itself in quotes")
                 .into()
         })
     }
@@ -144,8 +145,10 @@ impl InferArgs {
         let watched = Watched::new();
         let told = |load: Load| {
             watched.say(match load {
-                Load::Open { per_second, .. } => format!("asking {per_second:.0} times a second"),
-                Load::Closed { clients } => format!("asking with {clients} clients"),
+                Load::Open { per_second, .. } => format!("sending {per_second:.0} requests per second"),
+                Load::Closed { clients } => {
+                    format!("sending from {}", plural(clients as u64, "client", "clients"))
+                }
             });
         };
         let Some(loads) = &self.sweep else {
@@ -191,7 +194,7 @@ impl InferArgs {
     }
 }
 
-/// As few digits as tell it: 99, 99.9.
+/// Uses as few digits as needed: 99, 99.9.
 fn short(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -208,7 +211,7 @@ fn short_time(time: Duration) -> String {
 fn first(client: &Client) -> Result<First, Fault> {
     let mut tried = client.first();
     for _ in 1..TRIES {
-        // Nobody there, or no answer for the whole timeout, does not get better by asking at once again.
+        // If nothing listens, or there is no answer for the whole timeout, retrying at once does not help.
         if !matches!(&tried, Err(fault) if !matches!(fault.failure, Kind::Refused | Kind::Timeout)) {
             break;
         }
@@ -221,18 +224,18 @@ fn no_answer(url: &str, fault: &Fault) -> Failure {
     let words = render::failure(&id(fault.failure));
     let said = if fault.said.is_empty() { words } else { format!("{words}: {}", fault.said) };
     let what = match fault.failure {
-        Kind::Refused | Kind::Unreachable => "start the server, or check host and port",
-        Kind::Timeout => "check that the server is up, or raise --timeout",
-        Kind::Status(404) => "check the path and the name of the model",
+        Kind::Refused | Kind::Unreachable => "start the server, or check the host and port",
+        Kind::Timeout => "check that the server is running, or raise --timeout",
+        Kind::Status(404) => "check the path and the model name",
         Kind::Status(405) => "check --method and the path",
-        Kind::Status(400) | Kind::Body => "check --body: the server does not take it",
-        Kind::Status(401 | 403) => "give the server's key with --header",
+        Kind::Status(400) | Kind::Body => "check --body: the server rejects it",
+        Kind::Status(401 | 403) => "pass the server's credentials with --header",
         _ => "check the URL, and the server's log",
     };
-    Problem::new(Exit::Nothing, format!("no good answer from {url}")).then(said).then(what).into()
+    Problem::new(Exit::Nothing, format!("no successful answer from {url}")).then(said).then(what).into()
 }
 
-/// An error where not one request was answered well: there is no figure to show.
+/// Returns an error if no request succeeded: there is no figure to show.
 fn nothing_answered(url: &str, steps: &[Step]) -> Option<Problem> {
     let outcomes = || steps.iter().map(|step| &step.outcome);
     if outcomes().any(|outcome| outcome.answered > 0) {
@@ -244,14 +247,14 @@ fn nothing_answered(url: &str, steps: &[Step]) -> Option<Problem> {
         .map(|(kind, failures)| format!("{} × {}", failures.count, render::failure(&id(*kind))))
         .collect();
     let found = match (requests, outcomes().any(|outcome| outcome.stopped)) {
-        (0, true) => "ended before the warm-up was over".to_owned(),
-        (0, false) => "the time was too short for a request".to_owned(),
+        (0, true) => "the measurement ended during the warm-up".to_owned(),
+        (0, false) => "the duration was too short for a request".to_owned(),
         _ => format!("of {requests} requests: {}", kinds.join(", ")),
     };
     Some(
-        Problem::new(Exit::Nothing, format!("no request to {url} was answered well"))
+        Problem::new(Exit::Nothing, format!("no request to {url} succeeded"))
             .then(found)
-            .then("check the server's log; a lower --rate, a longer --duration or --timeout may help"),
+            .then("check the server's log, or try a lower --rate or a longer --duration or --timeout"),
     )
 }
 

@@ -1,4 +1,4 @@
-//! `stepscope bench input`: how fast an input pipeline delivers.
+//! `stepscope bench input`: measures how fast an input pipeline delivers.
 
 use std::ffi::OsString;
 use std::thread;
@@ -10,6 +10,7 @@ use stepscope_capture::bench::command::End;
 use stepscope_capture::bench::input::{Line, Outcome, Plan, leading_number, measure};
 use stepscope_capture::bench::pace::{Pace, pace};
 use stepscope_render::bench::input as render;
+use stepscope_render::format::plural;
 use stepscope_session::{Exit, Problem};
 
 use super::infer::ms;
@@ -18,11 +19,11 @@ use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::some_time;
 
-/// Measure an input pipeline: batches and examples a second, the first batch and stalls apart.
+/// Measure an input pipeline: batches and examples per second, time to the first batch, stalls.
 ///
-/// The program draws batches and prints a line for each; a line that begins with a number tells the examples in the
-/// batch. Where standard output has other uses, write the lines to the file that the environment variable
-/// STEPSCOPE_BATCHES names. Ctrl-C shows what was measured so far.
+/// The program fetches batches and prints one line per batch. If the line starts with a number, that is the
+/// number of examples in the batch. If standard output is used for something else, write the lines to the file
+/// named in the environment variable STEPSCOPE_BATCHES. Ctrl-C shows the results so far.
 #[derive(Debug, Args)]
 #[command(after_help = "In the program:\n  \
     for batch in dataset:            # tf.data, a torch DataLoader, any iterable\n      \
@@ -35,19 +36,19 @@ pub(super) struct InputArgs {
     /// The program and its arguments, after --.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Only lines that match are batches; a group in it that is a number tells the examples.
+    /// Count only matching lines as batches; a numeric group gives the number of examples.
     #[arg(long, value_name = "REGEX", value_parser = |text: &str| Regex::new(text))]
     line: Option<Regex>,
-    /// Examples in each batch, where the lines do not tell.
+    /// Number of examples per batch, if the lines do not contain it.
     #[arg(long, value_name = "N")]
     batch_size: Option<u64>,
-    /// End the program after so many batches.
+    /// Stop the program after N batches.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batches: Option<u64>,
-    /// End the program after so long.
+    /// Stop the program after this time.
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
-    /// The training step to be fed: is the pipeline fast enough for it?
+    /// Duration of the training step to feed: is the pipeline fast enough for it?
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     step: Option<Duration>,
     #[command(flatten)]
@@ -75,7 +76,7 @@ impl InputArgs {
         Ok(Exit::Done)
     }
 
-    /// Is a line a batch, and how large?
+    /// Checks whether a line is a batch, and how large the batch is.
     fn read(&self, line: &str) -> Option<Line> {
         let Some(regex) = &self.line else { return Some(Line { examples: leading_number(line) }) };
         let found = regex.captures(line)?;
@@ -130,16 +131,16 @@ fn steady(pace: &Pace) -> render::Steady {
 
 fn no_batches(outcome: &Outcome) -> Problem {
     let ended = match outcome.end {
-        Some(End::Code(0)) => "the program ended well".to_owned(),
+        Some(End::Code(0)) => "the program finished".to_owned(),
         Some(End::Code(code)) => format!("the program ended with exit code {code}"),
         Some(End::Signal(signal)) => format!("signal {signal} ended the program"),
-        None => "it was ended before the first one".to_owned(),
+        None => "the program was stopped before the first batch".to_owned(),
     };
     let lines = match outcome.other_lines {
-        0 => "it wrote no line".to_owned(),
-        others => format!("{others} lines did not match --line"),
+        0 => "it printed no lines".to_owned(),
+        others => format!("{} did not match --line", plural(others, "line", "lines")),
     };
-    Problem::new(Exit::Nothing, "no batch came")
+    Problem::new(Exit::Nothing, "no batches received")
         .then(format!("{ended}, {lines}"))
-        .then("print a line for each batch, or write it to $STEPSCOPE_BATCHES")
+        .then("print one line per batch, or write it to $STEPSCOPE_BATCHES")
 }

@@ -1,4 +1,4 @@
-//! Rates and promises as the command line writes them, and a command line within one argument.
+//! Parses rates, SLOs, and a command line inside one argument.
 
 use std::ffi::OsString;
 
@@ -11,13 +11,13 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     let (number, scale) = match text.split_once('/') {
         None | Some((_, "s")) => (text.split('/').next().unwrap_or(text), 1.0),
         Some((number, "m" | "min")) => (number, 1.0 / 60.0),
-        _ => return Err("give requests a second, e.g. 100 or 100/s".to_owned()),
+        _ => return Err("give requests per second, e.g. 100 or 100/s".to_owned()),
     };
     let rate = number.trim().parse::<f64>().map_err(|_| "not a number".to_owned())? * scale;
     if rate > 0.0 && rate <= 1e6 {
         Ok(rate)
     } else {
-        Err("must be above 0 and at most 1,000,000 a second".to_owned())
+        Err("must be above 0 and at most 1,000,000 per second".to_owned())
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Splits a command line into words as a shell does: blanks part, quotes and backslashes keep together.
+/// Splits a command line into words as a shell does: spaces separate, quotes and backslashes protect.
 pub(super) fn words(text: &str) -> Result<Vec<OsString>, String> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut chars = text.chars();
@@ -52,14 +52,14 @@ pub(super) fn words(text: &str) -> Result<Vec<OsString>, String> {
             quote @ ('\'' | '"') => {
                 let word = word.get_or_insert_default();
                 loop {
-                    match chars.next().ok_or("a quote has no end")? {
+                    match chars.next().ok_or("a quote is not closed")? {
                         c if c == quote => break,
-                        '\\' if quote == '"' => word.push(chars.next().ok_or("nothing behind a \\")?),
+                        '\\' if quote == '"' => word.push(chars.next().ok_or("nothing after a \\")?),
                         c => word.push(c),
                     }
                 }
             }
-            '\\' => word.get_or_insert_default().push(chars.next().ok_or("nothing behind a \\")?),
+            '\\' => word.get_or_insert_default().push(chars.next().ok_or("nothing after a \\")?),
             c => word.get_or_insert_default().push(c),
         }
     }

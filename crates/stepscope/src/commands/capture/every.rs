@@ -1,5 +1,5 @@
-//! A long watch: one sample every so often, one line each, within a budget of the disk, until the job ends or the
-//! user has seen enough.
+//! Sampling of a long job: one capture per interval, one line each, within a disk budget, until the job ends or
+//! the user stops it.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use super::take::{Taken, Taker};
 use super::words;
 use crate::failure::Failure;
 
-/// How often, how many, and how much of it stays.
+/// How often to sample, how many times, and how much to keep.
 pub(super) struct Rhythm {
     pub(super) every: Duration,
     pub(super) samples: Option<u64>,
     pub(super) limits: Limits,
 }
 
-/// Samples until told to stop, until the job has ended, or as often as was asked for.
+/// Samples until the user stops it, the job ends, or the requested number is reached.
 pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Exit, Failure> {
     let mut keep = Keep::new(rhythm.limits);
     let (mut taken, mut lacking) = (0, false);
@@ -41,7 +41,7 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
             Err(_) if taker.recorder.is_stopped() => break,
             Err(not) if taken == 0 => return Err(not.into_failure(taker.terminal)),
             Err(not) if not.gone => {
-                taker.terminal.remark("the job has ended, and with it the watch");
+                taker.terminal.remark("the job has ended; sampling stops");
                 break;
             }
             Err(not) => {
@@ -67,17 +67,17 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
     }
 }
 
-/// Makes room for the new session.
+/// Removes old sessions to make room for the new one.
 fn add(taker: &Taker<'_>, keep: &mut Keep, session: Session) {
     if let Err(error) = keep.add(session) {
         let problem = Problem::new(Exit::Nothing, "an old session of this run could not be removed");
         taker
             .terminal
-            .report(&problem.then(error.to_string()).then("remove it by hand to keep to the budget"));
+            .report(&problem.then(error.to_string()).then("remove it by hand to stay within the budget"));
     }
 }
 
-/// One line: verdict and step time.
+/// Writes one line: step time and verdict.
 fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure> {
     let mut out = taker.terminal.stdout();
     match seen(session) {
@@ -91,7 +91,7 @@ fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure>
     Ok(())
 }
 
-/// The report on a session, with all its memory given back afterwards: the watch may last for days.
+/// Reports on a session and frees all its memory afterwards, because sampling may last for days.
 fn seen(session: &Session) -> Result<Report, Problem> {
     let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
     let profile = Profile::load(Chosen::of(&wanted, &|_| {})?, &Progress::new())?;

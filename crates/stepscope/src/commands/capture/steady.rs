@@ -1,5 +1,5 @@
-//! Waiting for the loop to settle: short windows until steps are there, no graph is being built, and the middle step
-//! is as long as in the window before. They are looked at in memory and leave nothing on the disk.
+//! Waits for a steady state: samples short windows until steps appear, no graph is being built, and the median
+//! step matches the one in the previous window. The windows stay in memory and leave nothing on disk.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,19 @@ use stepscope_session::report::report;
 use super::take::Taker;
 use super::words;
 
-/// The first window. It grows while it holds too few steps.
+/// Length of the first window. It grows while it contains too few steps.
 const FIRST: Duration = Duration::from_millis(400);
-/// Steps in a window that its middle one can be told from.
+/// Minimum number of steps in a window for a usable median.
 const LEAST_STEPS: usize = 3;
-/// Middle steps of two windows that differ by less are the same.
+/// Two medians that differ by less than this are equal.
 const TOLERANCE: f64 = 0.15;
 /// Tracing and compiling below this share of a step is noise.
 const BUILDING: f64 = 0.01;
-/// A loop that builds graphs in every step never stops doing so: after so many equal windows, that is how it is.
+/// A loop that builds graphs in every step never stops doing so. After this many equal windows, it counts as
+/// steady.
 const HABIT: usize = 6;
 
-/// Waits until the loop is steady, or patience runs out; false when the user asked to stop.
+/// Waits until the loop is steady or patience runs out. Returns false if the user asked to stop.
 pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
     let until = Instant::now() + patience;
     let place = Place::below(&taker.logdir);
@@ -40,7 +41,7 @@ pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
         }
         let window = look(taker, length, left, &place);
         if matches!(window, Window::Gone) {
-            // The capture itself will say what is wrong.
+            // The capture itself will report the problem.
             return true;
         }
         if settling.has_settled(&window) {
@@ -65,7 +66,7 @@ pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
 #[derive(Default)]
 struct Settling {
     median_ms: Option<f64>,
-    /// Windows in a row whose middle steps are the same.
+    /// Number of consecutive windows with equal medians.
     equal: usize,
 }
 
@@ -87,7 +88,7 @@ impl Settling {
     }
 }
 
-/// Records one short window and looks at it.
+/// Records one short window and analyses it.
 fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &Place) -> Window {
     let recorded = taker.record(length, left, place);
     let mut inputs = Vec::new();
@@ -130,7 +131,7 @@ fn seen(report: &Report) -> Window {
     }
 }
 
-/// The share of steps that only warmed up: a window that holds one is not steady, though it is not counted.
+/// The share of excluded warm-up steps: a window that contains one is not steady, although it is not counted.
 fn set_apart(report: &Report) -> f64 {
     use stepscope_analyze::steps::SetApart;
     let Some(host) = report.summary.bound() else { return 0.0 };

@@ -1,4 +1,4 @@
-//! One capture: record the window, write the session, look at it.
+//! One capture: records the window, writes the session, analyses it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// Takes captures: what was asked for on the command line.
+/// Takes captures with the options of the command line.
 pub(super) struct Taker<'t> {
     pub(super) recorder: &'t Recorder,
     pub(super) terminal: &'t Terminal,
@@ -32,7 +32,7 @@ pub(super) struct Taker<'t> {
     pub(super) levels: Levels,
 }
 
-/// A session on the disk, and what is missing from it.
+/// A session on disk, and what is missing from it.
 pub(super) struct Taken {
     pub(super) session: Session,
     pub(super) missing: Vec<Problem>,
@@ -40,14 +40,14 @@ pub(super) struct Taken {
 
 /// Why nothing was taken.
 pub(super) struct NotTaken {
-    /// Why, one for each host.
+    /// The reasons, one per host.
     pub(super) problems: Vec<Problem>,
-    /// All processes are gone.
+    /// True if all processes are gone.
     pub(super) gone: bool,
 }
 
 impl NotTaken {
-    /// Names all reasons but the last, which ends the command.
+    /// Prints all reasons except the last, which ends the command.
     pub(super) fn into_failure(mut self, terminal: &Terminal) -> Failure {
         let last = self.problems.pop();
         self.problems.iter().for_each(|problem| {
@@ -58,7 +58,7 @@ impl NotTaken {
 }
 
 impl Taker<'_> {
-    /// One capture, and the report on it in the form that is wanted.
+    /// Takes one capture and reports on it in the requested format.
     pub(super) fn once(&self, form: Option<&Form>) -> Result<Exit, Failure> {
         let Taken { session, missing } = self.take().map_err(|not| not.into_failure(self.terminal))?;
         let shown = match form {
@@ -72,7 +72,7 @@ impl Taker<'_> {
         Ok(if missing.is_empty() { exit } else { Exit::Damaged })
     }
 
-    /// Records the window and writes the session. What came is kept, also when some hosts failed.
+    /// Records the window and writes the session. If some hosts fail, the rest is kept.
     pub(super) fn take(&self) -> Result<Taken, NotTaken> {
         let place = Place::below(&self.logdir);
         let recorded = self.record(self.duration, self.wait, &place);
@@ -116,7 +116,7 @@ impl Taker<'_> {
         self.recorder.record(&self.hosts, &options, &watch)
     }
 
-    /// Looks at the session at once: is in it what was wanted, and what does it show?
+    /// Analyses the session at once: does it contain what was requested, and what does it show?
     fn report(&self, session: &Session, form: &Form) -> Result<Exit, Failure> {
         let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
         let looked = load::looked(&wanted, self.terminal, look)?;

@@ -1,5 +1,4 @@
-//! What the user sees while a capture lasts: a line that moves on a terminal, and a remark when something has to be
-//! waited for.
+//! Progress during a capture: a status line on a terminal, and a note when something has to be waited for.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -16,7 +15,7 @@ use crate::output::Terminal;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// The line on the terminal; gone when dropped.
+/// The status line; removed when dropped.
 pub(super) struct Shown {
     bar: ProgressBar,
 }
@@ -27,14 +26,14 @@ impl Drop for Shown {
     }
 }
 
-/// What is said of each process.
+/// What was already reported about each process.
 #[derive(Default)]
 struct Said {
     reasons: BTreeMap<Address, &'static str>,
     doing: BTreeMap<Address, String>,
 }
 
-/// Somebody who hears what happens and tells it.
+/// Returns a listener that shows events as they happen.
 pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
     let bar = line();
     let shown = Shown { bar: bar.clone() };
@@ -45,10 +44,10 @@ pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
         let Ok(mut said) = said.lock() else { return };
         if let Event::Retrying { error, left } = &event {
             let reason = words::reason(error);
-            // Once a reason, however often it is tried.
+            // Report each reason once, however often it is retried.
             if said.reasons.insert(address.clone(), reason) != Some(reason) {
                 let left = words::spelled(Duration::from_secs(left.as_secs_f64().ceil() as u64));
-                bar.suspend(|| terminal.remark(&format!("{address}: {reason}; trying again for {left}")));
+                bar.suspend(|| terminal.remark(&format!("{address}: {reason}; retrying for {left}")));
             }
         }
         said.doing.insert(address.clone(), doing(&event, began.elapsed()));
@@ -63,10 +62,10 @@ fn doing(event: &Event<'_>, elapsed: Duration) -> String {
     match event {
         Event::Retrying { error, .. } => words::reason(error).to_owned(),
         Event::Recording { starts_in, lasts } if starts_in.is_zero() => {
-            format!("records {}", words::spelled(*lasts))
+            format!("recording {}", words::spelled(*lasts))
         }
         Event::Recording { starts_in, lasts } => {
-            format!("records {} in {}", words::spelled(*lasts), words::spelled(*starts_in))
+            format!("will record {} in {}", words::spelled(*lasts), words::spelled(*starts_in))
         }
         Event::Received { bytes: size } => {
             format!("sent {} after {}", bytes(*size as f64), duration_ms(elapsed.as_secs_f64() * 1e3))

@@ -1,4 +1,4 @@
-//! The dashboard: what one sample looks like on a terminal, with the last minutes beside it.
+//! The dashboard: the current sample and its recent history on a terminal.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
 use stepscope_capture::sample::{Gpu, Sample};
-use stepscope_render::format::{UNKNOWN, bytes, decimal, duration_ms, percent};
+use stepscope_render::format::{UNKNOWN, bytes, decimal, duration_ms, percent, plural};
 
-/// Samples kept for the lines of the past: more than any terminal is wide.
+/// Samples kept for the history graphs: more than any terminal is wide.
 const PAST: usize = 600;
-/// The widest that a core's bar gets.
+/// Maximum width of a core's bar.
 const CORE_WIDTH: u16 = 22;
 
-/// What is on the screen.
+/// The content of the screen.
 pub(super) struct Dashboard {
     title: String,
     cores: usize,
@@ -44,7 +44,7 @@ impl Dashboard {
         }
     }
 
-    /// Stops the picture, or lets it go on; samples are taken all the same.
+    /// Pauses or resumes the display; sampling continues.
     pub(super) fn pause(&mut self) {
         self.paused = !self.paused;
     }
@@ -137,10 +137,10 @@ impl Dashboard {
         let limit =
             self.newest.cgroup.cpu_limit.map_or(String::new(), |limit| format!(" of {limit:.1} allowed"));
         let title = format!(
-            " processes: {} cores{limit}, {} processes, {} threads ",
+            " run: {} cores{limit}, {}, {} ",
             known(tree.cpu.map(|cpu| decimal(cpu, 2))),
-            tree.processes,
-            tree.threads
+            plural(tree.processes, "process", "processes"),
+            plural(tree.threads, "thread", "threads")
         );
         self.spark(frame, right, &title, &self.tree, None);
     }
@@ -151,8 +151,8 @@ impl Dashboard {
         let used =
             machine.memory_total.zip(machine.memory_available).map(|(all, left)| all.saturating_sub(left));
         let (used, limit, name) = match (group.memory_limit, group.memory_used) {
-            (Some(limit), used) => (used, Some(limit), " memory of the control group "),
-            (None, _) => (used, machine.memory_total, " memory of the machine "),
+            (Some(limit), used) => (used, Some(limit), " memory, control group "),
+            (None, _) => (used, machine.memory_total, " memory, machine "),
         };
         let share = used.zip(limit).map_or(0.0, |(used, limit)| used as f64 / limit.max(1) as f64);
         let size = |value: Option<u64>| known(value.map(|value| bytes(value as f64)));
@@ -164,11 +164,12 @@ impl Dashboard {
         frame.render_widget(gauge, left);
         let title = match &self.newest.tree {
             Some(tree) => {
-                let own =
-                    tree.pss.map_or(String::new(), |pss| format!(", shared once {}", bytes(pss as f64)));
+                let own = tree.pss.map_or(String::new(), |pss| {
+                    format!(", {} with shared pages counted once", bytes(pss as f64))
+                });
                 format!(" processes: {}{own} ", bytes(tree.rss as f64))
             }
-            None => format!(" swapped out: {} ", size(machine.swap_used)),
+            None => format!(" swap used: {} ", size(machine.swap_used)),
         };
         self.spark(frame, right, &title, &self.memory, None);
     }
@@ -196,7 +197,7 @@ impl Dashboard {
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
     }
 
-    /// The past as a line; the newest is on the right.
+    /// Draws the history as a line; the newest value is on the right.
     fn spark(&self, frame: &mut Frame<'_>, area: Rect, title: &str, past: &VecDeque<u64>, most: Option<u64>) {
         let shown = usize::from(area.width.saturating_sub(2));
         let data: Vec<u64> = past.iter().skip(past.len().saturating_sub(shown)).copied().collect();
@@ -214,7 +215,7 @@ impl Dashboard {
     }
 }
 
-/// Two lines: how busy, and everything else that is known.
+/// Two lines: utilisation, and everything else that is known.
 fn gpu_lines(gpu: &Gpu, of_tree: Option<u64>, width: u16) -> [Line<'static>; 2] {
     let busy = gpu.busy.unwrap_or(0.0);
     let bars = usize::from(width.saturating_sub(40)).min(40);
@@ -232,11 +233,11 @@ fn gpu_lines(gpu: &Gpu, of_tree: Option<u64>, width: u16) -> [Line<'static>; 2] 
         let all = gpu.memory_total.map_or(String::new(), |all| format!(" of {}", size(all)));
         format!("memory {}{all}", size(used))
     }));
-    parts.extend(of_tree.map(|own| format!("{} by these processes", size(own))));
+    parts.extend(of_tree.map(|own| format!("{} used by these processes", size(own))));
     parts.extend(gpu.power.map(|power| format!("{} W", decimal(power, 0))));
     parts.extend(gpu.clock.map(|clock| format!("{} MHz", decimal(clock, 0))));
     parts.extend(gpu.temperature.map(|heat| format!("{} °C", decimal(heat, 0))));
-    let held = gpu.throttled.iter().flatten().map(|reason| format!("held down by {}", reason.key()));
+    let held = gpu.throttled.iter().flatten().map(|reason| format!("throttled: {}", reason.key()));
     parts.extend(held);
     [first, Line::from(format!("   {}", parts.join(", "))).dim()]
 }
@@ -252,7 +253,7 @@ fn known(text: Option<String>) -> String {
     text.unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-/// Green, then yellow, then red.
+/// Green, yellow, then red.
 fn heat(share: f64) -> Style {
     Style::new().fg(match share {
         share if share >= 0.9 => Color::Red,

@@ -1,4 +1,4 @@
-//! What was recorded → the page's plain values, with the verdict of a profile where there is one.
+//! Turns what was recorded into the plain values of the summary, with the verdict of a profile if there is one.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use stepscope_render::run::{GpuUse, RunPage, RunSteps, Spread, SteadyUse, StepSo
 use stepscope_session::report::{judge, look};
 use stepscope_session::{Chosen, Looked, Wanted};
 
-/// With fewer samples than this nothing is suggested: a start-up is not a run.
+/// With fewer samples than this, no hint is given: a start-up is not a run.
 const FEW_SAMPLES: u64 = 20;
 
-/// All of a run.
+/// Builds the summary of a run.
 pub(super) fn page(
     command: &[OsString],
     batch_size: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) fn page(
     }
 }
 
-/// A session's folder holds all its hosts; elsewhere a profile is a file.
+/// The folder of a session contains all its hosts; otherwise a profile is a single file.
 fn session_of(file: &Path) -> PathBuf {
     let folder = file
         .parent()
@@ -56,7 +56,7 @@ fn session_of(file: &Path) -> PathBuf {
     folder.unwrap_or(file).to_owned()
 }
 
-/// What a profile shows; `None` where it cannot be read, which the report then says better.
+/// The verdict of a profile; `None` if it cannot be read, which the report explains better.
 fn verdict(path: &Path) -> Option<Verdict> {
     let wanted = Wanted { paths: vec![path.to_owned()], ..Wanted::default() };
     let chosen = Chosen::of(&wanted, &|_| {}).ok()?;
@@ -64,7 +64,7 @@ fn verdict(path: &Path) -> Option<Verdict> {
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     Some(Verdict {
         sentence: report.verdict(),
-        id: report.findings.first().map(|finding| finding.id.key().to_owned()),
+        id: report.findings.first().map(|finding| finding.id().to_owned()),
         path: path.display().to_string(),
     })
 }
@@ -110,7 +110,7 @@ fn steps(steps: &Steps) -> Option<RunSteps> {
     })
 }
 
-/// How busy the machine was while steps were steady, or else all the while.
+/// How busy the machine was while steps were steady, or else during the whole run.
 fn load(usage: &Usage, window: Option<Window>) -> Load {
     let mean = |spread: Option<Measured>| spread.map(|spread| spread.mean);
     let window = window.unwrap_or_default();
@@ -128,7 +128,7 @@ fn load(usage: &Usage, window: Option<Window>) -> Load {
     }
 }
 
-/// The use of the hardware as the page takes it.
+/// Hardware use as the summary takes it.
 pub(in crate::commands) fn usage(usage: &Usage) -> Use {
     Use {
         samples: usage.samples,

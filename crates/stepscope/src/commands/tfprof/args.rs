@@ -6,13 +6,13 @@ use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use stepscope_tfprof::{OPTION_NAMES, OptionError, Options};
 
-/// What each option does, in the order of [`OPTION_NAMES`], and what its value is called.
+/// Help text of each option, in the order of [`OPTION_NAMES`], with the name of its value.
 const HELP: [(&str, &str); 21] = [
     ("N", "Show rows down to this depth [default: 10]"),
     ("N", "Show rows with at least this much requested memory"),
     ("N", "Show rows with at least this much peak memory"),
-    ("N", "Show rows with at least this much memory still held afterwards"),
-    ("N", "Show rows with at least this much memory in outputs"),
+    ("N", "Show rows with at least this much residual memory"),
+    ("N", "Show rows with at least this much output memory"),
     ("N", "Show rows with at least this time, in µs"),
     ("N", "Show rows with at least this accelerator time, in µs"),
     ("N", "Show rows with at least this CPU time, in µs"),
@@ -21,12 +21,12 @@ const HELP: [(&str, &str); 21] = [
     ("N", "Show rows that ran at least this often"),
     ("N", "Show this step; -1 shows averages over all steps [default: -1]"),
     ("COLUMN", "Sort by name, bytes, micros, params, float_ops, … [default: name]"),
-    ("REGEXES", "Count nodes with a type that matches [default: .*]"),
+    ("REGEXES", "Count nodes whose type matches [default: .*]"),
     ("REGEXES", "Start at nodes whose name matches [default: .*]"),
     ("REGEXES", "Show nothing below nodes whose name matches"),
     ("REGEXES", "Show nodes whose name matches [default: .*]"),
     ("REGEXES", "Hide nodes whose name matches"),
-    ("BOOL", "Make totals of what is shown only"),
+    ("BOOL", "Sum up only the rows that are shown"),
     ("COLUMNS", "Show these columns, separated by commas [default: micros]"),
     ("OUTPUT", "stdout, file:outfile=F, timeline:outfile=F, pprof:outfile=F or none [default: stdout]"),
 ];
@@ -38,7 +38,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Puts them on top of others.
+    /// Applies them on top of other options.
     pub(crate) fn on_top_of(&self, mut options: Options) -> Result<Options, OptionError> {
         for (name, values) in &self.values {
             options.set(name, values)?;
@@ -71,7 +71,7 @@ impl Args for Given {
                 .help(help)
                 .action(ArgAction::Append)
                 .allow_hyphen_values(name != "account_displayed_op_only")
-                .help_heading("Options of tfprof");
+                .help_heading("tfprof options");
             command.arg(match name {
                 "account_displayed_op_only" => arg.num_args(0..=1).default_missing_value("true"),
                 _ => arg.num_args(1),
@@ -84,11 +84,11 @@ impl Args for Given {
     }
 }
 
-/// Options of files, which tfprof spells with one dash or two like the others.
+/// File options, which tfprof also accepts with one dash or two.
 const FILE_OPTIONS: [&str; 6] =
     ["profile_path", "graph_path", "run_meta_path", "op_log_path", "checkpoint_path", "preset"];
 
-/// The command line with tfprof's options spelt with two dashes: it takes `-max_depth 3`, too.
+/// The command line with tfprof's options rewritten to two dashes, because tfprof accepts `-max_depth 3` too.
 pub(crate) fn with_two_dashes(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     if args.get(1).is_none_or(|command| command != "tfprof") {

@@ -3,26 +3,27 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stepscope_render::format::plural;
 use stepscope_session::model::{Keep, Model, ModelFiles};
 use stepscope_session::{Exit, Problem};
 
 /// The files.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// A saved profile (ProfileProto); stands for all other files.
+    /// A saved profile (ProfileProto); replaces all other files.
     #[arg(
         long = "profile_path",
         value_name = "FILE",
         conflicts_with_all = ["graph_path", "run_meta_path", "op_log_path"]
     )]
     profile_path: Option<PathBuf>,
-    /// The graph (GraphDef), binary or text, or an event file that carries it.
+    /// The graph (GraphDef), binary or text, or an event file that contains it.
     #[arg(long = "graph_path", id = "graph_path", value_name = "FILE")]
     graph_path: Option<PathBuf>,
-    /// What runs recorded (RunMetadata, or event files that carry it), separated by commas; the steps 0, 1, 2, ….
+    /// Recorded runs (RunMetadata, or event files that contain it), separated by commas: steps 0, 1, 2, ….
     #[arg(long = "run_meta_path", id = "run_meta_path", value_name = "FILES")]
     run_meta_path: Vec<String>,
-    /// Numbers for the steps of --run_meta_path, separated by commas, instead of 0, 1, 2, ….
+    /// Step numbers for --run_meta_path, separated by commas, instead of 0, 1, 2, ….
     #[arg(
         long = "run_meta_steps",
         value_name = "NUMBERS",
@@ -33,7 +34,7 @@ pub(crate) struct Files {
     /// The op log (tfprof_log): FLOPs, types and call stacks.
     #[arg(long = "op_log_path", id = "op_log_path", value_name = "FILE")]
     op_log_path: Option<PathBuf>,
-    /// The prefix of a checkpoint, for values of variables and the type _checkpoint_variables.
+    /// Prefix of a checkpoint, for variable values and the type _checkpoint_variables.
     #[arg(long = "checkpoint_path", value_name = "PREFIX")]
     checkpoint_path: Option<PathBuf>,
 }
@@ -52,9 +53,13 @@ impl Files {
         }
         let runs = self.runs();
         if !self.run_meta_steps.is_empty() && self.run_meta_steps.len() != runs.len() {
-            return Err(Problem::new(Exit::Usage, "--run_meta_steps does not fit --run_meta_path")
-                .then(format!("{} numbers for {} files", self.run_meta_steps.len(), runs.len()))
-                .then("give one number for each file"));
+            return Err(Problem::new(Exit::Usage, "--run_meta_steps does not match --run_meta_path")
+                .then(format!(
+                    "{} for {}",
+                    plural(self.run_meta_steps.len() as u64, "number", "numbers"),
+                    plural(runs.len() as u64, "file", "files")
+                ))
+                .then("give one number per file"));
         }
         Ok(ModelFiles {
             saved: self.profile_path.clone(),
@@ -66,7 +71,7 @@ impl Files {
         })
     }
 
-    /// The files with runs: each value is a file, or several separated by commas.
+    /// The run files: each value is a file, or several separated by commas.
     fn runs(&self) -> Vec<PathBuf> {
         let files = |value: &String| match Path::new(value).exists() {
             true => vec![PathBuf::from(value)],

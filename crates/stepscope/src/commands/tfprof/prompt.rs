@@ -1,4 +1,5 @@
-//! The prompt: one view per line, options that stay (`set`), history and completion. Lines can come from a pipe, too.
+//! The prompt: one view per line, persistent options (`set`), history and completion. Lines can also come from
+//! a pipe.
 
 mod editor;
 
@@ -19,13 +20,13 @@ const COMMANDS: [&str; 8] = ["scope", "graph", "op", "code", "advise", "set", "h
 const HELP: &str = "\
 scope   by name scope             graph   from nodes to their inputs
 op      by operation type         code    by line of code
-advise  what tfprof's checks say  set     keep options for the lines that follow
+advise  tfprof's advice           set     keep options for the following lines
 quit    end (or Ctrl-D)           an empty line shows the options
 
 A line is a view and its options: scope -max_depth 3 -select micros,bytes -order_by micros
 ";
 
-/// Where lines come from.
+/// Source of the lines.
 enum Lines {
     Terminal(Editor),
     Pipe(io::Lines<io::StdinLock<'static>>),
@@ -40,7 +41,7 @@ impl Lines {
     }
 }
 
-/// Runs lines until there are no more. Of a pipe, a line that is wrong ends it.
+/// Runs lines until there are no more. A wrong line ends input from a pipe.
 pub(crate) fn run(
     subject: &Subject<'_>,
     coverage: &[f64],
@@ -70,7 +71,7 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-/// Runs one line. Are there to be more?
+/// Runs one line. Returns whether to continue.
 fn step(
     subject: &Subject<'_>,
     line: &str,
@@ -98,11 +99,11 @@ fn step(
 
 fn unknown(word: &str) -> Problem {
     Problem::new(Exit::Usage, "First string must be a valid command")
-        .then(format!("`{word}` is none"))
+        .then(format!("`{word}` is not a command"))
         .then(format!("the commands are {}", COMMANDS.join(", ")))
 }
 
-/// What the word under the cursor may become: a command, an option, or an option's value.
+/// Completions for the word at the cursor: a command, an option, or an option's value.
 fn candidates(before: &[&str], word: &str) -> Vec<String> {
     let begins = |name: &&str| name.starts_with(word);
     let Some(last) = before.last() else {
@@ -120,7 +121,7 @@ fn candidates(before: &[&str], word: &str) -> Vec<String> {
         let word = word.trim_start_matches('-');
         return OPTION_NAMES.iter().filter(|it| it.starts_with(word)).map(|it| format!("-{it}")).collect();
     }
-    // Columns are a list: what stands before the last comma stays.
+    // Columns are a list: keep everything before the last comma.
     let (kept, part) = word.rsplit_once(',').unwrap_or(("", word));
     let comma = if kept.is_empty() { "" } else { "," };
     values.iter().filter(|it| it.starts_with(part)).map(|it| format!("{kept}{comma}{it}")).collect()

@@ -1,4 +1,4 @@
-//! One view, shown where its options say.
+//! Shows one view as its options request.
 
 use std::fs;
 use std::io::Write;
@@ -148,7 +148,7 @@ fn write_json(
     Ok(())
 }
 
-/// What tfprof says on standard error.
+/// Messages that tfprof prints to standard error.
 fn remarks(shown: &Shown<'_>, view: View, options: &Options, terminal: &Terminal) {
     if view == View::Code && options.account_displayed_op_only {
         terminal.remark("the code view ignores account_displayed_op_only");
@@ -164,7 +164,7 @@ fn remarks(shown: &Shown<'_>, view: View, options: &Options, terminal: &Terminal
     }
 }
 
-/// The timeline of the graph view shows one step, so there is a file for each.
+/// The timeline of the graph view shows one step, so each step gets its own file.
 fn timeline_of_each_step(
     profile: &Profile,
     file: &str,
@@ -203,7 +203,7 @@ fn write_file(path: &Path, content: &[u8]) -> Result<(), Problem> {
     fs::write(path, content).map_err(|error| {
         Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
             .then(error.to_string())
-            .then("give a file in a folder that exists")
+            .then("choose a file in an existing folder")
     })
 }
 

@@ -1,4 +1,4 @@
-//! A line editor for the prompt: cursor keys, history that is kept between sessions, completion with Tab.
+//! Line editor for the prompt: cursor keys, persistent history, completion with Tab.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
 
-/// Lines of history that are kept.
+/// Number of history lines to keep.
 const KEPT: usize = 1_000;
 
-/// What a word may become, from the words before it and its beginning.
+/// Completions of a word, from the words before it and its first letters.
 type Complete = fn(&[&str], &str) -> Vec<String>;
 
 /// Reads lines from a terminal.
@@ -21,12 +21,12 @@ pub(super) struct Editor {
     complete: Complete,
 }
 
-/// What a key did.
+/// Effect of a key.
 enum Outcome {
     More,
     Line,
     End,
-    /// Candidates to be listed below the line.
+    /// Candidates to list below the line.
     List(Vec<String>),
 }
 
@@ -34,7 +34,7 @@ enum Outcome {
 struct Editing {
     text: Vec<char>,
     at: usize,
-    /// Which line of the history it shows; its length for a new one.
+    /// The history line being shown; the history's length for a new line.
     place: usize,
 }
 
@@ -117,7 +117,7 @@ impl Editor {
         editing.at = editing.text.len();
     }
 
-    /// Completes the word before the cursor as far as it is clear; lists what it may become where it is not.
+    /// Completes the word before the cursor as far as it is unambiguous; otherwise lists the candidates.
     fn complete(&self, editing: &mut Editing) -> Outcome {
         let before: String = editing.text.iter().take(editing.at).collect();
         let (words, word) = before.rsplit_once(' ').unwrap_or(("", &before));
@@ -140,7 +140,7 @@ impl Editor {
         }
         self.history.push(line.to_owned());
         let kept = &self.history[self.history.len().saturating_sub(KEPT)..];
-        // A history that cannot be kept is no reason to stop.
+        // If the history cannot be saved, continue without it.
         if let Some(file) = history_file() {
             let _ = file.parent().map(fs::create_dir_all);
             let _ = fs::write(file, kept.join("\n") + "\n");
@@ -165,7 +165,7 @@ fn draw(prompt: &str, editing: &Editing) -> io::Result<()> {
     out.flush()
 }
 
-/// What all begin with.
+/// The common prefix of all candidates.
 fn common_beginning(candidates: &[String]) -> String {
     let Some((first, rest)) = candidates.split_first() else { return String::new() };
     let shared = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
@@ -173,7 +173,7 @@ fn common_beginning(candidates: &[String]) -> String {
     first.chars().take(len).collect()
 }
 
-/// Where the history is kept: with the user's other state, never beside the profiles.
+/// Location of the history: with the user's other state, never beside the profiles.
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;

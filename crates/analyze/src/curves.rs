@@ -1,0 +1,208 @@
+//! What a logged series says in one row: how many points, where it began and ended, its extremes, and how fast steps
+//! went by the clock. Beside the timeline's analyses: it takes a [`Series`], not a trace.
+
+use stepscope_trace::series::{LogDamage, OtherTag, Restart, RunLog, Series};
+
+use crate::statistics::quantile;
+
+/// A series in one row. What is not known is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve {
+    /// How many points it has.
+    pub points: usize,
+    /// Its first step.
+    pub first_step: Option<i64>,
+    /// Its last step.
+    pub last_step: Option<i64>,
+    /// When its first point was written, in seconds since 1970.
+    pub first_wall_s: Option<f64>,
+    /// When its last one was.
+    pub last_wall_s: Option<f64>,
+    /// The first value; may be not a number.
+    pub first: Option<f64>,
+    /// The last value; may be not a number.
+    pub last: Option<f64>,
+    /// The least finite value, and its step.
+    pub min: Option<(f64, i64)>,
+    /// The greatest finite value, and its step.
+    pub max: Option<(f64, i64)>,
+    /// The mean of the finite values.
+    pub mean: Option<f64>,
+    /// How many values are not numbers.
+    pub nan: usize,
+    /// How many are infinite.
+    pub infinite: usize,
+    /// The first step whose value is not finite.
+    pub first_not_finite: Option<i64>,
+    /// Steps per second over the whole series, by the clock.
+    pub steps_per_second: Option<f64>,
+    /// Nine of ten pieces are faster, and nine of ten slower than this.
+    pub pace: Option<(f64, f64)>,
+}
+
+impl Curve {
+    /// Of a series.
+    pub fn of(series: &Series) -> Self {
+        let finite = || {
+            let points = series.values.iter().copied().zip(series.steps.iter().copied());
+            points.filter(|(value, _)| value.is_finite())
+        };
+        let by_value = |a: &(f64, i64), b: &(f64, i64)| a.0.total_cmp(&b.0);
+        let (sum, count) = finite().fold((0.0, 0_usize), |(sum, count), (value, _)| (sum + value, count + 1));
+        let odd = series.values.iter().zip(&series.steps).find(|(value, _)| !value.is_finite());
+        Curve {
+            points: series.values.len(),
+            first_step: series.steps.first().copied(),
+            last_step: series.steps.last().copied(),
+            first_wall_s: series.wall_s.first().copied(),
+            last_wall_s: series.wall_s.last().copied(),
+            first: series.values.first().copied(),
+            last: series.values.last().copied(),
+            // Of equal ones the first counts.
+            min: finite().min_by(by_value),
+            max: finite().reduce(|best, next| if next.0 > best.0 { next } else { best }),
+            mean: (count > 0).then(|| sum / count as f64),
+            nan: series.values.iter().filter(|value| value.is_nan()).count(),
+            infinite: series.values.iter().filter(|value| value.is_infinite()).count(),
+            first_not_finite: odd.map(|(_, step)| *step),
+            steps_per_second: overall(series),
+            pace: pace(series),
+        }
+    }
+}
+
+/// A tag's curve with what is known about its points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TagCurve {
+    /// The tag.
+    pub tag: String,
+    /// The series in one row.
+    pub curve: Curve,
+    /// Points in damaged records.
+    pub lost: u64,
+    /// Points that newer ones replaced.
+    pub replaced: u64,
+    /// The means of pieces of the series, for a small picture; `None` where a piece has no finite value.
+    pub course: Vec<Option<f64>>,
+}
+
+/// What one run logged, without its points: a log directory of a gigabyte has few rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunCurves {
+    /// The run.
+    pub name: String,
+    /// Records that were read.
+    pub records: u64,
+    /// Its curves, by tag.
+    pub curves: Vec<TagCurve>,
+    /// Its other tags.
+    pub others: Vec<OtherTag>,
+    /// Where it began again.
+    pub restarts: Vec<Restart>,
+    /// What is wrong with its files.
+    pub damage: Vec<LogDamage>,
+}
+
+impl RunCurves {
+    /// Of a log.
+    pub fn of(log: RunLog) -> Self {
+        let curve = |series: Series| TagCurve {
+            curve: Curve::of(&series),
+            course: course(&series.values),
+            lost: series.lost,
+            replaced: series.replaced,
+            tag: series.tag,
+        };
+        RunCurves {
+            name: log.name,
+            records: log.records,
+            curves: log.series.into_iter().map(curve).collect(),
+            others: log.others,
+            restarts: log.restarts,
+            damage: log.damage,
+        }
+    }
+}
+
+/// So many pieces make the small picture of a series.
+const PIECES: usize = 24;
+
+fn course(values: &[f64]) -> Vec<Option<f64>> {
+    let mean = |piece: &[f64]| {
+        let finite = || piece.iter().copied().filter(|value| value.is_finite());
+        let count = finite().count();
+        (count > 0).then(|| finite().sum::<f64>() / count as f64)
+    };
+    values.chunks(values.len().div_ceil(PIECES).max(1)).map(mean).collect()
+}
+
+/// Steps from the first to the last point over the time between them.
+fn overall(series: &Series) -> Option<f64> {
+    let steps = series.steps.last()?.checked_sub(*series.steps.first()?)?;
+    let seconds = series.wall_s.last()? - series.wall_s.first()?;
+    (steps > 0 && seconds > 0.0).then(|| steps as f64 / seconds)
+}
+
+/// How fast the slow and the fast pieces between two points are.
+fn pace(series: &Series) -> Option<(f64, f64)> {
+    let mut rates: Vec<f64> = series
+        .steps
+        .windows(2)
+        .zip(series.wall_s.windows(2))
+        .filter_map(|(steps, walls)| {
+            let (steps, seconds) = (steps[1].checked_sub(steps[0])?, walls[1] - walls[0]);
+            (steps > 0 && seconds > 0.0).then(|| steps as f64 / seconds)
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    Some((quantile(&rates, 0.1)?, quantile(&rates, 0.9)?))
+}
+
+/// When a series first reaches a value, from above or from below, whichever its first value is on the other side of:
+/// the step, and the seconds since its first point.
+pub fn reaches(series: &Series, value: f64) -> Option<(i64, f64)> {
+    let first = series.values.iter().copied().find(|value| value.is_finite())?;
+    let there = |seen: &f64| if first > value { *seen <= value } else { *seen >= value };
+    let at = series.values.iter().position(|seen| seen.is_finite() && there(seen))?;
+    Some((*series.steps.get(at)?, series.wall_s.get(at)? - series.wall_s.first()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(values: &[f64]) -> Series {
+        Series {
+            tag: "loss".to_owned(),
+            steps: (0..values.len() as i64).map(|step| 10 * step).collect(),
+            wall_s: (0..values.len()).map(|place| 100.0 + 2.0 * place as f64).collect(),
+            values: values.to_vec(),
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn a_row_says_where_it_began_and_ended_and_how_fast() {
+        let curve = Curve::of(&series(&[3.0, 1.0, f64::NAN, 1.0, f64::INFINITY, 2.0]));
+        assert_eq!((curve.points, curve.nan, curve.infinite), (6, 1, 1));
+        assert_eq!((curve.min, curve.max), (Some((1.0, 10)), Some((3.0, 0))));
+        assert_eq!((curve.mean, curve.first_not_finite), (Some(1.75), Some(20)));
+        assert_eq!((curve.first, curve.last), (Some(3.0), Some(2.0)));
+        assert_eq!((curve.steps_per_second, curve.pace), (Some(5.0), Some((5.0, 5.0))));
+    }
+
+    #[test]
+    fn nothing_is_unknown_and_not_zero() {
+        let curve = Curve::of(&Series::default());
+        assert_eq!(curve, Curve::default());
+        assert_eq!(Curve::of(&series(&[1.0])).steps_per_second, None);
+        assert_eq!(Curve::of(&series(&[f64::NAN])).mean, None);
+    }
+
+    #[test]
+    fn a_value_is_reached_from_either_side() {
+        assert_eq!(reaches(&series(&[3.0, 2.0, 0.5]), 1.0), Some((20, 4.0)));
+        assert_eq!(reaches(&series(&[0.1, 0.7, 0.9]), 0.7), Some((10, 2.0)));
+        assert_eq!(reaches(&series(&[3.0, 2.0]), 1.0), None);
+    }
+}

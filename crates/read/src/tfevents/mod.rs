@@ -1,0 +1,85 @@
+//! Event files: what programs log for TensorBoard → series per run and tag. Written by TensorFlow 1 and 2, Keras, PyTorch,
+//! tensorboardX and JAX's writers.
+//!
+//! A run is a folder with files whose names contain `tfevents`. Knows nothing of what the values mean.
+
+mod event;
+mod records;
+mod run;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use run::RunReader;
+
+/// What the names of event files contain.
+const NAME: &str = "tfevents";
+/// Folders below each other, at most.
+const DEEPEST: usize = 64;
+
+/// A run's name and its files, in the order in which they were written.
+pub type FoundRun = (String, Vec<PathBuf>);
+
+/// Finds the runs at or below a path, by name. A single file is a run called `.`. Links are followed, but not in circles.
+pub fn find_runs(path: &Path) -> Vec<FoundRun> {
+    if path.is_file() {
+        return vec![(".".to_owned(), vec![path.to_owned()])];
+    }
+    let mut found = Vec::new();
+    walk(path, String::new(), &mut BTreeSet::new(), DEEPEST, &mut found);
+    found.sort();
+    found
+}
+
+/// Is it the name of an event file?
+pub fn is_event_file(name: &str) -> bool {
+    name.contains(NAME)
+}
+
+fn walk(folder: &Path, name: String, seen: &mut BTreeSet<PathBuf>, depth: usize, found: &mut Vec<FoundRun>) {
+    if depth == 0 || !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut files = Vec::new();
+    for entry in entries.flatten() {
+        let (path, own) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if path.is_dir() {
+            let below = if name.is_empty() { own } else { format!("{name}/{own}") };
+            walk(&path, below, seen, depth - 1, found);
+        } else if is_event_file(&own) && path.is_file() {
+            files.push(path);
+        }
+    }
+    if !files.is_empty() {
+        files.sort();
+        found.push((if name.is_empty() { ".".to_owned() } else { name }, files));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_folders_and_links_are_followed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let train = folder.path().join("a/train");
+        fs::create_dir_all(&train).unwrap();
+        for file in
+            ["a/train/events.out.tfevents.2.vm", "a/train/events.out.tfevents.1.vm", "x.tfevents.3", "other"]
+        {
+            fs::write(folder.path().join(file), []).unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(folder.path(), train.join("circle")).unwrap();
+        let found = find_runs(folder.path());
+        let names: Vec<(&str, usize)> =
+            found.iter().map(|(name, files)| (name.as_str(), files.len())).collect();
+        assert_eq!(names, [(".", 1), ("a/train", 2)]);
+        assert!(found[1].1[0].ends_with("events.out.tfevents.1.vm"), "oldest first");
+        assert_eq!(find_runs(&folder.path().join("x.tfevents.3")).len(), 1);
+        assert_eq!(find_runs(&folder.path().join("nowhere")), []);
+    }
+}

@@ -1,0 +1,392 @@
+//! One run: all event files of a folder, put together into series.
+//!
+//! The motivating situation: a job is preempted at step 100, starts again from the checkpoint of step 80, and writes
+//! steps 80 to 100 once more, into a new file. The newer points replace the older ones, and the restart is reported.
+//! Two programs that log into one folder at the same time look different: their files overlap in time. Then all points
+//! stay, in the order of their times.
+//!
+//! Every point is kept. A reader remembers how far it has read each file, so a file that grew by one record costs one.
+
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::series::{LogDamage, LogFault, OtherTag, Restart, RunLog, Series};
+
+use super::event::{Event, Given, event};
+use super::records::{Piece, Records};
+use crate::{Input, ReadError};
+
+/// So many places of damage are remembered; a file of garbage has no end of them.
+const MOST_DAMAGE: usize = 1_000;
+/// A damaged tag that differs from a known one in no more bytes than this is that one.
+const FLIPPED_BYTES: usize = 2;
+
+/// A file, and how far it was read.
+#[derive(Debug)]
+struct EventFile {
+    path: PathBuf,
+    read: usize,
+}
+
+/// Reads a run, again and again while it grows.
+#[derive(Debug, Default)]
+pub struct RunReader {
+    log: RunLog,
+    files: Vec<EventFile>,
+    numbers: FxHashMap<Box<[u8]>, usize>,
+    others: FxHashMap<Box<[u8]>, usize>,
+    /// The series that the nth value of the last event belonged to: most events name the same tags in the same order.
+    usual: Vec<usize>,
+    /// The file that wrote each series last.
+    writers: Vec<usize>,
+    /// Series that two files wrote at the same time.
+    mixed: Vec<bool>,
+    /// Tags of damaged records, as far as they can be made out.
+    lost: Vec<Box<[u8]>>,
+}
+
+impl RunReader {
+    /// The run of this name, of these files in the order in which they were written.
+    pub fn new(name: impl Into<String>, files: Vec<PathBuf>) -> Self {
+        let mut reader = RunReader::default();
+        reader.log.name = name.into();
+        files.into_iter().for_each(|path| reader.add(path));
+        reader
+    }
+
+    /// Adds a file that appeared later.
+    pub fn add(&mut self, path: PathBuf) {
+        if !self.files.iter().any(|file| file.path == path) {
+            self.files.push(EventFile { path, read: 0 });
+        }
+    }
+
+    /// Reads what is new. A file that cannot be opened is an error; the others are read all the same.
+    pub fn read(&mut self) -> Result<(), ReadError> {
+        let mut problem = None;
+        // What ended in the middle of a record may go on now.
+        self.log.damage.retain(|damage| damage.what != LogFault::Cut);
+        for number in 0..self.files.len() {
+            if let Err(error) = self.read_file(number) {
+                problem = Some(error);
+            }
+        }
+        problem.map_or(Ok(()), Err)
+    }
+
+    /// What the bytes of one file hold.
+    pub fn of_bytes(bytes: &[u8]) -> RunLog {
+        let mut reader = RunReader::new(".", vec![PathBuf::new()]);
+        reader.take_bytes(0, Path::new(""), bytes, 0);
+        reader.into_log()
+    }
+
+    /// All that was read so far, tags in order.
+    pub fn log(&self) -> RunLog {
+        let mut log = self.log.clone();
+        self.put_in_order(&mut log);
+        log
+    }
+
+    /// The same, without a copy.
+    pub fn into_log(mut self) -> RunLog {
+        let mut log = std::mem::take(&mut self.log);
+        self.put_in_order(&mut log);
+        log
+    }
+
+    fn put_in_order(&self, log: &mut RunLog) {
+        for tag in &self.lost {
+            if let Some(series) = self.most_likely(tag).and_then(|place| log.series.get_mut(place)) {
+                series.lost += 1;
+            }
+        }
+        for (series, _) in log.series.iter_mut().zip(&self.mixed).filter(|(_, mixed)| **mixed) {
+            by_time(series);
+        }
+        log.series.sort_by(|a, b| a.tag.cmp(&b.tag));
+        log.others.sort_by(|a, b| a.tag.cmp(&b.tag));
+    }
+
+    /// The series that a damaged tag most likely names.
+    fn most_likely(&self, tag: &[u8]) -> Option<usize> {
+        let differing = |known: &[u8]| known.iter().zip(tag).filter(|(a, b)| a != b).count();
+        self.numbers.get(tag).copied().or_else(|| {
+            let near = self.numbers.iter().filter(|(known, _)| known.len() == tag.len());
+            let near = near.map(|(known, place)| (differing(known), *place));
+            near.filter(|(flipped, _)| *flipped <= FLIPPED_BYTES).min().map(|(_, place)| place)
+        })
+    }
+
+    fn read_file(&mut self, number: usize) -> Result<(), ReadError> {
+        let Some(file) = self.files.get(number) else { return Ok(()) };
+        let (path, from) = (file.path.clone(), file.read);
+        let (bytes, _) = Input::open(&path)?.inflated();
+        // A file that shrank was replaced. What it held before cannot be told from what it holds now.
+        let from = if bytes.len() < from { 0 } else { from };
+        let read = self.take_bytes(number, &path, &bytes, from);
+        if let Some(file) = self.files.get_mut(number) {
+            file.read = read;
+        }
+        Ok(())
+    }
+
+    /// Takes what a file holds from an offset on; returns how far it was read.
+    fn take_bytes(&mut self, number: usize, path: &Path, bytes: &[u8], from: usize) -> usize {
+        let (mut records, mut sound) = (Records::new(bytes, from), 0_u64);
+        let mut read = from;
+        while let Some((at, piece)) = records.next() {
+            let fault = match piece {
+                Piece::Record(payload) => {
+                    sound += 1;
+                    self.take(number, payload);
+                    None
+                }
+                Piece::OddLength(payload) => {
+                    sound += 1;
+                    self.take(number, payload);
+                    Some(LogFault::Length)
+                }
+                Piece::Damaged(payload) => {
+                    self.lose(payload);
+                    Some(LogFault::Record)
+                }
+                Piece::Gap(length) if sound == 0 && at == 0 && length == bytes.len() => {
+                    Some(LogFault::Nothing)
+                }
+                Piece::Gap(length) => Some(LogFault::Gap(length as u64)),
+                Piece::Cut => Some(LogFault::Cut),
+            };
+            if fault != Some(LogFault::Cut) {
+                read = records.at();
+            }
+            if let Some(what) = fault.filter(|_| self.log.damage.len() < MOST_DAMAGE) {
+                self.log.damage.push(LogDamage { file: path.display().to_string(), at: at as u64, what });
+            }
+        }
+        self.log.records += sound;
+        self.log.bytes += read.saturating_sub(from) as u64;
+        read
+    }
+
+    fn take(&mut self, file: usize, payload: &[u8]) {
+        let mut nth = 0;
+        let said = event(payload, &mut |event, tag, given| {
+            match given {
+                Given::Number(value) => self.point(file, nth, event, tag, value),
+                Given::Other(kind) => {
+                    let place = *self.others.entry(tag.into()).or_insert_with(|| {
+                        let tag = String::from_utf8_lossy(tag).into_owned();
+                        self.log.others.push(OtherTag { tag, kind, count: 0 });
+                        self.log.others.len() - 1
+                    });
+                    if let Some(other) = self.log.others.get_mut(place) {
+                        other.count += 1;
+                    }
+                }
+            }
+            nth += 1;
+        });
+        if said.starts {
+            self.purge(&said);
+        }
+    }
+
+    /// What was logged from a session's first step on is obsolete.
+    fn purge(&mut self, start: &Event) {
+        let replaced: u64 = self.log.series.iter_mut().map(|series| replace_from(series, start.step)).sum();
+        if replaced > 0 {
+            self.log.restarts.push(Restart { step: start.step, wall_s: start.wall_s });
+        }
+    }
+
+    #[inline]
+    fn point(&mut self, file: usize, nth: usize, event: &Event, tag: &[u8], value: f64) {
+        let place = self.place_of(nth, tag, file);
+        let Some(series) = self.log.series.get_mut(place) else { return };
+        if self.writers[place] != file {
+            let (last_step, last_wall) = (series.steps.last().copied(), series.wall_s.last().copied());
+            if last_wall.is_some_and(|last| event.wall_s < last) {
+                self.mixed[place] = true;
+            } else if last_step.is_some_and(|last| event.step <= last) && !self.mixed[place] {
+                replace_from(series, event.step);
+                self.restarted(event);
+            }
+            self.writers[place] = file;
+        }
+        let Some(series) = self.log.series.get_mut(place) else { return };
+        series.steps.push(event.step);
+        series.wall_s.push(event.wall_s);
+        series.values.push(value);
+    }
+
+    /// Remembers a restart once, however many tags it repeats: the first of its steps counts.
+    fn restarted(&mut self, event: &Event) {
+        /// Points of one restart are written one after the other.
+        const SOON_S: f64 = 60.0;
+        match self.log.restarts.last_mut() {
+            Some(last) if event.wall_s - last.wall_s < SOON_S => last.step = last.step.min(event.step),
+            _ => self.log.restarts.push(Restart { step: event.step, wall_s: event.wall_s }),
+        }
+    }
+
+    #[inline]
+    fn place_of(&mut self, nth: usize, tag: &[u8], file: usize) -> usize {
+        let named =
+            |place: usize| self.log.series.get(place).is_some_and(|series| series.tag.as_bytes() == tag);
+        if let Some(place) = self.usual.get(nth).copied().filter(|place| named(*place)) {
+            return place;
+        }
+        let place = match self.numbers.get(tag) {
+            Some(place) => *place,
+            None => {
+                let place = self.log.series.len();
+                let tag_text = String::from_utf8_lossy(tag).into_owned();
+                self.log.series.push(Series { tag: tag_text, ..Series::default() });
+                self.numbers.insert(tag.into(), place);
+                self.writers.push(file);
+                self.mixed.push(false);
+                place
+            }
+        };
+        if self.usual.len() <= nth {
+            self.usual.resize(nth + 1, usize::MAX);
+        }
+        self.usual[nth] = place;
+        place
+    }
+
+    fn lose(&mut self, payload: &[u8]) {
+        let mut tags = Vec::new();
+        event(payload, &mut |_, tag, _| tags.push(tag.into()));
+        if self.lost.len() < MOST_DAMAGE {
+            self.lost.append(&mut tags);
+        }
+    }
+}
+
+/// Removes points from this step on, and counts them. Steps mostly grow, so only the end is looked at.
+fn replace_from(series: &mut Series, step: i64) -> u64 {
+    let keep = series.steps.iter().rposition(|known| *known < step).map_or(0, |last| last + 1);
+    let replaced = (series.steps.len() - keep) as u64;
+    series.steps.truncate(keep);
+    series.wall_s.truncate(keep);
+    series.values.truncate(keep);
+    series.replaced += replaced;
+    replaced
+}
+
+fn by_time(series: &mut Series) {
+    let mut order: Vec<usize> = (0..series.steps.len()).collect();
+    order.sort_by(|&a, &b| series.wall_s[a].total_cmp(&series.wall_s[b]));
+    series.steps = order.iter().map(|&at| series.steps[at]).collect();
+    series.values = order.iter().map(|&at| series.values[at]).collect();
+    series.wall_s = order.iter().map(|&at| series.wall_s[at]).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_testkit::tfevents::{record, scalar};
+
+    use super::*;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn write(&self, name: &str, records: &[Vec<u8>]) -> PathBuf {
+            let path = self.0.path().join(name);
+            let bytes: Vec<u8> = records.iter().flat_map(|event| record(event)).collect();
+            std::fs::write(&path, bytes).unwrap();
+            path
+        }
+    }
+
+    fn points(range: std::ops::Range<u8>, began: f64) -> Vec<Vec<u8>> {
+        range.map(|step| scalar(began + f64::from(step), step, "loss", f32::from(step))).collect()
+    }
+
+    fn read(files: Vec<PathBuf>) -> RunLog {
+        let mut reader = RunReader::new(".", files);
+        reader.read().unwrap();
+        reader.into_log()
+    }
+
+    #[test]
+    fn a_restart_replaces_what_it_repeats_and_is_reported() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let first = folder.write("tfevents.1", &points(0..60, 100.0));
+        let second = folder.write("tfevents.2", &points(40..100, 1_000.0));
+        let log = read(vec![first, second]);
+        let loss = &log.series[0];
+        assert_eq!(loss.steps, (0..100).collect::<Vec<i64>>());
+        assert_eq!((loss.replaced, loss.wall_s[40]), (20, 1_040.0), "the newest wins");
+        assert_eq!(log.restarts, [Restart { step: 40, wall_s: 1_040.0 }]);
+    }
+
+    #[test]
+    fn two_programs_that_log_at_the_same_time_keep_all_points() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let first = folder.write("tfevents.1", &points(0..50, 100.0));
+        let second = folder.write("tfevents.2", &points(0..50, 100.5));
+        let log = read(vec![first, second]);
+        assert_eq!((log.series[0].steps.len(), log.restarts.len()), (100, 0));
+        assert!(log.series[0].wall_s.is_sorted());
+    }
+
+    #[test]
+    fn a_session_that_starts_at_a_step_makes_later_ones_obsolete() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let mut events = points(0..10, 100.0);
+        events.push([&[0x09][..], &200_f64.to_le_bytes(), &[0x10, 5, 0x3a, 2, 0x08, 1]].concat());
+        events.extend(points(5..8, 300.0));
+        let log = read(vec![folder.write("tfevents", &events)]);
+        assert_eq!(log.series[0].steps, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(log.restarts, [Restart { step: 5, wall_s: 200.0 }]);
+    }
+
+    #[test]
+    fn steps_that_come_twice_without_a_restart_are_kept() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let same: Vec<Vec<u8>> = (0..5).map(|i| scalar(100.0 + f64::from(i), 0, "loss", 1.0)).collect();
+        assert_eq!(read(vec![folder.write("tfevents", &same)]).series[0].steps, [0; 5]);
+    }
+
+    #[test]
+    fn a_damaged_record_costs_that_record_and_is_the_likely_tags() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let path = folder.write("tfevents", &points(0..10, 100.0));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = bytes.len() / 10;
+        let tag = bytes.windows(4).position(|window| window == b"loss").unwrap();
+        bytes[3 * length + tag] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let log = read(vec![path]);
+        assert_eq!((log.series.len(), log.series[0].steps.len(), log.series[0].lost), (1, 9, 1));
+        assert_eq!((log.damage[0].at, log.damage[0].what), (3 * length as u64, LogFault::Record));
+    }
+
+    #[test]
+    fn a_growing_file_is_read_from_where_it_ended() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let path = folder.write("tfevents", &points(0..10, 100.0));
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 7]).unwrap();
+        let mut reader = RunReader::new(".", vec![path.clone()]);
+        reader.read().unwrap();
+        assert_eq!((reader.log().series[0].steps.len(), reader.log().damage[0].what), (9, LogFault::Cut));
+        std::fs::write(&path, &whole).unwrap();
+        reader.read().unwrap();
+        let log = reader.log();
+        assert_eq!((log.series[0].steps.len(), log.damage.len(), log.records), (10, 0, 10));
+    }
+
+    #[test]
+    fn garbage_and_nothing_are_told_apart() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let path = folder.0.path().join("tfevents");
+        std::fs::write(&path, [9; 500]).unwrap();
+        assert_eq!(read(vec![path.clone()]).damage[0].what, LogFault::Nothing);
+        std::fs::write(&path, []).unwrap();
+        assert_eq!(read(vec![path]).damage, []);
+    }
+}

@@ -1,0 +1,105 @@
+//! Values that a program logged step by step (loss, accuracy, throughput): columns per tag, one log per run. A source
+//! beside the timeline: it knows steps and the time of day, and nothing of events.
+
+/// The values of one tag in one run, in the order in which they count. The three columns are equally long.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// What the program calls it, e.g. `train/loss`.
+    pub tag: String,
+    /// The step of each point, as the program counts.
+    pub steps: Vec<i64>,
+    /// When each point was written, in seconds since 1970.
+    pub wall_s: Vec<f64>,
+    /// The values; not a number and infinities are data.
+    pub values: Vec<f64>,
+    /// Points in damaged records that were most likely this tag's.
+    pub lost: u64,
+    /// Points that a restarted program wrote again, and that its newer ones replaced.
+    pub replaced: u64,
+}
+
+/// What a tag holds that is not a number per step.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OtherKind {
+    /// A distribution.
+    Histogram,
+    /// Text.
+    Text,
+    /// Pictures.
+    Image,
+    /// Sound.
+    Audio,
+    /// Hyperparameters.
+    Hparams,
+    /// A graph.
+    Graph,
+    /// What a run recorded of its nodes.
+    RunMetadata,
+    /// A tensor of some other kind.
+    Tensor,
+}
+
+/// A tag whose values are not numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherTag {
+    /// What the program calls it.
+    pub tag: String,
+    /// What it holds.
+    pub kind: OtherKind,
+    /// How often it was written.
+    pub count: u64,
+}
+
+/// A program that began again and repeated steps.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Restart {
+    /// The first step that it repeated.
+    pub step: i64,
+    /// When, in seconds since 1970.
+    pub wall_s: f64,
+}
+
+/// Where a log is damaged, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogDamage {
+    /// The file.
+    pub file: String,
+    /// The offset in it, in bytes.
+    pub at: u64,
+    /// What is wrong.
+    pub what: LogFault,
+}
+
+/// What can be wrong with a log.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LogFault {
+    /// A record does not match its checksum; it is left out.
+    Record,
+    /// The length of a record does not match its checksum, but the record does; it is kept.
+    Length,
+    /// So many bytes make no records.
+    Gap(u64),
+    /// The file ends within a record: it is still being written, or was cut off.
+    Cut,
+    /// Nothing in the file is a record.
+    Nothing,
+}
+
+/// All that one run logged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunLog {
+    /// The run: its folder as seen from the log directory, `.` for that itself.
+    pub name: String,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Records that were read.
+    pub records: u64,
+    /// Its numbers, by tag.
+    pub series: Vec<Series>,
+    /// Its other tags, by tag.
+    pub others: Vec<OtherTag>,
+    /// Where it began again.
+    pub restarts: Vec<Restart>,
+    /// What is wrong with its files.
+    pub damage: Vec<LogDamage>,
+}

@@ -1,0 +1,852 @@
+/** What `--json` promises, as the page reads it. Written from docs/schema/ by `cargo xtask types`; do not edit. */
+
+/** What `stepscope report --json` and `stepscope demo --json` write. */
+export interface Report {
+  /** Where the mean step goes, largest first. Sums to the mean step time. */
+  breakdown: ReportOwner[];
+  /** The part of the recording that the figures cover; null if nothing was recorded. */
+  covers: ReportCovers | null;
+  /** All devices of all hosts. */
+  devices: ReportDevice[];
+  /** Ordered. The first one is the verdict. */
+  findings: ReportFinding[];
+  /** What is wrong with the recording. `stepscope health` has more about each. */
+  health: ReportHealth[];
+  /** The ops that take most of the time, by self time. */
+  ops: ReportOp[];
+  /** The name of this schema. */
+  schema: "stepscope.report.v1";
+  /** The files that were read. */
+  sources: ReportSource[];
+  /** The steps and their times. */
+  steps: ReportSteps;
+}
+
+/** Milliseconds per category. Categories without time are left out. */
+export type ReportBreakdown = Record<string, number>;
+
+/** The part of the recording that the figures cover. */
+export interface ReportCovers {
+  /** Steps in the range that do not count, such as warm-up. */
+  excluded_steps: number;
+  /** The lowest step number. */
+  first_step: number | null;
+  /** Start of the covered time. */
+  from_ms: number | null;
+  /** The highest step number. */
+  last_step: number | null;
+  /** What was chosen: counted steps, a time, or the whole recording. */
+  range: "steps" | "time" | "whole";
+  /** Steps that count; null for one piece of time. */
+  steps: number | null;
+  /** End of the covered time. */
+  to_ms: number | null;
+}
+
+export interface ReportDevice {
+  /** Share of the covered time in which it works, 0 to 1. */
+  busy_fraction: number | null;
+  /** Its id; starts with its host if there are several hosts. */
+  id: string;
+  /** What it is. */
+  kind: "cpu" | "gpu" | "tpu" | "other";
+  /** Its model or its name in the recording. */
+  name: string;
+  /** Steps in which it was seen. */
+  steps_seen: number;
+}
+
+export interface ReportFinding {
+  /** What to do, and how to check it. */
+  advice: string[];
+  /** How sure it is, 0 to 1. */
+  confidence: number;
+  /** What proves it. */
+  evidence: string[];
+  /** The expected saving per step. */
+  expected_ms_per_step?: number | null;
+  /** Share of the step time that it owns, 0 to 1. */
+  fraction: number | null;
+  /** The most by which the time of its subject can fall, 0 to 1. */
+  gain_fraction: number | null;
+  /** The most that a fix can save per step. Never more than it owns. */
+  gain_ms_per_step: number | null;
+  /** Upper end of the expected saving. */
+  high_ms?: number | null;
+  /** The public id. An id never changes its meaning; new ids may be added. */
+  id: string;
+  /** Lower end of the expected saving. */
+  low_ms?: number | null;
+  /** How much it matters. */
+  severity: "critical" | "warning" | "info";
+  /** What it is about, for example the op type. */
+  subject: string | null;
+  /** One sentence. */
+  summary: string;
+}
+
+export interface ReportHealth {
+  /** The public name of the problem. */
+  id: string;
+  /** What is wrong, and what to do about it. */
+  message: string;
+  /** How bad it is. */
+  severity: "error" | "warning" | "info";
+}
+
+export interface ReportOp {
+  /** How often it ran. */
+  count: number;
+  /** Share of all self time, 0 to 1. */
+  fraction: number;
+  /** Its name. */
+  name: string;
+  /** Its time, without ops inside it. */
+  self_ms: number;
+  /** Its time, with ops inside it. */
+  total_ms: number;
+  /** Its type. */
+  type: string;
+  /** Where it ran. */
+  where: "host" | "device";
+}
+
+export interface ReportOwner {
+  /** Who owns the time. */
+  category: "compute" | "communication" | "transfer_in" | "transfer_out" | "transfer_device" | "input" | "tracing" | "compile" | "launch" | "dispatch" | "python" | "output" | "sync" | "idle" | "unknown";
+  /** Share of the mean step, 0 to 1. */
+  fraction: number;
+  /** Milliseconds of the mean step. */
+  ms_per_step: number;
+}
+
+export interface ReportSource {
+  /** Its size. */
+  bytes: number;
+  /** Events in it. */
+  events: number;
+  /** Its format, for example xplane. */
+  format: string;
+  /** The host that it was recorded on. */
+  host: string;
+  /** Where the file is. */
+  path: string;
+}
+
+export interface ReportStep {
+  /** Where it goes. Sums to its duration to 0.1 %. */
+  breakdown: ReportBreakdown;
+  /** How long it takes. */
+  duration_ms: number;
+  /** Its number. */
+  index: number;
+  /** What marks it. */
+  name: string;
+  /** When it starts. */
+  start_ms: number;
+}
+
+export interface ReportSteps {
+  /** Steps that count. */
+  count: number;
+  /** Steps that do not count: warm-up, cut off, before a pause. */
+  dropped: number;
+  /** The same in words. */
+  how: string;
+  /** Mean step time. */
+  mean_ms: number | null;
+  /** Median step time. */
+  median_ms: number | null;
+  /** How the steps were found. */
+  origin: "marker" | "inferred" | "none";
+  /** 90th percentile of the step time. */
+  p90_ms: number | null;
+  /** 99th percentile of the step time. */
+  p99_ms: number | null;
+  /** Every step that counts. */
+  per_step: ReportStep[];
+  /** Standard deviation of the step time. */
+  stddev_ms: number | null;
+}
+
+/** What `stepscope info --json` writes. */
+export interface Info {
+  /** Events of all files. */
+  events: number;
+  /** What each file holds. */
+  hosts: InfoHost[];
+  /** The name of this schema. */
+  schema: "stepscope.info.v1";
+  /** The session that was read. */
+  session: string;
+  /** All sessions that were found, newest first. */
+  sessions: string[];
+  /** The files that were read. */
+  sources: InfoSource[];
+  /** The longest span of any host. */
+  span_ms: number | null;
+}
+
+export interface InfoDevice {
+  /** Core clock. */
+  clock_khz: number | null;
+  /** CUDA compute capability. */
+  compute_capability: string | null;
+  /** Events on its own tracks; null if the device is only listed. */
+  events: number | null;
+  /** What it is. */
+  kind: "cpu" | "gpu" | "tpu" | "other";
+  /** Peak memory bandwidth in bytes per second. */
+  memory_bandwidth: number | null;
+  /** Memory. */
+  memory_bytes: number | null;
+  /** Streaming multiprocessors or compute units. */
+  multiprocessors: number | null;
+  /** Its model. */
+  name: string | null;
+  /** The file's own number. */
+  number: number;
+  /** All properties, in the file's own words. */
+  properties: InfoNamed[];
+  /** Who made it. */
+  vendor: string | null;
+}
+
+export interface InfoHost {
+  /** Records that belong to no event, such as compiled modules. */
+  attachments: number;
+  /** When the first event began, in nanoseconds since 1970. */
+  began_unix_ns: number | null;
+  /** Its size. */
+  bytes: number;
+  /** Options of the capture. */
+  capture: InfoNamed[];
+  /** When the capture began and ended, in nanoseconds since 1970. */
+  captured_unix_ns: number[] | null;
+  /** Its devices. */
+  devices: InfoDevice[];
+  /** Its place in a distributed job. */
+  distributed: InfoNamed[];
+  /** Events in it. */
+  events: number;
+  /** Ends of arrows between events. */
+  flow_points: number;
+  /** Its format. */
+  format: string;
+  /** The host's name. */
+  host: string;
+  /** Distinct kinds of events. */
+  kinds: number;
+  /** Where the file is. */
+  path: string;
+  /** Its tracks, by process. */
+  processes: InfoProcess[];
+  /** From the first event to the last. */
+  span_ms: number | null;
+  /** Explicit step markers. */
+  step_markers: InfoMarker[];
+  /** Whether it says what ran when. Samples and profiled launches do not. */
+  timeline: boolean;
+  /** Versions of software. */
+  versions: InfoNamed[];
+}
+
+export interface InfoMarker {
+  /** How many there are. */
+  count: number;
+  /** The lowest step number. */
+  first_step: number | null;
+  /** The highest step number. */
+  last_step: number | null;
+  /** The name that the markers share. */
+  name: string;
+  /** Whether each marks a whole step. */
+  root: boolean;
+}
+
+export interface InfoNamed {
+  key: string;
+  /** In the file's own type. */
+  value: string | number | boolean | null;
+}
+
+export interface InfoProcess {
+  /** What it is. */
+  kind: "host" | "device" | "other";
+  /** Its name as recorded. */
+  name: string;
+  /** The recorder's own number. */
+  number: number;
+  /** Its tracks. */
+  tracks: InfoTrack[];
+}
+
+export interface InfoSource {
+  /** Its size. */
+  bytes: number;
+  /** Events in it. */
+  events: number;
+  /** Its format, for example xplane. */
+  format: string;
+  /** The host that it was recorded on. */
+  host: string;
+  /** Where the file is. */
+  path: string;
+}
+
+export interface InfoTrack {
+  /** Events on it. */
+  events: number;
+  /** What it is. */
+  kind: "thread" | "stream" | "async" | "counter" | "derived";
+  /** Kinds of events on it. */
+  kinds: number;
+  /** Its name as recorded. */
+  name: string;
+  /** The recorder's own number. */
+  number: number;
+  /** Samples, if it is a counter. */
+  samples: number;
+  /** From its first event to its last. */
+  span_ms: number | null;
+}
+
+/** What `stepscope compare --json` writes. */
+export interface Compare {
+  /** The base side. */
+  base: CompareSide;
+  /** Difference per category. */
+  breakdown: CompareCategory[];
+  /** Whether the sides can be compared. */
+  comparability: CompareComparability;
+  /** The figure that decided. */
+  decided_by: "mean" | "median" | "p90";
+  /** Difference of the figure that decided. */
+  delta_ms: CompareEstimate | null;
+  /** What was solved, what is new, what is left. */
+  findings: CompareFindings;
+  /** How much slower or faster the whole machine was. */
+  load: CompareLoad | null;
+  /** The limits of the decision. */
+  margins: CompareMargins;
+  /** Mean step time. */
+  mean: CompareMeasured | null;
+  /** Median step time. */
+  median: CompareMeasured | null;
+  /** What would give a clear answer. */
+  needed: CompareNeeded | null;
+  /** The new side. */
+  new: CompareSide;
+  /** What limits the precision. */
+  noise: CompareNoise;
+  /** Difference per op. */
+  ops: CompareOp[];
+  /** 90th percentile. */
+  p90: CompareMeasured | null;
+  /** Mann-Whitney test of the steps. */
+  rank_test: CompareRanks | null;
+  /** New over base of the figure that decided. */
+  ratio: CompareRatio;
+  /** What else matters. */
+  remarks: string[];
+  /** The name of this schema. */
+  schema: "stepscope.compare.v1";
+  /** Difference per scope. */
+  scopes: CompareScope[];
+  /** The verdict in one sentence. */
+  summary: string;
+  /** What was measured. */
+  unit: "step" | "launch";
+  /** What changed, as far as it is certain. */
+  verdict: "faster" | "slower" | "same" | "unclear" | "not-comparable";
+  /** The same by the steps of the runs alone. */
+  verdict_by_steps: "faster" | "slower" | "same" | "unclear" | "not-comparable";
+}
+
+export interface CompareCategory {
+  /** On the base side. */
+  base_ms: number;
+  /** The category. */
+  category: "compute" | "communication" | "transfer_in" | "transfer_out" | "transfer_device" | "input" | "tracing" | "compile" | "launch" | "dispatch" | "python" | "output" | "sync" | "idle" | "unknown";
+  /** Upper end of its interval. */
+  delta_high_ms: number | null;
+  /** Lower end of its interval. */
+  delta_low_ms: number | null;
+  /** Difference. */
+  delta_ms: number;
+  /** On the new side. */
+  new_ms: number;
+  /** Whether the difference is more than noise. */
+  proven: boolean;
+  /** New over base. */
+  ratio: CompareEstimate | null;
+}
+
+export interface CompareComparability {
+  /** What differs. */
+  differences: CompareDifference[];
+  /** Whether more than one thing changed. */
+  several_changes: boolean;
+  /** How alike the sides are, 0 to 1. */
+  similarity: number | null;
+}
+
+export interface CompareDifference {
+  /** Whether it forbids a comparison. */
+  blocks: boolean;
+  /** The public name of the difference. */
+  id: string;
+  /** The difference in words. */
+  message: string;
+}
+
+export interface CompareEstimate {
+  /** Upper end of the interval. */
+  high: number | null;
+  /** Lower end of the interval. */
+  low: number | null;
+  /** The estimate. */
+  value: number;
+}
+
+export interface CompareFinding {
+  /** The public id. */
+  id: string;
+  /** What it is about. */
+  subject: string | null;
+}
+
+export interface CompareFindings {
+  /** On both sides. */
+  left: CompareFinding[];
+  /** Only on the new side. */
+  new: CompareFinding[];
+  /** Only on the base side. */
+  solved: CompareFinding[];
+}
+
+export interface CompareLoad {
+  /** New over base. */
+  factor: number;
+  /** Ops that it is measured by. */
+  ops: number;
+  /** Its spread. */
+  spread: number | null;
+}
+
+export interface CompareMargins {
+  /** The smallest relative change that matters. */
+  practical: number;
+  /** The largest relative change that counts as same. */
+  same: number;
+  /** Level of significance. */
+  significance: number;
+}
+
+export interface CompareMeasured {
+  /** On the base side. */
+  base_ms: number;
+  /** Upper end of its interval. */
+  delta_high_ms: number | null;
+  /** Lower end of its interval. */
+  delta_low_ms: number | null;
+  /** Difference. */
+  delta_ms: number;
+  /** On the new side. */
+  new_ms: number;
+  /** New over base. */
+  ratio: CompareEstimate | null;
+}
+
+export interface CompareNeeded {
+  /** Runs per side. */
+  runs: number | null;
+  /** Steps per run. */
+  steps: number | null;
+}
+
+export interface CompareNoise {
+  /** Half the width of the interval of the ratio that comes from differences between runs. */
+  from_runs: number | null;
+  /** Half the width that comes from the scatter of steps. */
+  from_steps: number | null;
+  /** Relative standard deviation between runs. */
+  run_to_run: number | null;
+}
+
+export interface CompareOp {
+  /** Runs per step, base. */
+  base_count: number | null;
+  /** Per step, base. */
+  base_ms: number | null;
+  /** Difference. */
+  delta_ms: number;
+  /** How the sides were matched. */
+  matched: "name" | "type" | "base-only" | "new-only";
+  /** The op. */
+  name: string;
+  /** Runs per step, new. */
+  new_count: number | null;
+  /** Per step, new. */
+  new_ms: number | null;
+  /** Its type. */
+  type: string | null;
+  /** Where it ran. */
+  where: "host" | "device";
+}
+
+export interface CompareRanks {
+  /** The effect size, -1 to 1. */
+  cliffs_delta: number;
+  /** Whether the p-value is exact. */
+  exact: boolean;
+  /** The p-value. */
+  p: number;
+  /** The statistic. */
+  u: number;
+}
+
+export interface CompareRatio {
+  /** Upper end of the interval. */
+  high: number | null;
+  /** Lower end of the interval. */
+  low: number | null;
+  /** The estimate. */
+  median: number | null;
+}
+
+export interface CompareRhythm {
+  /** Every how many steps. */
+  every: number | null;
+  /** Extra time of a slow step. */
+  extra_ms: number;
+  /** A step without the extra time. */
+  typical_ms: number;
+}
+
+export interface CompareScope {
+  /** Per step, base. */
+  base_ms: number | null;
+  /** Difference. */
+  delta_ms: number;
+  /** The scope. */
+  name: string;
+  /** Per step, new. */
+  new_ms: number | null;
+}
+
+export interface CompareSide {
+  /** Mean step time. */
+  mean_ms: number | null;
+  /** Median step time. */
+  median_ms: number | null;
+  /** The labels of the runs. */
+  runs: string[];
+  /** Slow steps that come at intervals. */
+  slow_steps: CompareRhythm | null;
+  /** Steps of all runs. */
+  steps: number;
+}
+
+/** What `stepscope devices --json` writes. The members of a row are the columns of `--csv`. */
+export interface Devices {
+  /** The part of the recording that the figures cover. */
+  covers?: DevicesCovers;
+  /** The longest times in which a device had nothing to do. */
+  gaps?: DevicesGap[];
+  /** What a monitor sampled. */
+  gauges?: DevicesGauge[];
+  /** The answer in one line. */
+  headline?: string;
+  /** Remarks. */
+  notes?: string[];
+  /** What the devices can do by their data sheets, in operations per second. */
+  peaks?: DevicesPeak[];
+  /** One object per row. */
+  rows: DevicesRow[];
+  /** The name of this schema. */
+  schema: "stepscope.devices.v1";
+}
+
+/** Milliseconds per category. Categories without time are left out. */
+export type DevicesBreakdown = Record<string, number>;
+
+/** The part of the recording that the figures cover. */
+export interface DevicesCovers {
+  /** Steps in the range that do not count, such as warm-up. */
+  excluded_steps: number;
+  /** The lowest step number. */
+  first_step: number | null;
+  /** Start of the covered time. */
+  from_ms: number | null;
+  /** The highest step number. */
+  last_step: number | null;
+  /** What was chosen: counted steps, a time, or the whole recording. */
+  range: "steps" | "time" | "whole";
+  /** Steps that count; null for one piece of time. */
+  steps: number | null;
+  /** End of the covered time. */
+  to_ms: number | null;
+}
+
+export interface DevicesGap {
+  /** Who owns it. */
+  cause: "compute" | "communication" | "transfer_in" | "transfer_out" | "transfer_device" | "input" | "tracing" | "compile" | "launch" | "dispatch" | "python" | "output" | "sync" | "idle" | "unknown";
+  /** The device. */
+  device: string;
+  /** How long it is. */
+  duration_ms: number;
+  /** The host. */
+  host: string;
+  /** What the host did meanwhile. */
+  host_event: string | null;
+  /** When it starts. */
+  start_ms: number;
+}
+
+export interface DevicesGauge {
+  /** Clock. */
+  clock_mhz: DevicesSpread | null;
+  /** The host. */
+  host: string;
+  /** The GPU. */
+  id: string;
+  /** Memory in use. */
+  memory_bytes: DevicesSpread | null;
+  /** Memory. */
+  memory_total_bytes: number | null;
+  /** Share of time in which memory was read or written. */
+  memory_utilisation: DevicesSpread | null;
+  /** Its limit. */
+  power_limit_w: number | null;
+  /** Power. */
+  power_w: DevicesSpread | null;
+  /** Samples. */
+  samples: number;
+  /** Time that they cover. */
+  seconds: number;
+  /** Temperature. */
+  temperature_c: DevicesSpread | null;
+  /** Why clocks were reduced. */
+  throttle_reasons: string[] | null;
+  /** Share of samples with reduced clocks. */
+  throttled_fraction: number | null;
+  /** Share of time in which a kernel ran. */
+  utilisation: DevicesSpread | null;
+}
+
+export interface DevicesPeak {
+  /** The device. */
+  device: string;
+  /** FP16 and BF16. */
+  fp16: number | null;
+  /** FP32. */
+  fp32: number | null;
+  /** FP64. */
+  fp64: number | null;
+  /** FP8. */
+  fp8: number | null;
+  /** The host. */
+  host: string;
+  /** INT8. */
+  int8: number | null;
+  /** Memory bandwidth. */
+  memory_bytes_per_s: number | null;
+  /** Multiprocessors. */
+  multiprocessors: number | null;
+  /** The model. */
+  name: string;
+  /** TF32. */
+  tf32: number | null;
+}
+
+export interface DevicesRow {
+  /** Bytes per second of these copies. */
+  bandwidth_device: number | null;
+  /** Bytes per second of these copies. */
+  bandwidth_in: number | null;
+  /** Bytes per second of these copies. */
+  bandwidth_out: number | null;
+  /** Milliseconds per category. */
+  breakdown: DevicesBreakdown | null;
+  /** Share of the covered time in which it works. */
+  busy_fraction: number | null;
+  /** Bytes copied between devices. */
+  bytes_device: number | null;
+  /** Bytes copied to it. */
+  bytes_in: number | null;
+  /** Bytes copied from it. */
+  bytes_out: number | null;
+  /** Time of collectives. */
+  communication_ms: number | null;
+  /** Streams that work at once, on average. */
+  concurrency: number | null;
+  /** Time of all copies. */
+  copies_ms: number | null;
+  /** Time of collectives under compute. */
+  hidden_communication_ms: number | null;
+  /** Time of copies under compute. */
+  hidden_copies_ms: number | null;
+  /** Its host. */
+  host: string;
+  /** Its id. */
+  id: string;
+  /** What its idle time is mostly for. */
+  idle_mostly: string | null;
+  /** Mean time of a kernel. */
+  kernel_mean_ms: number | null;
+  /** Kernel launches. */
+  kernels: number | null;
+  /** What it is. */
+  kind: "cpu" | "gpu" | "tpu" | "other";
+  /** Its model or name. */
+  name: string | null;
+  /** Copies from or to pageable memory. */
+  pageable_copies: number | null;
+  /** Copies from or to pinned memory. */
+  pinned_copies: number | null;
+  /** Steps in which it was seen. */
+  steps_seen: number | null;
+  /** Streams. */
+  streams: number | null;
+}
+
+export interface DevicesSpread {
+  /** The largest. */
+  max: number;
+  /** The mean. */
+  mean: number;
+}
+
+/** What `stepscope memory --json` writes. The members of a row are the columns of `--csv`. */
+export interface Memory {
+  /** Each allocator over time. */
+  allocators?: MemoryAllocator[];
+  /** The part of the recording that the figures cover. */
+  covers?: MemoryCovers;
+  /** The answer in one line. */
+  headline?: string;
+  /** Remarks. */
+  notes?: string[];
+  /** One object per row. */
+  rows: MemoryRow[];
+  /** The name of this schema. */
+  schema: "stepscope.memory.v1";
+}
+
+export interface MemoryAllocator {
+  /** Allocations. */
+  allocations: number;
+  /** Allocated before the capture. */
+  before_capture_bytes: number;
+  /** What the allocator can hold. */
+  capacity_bytes: number | null;
+  /** Share of reserved memory that was unusable, 0 to 1. */
+  fragmentation_at_peak: number | null;
+  /** Frees. */
+  frees: number;
+  /** Growth from step to step. */
+  growth: MemoryGrowth | null;
+  /** The host. */
+  host: string;
+  /** What is allocated in every step and never freed. */
+  kept: MemoryKept[];
+  /** The peak since the process started. */
+  lifetime_peak_bytes: number | null;
+  /** The allocator. */
+  name: string;
+  /** The peak. */
+  peak_bytes: number;
+  /** When it was. */
+  peak_ms: number;
+  /** The step in which it was. */
+  peak_step: number | null;
+  /** Peak over capacity, 0 to 1. */
+  pressure: number | null;
+  /** What it had reserved at the peak. */
+  reserved_bytes_at_peak: number | null;
+  /** Each step. */
+  steps: MemoryStep[];
+  /** Pairs of milliseconds and bytes in use. */
+  timeline: ((number | null)[])[];
+}
+
+/** The part of the recording that the figures cover. */
+export interface MemoryCovers {
+  /** Steps in the range that do not count, such as warm-up. */
+  excluded_steps: number;
+  /** The lowest step number. */
+  first_step: number | null;
+  /** Start of the covered time. */
+  from_ms: number | null;
+  /** The highest step number. */
+  last_step: number | null;
+  /** What was chosen: counted steps, a time, or the whole recording. */
+  range: "steps" | "time" | "whole";
+  /** Steps that count; null for one piece of time. */
+  steps: number | null;
+  /** End of the covered time. */
+  to_ms: number | null;
+}
+
+export interface MemoryGrowth {
+  /** Bytes per step. */
+  bytes_per_step: number;
+  /** Whether it grows for good. */
+  grows: boolean;
+  /** Share of steps that end with more than the step before. */
+  rising_fraction: number;
+  /** Steps. */
+  steps: number;
+}
+
+export interface MemoryKept {
+  /** Blocks. */
+  blocks: number;
+  /** Bytes. */
+  bytes: number;
+  /** What allocated it. */
+  op: string | null;
+  /** Its shape. */
+  shape: string | null;
+  /** Steps. */
+  steps: number;
+}
+
+export interface MemoryRow {
+  /** The allocator. */
+  allocator: string;
+  /** Whether it was allocated before the capture. */
+  before_capture: boolean | null;
+  /** Blocks. */
+  blocks: number | null;
+  /** Its size. */
+  bytes: number;
+  /** Its data type. */
+  data_type: string | null;
+  /** Share of the peak. */
+  fraction: number | null;
+  /** The host. */
+  host: string;
+  /** What allocated it. */
+  op: string | null;
+  /** Its kind of memory. */
+  region: string | null;
+  /** Bytes that were asked for. */
+  requested_bytes: number | null;
+  /** Its shape. */
+  shape: string | null;
+}
+
+export interface MemoryStep {
+  /** Allocations. */
+  allocations: number;
+  /** In use at its end. */
+  end_bytes: number | null;
+  /** Frees. */
+  frees: number;
+  /** Its number. */
+  index: number;
+  /** Its peak. */
+  peak_bytes: number | null;
+}
