@@ -163,6 +163,52 @@ def tf_input_bound(logdir):
     return tf_loop(tf, logdir, dataset, train_step_of(tf, model), warm=6, steps=14)
 
 
+@recipe("tf-session", "tf")
+def tf_session(logdir):
+    """A TensorFlow 1 graph with unknown batch size, trained in a session; graph, op log and run metadata for tfprof."""
+    tf = import_tf()
+    import numpy as np
+    from tensorflow.python.profiler import tfprof_logger
+    v1 = tf.compat.v1
+    v1.disable_eager_execution()
+    v1.set_random_seed(7)
+    images = v1.placeholder(tf.float32, [None, 32, 32, 3], name="images")
+    labels = v1.placeholder(tf.int32, [None], name="labels")
+    with v1.variable_scope("conv1"):
+        kernel = v1.get_variable("kernel", [3, 3, 3, 32])
+        bias = v1.get_variable("bias", [32], initializer=v1.zeros_initializer())
+        hidden = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(images, kernel, 2, "SAME"), bias))
+    with v1.variable_scope("BatchNorm"):
+        mean, variance = tf.nn.moments(hidden, [0, 1, 2])
+        hidden = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-3)
+    with v1.variable_scope("head"):
+        weights = v1.get_variable("kernel", [16 * 16 * 32, 10])
+        logits = tf.matmul(tf.reshape(hidden, [-1, 16 * 16 * 32]), weights)
+    with v1.name_scope("loss"):
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    train = v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
+    graph, watch = v1.get_default_graph(), Stopwatch()
+    rng = np.random.default_rng(3)
+    fed = {images: rng.random((64, 32, 32, 3), np.float32), labels: rng.integers(0, 10, 64)}
+    options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
+
+    def write(name, message):
+        pathlib.Path(logdir, name).write_bytes(message.SerializeToString(deterministic=True))
+
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            session.run(train, fed, options=options, run_metadata=v1.RunMetadata())
+        for step in range(3):
+            run_meta = v1.RunMetadata()
+            with watch.step(step_num=step):
+                session.run(train, fed, options=options, run_metadata=run_meta)
+            write(f"run_meta_{step}.pb", run_meta)
+    write("graph.pb", graph.as_graph_def(add_shapes=True))
+    write("op_log.pb", tfprof_logger.merge_default_with_oplog(graph))
+    return watch.steps
+
+
 class KerasWatch:
     """`step`: from the last callback's batch begin to the first one's batch end; `period`: to the next batch's begin."""
 
@@ -376,6 +422,8 @@ def collect(logdir, target):
     for found in glob.glob(os.path.join(logdir, "*.pt.trace.json")):
         found = pathlib.Path(found)
         keep(target / (found.name + ".gz"), gzip.compress(found.read_bytes(), 9, mtime=0))
+    for found in sorted(glob.glob(os.path.join(logdir, "*.pb"))):
+        keep(target / os.path.basename(found), pathlib.Path(found).read_bytes())
     if not kept:
         sys.exit(f"{target.name}: the profiler wrote nothing")
     keep(target / "truth.json", pathlib.Path(logdir, "truth.json").read_bytes())

@@ -15,6 +15,8 @@ import unittest
 
 PYTHON = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 sys.path.insert(0, PYTHON)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import pprof  # noqa: E402
 from stepscope.tfprof import Node, ProfileOptionBuilder, _arguments, _tree  # noqa: E402
 
 ROOT = os.path.dirname(PYTHON)
@@ -92,6 +94,53 @@ def tfprof(*arguments):
     return done.stdout
 
 
+FIXTURE = os.path.join(ROOT, "fixtures", "tf-session")
+FIXTURE_FILES = [
+    "--graph_path",
+    os.path.join(FIXTURE, "graph.pb"),
+    "--op_log_path",
+    os.path.join(FIXTURE, "op_log.pb"),
+    "--run_meta_path",
+    ",".join(os.path.join(FIXTURE, "run_meta_%d.pb" % step) for step in range(3)),
+]
+
+
+@unittest.skipUnless(binary(), "needs the binary")
+class Pprof(unittest.TestCase):
+    """Profiles for pprof, read by a decoder that shares no code with what wrote them."""
+
+    def written(self, column, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "profile.pb.gz")
+            options = ["--select", column, "--max_depth", "100", "--output", "pprof:outfile=" + file]
+            tfprof("code", *FIXTURE_FILES, *options, *arguments)
+            return pprof.decode(file)
+
+    def test_every_node_with_a_stack_is_a_sample(self):
+        profile = self.written("micros", "--step", "1")
+        self.assertEqual(profile["types"], [("count", "count"), ("micros", "microseconds")])
+        tree = _tree(tfprof("code", *FIXTURE_FILES, "--max_depth", "100", "--step", "1", "--json"))
+        self.assertEqual(sum(values[1] for values, _, _ in profile["samples"]), tree.total_exec_micros)
+        self.assertGreater(tree.total_exec_micros, 0)
+        for values, stack, labels in profile["samples"]:
+            self.assertEqual(values[0], 1)
+            self.assertTrue(labels["graph node:"])
+            self.assertTrue(stack)
+            for (function, file), line in stack:
+                self.assertRegex(function, r"^[^/]+:.+")
+                self.assertTrue(file.endswith(".py"), file)
+                self.assertGreater(line, 0)
+
+    def test_units_are_those_of_the_column(self):
+        for column, unit in (("peak_bytes", "bytes"), ("params", "count"), ("float_ops", "count")):
+            profile = self.written(column)
+            self.assertEqual(profile["types"][1], (column, unit))
+            tree = _tree(tfprof("code", *FIXTURE_FILES, "--max_depth", "100", "--select", column, "--json"))
+            field = {"peak_bytes": "total_peak_bytes", "params": "total_parameters", "float_ops": "total_float_ops"}
+            total = sum(values[1] for values, _, _ in profile["samples"])
+            self.assertEqual(total, getattr(tree, field[column]), column)
+
+
 GRAPH = """
     import os, sys
     import numpy as np
@@ -160,6 +209,24 @@ class Live(unittest.TestCase):
             self.assertEqual(ours, theirs)
         file = os.path.join(self.folder, "profile.pb")
         self.assertIn("dense/kernel", tfprof("scope", "--profile_path", file, "--select", "params"))
+
+    def test_profiles_for_pprof_hold_the_samples_of_tfprofs_own(self):
+        script = GRAPH + """
+    ours = Profiler(session.graph, logdir=folder)
+    theirs = v1.profiler.Profiler(session.graph)
+    run_meta = traced()
+    ours.add_step(0, run_meta)
+    theirs.add_step(0, run_meta)
+    for profiler, who in ((ours, "ours"), (theirs, "theirs")):
+        options = ProfileOptionBuilder(ProfileOptionBuilder.time_and_memory()).select(["micros"])
+        profiler.profile_python(options=options.with_pprof_output(os.path.join(folder, who)).build())
+        """
+        run(self, script, FOLDER=self.folder)
+        ours, theirs = (pprof.decode(os.path.join(self.folder, who)) for who in ("ours", "theirs"))
+        self.assertEqual(ours["types"], theirs["types"])
+        samples = [sorted((repr(sample) for sample in profile["samples"])) for profile in (ours, theirs)]
+        self.assertEqual(samples[0], samples[1])
+        self.assertGreater(len(samples[0]), 5)
 
     def test_an_old_log_and_a_graph_as_text_give_the_tables(self):
         script = GRAPH + """

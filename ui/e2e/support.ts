@@ -13,7 +13,8 @@ export const fixtures = `${root}fixtures`;
 /** Pictures of the pages, made anew by each run. */
 export const shots = fileURLToPath(new URL("../test-results/", import.meta.url));
 
-function binary(): string {
+/** The program that is tested. */
+export function binary(): string {
   const told = process.env.STEPSCOPE_BIN;
   const built = [told, `${root}target/debug/stepscope`, `${root}target/release/stepscope`];
   const found = built.find((path) => path !== undefined && existsSync(path));

@@ -19,7 +19,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
         "stepscope-session",
-        &["stepscope-trace", "stepscope-read", "stepscope-analyze", "stepscope-diagnose", "stepscope-render"],
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-tfgraph",
+            "stepscope-tfprof",
+        ],
     ),
     (
         "stepscope-serve",
@@ -30,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-diagnose",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-tfprof",
         ],
     ),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
@@ -44,7 +53,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-session",
             "stepscope-serve",
             "stepscope-capture",
-            "stepscope-tfgraph",
             "stepscope-tfprof",
         ],
     ),

@@ -27,6 +27,7 @@ pub mod info;
 pub mod input;
 pub mod kernels;
 pub mod launches;
+pub mod layers;
 pub mod markers;
 pub mod memory;
 pub mod names;

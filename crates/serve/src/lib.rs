@@ -2,7 +2,7 @@
 //!
 //! A request arrives in [`routes`], where the guard checks who is asking, and is answered from the [`store`]:
 //! it finds, watches and opens sessions, and each keeps its [`timeline`] and every answer that was computed
-//! once ([`answers`]). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
+//! once ([`answers`], and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
 //! the interface with `ui/`.
 //!
 //! The figures are the same as on the command line: both come from `stepscope-session`. Nothing is ever
@@ -19,6 +19,7 @@ mod server;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tfprof;
 mod timeline;
 
 pub use server::{DEFAULT_PORT, Options, Server};

@@ -13,7 +13,7 @@ pub(crate) const LONGEST: usize = 8 << 10;
 pub(crate) const MOST_TRACKS: usize = 1024;
 
 /// The parts of a query, decoded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {

@@ -22,6 +22,7 @@ use crate::error::Refusal;
 use crate::guard::{Guard, HEADERS};
 use crate::query::{LONGEST, Query};
 use crate::store::{Opened, Store};
+use crate::tfprof;
 use crate::timeline::event::{Same, Way};
 use crate::timeline::tile::{MOST_LEVEL, Place};
 use crate::timeline::{area, event, frame, overview, tile};
@@ -99,6 +100,11 @@ pub(crate) fn router(app: App) -> Router {
         .route("/view/{name}", get(view))
         .route("/csv/{name}", get(csv))
         .route("/memory_at", get(memory_at))
+        .route("/model", get(model))
+        .route("/model/view", get(model_view))
+        .route("/model/node", get(model_node))
+        .route("/model/find", get(model_find))
+        .route("/model/variables", get(model_variables))
         .route("/timeline", get(timeline))
         .route("/tiles", get(tiles))
         .route("/event", get(details))
@@ -285,6 +291,32 @@ async fn memory_at(session: Session, query: Query) -> Answer {
     let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
     let opened = session.open().await?;
     heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
+}
+
+/// The model behind runs of classic TensorFlow.
+async fn model(session: Session) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::about(&opened).map(Reply::json)).await
+}
+
+async fn model_view(session: Session, query: Query) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::view(&opened, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn model_node(session: Session, query: Query) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::node(&opened, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn model_find(session: Session, query: Query) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::find(&opened, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn model_variables(session: Session) -> Answer {
+    let opened = session.open().await?;
+    heavy(move || tfprof::variables(&opened).map(Reply::json)).await
 }
 
 async fn timeline(session: Session) -> Answer {

@@ -458,3 +458,67 @@ fn sample_path() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/tf-input-bound/plugins/profile/2026_01_01_00_00_00/trainer.xplane.pb")
 }
+
+/// A folder with graph, op log and two runs of classic TensorFlow.
+fn tensorflow() -> TempDir {
+    use stepscope_testkit::tfprof;
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("graph.pb", &tfprof::graph());
+    write("op_log.pb", &tfprof::op_log());
+    write("run_meta_0.pb", &tfprof::run(0, 40));
+    write("run_meta_1.pb", &tfprof::run(1, 42));
+    folder
+}
+
+#[test]
+fn the_model_behind_runs_is_shown_with_what_lies_beside_them() {
+    let folder = tensorflow();
+    let client = Client::folder(folder.path());
+    let about = client.data("/api/s/0/model");
+    assert!(about["files"]["graph"].as_str().unwrap().ends_with("graph.pb"));
+    assert_eq!((&about["steps"], &about["has_stacks"]), (&serde_json::json!([0, 1]), &true.into()));
+    let view = client.data("/api/s/0/model/view?view=scope&show=dense.*");
+    assert_eq!(view["names"][0], "dense");
+    assert_eq!(view["above"][1], 0);
+    assert_eq!(view["total"]["params"][0], 6);
+    let command = view["command"].as_str().unwrap();
+    assert!(command.starts_with("stepscope tfprof scope --graph_path "), "{command}");
+    assert!(command.ends_with("--max_depth 10000 --show_name_regexes 'dense.*'"), "{command}");
+    let ops = client.data("/api/s/0/model/view?view=op&fix=1&step=1");
+    assert!(ops["names"].as_array().unwrap().contains(&"_FusedMatMul".into()));
+    assert!(ops["command"].as_str().unwrap().ends_with("--step 1 --fix"));
+}
+
+#[test]
+fn the_graph_is_walked_node_by_node() {
+    let folder = tensorflow();
+    let client = Client::folder(folder.path());
+    let ends = client.data("/api/s/0/model/node");
+    let end = ends["ends"].as_array().unwrap().iter().find(|it| it["op"] == "MatMul").unwrap();
+    let node = client.data(&format!("/api/s/0/model/node?name={}", end["name"].as_str().unwrap()));
+    let links: Vec<_> =
+        node["inputs"].as_array().unwrap().iter().map(|it| (&it["name"], &it["port"])).collect();
+    assert_eq!(links, [(&"dense/Relu".into(), &0.into()), (&"x".into(), &Value::Null)]);
+    let found = client.data("/api/s/0/model/find?q=relu%24");
+    assert_eq!((&found["total"], &found["nodes"][0]["own"]["micros"][0]), (&1.into(), &41.into()));
+    let variables = client.data("/api/s/0/model/variables");
+    assert_eq!(variables["rows"][0]["name"], "dense/kernel");
+    assert_eq!(variables["rows"][0]["parameters"], 6);
+}
+
+#[test]
+fn questions_about_a_model_that_make_no_sense_are_refused() {
+    let folder = tensorflow();
+    let client = Client::folder(folder.path());
+    let status = |address: &str| client.get(address).status;
+    assert_eq!(status("/api/s/0/model/view?view=treemap"), StatusCode::BAD_REQUEST);
+    assert_eq!(status("/api/s/0/model/view?show=%28"), StatusCode::BAD_REQUEST);
+    assert_eq!(status("/api/s/0/model/view?step=7"), StatusCode::BAD_REQUEST);
+    assert_eq!(status("/api/s/0/model/find?q=%28"), StatusCode::BAD_REQUEST);
+    assert_eq!(status("/api/s/0/model/node?name=nowhere"), StatusCode::NOT_FOUND);
+    assert_eq!(status("/api/s/0/model/elsewhere"), StatusCode::NOT_FOUND);
+    let other = Client::sample();
+    assert_eq!(other.data("/api/s/0/model")["files"], Value::Null);
+    assert_eq!(other.get("/api/s/0/model/view").status, StatusCode::NOT_FOUND);
+}

@@ -1,11 +1,13 @@
 //! One recording as a whole: resolve it ([`find`]), read its hosts ([`load`]), and build what the command line
-//! and the page share: the report ([`report`]), the views ([`views`]) and one side of a comparison ([`side`]).
+//! and the page share: the report ([`report`]), the views ([`views`]), one side of a
+//! comparison ([`side`]) and, for classic TensorFlow, the model that ran ([`model`]).
 //!
 //! This crate connects readers, analyses, rules and text. It contains no analysis of its own and knows nothing
 //! about terminals and browsers. Error messages are written here once, for both.
 
 pub mod find;
 pub mod load;
+pub mod model;
 mod problem;
 pub mod report;
 mod sample;

@@ -205,6 +205,48 @@ fn damage_is_named_and_the_rest_is_shown() {
 }
 
 #[test]
+fn a_fix_corrects_and_lists_what_it_changes() {
+    let folder = files();
+    let args = [&["tfprof", "op"], &FILES[..], &["--select", "micros,float_ops", "--fix"]].concat();
+    let shown = run(folder.path(), &args);
+    let table = profile(&shown);
+    // 2·5·2·3 of the product, 5·2 of the activation; the op log counts the product although it never ran alone.
+    let fused = table.lines().find(|line| line.starts_with("_FusedMatMul")).unwrap();
+    assert!(fused.contains("40us (") && fused.contains("70 float_ops"), "{fused}");
+    let text = text(&shown);
+    let (_, changes) = text.split_once("Changed by --fix:\n").unwrap();
+    assert!(changes.contains("  _FusedMatMul: "), "{changes}");
+    assert!(changes.contains("dense/Relu ran _FusedMatMul"), "{changes}");
+    let json = run(folder.path(), &[&args[..], &["--json"]].concat());
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let changed = json["fix"]["changed"].as_array().unwrap();
+    let row =
+        |name: &str, column: &str| changed.iter().find(|it| it["name"] == name && it["column"] == column);
+    assert_eq!(row("_FusedMatMul", "float_ops").unwrap()["after"], 70);
+    assert_eq!(row("Relu", "micros").unwrap()["before"], 40);
+    assert!(json["fix"]["reasons"].as_array().unwrap().iter().any(|it| it["reason"] == "ran-as"));
+    // Without it everything is as tfprof prints it.
+    let plain = run(folder.path(), &args[..args.len() - 1]);
+    assert!(!self::text(&plain).contains("--fix") && !self::text(&plain).contains("_FusedMatMul"));
+}
+
+#[test]
+fn a_fix_corrects_advice_and_lines_of_the_prompt() {
+    let folder = files();
+    let advice = run(folder.path(), &[&["tfprof", "advise"], &FILES[..], &["--fix"]].concat());
+    assert!(text(&advice).contains("Changed by --fix"), "{}", text(&advice));
+    let mut child = stepscope()
+        .current_dir(folder.path())
+        .args([&["tfprof"], &FILES[..], &["--fix"]].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"op -select float_ops\n").unwrap();
+    assert!(text(&child.wait_with_output().unwrap()).contains("_FusedMatMul: float_ops"));
+}
+
+#[test]
 fn event_files_deliver_graph_and_runs() {
     let folder = files();
     let events = "events.out.tfevents.1.host";

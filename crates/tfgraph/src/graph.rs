@@ -29,6 +29,29 @@ impl NodeDef {
     }
 }
 
+/// Where an input comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// The node.
+    pub name: &'a str,
+    /// Which of its outputs; `None` where only the order of execution is meant.
+    pub port: Option<i64>,
+}
+
+impl<'a> Source<'a> {
+    /// Takes an input as written apart: `[^]name[:port]`.
+    pub fn of(input: &'a str) -> Self {
+        let (name, port) = match input.split_once(':') {
+            Some((name, port)) => (name, port.parse().unwrap_or(0)),
+            None => (input, 0),
+        };
+        match name.strip_prefix('^') {
+            Some(name) => Source { name, port: None },
+            None => Source { name, port: Some(port) },
+        }
+    }
+}
+
 /// The value of an attribute. Contents of constants are not kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attr {
@@ -157,6 +180,14 @@ impl DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inputs_are_taken_apart() {
+        assert_eq!(Source::of("a/b:2"), Source { name: "a/b", port: Some(2) });
+        assert_eq!(Source::of("a"), Source { name: "a", port: Some(0) });
+        assert_eq!(Source::of("^a"), Source { name: "a", port: None });
+        assert_eq!(Source::of("a:x"), Source { name: "a", port: Some(0) });
+    }
 
     #[test]
     fn element_types_have_names_and_sizes_both_ways() {

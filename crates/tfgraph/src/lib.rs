@@ -10,8 +10,8 @@ mod record;
 mod saved;
 mod variable;
 
-pub use graph::{Attr, DataType, Graph, NodeDef, Shape};
+pub use graph::{Attr, DataType, Graph, NodeDef, Shape, Source};
 pub use log::{Frame, OpLog, OpLogEntry};
-pub use record::{AllocatorUse, NodeRecord, OutputUse, timeline_op};
+pub use record::{AllocatorUse, Call, NodeRecord, OutputUse, timeline_call, timeline_op};
 pub use saved::{SavedExec, SavedMemory, SavedNode, SavedProfile};
 pub use variable::{Values, Variable};

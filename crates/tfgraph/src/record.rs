@@ -80,10 +80,31 @@ pub struct OutputUse<'a> {
 
 /// The operation that a label names: `dense1/Relu = _FusedMatMul(x, w, b)` ran `_FusedMatMul`.
 pub fn timeline_op(label: &str) -> Option<&str> {
+    timeline_call(label).map(|call| call.op)
+}
+
+/// What a label says ran.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// The operation.
+    pub op: &'a str,
+    inputs: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// Its inputs as written: `[^]name[:port]`.
+    pub fn inputs(self) -> impl Iterator<Item = &'a str> {
+        self.inputs.split(", ").filter(|input| !input.is_empty())
+    }
+}
+
+/// The call that a label holds: `dense1/Relu = _FusedMatMul(x, w, b)` called `_FusedMatMul` with three inputs.
+pub fn timeline_call(label: &str) -> Option<Call<'_>> {
     let (_, call) = label.split_once(" = ")?;
-    let (op, _) = call.split_once('(')?;
+    let (op, rest) = call.split_once('(')?;
+    let inputs = rest.rsplit_once(')').map_or(rest, |(inputs, _)| inputs);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '>');
-    (!op.is_empty() && op.chars().all(plain)).then_some(op)
+    (!op.is_empty() && op.chars().all(plain)).then_some(Call { op, inputs })
 }
 
 #[cfg(test)]
@@ -97,5 +118,15 @@ mod tests {
         assert_eq!(timeline_op("dense1/Relu:Relu"), None);
         assert_eq!(timeline_op("a = b"), None);
         assert_eq!(timeline_op("a = (b)"), None);
+    }
+
+    #[test]
+    fn a_label_names_the_inputs_of_the_call() {
+        let inputs = |label| timeline_call(label).map(|call| call.inputs().collect::<Vec<_>>());
+        let label = "[cpu 0.2MB 0.2MB] g/mul = Mul(loss/xent:1, x, ^g/add)";
+        assert_eq!(inputs(label), Some(vec!["loss/xent:1", "x", "^g/add"]));
+        assert_eq!(inputs("x = _Arg()"), Some(vec![]));
+        assert_eq!(inputs("x = Mul(a, b"), Some(vec!["a", "b"]));
+        assert_eq!(inputs("x"), None);
     }
 }

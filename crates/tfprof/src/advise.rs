@@ -37,6 +37,29 @@ impl Advice {
     }
 }
 
+impl Advice {
+    /// Reports that one profile has and its correction has not, and the other way round: check, before, after.
+    pub fn changes(before: &Advice, after: &Advice) -> Vec<(&'static str, Option<String>, Option<String>)> {
+        let mut changes = Vec::new();
+        for (old, new) in before.checkers.iter().zip(&after.checkers) {
+            let lines = |checker: &Checker| -> Vec<String> {
+                checker.reports.iter().flat_map(|report| report.lines()).map(str::to_owned).collect()
+            };
+            let (old_lines, new_lines) = (lines(old), lines(new));
+            let mut gone = old_lines.iter().filter(|line| !new_lines.contains(line));
+            let mut come = new_lines.iter().filter(|line| !old_lines.contains(line));
+            loop {
+                let (before, after) = (gone.next().cloned(), come.next().cloned());
+                if before.is_none() && after.is_none() {
+                    break;
+                }
+                changes.push((new.name, before, after));
+            }
+        }
+        changes
+    }
+}
+
 /// Runs the checks.
 pub fn advise(profile: &Profile) -> Advice {
     let checkers = vec![
@@ -83,7 +106,11 @@ fn operations(profile: &Profile) -> Vec<String> {
     let nodes = || profile.nodes.iter();
     let mut reports = Vec::new();
     let normalises = nodes().any(|node| node.name.contains("BatchNorm"));
-    let fused = nodes().any(|node| node.types.contains("FusedBatchNorm"));
+    let fused = nodes().any(|node| match profile.is_fixed {
+        true => node.types.iter().any(|name| name.starts_with("FusedBatchNorm")),
+        // tfprof does not know the later versions.
+        false => node.types.contains("FusedBatchNorm"),
+    });
     if normalises && !fused {
         reports.push("Maybe use faster FusedBatchNorm instead of BatchNorm".to_owned());
     }
@@ -113,7 +140,7 @@ fn expensive(profile: &Profile) -> Vec<String> {
         reports.extend(top_types(&rows, root));
     }
     let (rows, root) = scope::rows(profile, &options(100, 100));
-    reports.extend(top_scopes(&rows, root));
+    reports.extend(top_scopes(&rows, root, profile.is_fixed));
     if profile.has_stacks {
         let tree = code::Tree::new(profile);
         let (rows, root) = code::rows(profile, &options(100, 1), &tree);
@@ -136,11 +163,13 @@ fn top_types(rows: &[Row], root: usize) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn top_scopes(rows: &[Row], root: usize) -> Option<String> {
+/// tfprof prints the times of the scopes themselves, which have none; those of all inside them are meant.
+fn top_scopes(rows: &[Row], root: usize, is_fixed: bool) -> Option<String> {
     let line = |(number, &at): (i32, &usize)| {
-        let Row { name, own, .. } = &rows[at];
+        let Row { name, own, total, .. } = &rows[at];
+        let of = if is_fixed { total } else { own };
         let (cpu, accelerator, total) =
-            (time(own.cpu_micros), time(own.accelerator_micros), time(own.exec_micros));
+            (time(of.cpu_micros), time(of.accelerator_micros), time(of.exec_micros));
         format!("top {number} graph node: {name}, cpu: {cpu}, accelerator: {accelerator}, total: {total}")
     };
     let lines: Vec<String> = (1..).zip(rows[root].shown.iter().take(3)).map(line).collect();

@@ -38,7 +38,7 @@ pub(crate) fn inputs(profile: &Profile, node: usize) -> Vec<usize> {
 }
 
 /// Nodes that are no other node's input, sorted by name.
-fn roots(profile: &Profile) -> Vec<usize> {
+pub(crate) fn roots(profile: &Profile) -> Vec<usize> {
     let used: HashSet<&str> =
         profile.nodes.iter().flat_map(|node| node.inputs.values()).map(String::as_str).collect();
     let order = profile.in_order();

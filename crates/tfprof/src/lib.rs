@@ -9,6 +9,8 @@
 //! text      rows as printed by tfprof, byte for byte
 //! json, timeline, pprof   the same for programs
 //! advise    tfprof's own checks
+//! flat, walk, variables   rows, neighbours and variables as plain values, for a page
+//! fix       the profile with tfprof's mistakes corrected, and what that changes in a view
 //! ```
 //!
 //! This crate knows nothing about files: values in, values and text out. Another program defines the text down
@@ -19,6 +21,8 @@ mod code;
 mod device;
 mod display;
 mod exec;
+mod fix;
+mod flat;
 mod graph;
 mod json;
 mod measures;
@@ -34,13 +38,19 @@ mod rows;
 mod scope;
 mod text;
 mod timeline;
+mod variables;
 mod view;
+mod walk;
 
 pub use advise::{Advice, Checker, advise};
+pub use fix::{Amount, Change, ChangedCell, Changes, Fixed, Reason, ReasonKind};
+pub use flat::FlatRow;
 pub use measures::Measures;
 pub use options::{Column, OptionError, Options, OrderBy, Output, Preset};
 pub use parse::{Line, OPTION_NAMES, parse_line, split_list};
 pub use patterns::Patterns;
 pub use profile::Profile;
 pub use timeline::timeline_notice;
+pub use variables::VariableRow;
 pub use view::{Shown, View, ViewError};
+pub use walk::{NodeInfo, NodeLine, NodeLink};

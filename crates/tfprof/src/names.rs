@@ -8,3 +8,5 @@ pub(crate) const SCOPE_PARENT: &str = "_kTFScopeParent";
 pub(crate) const GRAPH_PARENT: &str = "_TFGraphParent";
 /// The type of nodes that a checkpoint holds.
 pub(crate) const CHECKPOINT_VARIABLE: &str = "_checkpoint_variables";
+/// The type of variables that are trained.
+pub(crate) const TRAINABLE: &str = "_trainable_variables";

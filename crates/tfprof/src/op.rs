@@ -69,7 +69,7 @@ fn start(rows: &[Row], order: &[usize], options: &Options) -> usize {
 }
 
 /// Combines nodes: those that count, their values, and whether the row counts at all. A node that matches two
-/// patterns is summed twice, as in tfprof.
+/// patterns is summed twice, as in tfprof, unless that is corrected.
 pub(crate) fn snapshot(profile: &Profile, options: &Options, nodes: &[usize]) -> (Members, Measures, bool) {
     let patterns = &options.account_type_regexes;
     let mut picked: Vec<usize> = Vec::new();
@@ -81,6 +81,10 @@ pub(crate) fn snapshot(profile: &Profile, options: &Options, nodes: &[usize]) ->
                 |index: &&usize| profile.nodes[**index].types.iter().any(|name| pattern.is_match(name));
             picked.extend(nodes.iter().filter(matches));
         }
+    }
+    if profile.is_fixed {
+        picked.sort_unstable();
+        picked.dedup();
     }
     let (mut members, mut own) = (Members::default(), Measures::default());
     for &index in &picked {

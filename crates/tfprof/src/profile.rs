@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use stepscope_tfgraph::{Attr, Frame, Graph, NodeDef, NodeRecord, OpLog, SavedProfile, Shape, Variable};
+use stepscope_tfgraph::{
+    Attr, Frame, Graph, NodeDef, NodeRecord, OpLog, SavedProfile, Shape, Source, Variable, timeline_call,
+};
 
 use crate::device::{Device, host_of, is_accelerator};
 use crate::exec::Exec;
@@ -24,6 +26,10 @@ pub struct Profile {
     device_numbers: HashMap<String, u32>,
     covered: HashSet<usize>,
     pub(crate) variables: BTreeMap<String, Variable>,
+    /// Is that kept of runs which only corrected views need?
+    keeps_calls: bool,
+    /// Is it corrected?
+    pub(crate) is_fixed: bool,
 }
 
 /// A node of the graph, or one that only occurs in runs.
@@ -39,7 +45,15 @@ pub(crate) struct Node {
     pub inputs: BTreeMap<i64, String>,
     /// Which output of a producer is used.
     pub ports: HashMap<String, i64>,
-    /// The device it ran on; empty if it never ran.
+    /// Which output each input really is, by position; `None` where only the order of execution is meant.
+    pub true_ports: Vec<Option<i64>>,
+    /// The tensors that it takes, producer and output: only in a corrected profile.
+    pub tensors: Option<Vec<(String, i64)>>,
+    /// What a run says that ran.
+    pub ran: Option<Box<Ran>>,
+    /// What the graph calls it where something else ran: only in a corrected profile.
+    pub graph_op: Option<String>,
+    /// The device that it ran on; empty where it never ran.
     pub device: String,
     pub host_device: String,
     pub float_ops: i64,
@@ -48,8 +62,23 @@ pub(crate) struct Node {
     pub execs: BTreeMap<i64, Exec>,
 }
 
+/// What a run says that ran in a node's place, and the shapes that came out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub op: String,
+    /// Tensors that went in: producer and output.
+    pub tensors: Vec<(String, i64)>,
+    /// By output.
+    pub shapes: BTreeMap<i64, Vec<i64>>,
+}
+
 impl Profile {
-    /// Adds the nodes of a graph; known ones stay as they are.
+    /// An empty profile that keeps what runs say beyond what tfprof reads, so that it can be corrected.
+    pub fn to_be_fixed() -> Self {
+        Profile { keeps_calls: true, ..Profile::default() }
+    }
+
+    /// Adds the nodes of a graph; those that are known already stay as they are.
     pub fn add_graph(&mut self, graph: &Graph) {
         for def in &graph.nodes {
             if !self.by_name.contains_key(&def.name) {
@@ -92,6 +121,9 @@ impl Profile {
         };
         let device = &self.devices[number as usize];
         self.nodes[index].add_record(step, number, device, record);
+        if self.keeps_calls {
+            self.nodes[index].add_call(record);
+        }
     }
 
     /// Ends a step that ran on these devices.
@@ -147,6 +179,7 @@ impl Profile {
                 stack: Some(node.stack.clone()),
                 attrs: node.attrs.clone(),
                 execs,
+                ..Node::default()
             });
         }
         profile
@@ -194,6 +227,11 @@ impl Profile {
 
     /// The shapes of a node's inputs; empty if one is unknown.
     pub(crate) fn input_shapes(&self, node: &Node) -> BTreeMap<i64, Vec<i64>> {
+        if let Some(tensors) = &node.tensors {
+            let shape =
+                |(producer, port): &(String, i64)| self.node(producer)?.output_shapes.get(port).cloned();
+            return (0..).zip(tensors.iter().map(|tensor| shape(tensor).unwrap_or_default())).collect();
+        }
         let shape = |producer: &String| {
             let port = node.ports.get(producer)?;
             self.node(producer)?.output_shapes.get(port).cloned()
@@ -247,9 +285,10 @@ impl Node {
             node.output_shapes = (0..).zip(shapes.iter().map(dims_of)).collect();
         }
         for (at, input) in (0..).zip(&def.inputs) {
-            let name = input.split_once(':').map_or(input.as_str(), |(name, _)| name);
-            let name = name.strip_prefix('^').unwrap_or(name).to_owned();
-            // tfprof never reads the port, so shapes are always those of the first output.
+            let source = Source::of(input);
+            let name = source.name.to_owned();
+            node.true_ports.push(source.port);
+            // tfprof never reads the port, so that shapes are always those of the first output.
             node.ports.insert(name.clone(), 0);
             node.inputs.insert(at, name);
         }
@@ -272,6 +311,28 @@ impl Node {
         exec.add_time(number, device, record);
         if self.device == device.name {
             exec.add_memory(device, record);
+        }
+    }
+
+    /// Keeps what ran, from the first record that says it, and the shapes that came out.
+    fn add_call(&mut self, record: &NodeRecord<'_>) {
+        let shapes =
+            || record.outputs.iter().filter_map(|output| Some((output.slot, output.shape.as_ref()?)));
+        match &mut self.ran {
+            Some(ran) => {
+                for (slot, shape) in shapes() {
+                    ran.shapes.entry(slot).or_insert_with(|| run_dims(shape));
+                }
+            }
+            None => {
+                let Some(call) = timeline_call(&record.label) else { return };
+                let sources = call.inputs().map(Source::of);
+                self.ran = Some(Box::new(Ran {
+                    op: call.op.to_owned(),
+                    tensors: sources.filter_map(|it| Some((it.name.to_owned(), it.port?))).collect(),
+                    shapes: shapes().map(|(slot, shape)| (slot, run_dims(shape))).collect(),
+                }));
+            }
         }
     }
 
@@ -330,6 +391,11 @@ impl Node {
         let exec = self.execs.get(&step)?;
         (exec.start != 0 && !self.device.is_empty() && !self.host_device.is_empty()).then_some(exec)
     }
+}
+
+/// A shape of a run, where a single value counts as one dimension, too.
+fn run_dims(dims: &[i64]) -> Vec<i64> {
+    if dims.is_empty() { vec![1] } else { dims.to_vec() }
 }
 
 /// A shape as tfprof takes it: a single value counts as one dimension.

@@ -207,7 +207,7 @@ fn memory_and_time(options: &Options, row: &Row) -> Vec<String> {
 }
 
 /// `0:64x128`, `1:unknown`, …
-fn input_shapes(shapes: &BTreeMap<i64, Vec<i64>>) -> Vec<String> {
+pub(crate) fn input_shapes(shapes: &BTreeMap<i64, Vec<i64>>) -> Vec<String> {
     let one = |(at, dims): (&i64, &Vec<i64>)| match dims.is_empty() {
         true => format!("{at}:unknown"),
         false => format!("{at}:{}", shape(dims)),

@@ -88,11 +88,11 @@ impl fmt::Display for ViewError {
 
 /// A computed view.
 pub struct Shown<'a> {
-    profile: &'a Profile,
-    options: &'a Options,
-    view: View,
-    rows: Vec<Row>,
-    root: usize,
+    pub(crate) profile: &'a Profile,
+    pub(crate) options: &'a Options,
+    pub(crate) view: View,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) root: usize,
     /// Of the code view.
     tree: Option<Tree>,
 }
@@ -122,7 +122,7 @@ impl<'a> Shown<'a> {
         if self.profile.misses_streams {
             out += MISSING_STREAMS;
         }
-        out += &doc(self.view, self.options);
+        out += &doc(self.view, self.options, self.profile.is_fixed);
         out += "Profile:\n";
         out += &self.table();
         out
@@ -205,8 +205,12 @@ const MISSING_STREAMS: &str = "\n\nFound accelerator operation but misses accele
     If you found your operation missing accelerator time, consider to post to discuss@tensorflow.org!\n\n";
 
 /// What the columns mean, in tfprof's words.
-fn doc(view: View, options: &Options) -> String {
+fn doc(view: View, options: &Options, is_fixed: bool) -> String {
     let about = match view {
+        // tfprof explains the scope view here.
+        View::Graph if is_fixed => {
+            "graph: The nodes are those of the model graph; below each are its inputs."
+        }
         View::Scope | View::Graph => {
             "scope: The nodes in the model graph are organized by their names, which is hierarchical like filesystem."
         }

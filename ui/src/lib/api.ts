@@ -6,9 +6,21 @@
  * change, so they are cached for the sessions used last.
  */
 import { writable } from "svelte/store";
+import type { ModelInfo, ModelView, NodeInfo, NodeLine, Variable } from "./model";
 import type {
   Category, Comparison, Info, MemoryAt, Progress, Report, Sessions, View,
 } from "./types";
+
+/** Which view of the model, and which part of it. */
+export interface ModelWish {
+  view: string;
+  step?: number;
+  /** Regular expressions that names must match as a whole. */
+  show?: string;
+  hide?: string;
+  /** 1 for tfprof's mistakes corrected. */
+  fix?: number;
+}
 
 /** An error, from the server or from the page itself. */
 export class Problem extends Error {
@@ -175,6 +187,15 @@ export const api = {
     askOnce<View<M>>(session, `view/${name}${query({ by })}`, signal),
   memoryAt: (session: number, allocator: number, ns: number, signal?: AbortSignal) =>
     ask<MemoryAt>(`s/${session}/memory_at${query({ allocator, t_ns: Math.round(ns) })}`, signal),
+  model: (session: number, signal?: AbortSignal) => askOnce<ModelInfo>(session, "model", signal),
+  modelView: (session: number, wish: ModelWish, signal?: AbortSignal) =>
+    ask<ModelView>(`s/${session}/model/view${query({ ...wish })}`, signal),
+  modelNode: (session: number, wish: { name?: string; step?: number; fix?: number }, signal?: AbortSignal) =>
+    ask<NodeInfo>(`s/${session}/model/node${query(wish)}`, signal),
+  modelFind: (session: number, wish: { q: string; step?: number; fix?: number }, signal?: AbortSignal) =>
+    ask<{ total: number; nodes: NodeLine[] }>(`s/${session}/model/find${query(wish)}`, signal),
+  modelVariables: (session: number, signal?: AbortSignal) =>
+    askOnce<{ rows: Variable[] }>(session, "model/variables", signal),
   compare: (base: number, against: number, signal?: AbortSignal) =>
     ask<Comparison>(`compare${query({ base, new: against })}`, signal),
   /** Download URL of a view; a link cannot have a header, so the token is part of the URL. */

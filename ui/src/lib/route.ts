@@ -7,7 +7,7 @@
 import type { Session } from "./types";
 
 export const PAGES = [
-  "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "devices", "functions",
+  "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "model", "devices", "functions",
   "inference", "health", "compare",
 ] as const;
 

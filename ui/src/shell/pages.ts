@@ -6,7 +6,7 @@ import Overview from "../pages/Overview.svelte";
 /** Pages in groups, as the navigation shows them. */
 export const GROUPS: { title: string; pages: Page[] }[] = [
   { title: "Summary", pages: ["overview", "timeline", "steps"] },
-  { title: "Time", pages: ["ops", "kernels", "scopes", "input", "functions", "inference"] },
+  { title: "Time", pages: ["ops", "kernels", "scopes", "model", "input", "functions", "inference"] },
   { title: "Hardware and data", pages: ["memory", "devices", "health"] },
   { title: "Comparison", pages: ["compare"] },
 ];
@@ -22,6 +22,7 @@ const LOADERS: Record<Page, () => Promise<Loaded>> = {
   input: () => import("../pages/Input.svelte"),
   memory: () => import("../pages/Memory.svelte"),
   scopes: () => import("../pages/Scopes.svelte"),
+  model: () => import("../pages/Model.svelte"),
   devices: () => import("../pages/Devices.svelte"),
   functions: () => import("../pages/Functions.svelte"),
   inference: () => import("../pages/Inference.svelte"),

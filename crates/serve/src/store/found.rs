@@ -1,8 +1,9 @@
 //! Sessions below the paths, and how to detect that one has changed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use stepscope_read::{Input, Reader, RunMetadataReader};
 use stepscope_session::{Chosen, Problem, SAMPLE_HOST, SAMPLE_NAME, all_sessions, sample};
 
 use super::Source;
@@ -28,15 +29,16 @@ pub(crate) struct Find {
 
 impl Find {
     fn of(chosen: Chosen) -> Self {
-        let fingerprint: Fingerprint = chosen
-            .files
-            .iter()
-            .map(|file| {
-                let data = std::fs::metadata(&file.path).ok();
+        let parts = chosen.files.iter().flat_map(|file| {
+            std::iter::once((&file.path, file)).chain(file.parts.iter().map(move |part| (part, file)))
+        });
+        let fingerprint: Fingerprint = parts
+            .map(|(path, file)| {
+                let data = std::fs::metadata(path).ok();
                 let modified = data.as_ref().and_then(|data| data.modified().ok());
                 // A folder that counts as one file has no size of its own.
                 let bytes = data.filter(|_| !file.is_folder).map_or(file.bytes, |data| data.len());
-                (file.path.clone(), bytes, modified)
+                (path.clone(), bytes, modified)
             })
             .collect();
         let path = match &chosen.files[..] {
@@ -70,6 +72,13 @@ impl Find {
         self.fingerprint.iter().any(|(path, ..)| has(path))
     }
 
+    /// The files of classic TensorFlow's runs.
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
+        let files = self.chosen.iter().flat_map(|chosen| &chosen.files);
+        let runs = files.filter(|file| file.format == RunMetadataReader.format());
+        runs.flat_map(|file| std::iter::once(&file.path).chain(&file.parts)).cloned().collect()
+    }
+
     fn newest(&self) -> Option<SystemTime> {
         self.fingerprint.iter().filter_map(|(_, _, modified)| *modified).max()
     }
@@ -79,8 +88,8 @@ impl Find {
 pub(crate) fn all(source: &Source) -> Result<Vec<Find>, Problem> {
     let Source::Paths(paths) = source else { return Ok(vec![Find::sample()]) };
     let mut all: Vec<Find> = Vec::new();
-    for path in paths {
-        for chosen in all_sessions(std::slice::from_ref(path))? {
+    for place in places(paths) {
+        for chosen in all_sessions(&place)? {
             let find = Find::of(chosen);
             if !all.iter().any(|known| known.shares_file(&find)) {
                 all.push(find);
@@ -92,6 +101,29 @@ pub(crate) fn all(source: &Source) -> Result<Vec<Find>, Problem> {
         tell_apart(&mut all);
     }
     Ok(all)
+}
+
+/// Where to look. Runs of one program that are named file by file are one session, as for a report of them.
+fn places(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut places: Vec<Vec<PathBuf>> = Vec::new();
+    let mut runs: Vec<(String, usize)> = Vec::new();
+    for path in paths {
+        // Names of runs of one program differ in their numbers alone.
+        let name: String = path.display().to_string().chars().filter(|c| !c.is_ascii_digit()).collect();
+        let is_run = paths.len() > 1 && is_run(path);
+        match runs.iter().find(|(known, _)| is_run && *known == name) {
+            Some((_, at)) => places[*at].push(path.clone()),
+            None => {
+                runs.extend(is_run.then_some((name, places.len())));
+                places.push(vec![path.clone()]);
+            }
+        }
+    }
+    places
+}
+
+fn is_run(path: &Path) -> bool {
+    Input::open(path).is_ok_and(|input| RunMetadataReader.recognises(&input.head()))
 }
 
 /// Sessions with equal names in different places are named by their paths.

@@ -18,6 +18,7 @@ use stepscope_session::{Loaded, Problem, Profile, SAMPLE_HOST, sample};
 use super::found::Find;
 use super::loading::Loading;
 use crate::error::Refusal;
+use crate::tfprof::LazyModel;
 use crate::timeline::model::{Findings, LaidOut, Model};
 use crate::timeline::search::Found;
 
@@ -37,6 +38,8 @@ pub(crate) struct Opened {
     answers: Mutex<FxHashMap<String, Kept>>,
     searches: Mutex<Vec<(String, Arc<Found>)>>,
     ledgers: OnceLock<Ledgers>,
+    /// The model behind runs of classic TensorFlow.
+    pub(crate) tfprof: LazyModel,
 }
 
 /// Memory ownership.
@@ -52,10 +55,10 @@ impl Opened {
     /// Reads a session and analyses each of its hosts.
     pub(crate) fn read(find: Find, loading: &Loading) -> Result<Self, Problem> {
         loading.start();
-        let path = find.path.clone();
+        let (path, runs) = (find.path.clone(), find.runs());
         let profile = profile(find, &loading.progress)?;
         loading.analyse();
-        Ok(Self::of(profile, path))
+        Ok(Opened { tfprof: LazyModel::of(runs), ..Self::of(profile, path) })
     }
 
     /// Analyses each host of a profile. If an analysis fails, only what depends on it is missing.
@@ -72,6 +75,7 @@ impl Opened {
             answers: Mutex::new(FxHashMap::default()),
             searches: Mutex::new(Vec::new()),
             ledgers: OnceLock::new(),
+            tfprof: LazyModel::default(),
         }
     }
 

@@ -223,3 +223,19 @@ fn a_folder_without_profiles_is_watched_all_the_same() {
     look_again(&store);
     assert_eq!((store.len(), &store.list()["current"]), (1, &0.into()));
 }
+
+#[test]
+fn runs_that_are_named_file_by_file_are_one_session() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let names = ["run_meta_0.pb", "run_meta_1.pb", "after.pb"];
+    for (step, name) in (0..).zip(names) {
+        fs::write(file(name), stepscope_testkit::tfprof::run(step, 40)).unwrap();
+    }
+    let found = found::all(&Source::Paths(names.iter().map(|name| file(name)).collect())).unwrap();
+    let mut runs: Vec<usize> = found.iter().map(|find| find.runs().len()).collect();
+    runs.sort_unstable();
+    assert_eq!(runs, [1, 2], "a file of another name is another session");
+    let joined = found.iter().find(|find| find.runs().len() == 2).unwrap();
+    assert_eq!(joined.fingerprint.len(), 2, "a change of any of the files is noticed");
+}

@@ -8,6 +8,7 @@ mod show;
 use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
+use stepscope_session::model::Keep;
 use stepscope_session::{Exit, Problem};
 use stepscope_tfprof::{Options, Preset, View};
 
@@ -16,7 +17,7 @@ use crate::load::named;
 use crate::output::Terminal;
 use args::Given;
 use load::Files;
-use show::Form;
+use show::Subject;
 
 pub(crate) use args::with_two_dashes;
 
@@ -31,6 +32,7 @@ pub(crate) use args::with_two_dashes;
     stepscope tfprof scope --profile_path profile.pb --max_depth 3 --select micros,bytes --order_by micros\n  \
     stepscope tfprof graph --profile_path profile.pb --step 0 --output timeline:outfile=trace\n  \
     stepscope tfprof advise --profile_path profile.pb\n  \
+    stepscope tfprof op --graph_path graph.pb --run_meta_path run_meta_0.pb --select micros,float_ops --fix\n  \
     stepscope tfprof --profile_path profile.pb              a prompt; an empty line shows the options")]
 pub(crate) struct TfprofArgs {
     /// View to show; without it, a prompt opens.
@@ -43,6 +45,9 @@ pub(crate) struct TfprofArgs {
     preset: Option<PresetName>,
     #[command(flatten)]
     given: Given,
+    /// Correct tfprof's mistakes, and list what that changes: fused kernels, input ports, missing FLOPs and shapes.
+    #[arg(long)]
+    fix: bool,
     /// Write JSON (schema stepscope.tfprof.v1): the tree that tfprof's Python functions return.
     #[arg(long)]
     json: bool,
@@ -112,17 +117,21 @@ impl TfprofArgs {
         let base = self.preset.map_or_else(Options::default, PresetName::options);
         let options =
             self.given.on_top_of(base).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
-        let loaded = self.files.load(options.shows_values())?;
-        let form = Form { json: self.json };
+        let loaded = self.files.load(Keep { values: options.shows_values(), calls: self.fix })?;
+        let fixed = self.fix.then(|| loaded.profile.fixed());
+        let subject = Subject { profile: &loaded.profile, fixed: fixed.as_ref(), json: self.json };
         let shown = match self.view {
-            Some(wanted) => show::show(&loaded.profile, wanted, &options, form, terminal),
+            Some(wanted) => show::show(&subject, wanted, &options, terminal),
             None if self.json => {
                 let problem = Problem::new(Exit::Usage, "--json needs a view")
                     .then("no view was given")
                     .then("add scope, graph, op, code or advise after `tfprof`");
                 return Err(problem.into());
             }
-            None => prompt::run(&loaded, options, std::io::stdin().is_terminal(), terminal),
+            None => {
+                let interactive = std::io::stdin().is_terminal();
+                prompt::run(&subject, &loaded.coverage, options, interactive, terminal)
+            }
         };
         // Damage is reported even if the view cannot be shown.
         let damaged = named(&loaded.damage, terminal);

@@ -9,8 +9,7 @@ use stepscope_session::{Exit, Problem};
 use stepscope_tfprof::{Column, OPTION_NAMES, Options, OrderBy, parse_line};
 
 use super::Wanted;
-use super::load::Loaded;
-use super::show::{Form, show};
+use super::show::{Subject, show};
 use crate::failure::Failure;
 use crate::output::Terminal;
 use editor::Editor;
@@ -44,7 +43,8 @@ impl Lines {
 
 /// Runs lines until there are no more. A wrong line ends input from a pipe.
 pub(crate) fn run(
-    loaded: &Loaded,
+    subject: &Subject<'_>,
+    coverage: &[f64],
     mut options: Options,
     interactive: bool,
     terminal: &Terminal,
@@ -54,12 +54,12 @@ pub(crate) fn run(
         false => Lines::Pipe(io::stdin().lock().lines()),
     };
     if interactive {
-        for (step, coverage) in loaded.coverage.iter().enumerate() {
+        for (step, coverage) in coverage.iter().enumerate() {
             terminal.remark(&format!("step {step}: run graph coverage {coverage:.2}"));
         }
     }
     while let Some(line) = lines.next()? {
-        match step(loaded, &line, &mut options, terminal) {
+        match step(subject, &line, &mut options, terminal) {
             Ok(true) => {}
             Ok(false) => break,
             Err(Failure::Problem(problem)) if interactive => {
@@ -72,7 +72,12 @@ pub(crate) fn run(
 }
 
 /// Runs one line. Returns whether to continue.
-fn step(loaded: &Loaded, line: &str, options: &mut Options, terminal: &Terminal) -> Result<bool, Failure> {
+fn step(
+    subject: &Subject<'_>,
+    line: &str,
+    options: &mut Options,
+    terminal: &Terminal,
+) -> Result<bool, Failure> {
     let parsed =
         parse_line(line.trim(), options).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
     let mut out = terminal.stdout();
@@ -84,7 +89,7 @@ fn step(loaded: &Loaded, line: &str, options: &mut Options, terminal: &Terminal)
         word => {
             let Some(wanted) = Wanted::named(word) else { return Err(unknown(word).into()) };
             drop(out);
-            show(&loaded.profile, wanted, &parsed.options, Form { json: false }, terminal)?;
+            show(subject, wanted, &parsed.options, terminal)?;
             return Ok(true);
         }
     }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use stepscope_session::{Exit, Problem};
-use stepscope_tfprof::{Options, Output, Profile, Shown, View, ViewError, advise, timeline_notice};
+use stepscope_tfprof::{
+    Advice, Changes, Fixed, Options, Output, Profile, Shown, View, ViewError, advise, timeline_notice,
+};
 
 use super::Wanted;
 use crate::failure::Failure;
@@ -14,83 +16,136 @@ use crate::output::Terminal;
 
 const SCHEMA: &str = "stepscope.tfprof.v1";
 
-/// The format of standard output.
+/// What is shown, and in which form.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct Subject<'a> {
+    pub(crate) profile: &'a Profile,
+    /// The same corrected, where that is wanted.
+    pub(crate) fixed: Option<&'a Fixed>,
     pub(crate) json: bool,
+}
+
+impl<'a> Subject<'a> {
+    /// The profile that views are computed from.
+    fn shown(&self) -> &'a Profile {
+        self.fixed.map_or(self.profile, |fixed| &fixed.profile)
+    }
+
+    /// What the correction changes in a view.
+    fn changes(&self, shown: &Shown<'_>, view: View, options: &Options) -> Option<Changes> {
+        let fixed = self.fixed?;
+        let before = Shown::new(self.profile, view, options).ok()?;
+        Some(Changes::between(&before, shown, fixed))
+    }
 }
 
 /// Shows a view, or the advice.
 pub(crate) fn show(
-    profile: &Profile,
+    subject: &Subject<'_>,
     wanted: Wanted,
     options: &Options,
-    form: Form,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     match wanted.view() {
-        Some(view) => show_view(profile, view, options, form, terminal),
-        None => show_advice(profile, form, terminal),
+        Some(view) => show_view(subject, view, options, terminal),
+        None => show_advice(subject, terminal),
     }
 }
 
-fn show_advice(profile: &Profile, form: Form, terminal: &Terminal) -> Result<Exit, Failure> {
-    let advice = advise(profile);
+fn show_advice(subject: &Subject<'_>, terminal: &Terminal) -> Result<Exit, Failure> {
+    let advice = advise(subject.shown());
+    let changes = subject.fixed.map(|_| Advice::changes(&advise(subject.profile), &advice));
     let mut out = terminal.stdout();
-    if form.json {
+    if subject.json {
         let checkers =
             advice.checkers.iter().map(|it| (it.name.to_owned(), json!({ "reports": it.reports })));
         let checkers: Map<String, Value> = checkers.collect();
-        writeln!(out, "{}", json!({ "schema": SCHEMA, "view": "advise", "checkers": checkers }))?;
+        let mut answer = json!({ "schema": SCHEMA, "view": "advise", "checkers": checkers });
+        if let Some(changes) = changes {
+            let change = |(checker, before, after): &AdviceChange| json!({ "checker": checker, "before": before, "after": after });
+            answer["fix"] = json!({ "changed": changes.iter().map(change).collect::<Vec<_>>() });
+        }
+        writeln!(out, "{answer}")?;
     } else {
         out.write_all(advice.text().as_bytes())?;
+        out.write_all(changes.map_or(String::new(), |changes| advice_changes(&changes)).as_bytes())?;
     }
     out.flush()?;
     Ok(Exit::Done)
 }
 
+/// Check, report before, report after.
+type AdviceChange = (&'static str, Option<String>, Option<String>);
+
+fn advice_changes(changes: &[AdviceChange]) -> String {
+    if changes.is_empty() {
+        return "\nChanged by --fix: nothing in this advice\n".to_owned();
+    }
+    let mut text = "\nChanged by --fix:\n".to_owned();
+    for (checker, before, after) in changes {
+        let said = |line: &Option<String>| line.clone().unwrap_or_else(|| "not said".to_owned());
+        text += &format!("  {checker}: {} -> {}\n", said(before), said(after));
+    }
+    text
+}
+
 fn show_view(
-    profile: &Profile,
+    subject: &Subject<'_>,
     view: View,
     options: &Options,
-    form: Form,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
+    let profile = subject.shown();
     if let (Output::Timeline(file), View::Graph, ..0) = (&options.output, view, options.step) {
         return timeline_of_each_step(profile, file, options, terminal);
     }
     let shown = match Shown::new(profile, view, options) {
         Ok(shown) => shown,
         Err(error) => {
-            if !form.json && options.output == Output::Stdout {
+            if !subject.json && options.output == Output::Stdout {
                 terminal.stdout().write_all(options.empty_report().as_bytes())?;
             }
             return Err(wrong(&error).into());
         }
     };
     remarks(&shown, view, options, terminal);
+    let changes = subject.changes(&shown, view, options);
+    let listed = changes.as_ref().map_or(String::new(), Changes::text);
     let mut out = terminal.stdout();
     match &options.output {
-        Output::Stdout if form.json => {
-            let tree = shown.json();
-            let rest = tree.strip_prefix('{').unwrap_or(&tree);
-            writeln!(out, "{{\"schema\":\"{SCHEMA}\",\"view\":\"{}\",{rest}", view.name())?;
-        }
-        Output::Stdout => out.write_all(shown.report().as_bytes())?,
+        Output::Stdout if subject.json => write_json(&shown, view, changes.as_ref(), &mut out)?,
+        Output::Stdout => write!(out, "{}{listed}", shown.report())?,
         Output::None => {}
         Output::File(file) => {
-            write_file(Path::new(file), shown.text().as_bytes())?;
+            write_file(Path::new(file), format!("{}{listed}", shown.text()).as_bytes())?;
             terminal.remark(&format!("the {} view is written to {file}", view.name()));
         }
-        Output::Timeline(file) => write_timeline(&shown, view, file, options.step, &mut out)?,
+        Output::Timeline(file) => {
+            write_timeline(&shown, view, file, options.step, &mut out)?;
+            out.write_all(listed.as_bytes())?;
+        }
         Output::Pprof(file) => {
             let content = shown.pprof().map_err(|error| wrong(&error))?;
             write_file(Path::new(file), &content)?;
             writeln!(out, "\nRun pprof -png --nodecount=100 --sample_index=1 <{file}>")?;
+            out.write_all(listed.as_bytes())?;
         }
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+fn write_json(
+    shown: &Shown<'_>,
+    view: View,
+    changes: Option<&Changes>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let fix = changes.map_or(String::new(), |changes| format!("\"fix\":{},", changes.json()));
+    let tree = shown.json();
+    let rest = tree.strip_prefix('{').unwrap_or(&tree);
+    writeln!(out, "{{\"schema\":\"{SCHEMA}\",\"view\":\"{}\",{fix}{rest}", view.name())?;
+    Ok(())
 }
 
 /// Messages that tfprof prints to standard error.
