@@ -112,7 +112,13 @@ fn real_logs_hold_what_tensorboard_reads_and_lose_only_what_is_damaged() {
         ("truncated_tail/in_payload", "loss"),
     ] {
         let name = format!("reference/python__{}__{}.csv", run.replace('/', "_"), tag.replace('/', "_"));
-        assert_eq!(points(run, tag), reference(&folder.join(name)), "{run} {tag}");
+        let (read, expected) = (points(run, tag), reference(&folder.join(name)));
+        assert!(read.keys().eq(expected.keys()), "{run} {tag}");
+        // Decimal text may cost the last bit.
+        assert!(
+            read.values().zip(expected.values()).all(|(a, b)| (a - b).abs() <= 1e-12 * b.abs()),
+            "{run} {tag}"
+        );
     }
     let count = |run: &str| {
         let all = rows(&[folder.join(run).to_str().unwrap()]);

@@ -154,8 +154,8 @@ impl Model {
             Err(error @ ReadError::Io { .. }) => return Err(unreadable(error)),
             Err(error) => {
                 let problem = Problem::new(Exit::Damaged, error.to_string())
-                    .then("its index is cut off or damaged, so that no variable of it is shown")
-                    .then("save it again, or leave --checkpoint_path out");
+                    .then("its index is truncated or damaged, so its variables are not shown")
+                    .then("save it again, or omit --checkpoint_path");
                 self.damage.push(problem);
             }
         }
@@ -194,10 +194,9 @@ impl Model {
     fn end_run(&mut self, path: &Path, step: i64, found: Found<tf::RunSummary>) {
         let summary = self.take(path, found);
         if summary.records == 0 {
-            let problem =
-                Problem::new(Exit::Damaged, format!("{} holds no record of a node", path.display()))
-                    .then("the run was not traced, so that its step counts nothing")
-                    .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
+            let problem = Problem::new(Exit::Damaged, format!("{} contains no node records", path.display()))
+                .then("the run was not traced, so its step is empty")
+                .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
             self.damage.push(problem);
         }
         self.profile.end_step(step, &summary.devices);
@@ -210,8 +209,8 @@ fn is_events(error: &ReadError) -> bool {
 }
 
 fn carries_none(path: &Path, what: &str) -> Problem {
-    Problem::new(Exit::Nothing, format!("{} carries no {what}", path.display()))
-        .then("it is an event file without it")
+    Problem::new(Exit::Nothing, format!("{} contains no {what}", path.display()))
+        .then("it is an event file without that data")
         .then("record it with FileWriter.add_graph and FileWriter.add_run_metadata")
 }
 
@@ -223,13 +222,13 @@ fn unreadable(error: ReadError) -> Problem {
         _ => None,
     };
     match (error, option) {
-        (_, Some(option)) => problem.then(format!("give it with {option}")),
+        (_, Some(option)) => problem.then(format!("pass it with {option}")),
         (ReadError::WrongKind { .. }, None) => {
-            problem.then("its content is of no kind that tfprof knows").then("check which file was meant")
+            problem.then("tfprof does not know this kind of file").then("check the file name")
         }
-        (ReadError::Empty { .. }, _) => problem.then("nothing was written into it").then("record it again"),
+        (ReadError::Empty { .. }, _) => problem.then("it contains 0 bytes").then("record it again"),
         (ReadError::Damaged { .. }, _) => {
-            problem.then("nothing before it could be read").then("record it again")
+            problem.then("nothing before that place could be read").then("record it again")
         }
         _ => problem.then("check the path"),
     }
@@ -261,7 +260,7 @@ fn damage_of(path: &Path, damage: &Damages) -> Option<Problem> {
     let what = format!("{} is damaged: {}{place}{more}", path.display(), first.what);
     Some(
         Problem::new(Exit::Damaged, what)
-            .then("numbers are those of what could be read")
+            .then("the numbers cover only the part that could be read")
             .then("record it again"),
     )
 }

@@ -47,8 +47,8 @@ impl Files {
     /// The files that were named.
     fn named(&self) -> Result<ModelFiles, Problem> {
         if self.profile_path.is_none() && self.graph_path.is_none() && self.run_meta_path.is_empty() {
-            return Err(Problem::new(Exit::Usage, "no files were given")
-                .then("tfprof reads a saved profile, or a graph with what its runs recorded")
+            return Err(Problem::new(Exit::Usage, "no files given")
+                .then("tfprof reads a saved profile, or a graph with its recorded runs")
                 .then("give --profile_path FILE, or --graph_path FILE with --run_meta_path FILE,FILE,…"));
         }
         let runs = self.runs();
