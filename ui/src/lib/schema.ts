@@ -315,18 +315,22 @@ export interface InfoTrack {
 export interface Compare {
   /** The base side. */
   base: CompareSide;
+  /** Mean step time beside what the load of the machine makes of the base: `base_ms` is what an unchanged program would take. */
+  beyond_load: CompareMeasured | null;
   /** Difference per category. */
   breakdown: CompareCategory[];
   /** Whether the sides can be compared. */
   comparability: CompareComparability;
   /** The figure that decided. */
-  decided_by: "mean" | "median" | "p90";
+  decided_by: "mean" | "median" | "beyond_load";
   /** Difference of the figure that decided. */
   delta_ms: CompareEstimate | null;
   /** What was solved, what is new, what is left. */
   findings: CompareFindings;
   /** How much slower or faster the whole machine was. */
   load: CompareLoad | null;
+  /** Whether a difference is called unclear because the machine alone can explain it. */
+  machine_explains: boolean;
   /** The limits of the decision. */
   margins: CompareMargins;
   /** Mean step time. */
