@@ -333,9 +333,12 @@ mod tests {
     #[test]
     fn a_level_that_comes_and_goes_widens_the_interval_though_neighbours_agree() {
         let run: Vec<f64> = (0..80).map(|i| if (i / 20) % 2 == 0 { 10.0 } else { 18.0 }).collect();
-        assert!(differ(&[run.clone()], &[run]).deviation() > 0.3);
+        assert!(differ(std::slice::from_ref(&run), std::slice::from_ref(&run)).deviation() > 0.3);
         let periodic: Vec<f64> = (0..80).map(|i| if i % 4 == 3 { 50.0 } else { 10.0 }).collect();
-        assert!(differ(&[periodic.clone()], &[periodic]).deviation() < 0.025, "the program's own rhythm");
+        assert!(
+            differ(std::slice::from_ref(&periodic), std::slice::from_ref(&periodic)).deviation() < 0.025,
+            "the program's own rhythm"
+        );
     }
 
     #[test]
