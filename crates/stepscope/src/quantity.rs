@@ -24,8 +24,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if time < LONGEST { Ok(time) } else { Err("too long".to_owned()) }
 }
 
-/// Reads a length of time that is more than nothing.
-#[cfg(unix)]
+/// Parses a duration above zero.
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     duration(text)
         .and_then(|time| if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) })
