@@ -217,8 +217,12 @@ impl Figures {
         let (mean, median, p90) =
             (measure(Statistic::Mean), measure(Statistic::Median), measure(Statistic::P90));
         let load = mean.and_then(|mean| load::load(ops, mean.base_ms));
-        let beyond =
-            mean.zip(load).and_then(|(mean, load)| load::beyond(base, new, &mean, &load, margins.confidence));
+        // Another batch size, device or version changes all ops alike, as load does.
+        let alike = comparable::comparability(base, new, None, matching::similarity(ops));
+        let beyond = mean
+            .zip(load)
+            .filter(|_| alike.differences.is_empty())
+            .and_then(|(mean, load)| load::beyond(base, new, &mean, &load, margins.confidence));
         let ranks = verdict::ranks(&old, &now);
         let decision = mean.as_ref().zip(median.as_ref()).map_or(Decision::NONE, |(mean, median)| {
             verdict::decide(mean, median, ranks.as_ref(), beyond.as_ref().zip(load.as_ref()), margins)

@@ -96,6 +96,14 @@ fn a_machine_that_changes_its_pace_neither_makes_nor_hides_a_difference() {
 }
 
 #[test]
+fn another_batch_size_is_not_taken_for_load() {
+    let mut base = on_machine(1, 1.2, 1.0);
+    let mut new = on_machine(2, 0.95, 3.0);
+    (base.setting.batch_size, new.setting.batch_size) = (Some(16), Some(8));
+    assert_eq!(compare(&[base], &[new], Margins::default()).beyond, None);
+}
+
+#[test]
 fn chaos_is_unclear_and_says_what_to_do_next() {
     let (base, new) = (noisy_run(1, 10, 10.0, 1.5), noisy_run(2, 10, 11.0, 1.5));
     let comparison = compare(&[base], &[new], Margins::default());
