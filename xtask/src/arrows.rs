@@ -9,13 +9,14 @@ use crate::run::Outcome;
 
 /// Which of our own crates each crate may depend on. A crate that is not listed may depend on none.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("stepscope-text", &[]),
     ("stepscope-trace", &[]),
     ("stepscope-tfgraph", &[]),
     ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph"]),
     ("stepscope-tfprof", &["stepscope-tfgraph"]),
     ("stepscope-analyze", &["stepscope-trace"]),
-    ("stepscope-diagnose", &["stepscope-trace", "stepscope-analyze"]),
-    ("stepscope-render", &["stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
+    ("stepscope-diagnose", &["stepscope-text", "stepscope-trace", "stepscope-analyze"]),
+    ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
         "stepscope-session",
         &[

@@ -4,6 +4,7 @@
 
 mod arrows;
 mod browser;
+mod docs;
 mod live;
 mod page;
 mod run;
@@ -18,6 +19,7 @@ const USAGE: &str = "\
 cargo xtask check              every check that CI makes: format, lints, tests, arrows, truth, live captures, page, fuzzing
 cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do the crates depend on each other in the right direction?
+cargo xtask docs --write       write docs/findings.md from the comments in crates/diagnose/src/rules
 cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["page"] => page::check(),
         ["arrows"] => arrows::check(),
+        ["docs", "--write"] => docs::write(),
         ["truth", ref rest @ ..] => truth::truth(rest),
         ["live"] => live::check(),
         ["fuzz"] => fuzz("10"),
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
 
 fn check() -> Outcome {
     cargo("format", &["fmt", "--all", "--check"])?;
+    docs::format_rules()?;
     cargo("format of the fuzz targets", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
     arrows::check()?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;

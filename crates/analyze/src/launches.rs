@@ -8,7 +8,7 @@ use crate::vocabulary::{Keys, Role, Vocabulary, is_synchronous_copy, starts_grap
 
 /// The call of an asynchronous copy returns within this time. One that takes longer waits: for the device, or for the
 /// driver, which stages the copy of memory that is not pinned.
-const RETURNS_WITHIN: Dur = Dur::from_us(50);
+pub const RETURNS_WITHIN: Dur = Dur::from_us(50);
 
 /// Does a call for a copy, of this name and length, wait until the copy is done?
 pub(crate) fn waits_for_copy(call: &str, length: Dur) -> bool {

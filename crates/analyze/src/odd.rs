@@ -15,7 +15,7 @@ use crate::steps::median;
 use crate::vocabulary::Role;
 
 /// A step this many times as long as the middle one is odd.
-const LONG: f64 = 2.0;
+pub const LONG: f64 = 2.0;
 /// A function whose calls take less than this share of their time in the other steps belongs to the odd ones.
 const ELSEWHERE: f64 = 0.1;
 

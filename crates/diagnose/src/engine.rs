@@ -1,7 +1,7 @@
 //! Runs the rules and settles who owns what.
 //!
 //! Rules compete for the step's time: two of them may have a claim on the same milliseconds (launch-bound and
-//! idle, say), but mending both cannot win them twice. So claims are served in order, the strongest first,
+//! idle, for example), but fixing both cannot save them twice. So claims are served in order, the strongest first,
 //! from what the categories own, and all gains together never exceed the step.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,8 @@ use stepscope_analyze::summary::StepRow;
 use stepscope_trace::Dur;
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, Place, Severity};
+use crate::finding::{Finding, Place, Severity};
+use crate::rule::About;
 use crate::rules::RULES;
 use crate::thresholds;
 
@@ -33,11 +34,10 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         step <= 0.0 || finding.claims.is_empty() || finding.claimed_ms() / step >= thresholds::NOTABLE
     });
     if is_tiny(facts) {
-        findings.retain(|finding| finding.id.is_about_trust());
+        findings.retain(Finding::is_about_trust);
     }
-    // Where mostly something is set up, the rest shows nothing of a loop.
-    if findings.iter().any(|finding| matches!(finding.cause, Cause::SettingUp { .. })) {
-        findings.retain(|finding| !finding.id.is_about_habits());
+    if findings.iter().any(|finding| finding.cause.hides_habits()) {
+        findings.retain(|finding| finding.rule.about != About::Habits);
     }
     findings
 }
@@ -46,25 +46,34 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
 fn is_tiny(facts: &Facts) -> bool {
     let Some(host) = facts.summary.bound().filter(|_| facts.timeline) else { return false };
     let step = facts.summary.length_ms();
-    step < thresholds::TINY_MS || (host.whole_capture && host.events < thresholds::FEW_EVENTS)
+    step < thresholds::TINY || (host.whole_capture && (host.events as f64) < thresholds::FEW_EVENTS)
 }
 
-/// Trust first; then by severity, what can be won before what cannot, and within one by what they own.
+/// Trust first; then by severity, what can be saved before what cannot, and within one by what they own. Ties are broken
+/// by the rank of findings about trust and by the id, never by where a rule is listed.
 fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
-    let trust = |finding: &Finding| !finding.id.is_about_trust();
-    // What can be won comes before a healthy verdict, which stands where its share puts it among mere remarks.
+    // What can be saved comes before a healthy verdict, which stands where its share puts it among mere remarks.
     let rank = |finding: &Finding| match finding.severity {
         Severity::Critical => 0,
         Severity::Warning if finding.promises() => 1,
         Severity::Warning | Severity::Info => 2,
     };
-    trust(a)
-        .cmp(&trust(b))
-        .then(a.leads().cmp(&b.leads()).reverse())
+    let leads = |finding: &Finding| match finding.rule.about {
+        About::Trust { .. } => 0,
+        About::Answer => 1,
+        About::Habits | About::Cause => 2,
+    };
+    let doubt = |finding: &Finding| match finding.rule.about {
+        About::Trust { rank } => rank,
+        _ => u8::MAX,
+    };
+    leads(a)
+        .cmp(&leads(b))
         .then(rank(a).cmp(&rank(b)))
         .then(b.claimed_ms().total_cmp(&a.claimed_ms()))
         .then(a.severity.cmp(&b.severity))
-        .then(a.id.cmp(&b.id))
+        .then(doubt(a).cmp(&doubt(b)))
+        .then(a.id().cmp(b.id()))
 }
 
 fn settle(findings: &mut [Finding], facts: &Facts) {
@@ -108,8 +117,8 @@ fn most_per_step(finding: &Finding, facts: &Facts) -> f64 {
     let mut all: Vec<f64> = host.counted().map(owned).collect();
     all.sort_by(f64::total_cmp);
     let median = all.get(all.len() / 2).copied().unwrap_or_default();
-    let in_most =
-        all.len() >= thresholds::FEW_STEPS && median * all.len() as f64 >= 0.5 * all.iter().sum::<f64>();
+    let in_most = all.len() as f64 >= thresholds::FEW_STEPS
+        && median * all.len() as f64 >= 0.5 * all.iter().sum::<f64>();
     let usual = facts.summary.step_ms.map(|moments| moments.median);
     usual.filter(|_| in_most).unwrap_or(unlimited)
 }
@@ -156,17 +165,10 @@ impl Finding {
     fn promises(&self) -> bool {
         self.winnable.is_some() && self.claimed_ms() > 0.0 && self.confidence >= thresholds::RELIABLE
     }
-
-    /// Does it answer the question that this kind of program asks, whatever else is found?
-    fn leads(&self) -> bool {
-        self.id == crate::finding::FindingId::InferenceLatency
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
     use stepscope_analyze::breakdown::Shares;
     use stepscope_analyze::callbacks::Callbacks;
@@ -178,8 +180,7 @@ mod tests {
     use stepscope_trace::{Span, Time};
 
     use super::*;
-    use crate::facts::{DeviceWork, Recording, WithoutMatrixUnits};
-    use crate::finding::{FindingId, Loader, OpCost};
+    use crate::facts::{DeviceWork, Loader, OpCost, Recording, WithoutMatrixUnits};
 
     /// Facts about steps that are all alike, with these milliseconds a category.
     fn facts(owned: &[(Category, u16)]) -> Facts {
@@ -229,14 +230,8 @@ mod tests {
         }
     }
 
-    fn ids(findings: &[Finding]) -> Vec<FindingId> {
-        findings.iter().map(|finding| finding.id).collect()
-    }
-
-    #[test]
-    fn every_rule_is_registered_once() {
-        let unique: BTreeSet<FindingId> = RULES.iter().map(|rule| rule.id).collect();
-        assert_eq!(unique.len(), RULES.len());
+    fn ids(findings: &[Finding]) -> Vec<&'static str> {
+        findings.iter().map(Finding::id).collect()
     }
 
     fn without_matrix_units(share: f64) -> WithoutMatrixUnits {
@@ -246,24 +241,24 @@ mod tests {
     #[test]
     fn the_largest_owner_is_the_verdict() {
         let waiting = diagnose(&facts(&[(Category::Compute, 20), (Category::Input, 80)]));
-        assert_eq!(ids(&waiting), [FindingId::InputBound]);
+        assert_eq!(ids(&waiting), ["input-bound"]);
         assert_eq!(waiting[0].gain_ms, Some(80.0));
         assert_eq!(waiting[0].place.as_ref().map(|place| place.span.dur()), Some(Dur::from_us(100_000)));
         let healthy = diagnose(&facts(&[(Category::Compute, 90), (Category::Input, 10)]));
-        assert_eq!(ids(&healthy), [FindingId::ComputeBound]);
+        assert_eq!(ids(&healthy), ["compute-bound"]);
         assert_eq!(healthy[0].gain_ms, None);
     }
 
     #[test]
-    fn a_mendable_share_comes_before_a_larger_healthy_one() {
+    fn a_fixable_share_comes_before_a_larger_healthy_one() {
         let findings = diagnose(&facts(&[(Category::Compute, 60), (Category::Input, 40)]));
-        assert_eq!(ids(&findings), [FindingId::InputBound, FindingId::ComputeBound]);
+        assert_eq!(ids(&findings), ["input-bound", "compute-bound"]);
     }
 
     #[test]
     fn what_can_be_won_comes_before_a_healthy_verdict() {
         let findings = diagnose(&facts(&[(Category::Compute, 75), (Category::Input, 25)]));
-        assert_eq!(ids(&findings), [FindingId::InputBound, FindingId::ComputeBound]);
+        assert_eq!(ids(&findings), ["input-bound", "compute-bound"]);
         assert_eq!(findings[0].severity, Severity::Warning);
     }
 
@@ -275,7 +270,7 @@ mod tests {
         host.steps[4].span.end = host.steps[4].span.end + Dur::from_us(900_000);
         facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
         let findings = diagnose(&facts);
-        let input = findings.iter().find(|finding| finding.id == FindingId::InputBound);
+        let input = findings.iter().find(|finding| finding.id() == "input-bound");
         assert!(input.is_some_and(|input| input.gain_ms.is_none() && input.severity == Severity::Info));
     }
 
@@ -287,7 +282,7 @@ mod tests {
         host.whole_capture = true;
         host.events = 4;
         facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
-        assert!(diagnose(&facts).iter().all(|finding| finding.id.is_about_trust()));
+        assert!(diagnose(&facts).iter().all(|finding| finding.is_about_trust()));
     }
 
     #[test]
@@ -302,17 +297,29 @@ mod tests {
             low_occupancy: None,
         });
         let findings = diagnose(&facts);
-        let healthy = findings.iter().find(|finding| finding.id == FindingId::ComputeBound).expect("healthy");
+        let healthy = findings.iter().find(|finding| finding.id() == "compute-bound").expect("healthy");
         assert_eq!(healthy.about_ms, Some(90.0), "all of the model's work");
         assert_eq!(healthy.fraction, Some(0.9), "and so says its share");
         assert!((healthy.claimed_ms() - 45.0).abs() < 1e-9, "half of it is matrix work of another finding");
     }
 
     #[test]
+    fn ties_do_not_depend_on_where_a_rule_is_listed() {
+        let mut facts = facts(&[(Category::Input, 100)]);
+        facts.recording.damage = Some(("cut".to_owned(), Some(7)));
+        facts.recording.device_missing = true;
+        let mut findings = diagnose(&facts);
+        assert_eq!(ids(&findings), ["truncated-trace", "no-device-trace", "input-bound"]);
+        findings.reverse();
+        findings.sort_by(order);
+        assert_eq!(ids(&findings), ["truncated-trace", "no-device-trace", "input-bound"]);
+    }
+
+    #[test]
     fn doubt_comes_before_any_diagnosis() {
         let mut facts = facts(&[(Category::Input, 100)]);
         facts.recording.damage = Some(("cut".to_owned(), Some(7)));
-        assert_eq!(ids(&diagnose(&facts)), [FindingId::TruncatedTrace, FindingId::InputBound]);
+        assert_eq!(ids(&diagnose(&facts)), ["truncated-trace", "input-bound"]);
     }
 
     #[test]
@@ -328,9 +335,9 @@ mod tests {
             is_kernel: false,
         };
         facts.ops = vec![op("ConcatV2", 0.95), op("Sum", 0.05)];
-        assert_eq!(ids(&diagnose(&facts)), [FindingId::OpDominates]);
+        assert_eq!(ids(&diagnose(&facts)), ["op-dominates"]);
         facts.ops = vec![op("MatMul", 0.95), op("Sum", 0.05)];
-        assert_eq!(ids(&diagnose(&facts)), [FindingId::ComputeBound]);
+        assert_eq!(ids(&diagnose(&facts)), ["compute-bound"]);
     }
 
     #[test]
@@ -338,7 +345,7 @@ mod tests {
         let mut facts = facts(&[(Category::Dispatch, 50), (Category::Python, 50)]);
         facts.eager = Eager { ops: 10_000, between: Dur::from_us(400_000), steps: 10, ..Eager::default() };
         let findings = diagnose(&facts);
-        assert_eq!(findings[0].id, FindingId::EagerDispatch);
+        assert_eq!(findings[0].id(), "eager-dispatch");
         let gains: f64 = findings.iter().filter_map(|finding| finding.gain_ms).sum();
         assert!(gains <= 100.0, "{gains}");
     }
@@ -369,7 +376,7 @@ mod tests {
             for finding in &findings {
                 prop_assert!(finding.fraction.is_none_or(|fraction| (0.0..=1.0).contains(&fraction)));
                 if let (Some(gain), Some(fraction)) = (finding.gain_ms, finding.fraction) {
-                    prop_assert!(gain <= fraction * step + 1e-6, "{:?} wins more than it owns", finding.id);
+                    prop_assert!(gain <= fraction * step + 1e-6, "{:?} wins more than it owns", finding.id());
                 }
             }
         }

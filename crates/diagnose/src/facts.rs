@@ -1,6 +1,8 @@
 //! What rules look at: the results of the analyses, in the shape that rules need, with nothing of formats and
 //! traces in it. One for a whole session.
 
+mod parts;
+
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
 use stepscope_analyze::callbacks::Callbacks;
@@ -15,7 +17,7 @@ use stepscope_analyze::{Category, Shares};
 
 use stepscope_trace::Dur;
 
-use crate::finding::{CopyFacts, Loader, OpCost, PythonLine, RebuiltFunction};
+pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
 
 /// What the recording says about itself.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +39,7 @@ pub struct Recording {
 /// Device work, over all devices.
 #[derive(Clone, Debug)]
 pub struct DeviceWork {
-    /// Kernels a step on one device, without collectives.
+    /// Kernels per step on one device, without collectives.
     pub kernels_per_step: f64,
     /// Their mean length in microseconds.
     pub kernel_us: f64,
@@ -69,7 +71,7 @@ pub struct WithoutMatrixUnits {
 pub struct ProfiledKernel {
     /// Its counters.
     pub counters: KernelCounters,
-    /// Milliseconds a step that it takes, or of the profiled time where there is no timeline; `None` where the
+    /// Milliseconds per step that it takes, or of the profiled time where there is no timeline; `None` where the
     /// timeline does not show it.
     pub ms: Option<f64>,
 }
@@ -79,9 +81,9 @@ pub struct ProfiledKernel {
 pub struct Memory {
     /// Its name.
     pub allocator: String,
-    /// Bytes a step by which it grows steadily; `None` if it does not.
+    /// Bytes per step by which it grows steadily; `None` if it does not.
     pub growth_per_step: Option<f64>,
-    /// What was allocated and never freed: op or place, blocks a step; the largest first.
+    /// What was allocated and never freed: op or place, blocks per step; the largest first.
     pub kept: Vec<(String, f64)>,
     /// Bytes in use at the peak.
     pub peak_bytes: Option<f64>,
@@ -102,7 +104,7 @@ pub struct Facts {
     pub ops: Vec<OpCost>,
     /// Ops that write, the costliest first.
     pub output_ops: Vec<OpCost>,
-    /// Milliseconds a step in Python and dispatch around what writes.
+    /// Milliseconds per step in Python and dispatch around what writes.
     pub around_output_ms: f64,
     /// Eager execution.
     pub eager: Eager,
@@ -158,14 +160,14 @@ impl Facts {
         categories.iter().map(|&category| (category, self.ms(category))).filter(|(_, ms)| *ms > 0.0).collect()
     }
 
-    /// Milliseconds a step that categories own of some time on the bounding device, never more than they own at all.
+    /// Milliseconds per step that categories own of some time on the bounding device, never more than they own at all.
     pub fn owned_of(&self, shares: &Shares) -> Vec<(Category, f64)> {
         let Some(detail) = &self.detail else { return Vec::new() };
         let owned = |(category, time)| (category, detail.per_step(time).min(self.ms(category)));
         shares.owners().map(owned).filter(|(_, ms)| *ms > 0.0).collect()
     }
 
-    /// Milliseconds a step that a category owns of its own: without what setting up the device's runtime or allocating
+    /// Milliseconds per step that a category owns of its own: without what setting up the device's runtime or allocating
     /// its memory takes, and without what only shows because the host was held up before. What is done about the
     /// category would not make those shorter.
     pub fn own_ms(&self, category: Category) -> f64 {

@@ -36,7 +36,7 @@ impl Metric {
             return named(name).map(Metric::Op);
         }
         if let Some(id) = text.strip_prefix("finding:") {
-            let known = RULES.iter().any(|rule| rule.id.key() == id);
+            let known = RULES.iter().any(|rule| rule.id == id);
             return known.then(|| Metric::Finding(id.to_owned()));
         }
         if let Some(key) = text.strip_prefix("breakdown.") {

@@ -1,5 +1,8 @@
 //! From analyses to facts: runs, for one host, what the rules look at; merges hosts; puts the results into the
-//! shape that rules need. The only file here that knows the analyses' own types.
+//! shape that rules need. Only this module knows the analyses' own types.
+
+mod loading;
+mod ops;
 
 use stepscope_analyze::absence::Absence;
 use stepscope_analyze::bounding::DeviceDetail;
@@ -11,23 +14,25 @@ use stepscope_analyze::eager::Eager;
 use stepscope_analyze::functions::{FunctionRow, FunctionsPartial, Sign};
 use stepscope_analyze::gauges::{GaugesPartial, GpuGauges, Wall, may_be_of};
 use stepscope_analyze::health::{Issue, Trouble, health};
-use stepscope_analyze::input::{Input, InputPartial, Pipeline as InputPipeline, Written};
+use stepscope_analyze::input::InputPartial;
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
 use stepscope_analyze::launches::LaunchCalls;
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
 use stepscope_analyze::odd::OddSteps;
-use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial, Where};
-use stepscope_analyze::python::PythonFrame;
+use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial};
 use stepscope_analyze::setup::SetUp;
-use stepscope_analyze::summary::{DeviceRow, HostSummary, Summary};
-use stepscope_analyze::vocabulary::{Framework, Role, is_output_op, is_python_frame, names_torch_op};
+use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_analyze::vocabulary::{Role, is_output_op, is_python_frame};
 use stepscope_analyze::writing::Writing;
 use stepscope_analyze::{Category, Context};
 
 use stepscope_trace::{Device, DeviceKind, KindId, Trace};
 
-use crate::facts::{DeviceWork, Facts, Memory, ProfiledKernel, Recording, WithoutMatrixUnits};
-use crate::finding::{Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
+use self::loading::{loader, python_lines};
+use self::ops::op_costs;
+use crate::facts::{
+    DeviceWork, Facts, Memory, ProfiledKernel, Rebuilding, RebuiltFunction, Recording, WithoutMatrixUnits,
+};
 use crate::thresholds;
 
 /// Everything that one host has to say.
@@ -360,78 +365,6 @@ fn is_about_device(warning: &str) -> bool {
         .any(|word| lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|found| found == *word))
 }
 
-/// Over how much device work totals are.
-struct DeviceSteps {
-    /// Devices that worked.
-    devices: usize,
-    /// These devices, each as often as there are steps that count, or once where there are no steps.
-    windows: usize,
-}
-
-impl DeviceSteps {
-    fn of(summary: &Summary) -> Self {
-        // A host without steps has nothing to add to a mean step.
-        let steps = summary.hosts.iter().any(|host| !host.whole_capture);
-        let hosts = summary.hosts.iter().filter(|host| !(steps && host.whole_capture));
-        let (mut devices, mut windows) = (0, 0);
-        for host in hosts {
-            let worked = |device: &&DeviceRow| device.kind != DeviceKind::Cpu && device.steps_seen > 0;
-            let working = host.devices.iter().filter(worked).count();
-            devices += working;
-            windows += working * if host.whole_capture { 1 } else { host.counted().count() };
-        }
-        DeviceSteps { devices, windows }
-    }
-}
-
-/// The type of kernels that no op is known to have launched.
-const KERNEL: &str = "kernel";
-
-/// Costs by type, the costliest first, each with the costliest op of that type.
-fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
-    let side = ops.side();
-    let by_type = ops.by_type();
-    // Kernels that no op is known to have launched have no type in common but that: each goes by its own name.
-    let typed = by_type.rows.iter().filter(|row| row.key.kind != KERNEL);
-    let kernels = ops.rows.iter().filter(|row| row.key.kind == KERNEL);
-    let mut rows: Vec<&OpRow> =
-        typed.chain(kernels).filter(|row| row.key.side == side && wanted(row)).collect();
-    rows.sort_by(|a, b| b.self_ms.total_cmp(&a.self_ms));
-    let all: f64 = rows.iter().map(|row| row.self_ms).sum();
-    // A range around ops is nothing that a model is made of.
-    let torch = summary.bound().is_some_and(|host| host.framework == Framework::PyTorch);
-    rows.retain(|row| !(torch && side == Where::Host) || names_torch_op(&row.key.kind));
-    let work = DeviceSteps::of(summary);
-    let devices = if side == Where::Device { work.devices.max(1) } else { 1 };
-    let per_step = |total: f64| match side {
-        Where::Device => total / work.windows.max(1) as f64,
-        Where::Host => ops.window.per_step(total).unwrap_or(total),
-    };
-    rows.into_iter()
-        .map(|row| {
-            let is_kernel = row.key.kind == KERNEL;
-            // Rows are ranked: the first of the type costs most.
-            let example = ops.rows.iter().find(|op| op.key.side == side && op.key.kind == row.key.kind);
-            let example = example.filter(|_| !is_kernel);
-            OpCost {
-                op_type: if is_kernel { row.key.name.clone() } else { plain_type(&row.key.kind).to_owned() },
-                is_kernel,
-                example: example.map(|op| op.key.name.clone()).filter(|name| *name != row.key.kind),
-                ms_per_step: per_step(row.self_ms),
-                count_per_step: per_step(row.count as f64),
-                devices,
-                share: if all > 0.0 { row.self_ms / all } else { 0.0 },
-            }
-        })
-        .collect()
-}
-
-/// The type as users know it: libraries' own variants (`_MklNativeFusedConv2D`) go by the op that they replace.
-fn plain_type(kind: &str) -> &str {
-    let variant = ["_MklNative", "_Mkl", "_"].iter().find_map(|prefix| kind.strip_prefix(prefix));
-    variant.filter(|plain| plain.starts_with(|c: char| c.is_ascii_uppercase())).unwrap_or(kind)
-}
-
 fn rebuilt(function: &FunctionRow) -> Option<RebuiltFunction> {
     let why = match function.sign? {
         Sign::ArgumentsVary | Sign::ShapesVary => Rebuilding::ArgumentsVary,
@@ -480,72 +413,6 @@ fn device_work(kernels: &Kernels, feeding: Feeding) -> Option<DeviceWork> {
             Some((share, row.name, row.occupancy?, row.limiter.map(|limiter| limiter.key().to_owned())))
         }),
     })
-}
-
-fn loader(input: &Input) -> Loader {
-    if let Some(pipeline) = &input.pipeline {
-        return Loader::TfData(tf_data(pipeline));
-    }
-    if let Some(loader) = input.loaders.first() {
-        let inside = waiting_lines(input).into_iter().next();
-        return Loader::TorchLoader { workers: loader.has_workers == Some(true), inside };
-    }
-    let mut lines = waiting_lines(input);
-    if lines.is_empty() {
-        lines = python_lines(input);
-    }
-    if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
-}
-
-fn tf_data(pipeline: &InputPipeline) -> Pipeline {
-    let bound = pipeline.bound.as_ref();
-    let stage = pipeline.bounding();
-    // Stages stand before their inputs, so the one that feeds a stage follows it, one deeper.
-    let after = bound.and_then(|bound| {
-        let (own, next) = (pipeline.stages.get(bound.stage)?, pipeline.stages.get(bound.stage + 1)?);
-        (next.depth > own.depth).then(|| next.name.clone())
-    });
-    Pipeline {
-        bounding_stage: stage.map(|stage| stage.name.clone()),
-        written_as: stage.and_then(|stage| stage.dataset.clone()),
-        after,
-        stage_ms: bound.map(|bound| bound.ms_per_batch),
-        parallelism: stage.and_then(|stage| stage.parallelism).map(|parallelism| parallelism as f64),
-        prefetches: pipeline.has_prefetch_by_user,
-        parallel: stage
-            .is_some_and(|stage| stage.written == Written::ByUser && stage.name.starts_with("Parallel")),
-        ran_parallel: stage.is_some_and(|stage| {
-            stage.parallelism.map_or(stage.name.starts_with("Parallel"), |ways| ways > 1)
-        }),
-        heaviest: stage.and_then(|stage| stage.ops.first()).map(|op| op.op.clone()),
-        call_us: stage
-            .filter(|stage| stage.function_calls > 0 && stage.function_ms > 0.0)
-            .map(|stage| stage.function_ms * 1e3 / stage.function_calls as f64),
-        batch_size: pipeline.batch_size.map(|(size, _)| size),
-        python_inside: pipeline.runs_python,
-        caches: pipeline.has_cache,
-    }
-}
-
-fn python_lines(input: &Input) -> Vec<PythonLine> {
-    lines_of(&input.python.frames, input.python.steps)
-}
-
-/// Where the loop waits for its batch.
-fn waiting_lines(input: &Input) -> Vec<PythonLine> {
-    lines_of(&input.python.waiting, input.python.steps)
-}
-
-fn lines_of(frames: &[PythonFrame], steps: usize) -> Vec<PythonLine> {
-    let steps = steps.max(1) as f64;
-    let line = |frame: &PythonFrame| {
-        let place = match frame.line {
-            Some(line) => format!("{}:{line} {}", frame.file, frame.function),
-            None => format!("{} {}", frame.file, frame.function),
-        };
-        PythonLine { place, ms_per_step: frame.own_ms / steps }
-    };
-    frames.iter().map(line).collect()
 }
 
 fn allocator(allocator: &Allocator) -> Memory {

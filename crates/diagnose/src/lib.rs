@@ -2,10 +2,13 @@
 //!
 //! [`engine`] runs the [`rules`] over [`facts`] and settles which finding owns what of the step.
 //! [`hints`] says what utilisation alone suggests. [`compare`] puts two sides of runs beside each other, [`gate`] holds them against limits, [`journal`] keeps
-//! a line for each experiment; [`statistics`] is the noise model that all three share. Typed values only:
-//! sentences are made by `stepscope-render`.
+//! a line for each experiment; [`statistics`] is the noise model that all three share.
+//!
+//! A finding is one file in [`rules`]: its [`rule`], its check, its thresholds, its words and its documentation. All
+//! other sentences are made by `stepscope-render`.
 
 pub mod compare;
+pub mod complaints;
 pub mod engine;
 pub mod facts;
 pub mod finding;
@@ -13,10 +16,13 @@ pub mod gate;
 pub mod gather;
 pub mod hints;
 pub mod journal;
+pub mod rule;
 pub mod rules;
 pub mod statistics;
 pub mod thresholds;
+pub mod words;
 
 pub use engine::diagnose;
 pub use facts::Facts;
-pub use finding::{Finding, FindingId, Severity};
+pub use finding::{Finding, Severity, Words};
+pub use rule::Rule;

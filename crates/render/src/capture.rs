@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use stepscope_diagnose::FindingId;
+use stepscope_diagnose::Rule;
+use stepscope_diagnose::rules::{no_device_trace, no_steps, startup_profiled, too_few_steps};
 use stepscope_trace::DeviceKind;
 
 use crate::format::{bytes, decimal, duration_ms, plural};
 use crate::report::Report;
-use crate::words::{self, share};
+use crate::words::share;
 
 /// Steps that are enough to tell a median from.
 const ENOUGH_STEPS: f64 = 20.0;
@@ -101,20 +102,20 @@ fn devices(report: &Report) -> String {
 
 /// What to do differently next time, where the recording is not what was wanted.
 pub fn what_to_change(report: &Report, duration_ms: f64) -> Vec<String> {
-    let found = |id: FindingId| report.findings.iter().any(|finding| finding.id == id);
+    let found = |rule: &Rule| report.findings.iter().any(|finding| finding.is(rule));
     let mut remarks = Vec::new();
-    if found(FindingId::StartupProfiled) {
+    if found(&startup_profiled::RULE) {
         remarks.push("start-up was recorded; --until-steady waits until the loop has settled".to_owned());
     }
-    if found(FindingId::NoSteps) {
+    if found(&no_steps::RULE) {
         remarks.push(format!(
             "no steps show in {}; record longer with --duration, or mark each step in the loop as in docs/capture.md",
             crate::format::duration_ms(duration_ms)
         ));
-    } else if found(FindingId::TooFewSteps) {
+    } else if found(&too_few_steps::RULE) {
         remarks.push(few_steps(report));
     }
-    if found(FindingId::NoDeviceTrace) {
+    if found(&no_device_trace::RULE) {
         remarks.push(
             "a device was used and not recorded; is --device-level 1, and may the process profile it?"
                 .to_owned(),
@@ -153,9 +154,9 @@ pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn 
         "bytes": size,
         "steps": report.summary.count,
         "median_ms": report.summary.step_ms.map(|moments| moments.median),
-        "finding": finding.map(|finding| finding.id.key()),
+        "finding": finding.map(|finding| finding.id()),
         "fraction": finding.and_then(|finding| finding.fraction),
-        "summary": finding.map_or_else(|| report.verdict(), words::summary),
+        "summary": report.verdict(),
     });
     writeln!(out, "{object}")
 }

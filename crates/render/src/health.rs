@@ -2,6 +2,7 @@
 
 use stepscope_analyze::health::{Issue, Severity, Trouble};
 use stepscope_analyze::info::Source;
+use stepscope_diagnose::complaints;
 
 use crate::format::{duration_ms, plural, printable};
 use crate::style::Style;
@@ -250,70 +251,16 @@ fn repair(issue: &Issue, code: &str) -> String {
     }
 }
 
-/// What recorders' complaints mean. The first row with all of its words in the text counts.
-const COMPLAINTS: &[(&[&str], &str, &str)] = &[
-    (
-        &["insufficient_privileges"],
-        "the driver does not let this user trace the GPU",
-        "as root set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot, or run the job with CAP_SYS_ADMIN",
-    ),
-    (
-        &["nvgpuctrperm"],
-        "the driver does not let this user read the GPU's counters",
-        "as root set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot, or run the job with CAP_SYS_ADMIN",
-    ),
-    (
-        &["multiple_subscribers"],
-        "another profiler holds the GPU's tracing interface",
-        "stop the other profiler (nsys, ncu, DCGM, a second framework profiler) and record again",
-    ),
-    (
-        &["cupti", "load"],
-        "the GPU's tracing library, CUPTI, was not found: there are no kernels in this recording",
-        "put CUPTI on the library path (export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH, \
-         or pip install nvidia-cuda-cupti-cu12) and record again",
-    ),
-    (
-        &["cupti"],
-        "the GPU's tracing library, CUPTI, reported an error: kernels may be missing",
-        "check that CUPTI is of the same CUDA version as the driver and that no other profiler runs, then record again",
-    ),
-    (
-        &["roctracer"],
-        "AMD's tracing library reported an error: kernels may be missing",
-        "check that roctracer is of the same ROCm version as the driver, then record again",
-    ),
-    (
-        &["another profil"],
-        "another profiler session was running",
-        "stop it (only one may run in a process) and record again",
-    ),
-    (
-        &["already", "profil"],
-        "another profiler session was running",
-        "stop it (only one may run in a process) and record again",
-    ),
-    (&["deadline"], "the capture took longer than allowed", "profile a shorter time, or with less detail"),
-    (&["dropped"], "the recorder's buffer was full", "profile fewer steps, or with less detail"),
-    (&["buffer", "full"], "the recorder's buffer was full", "profile fewer steps, or with less detail"),
-    (
-        &["permission"],
-        "the recorder was not allowed to do something",
-        "grant the permission that its message names and record again",
-    ),
-];
-
+/// What the recorder itself says, with what it means where that is known.
 fn complaint(issue: &Issue, text: &str) -> Worded {
-    let lower = text.to_lowercase();
-    let known = COMPLAINTS.iter().find(|(words, _, _)| words.iter().all(|word| lower.contains(word)));
     let times = issue
         .count
         .filter(|&count| count > 1)
         .map_or(String::new(), |n| format!(", {}", plural(n, "time", "times")));
-    match known {
-        Some((_, cause, cure)) => Worded {
-            message: format!("{cause}; the recorder says: {text}{times}"),
-            fix: Some((*cure).to_owned()),
+    match complaints::known(text) {
+        Some(known) => Worded {
+            message: format!("{}; the recorder says: {text}{times}", known.meaning),
+            fix: Some(known.fix.to_owned()),
         },
         None if text.is_empty() => plain(format!(
             "the recorder made {} more",

@@ -1,5 +1,5 @@
-//! Results and findings as people and programs read them. The last stop of the data's way, and the only crate
-//! with sentences for people in it: everything before hands over typed values.
+//! Results and findings as people and programs read them. The last stop of the data's way. All sentences for people are
+//! made here, except those of a finding, which are in the finding's own file in `stepscope-diagnose`.
 //!
 //! - [`table`]: the frame that every view shares. A view fills a [`Table`]; text, JSON and CSV, sorting,
 //!   filtering and cutting to the top rows come from there.
@@ -7,7 +7,7 @@
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
 //! - [`bench`]: what was measured of servers, commands and input pipelines.
 //! - [`capture`]: what a capture brought.
-//! - [`report`]: the answer, as text, JSON, Markdown and HTML; [`words`] makes sentences of findings.
+//! - [`report`]: the answer, as text, JSON, Markdown and HTML. [`explain`]: the documentation of findings.
 //! - [`export`]: the trace itself in other tools' formats.
 //! - [`style`] and [`format`]: colour and width of the terminal, numbers and times as people write them.
 //!
@@ -17,8 +17,8 @@ pub mod bench;
 pub mod capture;
 pub mod compare;
 pub mod covers;
+pub mod explain;
 pub mod export;
-pub mod format;
 pub mod gate;
 pub mod gauges;
 pub mod health;
@@ -27,11 +27,11 @@ pub mod journal;
 pub mod monitor;
 pub mod report;
 pub mod run;
-mod signature;
 pub mod style;
 pub mod table;
 pub mod views;
 pub mod words;
 
+pub use stepscope_text as format;
 pub use style::Style;
 pub use table::{Cell, Column, Format, Select, Table};

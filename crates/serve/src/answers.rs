@@ -56,7 +56,7 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         answer["damage"] = model.profile.problems().iter().map(problem_json).collect();
         answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
         for (finding, row) in report.findings.iter().zip(rows(&mut answer, "findings")) {
-            row["title"] = terms::title(finding.id).into();
+            row["title"] = finding.rule.title().into();
             row["place"] = finding.place.as_ref().map_or(Value::Null, |place| {
                 let hosts = &model.profile.hosts;
                 let number = hosts.iter().position(|loaded| loaded.host == place.host);

@@ -63,7 +63,7 @@ fn of_traces(profile: &Profile, label: &str) -> Run {
     let findings = diagnose(&gathered.facts);
     run.findings = findings
         .into_iter()
-        .map(|finding| FindingKey { id: finding.id.key().to_owned(), subject: finding.subject })
+        .map(|finding| FindingKey { id: finding.id().to_owned(), subject: finding.subject })
         .collect();
     run.setting.versions = versions(profile.hosts.iter().map(|loaded| &loaded.trace));
     run.setting.batch_size =

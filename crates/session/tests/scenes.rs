@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use stepscope_analyze::Category;
-use stepscope_diagnose::{Finding, FindingId, Severity};
+use stepscope_diagnose::{Finding, Severity};
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_render::report::Report;
 use stepscope_session::Profile;
@@ -110,9 +110,9 @@ enum Share {
 
 struct Expected {
     /// The verdict: one of these.
-    first: &'static [FindingId],
+    first: &'static [&'static str],
     /// What must be said as well.
-    also: Option<FindingId>,
+    also: Option<&'static str>,
     share: Share,
     /// May anything be critical?
     critical: bool,
@@ -132,7 +132,7 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
     use Category::{Communication, Compute, Input, Launch, TransferIn};
     // Nsight sees no loader, no Python and no compiler unless somebody tells NVTX: the device is idle, and that is all.
     let blind = recorder == Recorder::Nsys || scene.name.contains("calls alone");
-    let critical = |first: &'static [FindingId], share| Expected {
+    let critical = |first: &'static [&'static str], share| Expected {
         first,
         also: None,
         share,
@@ -140,7 +140,7 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
         step: true,
     };
     let fine = |also| Expected {
-        first: &[FindingId::ComputeBound],
+        first: &["compute-bound"],
         also,
         share: Share::Cause(&[Compute]),
         critical: false,
@@ -148,59 +148,53 @@ fn expected(scene: &Scene, recorder: Recorder) -> Expected {
     };
     match scene.cause {
         Cause::Healthy => fine(None),
-        Cause::SmallKernels => fine(Some(FindingId::SmallKernels)),
-        Cause::SerialStreams => Expected { share: Share::Finding, ..fine(Some(FindingId::SerialStreams)) },
+        Cause::SmallKernels => fine(Some("small-kernels")),
+        Cause::SerialStreams => Expected { share: Share::Finding, ..fine(Some("serial-streams")) },
         // The read that blocks before the gap explains it in part: what it held up would have hidden under compute.
         Cause::Input | Cause::Python if blind && scene.name.contains("read") => {
-            critical(&[FindingId::DeviceIdle, FindingId::BlockingCopies], Share::Idle)
+            critical(&["device-idle", "blocking-copies"], Share::Idle)
         }
-        Cause::Input if blind => critical(&[FindingId::DeviceIdle], Share::Idle),
-        Cause::Input => critical(&[FindingId::InputBound], Share::Cause(&[Input])),
-        Cause::Launching => {
-            critical(&[FindingId::KernelLaunchBound], Share::Cause(&[Launch, Category::Dispatch]))
-        }
-        Cause::Python if blind => critical(&[FindingId::DeviceIdle], Share::Idle),
-        Cause::Python => critical(&[FindingId::HostPython], Share::Idle),
+        Cause::Input if blind => critical(&["device-idle"], Share::Idle),
+        Cause::Input => critical(&["input-bound"], Share::Cause(&[Input])),
+        Cause::Launching => critical(&["kernel-launch-bound"], Share::Cause(&[Launch, Category::Dispatch])),
+        Cause::Python if blind => critical(&["device-idle"], Share::Idle),
+        Cause::Python => critical(&["host-python"], Share::Idle),
         Cause::PageableCopies | Cause::PinnedCopies => {
-            critical(&[FindingId::TransferBound], Share::Cause(&[TransferIn]))
+            critical(&["transfer-bound"], Share::Cause(&[TransferIn]))
         }
         // Reading a number copies it first, and it is the copy that blocks.
-        Cause::Waiting if scene.name.contains("read") => critical(&[FindingId::BlockingCopies], Share::Idle),
-        Cause::Waiting => critical(&[FindingId::SyncStall], Share::Idle),
-        Cause::Allocation => critical(&[FindingId::AllocationStall], Share::Finding),
-        Cause::Communication => critical(&[FindingId::CommunicationBound], Share::Cause(&[Communication])),
-        Cause::SinglePrecision => critical(&[FindingId::LowPrecisionUnused], Share::Finding),
-        Cause::Straggler => critical(&[FindingId::Straggler], Share::Open),
+        Cause::Waiting if scene.name.contains("read") => critical(&["blocking-copies"], Share::Idle),
+        Cause::Waiting => critical(&["sync-stall"], Share::Idle),
+        Cause::Allocation => critical(&["allocation-stall"], Share::Finding),
+        Cause::Communication => critical(&["communication-bound"], Share::Cause(&[Communication])),
+        Cause::SinglePrecision => critical(&["low-precision-unused"], Share::Finding),
+        Cause::Straggler => critical(&["straggler"], Share::Open),
         // Between steps that nobody marked, a pause of many steps counts as no part of the loop, unless it comes again
         // and again.
         Cause::Variance if !scene.marked && scene.steps < 20 => Expected { share: Share::Open, ..fine(None) },
         Cause::Variance => Expected {
-            also: Some(FindingId::StepVariance),
+            also: Some("step-variance"),
             ..critical(
                 match recorder {
                     // JAX's tracer sees the function that writes; the others see time in which nothing is recorded.
-                    Recorder::Xplane | Recorder::XplaneByWork => &[FindingId::OutputBound],
-                    Recorder::Nsys => &[FindingId::DeviceIdle],
-                    _ => &[FindingId::HostPython],
+                    Recorder::Xplane | Recorder::XplaneByWork => &["output-bound"],
+                    Recorder::Nsys => &["device-idle"],
+                    _ => &["host-python"],
                 },
                 Share::Open,
             )
         },
         // Before the first step that shows in kernels, nothing tells compiling from anything else.
         Cause::Startup if !scene.marked => Expected { share: Share::Open, ..fine(None) },
-        Cause::Startup => Expected {
-            first: &[FindingId::StartupProfiled],
-            share: Share::Open,
-            ..fine(Some(FindingId::ComputeBound))
-        },
+        Cause::Startup => {
+            Expected { first: &["startup-profiled"], share: Share::Open, ..fine(Some("compute-bound")) }
+        }
         // Without marks a pause between requests cannot be told from a slow loop.
         Cause::Requests if !scene.marked => {
-            Expected { step: false, ..critical(&[FindingId::DeviceIdle, FindingId::HostPython], Share::Open) }
+            Expected { step: false, ..critical(&["device-idle", "host-python"], Share::Open) }
         }
-        Cause::Requests => {
-            Expected { first: &[FindingId::InferenceLatency], share: Share::Open, ..fine(None) }
-        }
-        Cause::SharedDevice => critical(&[FindingId::SyncStall, FindingId::DeviceIdle], Share::Open),
+        Cause::Requests => Expected { first: &["inference-latency"], share: Share::Open, ..fine(None) },
+        Cause::SharedDevice => critical(&["sync-stall", "device-idle"], Share::Open),
     }
 }
 
@@ -209,7 +203,7 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
     let expected = expected(scene, recorder);
     let (summary, findings) = (&told.summary, &told.findings);
     let length = summary.length_ms();
-    let ids: Vec<FindingId> = findings.iter().map(|finding| finding.id).collect();
+    let ids: Vec<&str> = findings.iter().map(Finding::id).collect();
     let mut faults = Vec::new();
     let mut check = |holds: bool, what: String| {
         if !holds {
@@ -222,7 +216,7 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
     check((all / length - 1.0).abs() < 0.001, format!("categories add up to {all} of {length}"));
     let worst = findings.iter().map(|finding| finding.severity).min();
     check(expected.critical || worst != Some(Severity::Critical), format!("critical: {ids:?}"));
-    let late = findings.iter().find(|finding| finding.id == FindingId::Straggler);
+    let late = findings.iter().find(|finding| finding.id() == "straggler");
     let named = late.and_then(|late| late.subject.as_deref()).is_none_or(|subject| subject.contains("rank2"));
     check(named || told.sources.len() == 1, format!("who is late: {late:?}"));
     let (step, truth) = (summary.step_ms.map_or(0.0, |moments| moments.median), scene.step as f64 / 1e6);
@@ -236,7 +230,7 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
             Some((1.0 - working, scene.idle))
         }
         Share::Finding => {
-            let about = findings.iter().find(|finding| expected.also.is_none_or(|also| finding.id == also));
+            let about = findings.iter().find(|finding| expected.also.is_none_or(|also| finding.id() == also));
             about.and_then(|finding| Some((finding.fraction?, scene.share)))
         }
         Share::Open => None,
@@ -251,12 +245,11 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
 fn record(scene: &Scene, recorder: Recorder, told: &Report, faults: usize) {
     let Some(file) = std::env::var_os("STEPSCOPE_SCENE_ROWS") else { return };
     let expected = expected(scene, recorder);
-    let ids: Vec<FindingId> = told.findings.iter().map(|finding| finding.id).collect();
     // Either the first finding of all or the first about the program is the verdict.
-    let verdict = ids.iter().position(|id| !id.is_about_trust());
+    let verdict = told.findings.iter().position(|finding| !finding.is_about_trust());
     let row = |(index, finding): (usize, &Finding)| {
         let leads = index == 0 || Some(index) == verdict;
-        let named = leads && expected.first.contains(&finding.id) || expected.also == Some(finding.id);
+        let named = leads && expected.first.contains(&finding.id()) || expected.also == Some(finding.id());
         let misleads = index == 0 && !named;
         let critical = !expected.critical && finding.severity == Severity::Critical;
         let right = match (named, misleads || critical) {
@@ -264,7 +257,7 @@ fn record(scene: &Scene, recorder: Recorder, told: &Report, faults: usize) {
             (true, false) => Some(true),
             (false, false) => None,
         };
-        let (id, warns) = (finding.id.key(), finding.severity != Severity::Info);
+        let (id, warns) = (finding.id(), finding.severity != Severity::Info);
         json!({"id": id, "warns": warns, "leads": Some(index) == verdict, "right": right})
     };
     let findings: Vec<Value> = told.findings.iter().enumerate().map(row).collect();

@@ -10,8 +10,8 @@ use stepscope_session::{Exit, Wanted};
 use stepscope_trace::Span;
 
 use crate::commands::{
-    BenchArgs, CaptureArgs, CompareArgs, Exported, GateArgs, JournalArgs, MonitorArgs, PlaceArgs, RunArgs,
-    ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    BenchArgs, CaptureArgs, CompareArgs, ExplainArgs, Exported, GateArgs, JournalArgs, MonitorArgs,
+    PlaceArgs, RunArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -49,6 +49,7 @@ pub(crate) enum Command {
     Info(InfoArgs),
     #[command(flatten)]
     View(ViewCommand),
+    Explain(ExplainArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
     Journal(JournalArgs),
@@ -72,6 +73,7 @@ impl Command {
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
             Command::View(view) => view.run(terminal),
+            Command::Explain(args) => args.run(terminal),
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),

@@ -55,6 +55,28 @@ fn a_truncated_profile_gives_a_partial_answer_and_exit_code_4() {
 }
 
 #[test]
+fn a_finding_is_explained_in_the_terminal() {
+    insta::assert_snapshot!(run(&["explain", "eager-dispatch"]));
+    let all = stepscope().arg("explain").output().unwrap();
+    let (all, report) =
+        (String::from_utf8(all.stdout).unwrap(), ["input-bound", "no-steps", "step-variance"]);
+    assert!(report.iter().all(|id| all.lines().any(|line| line.starts_with(id))), "{all}");
+    let json = stepscope().args(["explain", "no-steps", "--json"]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (json["schema"].as_str(), json["rows"].as_array().map(Vec::len)),
+        (Some("stepscope.explain.v1"), Some(1))
+    );
+    assert_eq!(json["rows"][0]["about_trust"], true);
+}
+
+#[test]
+fn an_unknown_finding_is_wrong_usage() {
+    insta::assert_snapshot!(run(&["explain", "retrace"]));
+    insta::assert_snapshot!(run(&["explain", "zzz"]));
+}
+
+#[test]
 fn an_unknown_option_is_wrong_usage() {
     for args in
         [&["info", "--nonsense", "x"][..], &["info"], &["nonsense"], &[], &["health", ".", "--json", "--csv"]]

@@ -21,7 +21,8 @@ use crate::window::Windows;
 pub use chains::Chains;
 pub use copies::Copies;
 pub use idle::{Idle, IdleCause};
-pub use streams::{StreamUse, Streams};
+pub use setup::SINGLE;
+pub use streams::{COMPUTES, LEAVES_ROOM, StreamUse, Streams};
 pub use waits::Waits;
 
 /// What the bounding device of one host does in the steps that count.

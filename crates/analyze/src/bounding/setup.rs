@@ -15,7 +15,7 @@ const LONG_CALL: Dur = Dur::from_us(100_000);
 /// Fewer steps than this do not show whether a call recurs.
 const LEAST_STEPS: usize = 3;
 /// Where that cannot be seen, a single call that takes this share of the step is not one of many.
-const SINGLE: f64 = 0.05;
+pub const SINGLE: f64 = 0.05;
 /// The first launch of a kernel that takes this many times the usual launch loads its code.
 const LOADING: i64 = 20;
 /// Launches looked at to know the usual one.

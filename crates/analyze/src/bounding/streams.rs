@@ -9,9 +9,9 @@ use crate::vocabulary::{Role, starts_graph};
 use crate::window::Windows;
 
 /// A grid that fills the device less than this often leaves room for another one beside it.
-const LEAVES_ROOM: f64 = 0.5;
+pub const LEAVES_ROOM: f64 = 0.5;
 /// A stream with a smaller share of the kernels' time than this does not count.
-const COMPUTES: f64 = 0.1;
+pub const COMPUTES: f64 = 0.1;
 
 /// One stream.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -1,25 +1,172 @@
-//! `communication-bound`: collectives that do not hide under compute fill the step.
+//! Collectives that do not hide under compute fill the step.
 //!
-//! Could win all of them by overlapping, fewer bytes, or balance between the devices.
+//! # What it means
+//! The step waits while devices exchange data, or while they wait for one another.
+//!
+//! # How it is detected
+//! `communication` owns at least {COMMUNICATION} of the step; the finding also reports what is hidden. With several ranks,
+//! it matches the same collectives (by step, order, name, group and size), on clocks that are aligned by the collectives'
+//! ends: until the last rank arrives, a rank waits; after that, data is exchanged. A fix saves at most {GAIN} of this time
+//! by overlap, fewer bytes or balance.
+//!
+//! # How to fix it
+//! Larger batches per device help in all frameworks.
+//!
+//! PyTorch: `no_sync()` while accumulating, `bf16_compress_hook`, `bucket_cap_mb`, `gradient_as_bucket_view=True`.
+//!
+//! TensorFlow and Keras: `CommunicationOptions(bytes_per_pack=...)`, NCCL.
+//!
+//! JAX: `--xla_gpu_enable_latency_hiding_scheduler=true`, other shardings.
+//!
+//! # How to check
+//! `communication` drops.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::collectives::Waiting;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{duration_ms, plural, quoted, share};
 
+use super::shared::severity;
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "communication-bound",
+    about: About::Cause,
+    view: "devices",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("communication_bound.rs"),
+};
+
+thresholds! {
+    /// What collectives may take.
+    COMMUNICATION: Share = 0.15;
+    /// A collective that overlaps with compute costs the step nothing.
+    GAIN: Share = 1.0;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.share(Category::Communication);
-    (share >= thresholds::TRANSFER).then(|| {
+    (share >= COMMUNICATION).then(|| {
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
-        let cause = Cause::Communication {
-            ms: facts.ms(Category::Communication),
-            hidden_ms,
-            waiting: facts.waiting.clone(),
-        };
-        Finding::new(FindingId::CommunicationBound, super::severity(share), cause, facts.framework())
-            .owning(facts.claims(&[Category::Communication]), Some(1.0))
+        let ms = facts.ms(Category::Communication);
+        let cause = Collectives { ms, hidden_ms, waiting: facts.waiting.clone() };
+        Finding::new(&RULE, severity(share), cause, facts.framework())
+            .owning(facts.claims(&[Category::Communication]), Some(GAIN))
             .sure(0.85)
     })
+}
+
+/// Collectives.
+#[derive(Clone, Debug)]
+pub struct Collectives {
+    /// Milliseconds per step that are not hidden.
+    pub ms: f64,
+    /// Milliseconds per step that hide under compute.
+    pub hidden_ms: f64,
+    /// The collectives of several ranks, compared.
+    pub waiting: Option<Waiting>,
+}
+
+impl Cause for Collectives {
+    fn words(&self, finding: &Finding) -> Words {
+        let mut evidence = vec![format!(
+            "Collectives take {} per step that is not hidden under compute.",
+            duration_ms(self.ms)
+        )];
+        evidence.push(if self.hidden_ms > 0.0 {
+            let part = share(self.hidden_ms / (self.ms + self.hidden_ms));
+            format!("Another {} per step is hidden ({part} of all).", duration_ms(self.hidden_ms))
+        } else {
+            "None of it is hidden under compute.".to_owned()
+        });
+        evidence.extend(self.waiting.iter().flat_map(waits));
+        let mut advice = exchange_less(finding.framework);
+        // Faster links and fewer bytes do nothing against waiting.
+        if self.waiting.as_ref().is_some_and(|found| found.waiting_ms() > found.transfer_ms()) {
+            let balance = "Balance the ranks first: most of this time is waiting. Give each rank the same work and the \
+                           same amount of data.";
+            advice.insert(0, balance.to_owned());
+        }
+        Words {
+            summary: format!("Communication-bound: collectives take {}.", finding.owned(self.ms)),
+            evidence,
+            advice,
+        }
+    }
+}
+
+fn exchange_less(framework: Framework) -> Vec<String> {
+    match framework {
+        Framework::PyTorch => lines([
+            "Exchange less often: accumulate gradients under `with model.no_sync():`, or use larger batches per device.",
+            "Exchange less: `model.register_comm_hook(None, default_hooks.bf16_compress_hook)`. Overlap better: try \
+             another `bucket_cap_mb` and `gradient_as_bucket_view=True`.",
+        ]),
+        Framework::TensorFlow | Framework::Keras => lines([
+            "Use larger batches per replica, so that more compute covers the same exchange.",
+            "Exchange in larger packs and over NCCL: `tf.distribute.experimental.CommunicationOptions(\
+             bytes_per_pack=50 * 1024 * 1024)`.",
+        ]),
+        Framework::Jax => lines([
+            "Let XLA overlap collectives with compute: `XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true` \
+             (on GPUs).",
+            "Use larger batches per device, or shard so that fewer axes need an exchange.",
+        ]),
+        Framework::Unknown => {
+            lines(["Exchange less often, less data, or during compute; use larger batches per device."])
+        }
+    }
+}
+
+/// Waiting and transfer, and who is late.
+fn waits(found: &Waiting) -> Vec<String> {
+    let mut facts = vec![format!(
+        "Over {}, a rank waits {} per step for the last one to arrive and exchanges data for {}.",
+        plural(found.ranks.len() as u64, "rank", "ranks"),
+        duration_ms(found.waiting_ms()),
+        duration_ms(found.transfer_ms())
+    )];
+    let latest = found.latest().filter(|rank| rank.last > 0.5);
+    facts.extend(latest.map(|rank| {
+        format!("{} arrives last at {} of the collectives.", quoted(&rank.name), share(rank.last))
+    }));
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_analyze::collectives::RankWaiting;
+
+    use super::*;
+    use crate::rules::testing::{speaks, words};
+
+    fn waiting() -> Waiting {
+        let rank = |name: &str, waiting_ms, last| RankWaiting {
+            name: name.into(),
+            waiting_ms,
+            transfer_ms: 1.0,
+            last,
+        };
+        Waiting { ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)], collectives_per_step: 12.0 }
+    }
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, Collectives { ms: 4.0, hidden_ms: 1.0, waiting: None });
+        speaks(&RULE, Collectives { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) });
+    }
+
+    #[test]
+    fn ranks_that_mostly_wait_are_told_to_balance_first() {
+        let cause = Collectives { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) };
+        let told = words(&RULE, cause, Framework::PyTorch);
+        assert!(told.advice[0].starts_with("Balance"), "{told:?}");
+        assert!(told.evidence.iter().any(|line| line.contains("waits 1.60 ms per step")), "{told:?}");
+    }
 }

@@ -1,23 +1,124 @@
-//! `dispatch-bound`: the framework's overhead fills the step although ops run inside compiled functions.
+//! Framework overhead fills the step although ops run inside compiled functions.
 //!
-//! Typical of small models: the executor costs a few microseconds an op whatever the op does. Could win most of
-//! it by doing more a call.
+//! # What it means
+//! Typical of small models: the executor costs a few microseconds per op, whatever the op does.
+//!
+//! # How it is detected
+//! `dispatch` owns at least {DISPATCH} of the step, and `eager-dispatch` does not explain it. A fix saves at most {GAIN} of
+//! this time.
+//!
+//! # How to fix it
+//! Do more work per call. Larger batches always help.
+//!
+//! Keras: `model.compile(..., steps_per_execution=16)`, `jit_compile=True`.
+//!
+//! TensorFlow: several steps inside one `@tf.function`, `jit_compile=True`.
+//!
+//! JAX: `jax.lax.scan` over several steps, `donate_argnums`.
+//!
+//! PyTorch: `torch.compile(mode="reduce-overhead")`, a fused optimizer.
+//!
+//! # How to check
+//! `dispatch` drops.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{decimal, duration_ms};
 
+use super::eager_dispatch::EAGER_OPS;
+use super::shared::of_step;
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
-use crate::thresholds;
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::SEVERE;
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "dispatch-bound",
+    about: About::Habits,
+    view: "ops",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("dispatch_bound.rs"),
+};
+
+thresholds! {
+    /// Some dispatch is part of every step; a fifth of it is more than a well-fed loop shows.
+    DISPATCH: Share = 0.20;
+    /// A call that does more work still has to be dispatched.
+    GAIN: Share = 0.90;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let ms = facts.own_ms(Category::Dispatch);
-    let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
-    let eager = facts.eager.ops as f64 / facts.eager.steps.max(1) as f64 >= thresholds::EAGER_OPS;
-    if share < thresholds::INPUT || (eager && share + facts.share(Category::Python) >= thresholds::SEVERE) {
+    let share = of_step(facts, ms);
+    let eager = facts.eager.ops as f64 / facts.eager.steps.max(1) as f64 >= EAGER_OPS;
+    if share < DISPATCH || (eager && share + facts.share(Category::Python) >= SEVERE) {
         return None;
     }
     let ops_per_step = facts.ops.iter().map(|op| op.count_per_step).sum();
-    let cause = Cause::Dispatch { ms, ops_per_step };
-    let finding = Finding::new(FindingId::DispatchBound, Severity::Warning, cause, facts.framework());
-    Some(finding.owning(vec![(Category::Dispatch, ms)], Some(0.9)).sure(0.6))
+    let finding = Finding::new(&RULE, Severity::Warning, OpOverhead { ms, ops_per_step }, facts.framework());
+    Some(finding.owning(vec![(Category::Dispatch, ms)], Some(GAIN)).sure(0.6))
+}
+
+/// The framework's work around ops.
+#[derive(Copy, Clone, Debug)]
+pub struct OpOverhead {
+    /// Milliseconds per step.
+    pub ms: f64,
+    /// Ops per step.
+    pub ops_per_step: f64,
+}
+
+impl Cause for OpOverhead {
+    fn words(&self, finding: &Finding) -> Words {
+        let mut evidence = Vec::new();
+        if self.ops_per_step >= 1.0 {
+            let each = duration_ms(self.ms / self.ops_per_step);
+            evidence.push(format!(
+                "Ops per step: {}, each with {each} of overhead.",
+                decimal(self.ops_per_step, 0)
+            ));
+        }
+        Words {
+            summary: format!("Dispatch-bound: framework overhead takes {}.", finding.owned(self.ms)),
+            evidence,
+            advice: more_per_call(finding.framework),
+        }
+    }
+}
+
+fn more_per_call(framework: Framework) -> Vec<String> {
+    match framework {
+        Framework::Keras => lines([
+            "Run several batches per call: `model.compile(..., steps_per_execution=16)`.",
+            "Fuse the ops: `model.compile(..., jit_compile=True)`. Or use larger batches.",
+        ]),
+        Framework::TensorFlow => lines([
+            "Run several steps per call: a loop `for batch in ds.take(16):` inside the `@tf.function`.",
+            "Fuse the ops: `@tf.function(jit_compile=True)`. Or use larger batches.",
+        ]),
+        Framework::Jax => lines([
+            "Run several steps per call: `jax.lax.scan(step, state, batches)` inside `jax.jit`. Or use larger batches.",
+            "Pass few arrays: put parameters and state into one pytree that is donated, \
+             `jax.jit(step, donate_argnums=0)`.",
+        ]),
+        Framework::PyTorch => lines([
+            "Compile the model: `torch.compile(model, mode=\"reduce-overhead\")`. Or use larger batches.",
+            "Update all parameters at once: `torch.optim.AdamW(..., fused=True)`.",
+        ]),
+        Framework::Unknown => lines(["Do more work per call: larger batches, or several steps at once."]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0 });
+    }
 }

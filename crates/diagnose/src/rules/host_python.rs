@@ -1,26 +1,134 @@
-//! `host-python`: the loop's own Python fills the step.
+//! Python in the training loop fills the step.
 //!
-//! Nothing of the framework is traced on any thread and the device is idle: logging, metrics, list handling,
-//! conversions. Could win all of it.
+//! # What it means
+//! Logging, metrics, lists and conversions: nothing of the framework runs on any thread, and the device is idle.
+//!
+//! # How it is detected
+//! `python` owns at least {PYTHON} of the step. The finding names lines if a Python tracer saw them. A fix saves at most
+//! {GAIN} of this time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
+//!
+//! # How to fix it
+//! Do the work every hundred steps, in another thread, or as ops. Keep metrics as tensors and read them only when you log.
+//!
+//! To see which lines it is, record with Python frames.
+//!
+//! TensorFlow and Keras: `ProfilerOptions(python_tracer_level=1)`.
+//!
+//! JAX: `options.python_tracer_level = 1`.
+//!
+//! PyTorch: `with_stack=True`.
+//!
+//! # How to check
+//! `python` drops.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{duration_ms, quoted};
 
-use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
-use crate::thresholds;
+use super::shared::severity;
+use crate::facts::{Facts, PythonLine};
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::words::frameworks::few_reads;
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "host-python",
+    about: About::Habits,
+    view: "scopes",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("host_python.rs"),
+};
+
+thresholds! {
+    /// Every loop needs some Python of its own.
+    PYTHON: Share = 0.20;
+    /// What runs elsewhere costs the step nothing.
+    GAIN: Share = 1.0;
+}
+
+/// Lines kept.
+const LINES: usize = 5;
+
+fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.share(Category::Python);
-    (share >= thresholds::PYTHON).then(|| {
-        let cause = Cause::Python { lines: facts.python.iter().take(5).cloned().collect() };
+    (share >= PYTHON).then(|| {
+        let cause = LoopPython { lines: facts.python.iter().take(LINES).cloned().collect() };
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
-        let severity = if whole { Severity::Info } else { super::severity(share) };
+        let severity = if whole { Severity::Info } else { severity(share) };
         // A tracer of Python makes it look slower than it is.
         let distorted = super::overhead_distorts::check(facts).is_some();
-        let finding = Finding::new(FindingId::HostPython, severity, cause, facts.framework())
-            .owning(facts.claims(&[Category::Python]), Some(1.0))
+        let finding = Finding::new(&RULE, severity, cause, facts.framework())
+            .owning(facts.claims(&[Category::Python]), Some(GAIN))
             .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(facts.python.first().map(|line| line.place.clone()))
     })
+}
+
+/// Python in the loop.
+#[derive(Clone, Debug)]
+pub struct LoopPython {
+    /// The lines that cost most, if a Python tracer saw them.
+    pub lines: Vec<PythonLine>,
+}
+
+impl Cause for LoopPython {
+    fn words(&self, finding: &Finding) -> Words {
+        let first = self.lines.first().map(|line| quoted(&line.place));
+        let most = first.as_ref().map_or(String::new(), |place| format!(", most of it in {place}"));
+        let mut advice = vec![match &first {
+            Some(place) => format!(
+                "Move {place} out of the step: do it every hundred steps, in another thread, or as ops of the framework."
+            ),
+            None => "Move Python out of the loop: log, convert and collect every hundred steps, or in another thread."
+                .to_owned(),
+        }];
+        advice.push(few_reads(finding.framework).to_owned());
+        let evidence = if self.lines.is_empty() {
+            let record = frames(finding.framework);
+            advice.push(format!("To see which lines it is, record with Python frames: {record}."));
+            lines(["During this time nothing of the framework runs on any thread, and no device works."])
+        } else {
+            let cost = |line: &PythonLine| {
+                format!("{}: {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
+            };
+            self.lines.iter().take(3).map(cost).collect()
+        };
+        Words {
+            summary: format!(
+                "Host Python: Python in the training loop takes {}{most}.",
+                finding.owned(finding.claimed_ms())
+            ),
+            evidence,
+            advice,
+        }
+    }
+}
+
+/// How to record frames of Python.
+fn frames(framework: Framework) -> &'static str {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => {
+            "`tf.profiler.experimental.ProfilerOptions(python_tracer_level=1)`"
+        }
+        Framework::Jax => "`options = jax.profiler.ProfileOptions()`, `options.python_tracer_level = 1`",
+        Framework::PyTorch => "`torch.profiler.profile(with_stack=True)`",
+        Framework::Unknown => "switch on the profiler's Python tracer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, LoopPython { lines: Vec::new() });
+        let line = PythonLine { place: "train.py:12 log".into(), ms_per_step: 12.0 };
+        speaks(&RULE, LoopPython { lines: vec![line] });
+    }
 }

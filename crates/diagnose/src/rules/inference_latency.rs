@@ -1,16 +1,54 @@
-//! `inference-latency`: the steps are predictions, so their latency is the answer.
+//! The steps are predictions, so their latency is the answer.
 //!
-//! Percentiles of a call, and what owns most of it besides the model's own work.
+//! # What it means
+//! The finding reports percentiles of a prediction, and what owns most of it besides the model. It leads the list in such
+//! profiles.
+//!
+//! # How it is detected
+//! By what the steps are called (`predict`, `serve`, `decode`, …). The finding is a `warning` if at least {OVERHEAD} of a
+//! prediction is not compute. It names the largest other owner if that takes at least {NOTABLE}.
+//!
+//! # How to fix it
+//! Put several requests into one batch if latency allows.
+//!
+//! Keras: for single batches, `model(x, training=False)` in a `@tf.function` instead of `model.predict`.
+//!
+//! TensorFlow: a fixed `input_signature`, called once before traffic arrives.
+//!
+//! JAX: compile ahead for a few padded sizes.
+//!
+//! PyTorch: `torch.inference_mode()`, `torch.compile(mode="reduce-overhead")`.
+//!
+//! # How to check
+//! `stepscope inference PATH`, before and after.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::steps::StepKind;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{duration_ms, plural, share};
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
-use crate::thresholds;
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::NOTABLE;
+use crate::words;
 
-use stepscope_analyze::steps::StepKind;
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "inference-latency",
+    about: About::Answer,
+    view: "inference",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("inference_latency.rs"),
+};
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+thresholds! {
+    /// With more overhead than this, something other than the model decides the latency.
+    OVERHEAD: Share = 0.50;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let (moments, host) = (facts.summary.step_ms?, facts.summary.bound()?);
     // One call has no percentiles.
     if host.kind != StepKind::Inference || facts.summary.count < 2 {
@@ -24,15 +62,95 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         .filter(|(category, _)| *category != Category::Compute)
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(category, _)| (category, facts.share(category)))
-        .filter(|(_, share)| *share >= thresholds::NOTABLE);
+        .filter(|(_, share)| *share >= NOTABLE);
     let overhead = 1.0 - facts.share(Category::Compute);
-    let severity = if overhead >= thresholds::COMPUTE { Severity::Warning } else { Severity::Info };
-    let cause = Cause::Latency {
+    let severity = if overhead >= OVERHEAD { Severity::Warning } else { Severity::Info };
+    let cause = Latency {
         count: facts.summary.count,
         p50_ms: moments.median,
         p90_ms: moments.p90,
         p99_ms: moments.p99,
         mostly,
     };
-    Some(Finding::new(FindingId::InferenceLatency, severity, cause, facts.framework()).sure(0.9))
+    Some(Finding::new(&RULE, severity, cause, facts.framework()).sure(0.9))
+}
+
+/// Requests.
+#[derive(Copy, Clone, Debug)]
+pub struct Latency {
+    /// Predictions counted.
+    pub count: usize,
+    /// The median in milliseconds.
+    pub p50_ms: f64,
+    /// The 90th percentile.
+    pub p90_ms: f64,
+    /// The 99th percentile.
+    pub p99_ms: f64,
+    /// The category other than compute that owns most of a prediction, and its share.
+    pub mostly: Option<(Category, f64)>,
+}
+
+impl Cause for Latency {
+    fn words(&self, finding: &Finding) -> Words {
+        let most = self.mostly.map_or(String::new(), |(category, part)| {
+            format!("; {} of it is `{}`, not the model", share(part), category.key())
+        });
+        let calls = plural(self.count as u64, "prediction", "predictions");
+        let mut evidence = vec![format!("{calls}: 99th percentile {}.", duration_ms(self.p99_ms))];
+        evidence.extend(self.mostly.map(|(category, part)| {
+            let (key, what) = (category.key(), words::category(category));
+            format!("`{key}`: {} of a prediction ({what}).", share(part))
+        }));
+        Words {
+            summary: format!(
+                "Inference latency: a prediction takes {} at the median and {} at the 90th percentile{most}.",
+                duration_ms(self.p50_ms),
+                duration_ms(self.p90_ms)
+            ),
+            evidence,
+            advice: faster_calls(finding.framework, self.mostly.map(|(category, _)| category)),
+        }
+    }
+}
+
+fn faster_calls(framework: Framework, mostly: Option<Category>) -> Vec<String> {
+    let call = match framework {
+        Framework::Keras => Some(
+            "For single batches call the model itself, `model(x, training=False)`, inside a `@tf.function`: \
+             `model.predict` sets up a dataset and callbacks in every call.",
+        ),
+        Framework::TensorFlow => Some(
+            "Serve one `@tf.function` with a fixed `input_signature`, and call it once before traffic arrives.",
+        ),
+        Framework::Jax => {
+            Some("Compile before traffic arrives, for a few padded sizes: `jax.jit(f).lower(x).compile()`.")
+        }
+        Framework::PyTorch => Some(
+            "Run under `torch.inference_mode()`, compiled: `torch.compile(model, mode=\"reduce-overhead\")`.",
+        ),
+        Framework::Unknown => None,
+    };
+    let owner = match mostly {
+        Some(Category::TransferIn | Category::TransferOut) => {
+            "Copy from pinned memory and send less: smaller types in, only what is needed out."
+        }
+        Some(Category::Tracing | Category::Compile) => {
+            "Pad requests to a few shapes, so that no call builds a program."
+        }
+        _ => "Put several requests into one batch if latency allows.",
+    };
+    call.into_iter().chain([owner]).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        for mostly in [None, Some((Category::Input, 0.6)), Some((Category::Compile, 0.6))] {
+            speaks(&RULE, Latency { count: 20, p50_ms: 80.0, p90_ms: 90.0, p99_ms: 99.0, mostly });
+        }
+    }
 }

@@ -1,20 +1,215 @@
-//! `input-bound`: the step waits for its next batch.
+//! The step waits for its next batch.
 //!
-//! Measured as the time in which the loop is inside its loader and the device, or the host's ops, have run dry.
-//! Time that input threads are busy beside the step is not waiting. Could win all of the wait.
+//! # What it means
+//! The loop is inside its loader while the device, or the host's ops, have nothing left to do. Time in which input threads
+//! work in parallel with the step is not waiting and does not count.
+//!
+//! # How it is detected
+//! `input` owns at least {INPUT} of the step. For a tf.data pipeline, the finding names the slowest stage as it was
+//! written, with its cost per batch. For a DataLoader, it says whether there are worker processes. For a plain loader, it
+//! names file and line if Python was traced. A fix saves at most {GAIN} of the wait.
+//!
+//! # How to fix it
+//! TensorFlow and Keras: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)` and `.prefetch(tf.data.AUTOTUNE)` at the end;
+//! `.interleave(..., num_parallel_calls=tf.data.AUTOTUNE)` for reading; `.cache()` for what fits in memory. Replace
+//! `tf.py_function` and generators, which run one call at a time, by TensorFlow ops. If a prefetch runs empty, speed up
+//! the producer: a larger buffer does not help.
+//!
+//! PyTorch: `DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)`. If there are workers already, use
+//! more of them, a larger `prefetch_factor` and a cheaper `__getitem__`.
+//!
+//! JAX: a background thread that keeps two batches on the device with `jax.device_put`, or a loader with workers such as
+//! Grain.
+//!
+//! # How to check
+//! `input` drops. `stepscope input PATH` shows what the pipeline can deliver.
+
+mod tf_data;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{duration_ms, quoted};
 
-use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use super::shared::severity;
+use crate::facts::{Facts, Loader, PythonLine};
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "input-bound",
+    about: About::Cause,
+    view: "input",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("input_bound.rs"),
+};
+
+thresholds! {
+    /// Twice what a well-fed loop shows: fetching a ready batch costs some Python and dispatch, up to a seventh of a step
+    /// of a few milliseconds.
+    INPUT: Share = 0.20;
+    /// A batch that is ready in time costs nothing.
+    GAIN: Share = 1.0;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.share(Category::Input);
-    (share >= thresholds::INPUT).then(|| {
-        let cause = Cause::Input { loader: facts.loader.clone(), wait_ms: facts.ms(Category::Input) };
-        Finding::new(FindingId::InputBound, super::severity(share), cause, facts.framework())
-            .owning(facts.claims(&[Category::Input]), Some(1.0))
+    (share >= INPUT).then(|| {
+        let cause = InputWait { loader: facts.loader.clone(), wait_ms: facts.ms(Category::Input) };
+        Finding::new(&RULE, severity(share), cause, facts.framework())
+            .owning(facts.claims(&[Category::Input]), Some(GAIN))
             .sure(0.95)
     })
+}
+
+/// Waiting for data.
+#[derive(Clone, Debug)]
+pub struct InputWait {
+    /// How data is loaded.
+    pub loader: Loader,
+    /// Milliseconds per step that the step waits.
+    pub wait_ms: f64,
+}
+
+impl Cause for InputWait {
+    fn words(&self, finding: &Finding) -> Words {
+        let Said { why, evidence, advice } = match &self.loader {
+            Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),
+            Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref()),
+            Loader::Python(lines) => python(lines, finding.framework),
+            Loader::Unknown => unknown(finding.framework),
+        };
+        let measured = || vec![format!("The step waits {} for its batch.", duration_ms(self.wait_ms))];
+        Words {
+            summary: format!(
+                "Input-bound: the step waits {} for its next batch{why}.",
+                finding.owned(self.wait_ms)
+            ),
+            evidence: if evidence.is_empty() { measured() } else { evidence },
+            advice,
+        }
+    }
+}
+
+/// What a kind of loader has to say.
+struct Said {
+    /// The end of the summary.
+    why: String,
+    evidence: Vec<String>,
+    advice: Vec<String>,
+}
+
+fn torch(workers: bool, inside: Option<&PythonLine>) -> Said {
+    let mut said = if workers {
+        Said {
+            why: "; the DataLoader's workers cannot keep up".to_owned(),
+            evidence: lines(["The DataLoader has worker processes."]),
+            advice: lines([
+                "Use more workers, up to the number of cores, and let each keep more batches ready: raise \
+                 `num_workers` and `prefetch_factor`.",
+                "Make `__getitem__` cheaper: decode to the size you need, do random transforms on the GPU, prepare \
+                 the rest offline.",
+            ]),
+        }
+    } else {
+        Said {
+            why: "; the DataLoader loads in the training process".to_owned(),
+            evidence: lines(["The DataLoader has no worker processes (`num_workers=0`)."]),
+            advice: lines([
+                "Load in other processes: `DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)`.",
+                "Then copy without waiting: `x.to(device, non_blocking=True)`.",
+            ]),
+        }
+    };
+    said.evidence.extend(inside.map(|line| {
+        format!("Inside it, {} takes {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
+    }));
+    said
+}
+
+fn python(lines: &[PythonLine], framework: Framework) -> Said {
+    let cost =
+        |line: &PythonLine| format!("{}: {} per step.", quoted(&line.place), duration_ms(line.ms_per_step));
+    let place = lines.first().map_or_else(|| "the loader".to_owned(), |line| quoted(&line.place));
+    Said {
+        why: lines.first().map_or(String::new(), |line| format!("; {} loads it", quoted(&line.place))),
+        evidence: lines.iter().take(3).map(cost).collect(),
+        advice: vec![in_background(&place, framework)],
+    }
+}
+
+fn unknown(framework: Framework) -> Said {
+    Said {
+        why: String::new(),
+        evidence: Vec::new(),
+        advice: vec![
+            in_background("the loader", framework),
+            "Find the slow stage: `stepscope input PATH`.".to_owned(),
+        ],
+    }
+}
+
+/// How to move a plain loader out of the loop.
+fn in_background(place: &str, framework: Framework) -> String {
+    match framework {
+        Framework::PyTorch => format!(
+            "Move {place} into a `Dataset` and load it with `DataLoader(..., num_workers=4, pin_memory=True, \
+             persistent_workers=True)`."
+        ),
+        Framework::Jax => format!(
+            "Run {place} in a background thread that keeps two batches ready on the device: \
+             `q = queue.Queue(2)`, `q.put(jax.device_put(batch))`; or use a loader with workers such as Grain."
+        ),
+        Framework::TensorFlow | Framework::Keras => format!(
+            "Build {place} as a tf.data pipeline: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)\
+             .prefetch(tf.data.AUTOTUNE)`."
+        ),
+        Framework::Unknown => {
+            format!("Run {place} in threads or processes of its own that keep a few batches ready.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::{finding, speaks, words};
+
+    fn wait(loader: Loader) -> InputWait {
+        InputWait { loader, wait_ms: 30.0 }
+    }
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, wait(Loader::Unknown));
+        speaks(
+            &RULE,
+            wait(Loader::Python(vec![PythonLine { place: "train.py:12 load".into(), ms_per_step: 12.0 }])),
+        );
+    }
+
+    #[test]
+    fn a_loader_with_workers_is_not_told_to_have_some() {
+        let said =
+            |workers| words(&RULE, wait(Loader::TorchLoader { workers, inside: None }), Framework::PyTorch);
+        assert!(said(false).advice[0].contains("num_workers=4, pin_memory=True, persistent_workers=True"));
+        assert!(said(true).advice[0].contains("more workers"));
+    }
+
+    #[test]
+    fn a_gain_is_taken_from_as_many_categories_as_it_needs() {
+        let loader = Loader::TorchLoader { workers: false, inside: None };
+        let mut finding = finding(&RULE, wait(loader), Framework::PyTorch);
+        let verify = |finding: &Finding| finding.words().advice.pop().unwrap_or_default();
+        assert!(verify(&finding).contains("Expect `input` to drop by up to 30.0 ms"), "{}", verify(&finding));
+        finding.claims =
+            vec![(Category::TransferOut, 8.0), (Category::Python, 1.0), (Category::TransferIn, 22.0)];
+        let said = verify(&finding);
+        assert!(
+            said.contains("`transfer_in` and `transfer_out` together to drop by up to 30.0 ms"),
+            "{said}"
+        );
+    }
 }

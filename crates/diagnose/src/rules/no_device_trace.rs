@@ -1,17 +1,220 @@
-//! `no-device-trace`: a GPU or TPU was at work, but its side was not recorded.
+//! A GPU or TPU was in use, but its side was not recorded.
 //!
-//! What the host's waiting means cannot be told without it.
+//! # What it means
+//! There is a GPU or TPU, but the recording has no kernel of it. Why the host waits is therefore unknown, and no finding
+//! about the step is based on that wait: time that the device may hide counts as `unknown`.
+//!
+//! # How it is detected
+//! A device is listed, or the host calls its runtime, and no kernel lies on a device. The finding tells six reasons
+//! apart: the profiler replayed kernels to collect counters, so their times are not the program's; the recorder was not
+//! asked for the device (Nsight Systems stores its options); kernels were started or device memory was used, but the
+//! device's side is missing; the device's library was called, but nothing was started; the library was watched, but
+//! nobody called it; unknown. The recorder's own errors, and its warnings about the device, are shown with a fix.
+//!
+//! # How to fix it
+//! Ask for the device: `nsys profile --trace=cuda,nvtx,osrt …`, with `--trace-fork-before-exec=true` if child processes
+//! do the work.
+//!
+//! If nothing was started or called, read what the program printed: it may have failed early or run on the CPU.
+//!
+//! Otherwise make the tracing library visible (CUPTI on the `LD_LIBRARY_PATH` for NVIDIA, roctracer for AMD), allow
+//! profiling for users (`NVreg_RestrictProfilingToAdminUsers=0`), and stop other profilers.
+//!
+//! PyTorch: `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`.
+//!
+//! # How to check
+//! `stepscope info PATH` lists the device with events.
 
 use stepscope_analyze::absence::Absence;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{plural, printable};
 
+use crate::complaints;
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of};
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "no-device-trace",
+    about: About::Trust { rank: 1 },
+    view: "health",
+    check,
+    thresholds: &[],
+    source: doc_of!("no_device_trace.rs"),
+};
+
+fn check(facts: &Facts) -> Option<Finding> {
     let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
     (facts.timeline && unseen).then(|| {
         let absence = facts.recording.absence.clone().unwrap_or(Absence::Unseen);
-        let cause = Cause::DeviceMissing { absence, complaints: facts.recording.complaints.clone() };
-        Finding::new(FindingId::NoDeviceTrace, Severity::Warning, cause, facts.framework())
+        let cause = NoDevice { absence, complaints: facts.recording.complaints.clone() };
+        Finding::new(&RULE, Severity::Warning, cause, facts.framework())
     })
+}
+
+/// The device's side is missing.
+#[derive(Clone, Debug)]
+pub struct NoDevice {
+    /// Why, as far as the recording shows.
+    pub absence: Absence,
+    /// The recorder's own errors, and its warnings about the device.
+    pub complaints: Vec<String>,
+}
+
+impl Cause for NoDevice {
+    fn words(&self, finding: &Finding) -> Words {
+        let mut evidence = vec![seen(&self.absence)];
+        evidence.extend(self.complaints.iter().map(|text| complaint(text)));
+        let mut advice: Vec<String> = Vec::new();
+        for known in self.complaints.iter().filter_map(|text| complaints::known(text)) {
+            let fix = sentence(known.fix);
+            if !advice.contains(&fix) {
+                advice.push(fix);
+            }
+        }
+        if advice.is_empty() {
+            advice = fixes(&self.absence);
+        }
+        if finding.framework == Framework::PyTorch && !matches!(self.absence, Absence::Replayed { .. }) {
+            advice.push(
+                "Ask for the device: `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
+                    .to_owned(),
+            );
+        }
+        Words { summary: format!("No device trace: {}.", summary(&self.absence)), evidence, advice }
+    }
+}
+
+fn summary(absence: &Absence) -> &'static str {
+    match absence {
+        Absence::NotAsked { .. } => {
+            "the recorder was not asked for the device's side, so it is unknown why the host waits"
+        }
+        Absence::Unseen => {
+            "a device was in use, but its side was not recorded; it is unknown why the host waits"
+        }
+        Absence::Replayed { .. } => {
+            "the profiler replayed kernels to collect counters, so their durations were not recorded"
+        }
+        Absence::NothingStarted { .. } => {
+            "the program prepared the device, but started no kernel while it was recorded"
+        }
+        Absence::NeverCalled => "the program did not call the device while it was recorded",
+        Absence::Unknown => "a device is listed, but neither calls to it nor work on it were recorded",
+    }
+}
+
+fn seen(absence: &Absence) -> String {
+    match absence {
+        Absence::NotAsked { asked } => format!("Asked for: {}.", asked.join(", ")),
+        Absence::Unseen => "The host talks to a device, but the recording has no kernel of it.".to_owned(),
+        Absence::Replayed { ranges } => format!(
+            "The recording has {} of hardware counters instead of kernels.",
+            plural(*ranges, "range", "ranges")
+        ),
+        Absence::NothingStarted { calls } => format!(
+            "The recording has {} to the device's library; none of them starts a kernel.",
+            plural(*calls, "call", "calls")
+        ),
+        Absence::NeverCalled => "The recorder watched the device's library; nobody called it.".to_owned(),
+        Absence::Unknown => "The recording does not say whether the device was asked for.".to_owned(),
+    }
+}
+
+/// Recording a program with Nsight Systems, with all that is needed here.
+const NSIGHT: &str = "Record it: `nsys profile --trace=cuda,nvtx,osrt --cuda-graph-trace=node --output=run python \
+                      train.py`, and read what it prints at the end.";
+
+fn fixes(absence: &Absence) -> Vec<String> {
+    match absence {
+        Absence::NotAsked { .. } => lines([NSIGHT]),
+        Absence::Unseen => lines([
+            "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD), allow it \
+             to profile, then record again.",
+        ]),
+        Absence::Replayed { .. } => {
+            lines(["Record again without hardware counters to see how long kernels take."])
+        }
+        Absence::NothingStarted { .. } => lines([
+            "Read what the program printed: it may have failed early, or continued without the device.",
+            "Record while it trains, after ten steps or more.",
+        ]),
+        Absence::NeverCalled => lines([
+            "Read what the program printed: it may have failed early or run on the CPU. Check \
+             `torch.cuda.is_available()`, `tf.config.list_physical_devices(\"GPU\")` or `jax.devices()`.",
+            "If child processes do the work, follow them: `nsys profile --trace-fork-before-exec=true …`.",
+            NSIGHT,
+        ]),
+        Absence::Unknown => lines([
+            "Ask the profiler for the device's side as well, and check that the program uses the device: \
+             `torch.cuda.is_available()`, `tf.config.list_physical_devices(\"GPU\")` or `jax.devices()`.",
+            "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD).",
+        ]),
+    }
+}
+
+/// What the recorder itself says, with what it means if that is known.
+fn complaint(text: &str) -> String {
+    let text = printable(text.trim());
+    match complaints::known(&text) {
+        Some(known) => sentence(&format!("{}; the recorder says: {text}", known.meaning)),
+        None => sentence(&format!("the recorder says: {text}")),
+    }
+}
+
+/// A clause as a sentence of its own.
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let start = letters.next().map_or(String::new(), |first| first.to_uppercase().collect());
+    let stop = if clause.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{start}{}{stop}", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::{speaks, words};
+
+    fn missing(absence: Absence, complaints: &[&str], framework: Framework) -> Words {
+        let complaints = complaints.iter().map(|&text| text.to_owned()).collect();
+        words(&RULE, NoDevice { absence, complaints }, framework)
+    }
+
+    #[test]
+    fn it_speaks() {
+        speaks(
+            &RULE,
+            NoDevice { absence: Absence::Unseen, complaints: vec!["Failed to load libcupti".into()] },
+        );
+    }
+
+    #[test]
+    fn a_missing_cupti_gets_the_recorder_s_own_words_and_the_fix() {
+        let said = missing(Absence::Unseen, &["Failed to load libcupti"], Framework::TensorFlow);
+        assert!(said.evidence[1].contains("Failed to load libcupti"), "{:?}", said.evidence);
+        assert!(said.advice[0].contains("LD_LIBRARY_PATH"), "{:?}", said.advice);
+    }
+
+    #[test]
+    fn a_missing_device_has_its_reason_and_its_fix() {
+        let never = missing(Absence::NeverCalled, &["No CUDA events collected."], Framework::Unknown);
+        assert!(never.summary.contains("did not call the device"), "{}", never.summary);
+        assert!(never.evidence[1].contains("No CUDA events collected."), "{:?}", never.evidence);
+        assert!(
+            never.advice.iter().any(|line| line.contains("--trace-fork-before-exec")),
+            "{:?}",
+            never.advice
+        );
+        let asked = Absence::NotAsked { asked: vec!["OSRuntime".into(), "NvtxEvents".into()] };
+        let asked = missing(asked, &[], Framework::Unknown);
+        assert!(asked.evidence[0].contains("OSRuntime, NvtxEvents"), "{:?}", asked.evidence);
+        assert!(asked.advice[0].contains("nsys profile --trace=cuda"), "{:?}", asked.advice);
+        let nothing = missing(Absence::NothingStarted { calls: 23 }, &[], Framework::Unknown);
+        assert!(nothing.evidence[0].contains("23 calls"), "{:?}", nothing.evidence);
+        assert!(!nothing.summary.contains("in use"), "{}", nothing.summary);
+        let torch = missing(Absence::Unknown, &[], Framework::PyTorch).advice.join(" ");
+        assert!(torch.contains("ProfilerActivity.CUDA"), "{torch}");
+    }
 }

@@ -1,16 +1,92 @@
-//! `no-steps`: nothing was marked and nothing repeats.
+//! Nothing is marked and nothing repeats, so there are no steps.
 //!
-//! The breakdown then describes the whole capture. Counters of single kernels have no steps, and lack none.
+//! # What it means
+//! There is no step time. The breakdown describes the whole capture.
+//!
+//! # How it is detected
+//! The recording has no step marker, no repeated function, program, optimizer step or batch, and no period in the ops of
+//! the busiest track. No annotation or NVTX range repeats with most of the device's work launched inside it. Recordings
+//! of single kernels with counters have no steps by nature and do not get this finding.
+//!
+//! # How to fix it
+//! Mark the steps.
+//!
+//! TensorFlow: `with tf.profiler.experimental.Trace("train", step_num=step, _r=1):`. Keras marks steps in `fit`.
+//!
+//! JAX: `with jax.profiler.StepTraceAnnotation("train", step_num=step):`.
+//!
+//! PyTorch: `prof.step()` inside `torch.profiler.profile`.
+//!
+//! # How to check
+//! `stepscope steps PATH` lists the steps.
 
 use stepscope_analyze::steps::Origin;
+use stepscope_analyze::vocabulary::Framework;
 
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of};
+use crate::words::frameworks::capture;
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "no-steps",
+    about: About::Trust { rank: 2 },
+    view: "health",
+    check,
+    thresholds: &[],
+    source: doc_of!("no_steps.rs"),
+};
+
+fn check(facts: &Facts) -> Option<Finding> {
     let none = facts.timeline
         && facts.summary.bound().is_none_or(|host| host.whole_capture && host.origin == Origin::None);
-    none.then(|| {
-        Finding::new(FindingId::NoSteps, Severity::Warning, Cause::NothingRepeats, facts.framework())
-    })
+    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps, facts.framework()))
+}
+
+/// Nothing repeats.
+#[derive(Copy, Clone, Debug)]
+pub struct NoSteps;
+
+impl Cause for NoSteps {
+    fn words(&self, finding: &Finding) -> Words {
+        Words {
+            summary:
+                "No steps: nothing is marked and nothing repeats, so the breakdown covers the whole capture."
+                    .to_owned(),
+            evidence: lines(["There is no step marker, no repeated function and no period in the ops."]),
+            advice: vec![
+                format!("Mark the steps: {}.", marker(finding.framework)),
+                format!("Record at least ten of them: {}.", capture(finding.framework)),
+            ],
+        }
+    }
+}
+
+/// How to mark steps.
+fn marker(framework: Framework) -> &'static str {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => {
+            "`with tf.profiler.experimental.Trace(\"train\", step_num=step, _r=1):` around the body of the loop"
+        }
+        Framework::Jax => {
+            "`with jax.profiler.StepTraceAnnotation(\"train\", step_num=step):` around the body of the loop"
+        }
+        Framework::PyTorch => {
+            "`prof.step()` at the end of the loop's body, inside `torch.profiler.profile(...)`"
+        }
+        Framework::Unknown => "put a range with a fixed name and the step number around the body of the loop",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, NoSteps);
+    }
 }

@@ -1,17 +1,57 @@
-//! `output-bound`: checkpoints, summaries or results fill the step.
+//! Checkpoints, summaries or results fill the step.
 //!
-//! Claims the writing ops and what surrounds them: the Python and the small ops that prepare a checkpoint go away
-//! with it. Could win all of it by writing less often or beside the loop.
+//! # What it means
+//! The loop waits while it writes. The Python and the small ops that prepare a checkpoint belong to it: they go away with
+//! it.
+//!
+//! # How it is detected
+//! `output` owns at least {OUTPUT} of the step. Eager ops that lead to a write, such as those of `tf.summary` for
+//! histograms and images, are output too. A fix saves at most {GAIN} of the writing and of the work around it.
+//!
+//! # How to fix it
+//! Write less often, or in the background.
+//!
+//! Keras: `ModelCheckpoint(save_freq=1000)`, `TensorBoard(update_freq=100)`.
+//!
+//! TensorFlow: `tf.train.CheckpointOptions(enable_async=True)`, `tf.summary.record_if`.
+//!
+//! JAX: `orbax.checkpoint.AsyncCheckpointer`.
+//!
+//! PyTorch: `torch.distributed.checkpoint.async_save`.
+//!
+//! # How to check
+//! `output` drops. The steps that write no longer stand out in `stepscope steps PATH`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{duration_ms, listed, quoted, short};
 
-use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use super::shared::severity;
+use crate::facts::{Facts, OpCost};
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "output-bound",
+    about: About::Cause,
+    view: "ops",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("output_bound.rs"),
+};
+
+thresholds! {
+    /// What checkpoints, summaries and results may take.
+    OUTPUT: Share = 0.10;
+    /// What is written in the background costs the step nothing.
+    GAIN: Share = 1.0;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let step = facts.summary.length_ms();
-    if facts.share(Category::Output) < thresholds::OUTPUT || step <= 0.0 {
+    if facts.share(Category::Output) < OUTPUT || step <= 0.0 {
         return None;
     }
     let written = facts.ms(Category::Output);
@@ -19,11 +59,78 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let dispatch = (facts.around_output_ms - python).min(facts.ms(Category::Dispatch));
     let ops: Vec<_> = facts.output_ops.iter().take(3).cloned().collect();
     let subject = ops.first().map(|op| op.op_type.clone());
-    let severity = super::severity((written + python + dispatch) / step);
+    let severity = severity((written + python + dispatch) / step);
     let claims =
         vec![(Category::Output, written), (Category::Python, python), (Category::Dispatch, dispatch)];
-    let finding = Finding::new(FindingId::OutputBound, severity, Cause::Output { ops }, facts.framework())
-        .owning(claims, Some(1.0))
+    let finding = Finding::new(&RULE, severity, Written { ops }, facts.framework())
+        .owning(claims, Some(GAIN))
         .sure(0.9);
     Some(finding.about(subject))
+}
+
+/// Writing.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The ops that write, e.g. `SaveV2`.
+    pub ops: Vec<OpCost>,
+}
+
+impl Cause for Written {
+    fn words(&self, finding: &Finding) -> Words {
+        let named: Vec<String> = self.ops.iter().take(2).map(|op| quoted(&op.op_type)).collect();
+        let by = if named.is_empty() { String::new() } else { format!(" ({})", listed(&named)) };
+        let spent = self.ops.iter().map(|op| op.ms_per_step).sum();
+        let cost = |op: &OpCost| {
+            let (ms, times) = (duration_ms(op.ms_per_step), short(op.count_per_step));
+            format!("{}: {ms} per step, {times} times per step.", quoted(&op.op_type))
+        };
+        Words {
+            summary: format!(
+                "Output-bound: writing checkpoints, summaries or results{by} takes {}.",
+                finding.owned(spent)
+            ),
+            evidence: self.ops.iter().map(cost).collect(),
+            advice: write_less(finding.framework, self.ops.iter().any(|op| op.op_type.contains("Summary"))),
+        }
+    }
+}
+
+fn write_less(framework: Framework, summaries: bool) -> Vec<String> {
+    match (framework, summaries) {
+        (Framework::TensorFlow | Framework::Keras, true) => lines([
+            "Write summaries less often: `with tf.summary.record_if(lambda: step % 100 == 0):`.",
+            "For the Keras callback: `TensorBoard(update_freq=100, histogram_freq=0)`.",
+        ]),
+        (Framework::Keras, false) => lines([
+            "Save less often: `ModelCheckpoint(..., save_freq=1000)`, or once per epoch with `save_freq=\"epoch\"`.",
+            "If the optimizer is not needed, save weights only: `ModelCheckpoint(..., save_weights_only=True)`.",
+        ]),
+        (Framework::TensorFlow, false) => lines([
+            "Save less often: `if step % 1000 == 0: manager.save()`.",
+            "Save in the background: `checkpoint.save(path, options=tf.train.CheckpointOptions(enable_async=True))`.",
+        ]),
+        (Framework::Jax, _) => lines([
+            "Save less often and in the background: `orbax.checkpoint.AsyncCheckpointer(...)`.",
+            "Copy results to the host only when you need them: `jax.device_get` every hundred steps.",
+        ]),
+        (Framework::PyTorch, _) => lines([
+            "Save less often and in the background: `torch.distributed.checkpoint.async_save(...)`, or `torch.save` of \
+             a copy on the CPU in a thread.",
+            "Write logs every hundred steps.",
+        ]),
+        (Framework::Unknown, _) => lines(["Write less often, or in the background."]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::shared::ops::sample;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, Written { ops: vec![sample("SaveV2")] });
+        speaks(&RULE, Written { ops: vec![sample("WriteSummary")] });
+    }
 }

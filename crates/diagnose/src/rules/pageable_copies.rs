@@ -1,31 +1,94 @@
-//! `pageable-copies`: copies go from or to memory that the system may move.
+//! Copies use memory that the system may move.
 //!
-//! Such a copy is staged through a buffer of the driver's, at half the bus's speed or less, and the call waits for it.
-//! Where copies fill the step, `transfer-bound` says so and names the memory; this is for the share below that.
+//! # What it means
+//! The driver stages such copies through a buffer of its own, at half the bus's speed or less, and the call waits.
+//!
+//! # How it is detected
+//! Copies from or to pageable memory own at least {NOTABLE} of the step, not hidden, and all copies together less than the
+//! limit of `transfer-bound`, which names the memory itself. A fix saves at most {GAIN} of this time.
+//!
+//! # How to fix it
+//! PyTorch: `DataLoader(pin_memory=True)`, `x.to(device, non_blocking=True)`.
+//!
+//! TensorFlow and Keras: `prefetch_to_device`.
+//!
+//! JAX: `jax.device_put` ahead of the step.
+//!
+//! CUDA: `cudaMallocHost`, `cudaMemcpyAsync`.
+//!
+//! # How to check
+//! `stepscope devices PATH` shows pinned copies and a higher bandwidth.
 
 use stepscope_analyze::Category;
 
-use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use super::shared::copies::{COPIES, known, may_pin, pin};
+use super::shared::{of_step, severity, total};
+use super::transfer_bound::TRANSFER;
+use crate::facts::{CopyFacts, Facts};
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::NOTABLE;
 
-/// What pinned memory wins on these copies at the least.
-const WON: f64 = 0.5;
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "pageable-copies",
+    about: About::Cause,
+    view: "devices",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("pageable_copies.rs"),
+};
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+thresholds! {
+    /// Pinned memory makes these copies about twice as fast.
+    GAIN: Share = 0.5;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let copies = facts.copies()?;
     let pageable = copies.pageable?;
-    if facts.shares(&super::transfer_bound::COPIES) >= thresholds::TRANSFER {
+    if facts.shares(&COPIES) >= TRANSFER {
         return None;
     }
     let owned = |category| (category, facts.ms(category) * pageable);
     let claims = vec![owned(Category::TransferIn), owned(Category::TransferOut)];
-    let ms: f64 = claims.iter().map(|(_, ms)| ms).sum();
-    let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
-    (share >= thresholds::NOTABLE).then(|| {
-        let cause = Cause::Copies { copies, in_ms: 0.0, after_ms: 0.0 };
-        Finding::new(FindingId::PageableCopies, super::severity(share * WON), cause, facts.framework())
-            .owning(claims, Some(WON))
+    let share = of_step(facts, total(&claims));
+    (share >= NOTABLE).then(|| {
+        Finding::new(&RULE, severity(share * GAIN), Pageable { copies }, facts.framework())
+            .owning(claims, Some(GAIN))
             .sure(0.85)
     })
+}
+
+/// Copies that are slower than they need to be.
+#[derive(Clone, Debug)]
+pub struct Pageable {
+    /// What is known of them.
+    pub copies: CopyFacts,
+}
+
+impl Cause for Pageable {
+    fn words(&self, finding: &Finding) -> Words {
+        let pin = may_pin(Some(&self.copies)).then(|| pin(finding.framework).to_owned());
+        Words {
+            summary: format!(
+                "Pageable copies: copies from or to pageable memory take {}.",
+                finding.owned(finding.claimed_ms())
+            ),
+            evidence: known(&self.copies),
+            advice: pin.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::shared::copies::sample;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, Pageable { copies: sample(Some(1.0)) });
+    }
 }

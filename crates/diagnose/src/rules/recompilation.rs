@@ -1,31 +1,110 @@
-//! `recompilation`: programs are compiled again and again.
+//! Programs are compiled again and again.
 //!
-//! A jitted function is compiled for every new shape, type or static argument. Could win all of tracing and
-//! compiling.
+//! # What it means
+//! A jitted function is compiled for each new shape, type or static argument.
+//!
+//! # How it is detected
+//! As `retracing`, for programs that are compiled while no `tf.function` is traced: `tracing` and `compile` own at least
+//! {REBUILDING} of the step, in two steps or more. Frames of `jax.jit` in the loop show that the function is recreated.
+//! Without a Python trace, the finding leaves open whether that or varying shapes are the reason. A fix saves at most
+//! {GAIN} of tracing and compiling.
+//!
+//! # How to fix it
+//! JAX: pad shapes to buckets; mark only static values as static; call `jax.jit` once, outside the loop.
+//! `jax.config.update("jax_explain_cache_misses", True)` reports what differs.
+//!
+//! PyTorch: `torch.compile(model, dynamic=True)`, `torch._dynamo.mark_dynamic(x, 0)`. `TORCH_LOGS=recompiles` reports what
+//! differs.
+//!
+//! TensorFlow with `jit_compile=True`: use fixed shapes.
+//!
+//! # How to check
+//! `stepscope functions PATH` shows one compilation per function.
 
 use stepscope_analyze::Category;
 
-use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use super::shared::building::{self, BUILDING, Saying};
+use super::shared::{is_jax, severity, steps_with};
+use crate::facts::{Facts, RebuiltFunction};
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
 
-const BUILDING: [Category; 2] = [Category::Compile, Category::Tracing];
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "recompilation",
+    about: About::Cause,
+    view: "functions",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("recompilation.rs"),
+};
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+thresholds! {
+    /// Steady steps neither trace nor compile. A tenth of the step means that it happens again and again.
+    REBUILDING: Share = 0.10;
+    /// A program that is compiled once costs nothing later.
+    GAIN: Share = 1.0;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.shares(&BUILDING);
     let compiles = facts.share(Category::Compile) > 0.0;
     // Where tf.functions are traced anew, that is the cause, and compiling follows from it.
-    let traced = !super::is_jax(facts) && facts.share(Category::Tracing) > 0.0;
-    let recurrence = super::steps_with(facts, &BUILDING);
-    if !compiles || traced || share < thresholds::REBUILDING || !recurrence.recurs() {
+    let traced = !is_jax(facts) && facts.share(Category::Tracing) > 0.0;
+    let recurrence = steps_with(facts, &BUILDING, REBUILDING);
+    if !compiles || traced || share < REBUILDING || !recurrence.recurs() {
         return None;
     }
     let functions = facts.rebuilt.clone();
     let subject = functions.first().map(|function| function.name.clone());
-    let cause = Cause::Rebuilt { functions, steps: recurrence.steps };
-    let finding = Finding::new(FindingId::Recompilation, super::severity(share), cause, facts.framework())
-        .owning(facts.claims(&BUILDING), Some(1.0))
+    let cause = Recompiled { functions, steps: recurrence.steps };
+    let finding = Finding::new(&RULE, severity(share), cause, facts.framework())
+        .owning(facts.claims(&BUILDING), Some(GAIN))
         .in_steps(recurrence)
         .sure(0.95);
     Some(finding.about(subject))
+}
+
+/// Functions that are compiled again and again.
+#[derive(Clone, Debug)]
+pub struct Recompiled {
+    /// Which, the worst first.
+    pub functions: Vec<RebuiltFunction>,
+    /// Steps in which a function was built.
+    pub steps: usize,
+}
+
+impl Cause for Recompiled {
+    fn words(&self, finding: &Finding) -> Words {
+        let times = |function: &RebuiltFunction| function.compiles.max(function.traces);
+        let saying = Saying { title: "Recompilation", verb: "compiled", times };
+        building::words(finding, &self.functions, self.steps, saying)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_analyze::vocabulary::Framework;
+
+    use super::*;
+    use crate::facts::Rebuilding;
+    use crate::rules::testing::{speaks, words};
+
+    fn recompiled(why: Rebuilding) -> Recompiled {
+        let name = "train_step".to_owned();
+        let function = RebuiltFunction { name, calls: 12, traces: 12, compiles: 3, ms_per_step: 25.0, why };
+        Recompiled { functions: vec![function], steps: 12 }
+    }
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, recompiled(Rebuilding::Unknown));
+        speaks(&RULE, Recompiled { functions: Vec::new(), steps: 3 });
+    }
+
+    #[test]
+    fn varying_shapes_are_padded() {
+        let said = words(&RULE, recompiled(Rebuilding::ArgumentsVary), Framework::Jax).advice.join(" ");
+        assert!(said.contains("pad to buckets") && said.contains("static_argnums"), "{said}");
+    }
 }

@@ -1,45 +1,192 @@
-//! `startup-profiled`: the capture holds the program's warm-up rather than its steady state.
+//! The capture holds the program's warm-up, not its steady state.
 //!
-//! Tracing, compilation and first allocations happen once. A profile of the first steps says nothing about the
-//! thousands that follow.
+//! # What it means
+//! Tracing, compilation and first allocations happen once. They say nothing about the thousands of steps that follow.
+//!
+//! # How it is detected
+//! Warm-up steps take more than {STARTUP} of the recorded step time.
+//!
+//! With fewer than {FEW_STEPS} steps, nothing shows what recurs. The finding then looks for single calls that each take
+//! at least {SINGLE_CALL} of the recorded time while the device is idle: creating a context, loading a library or a module,
+//! compiling a function at its first use. It fires if these calls together take more than {STARTUP} of the recorded time,
+//! or if capturing graphs takes more than {SEVERE} of it, and names the calls. In a program that calls CUDA itself, the
+//! time before the device's first work and after its last work counts too.
+//!
+//! # How to fix it
+//! Record later.
+//!
+//! TensorFlow and JAX: start the profiler after step 10.
+//!
+//! Keras: `TensorBoard(logdir, profile_batch=(10, 20))`.
+//!
+//! PyTorch: `schedule(wait=5, warmup=5, active=10)`.
+//!
+//! # How to check
+//! The report excludes few or no steps as start-up.
 
 use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::steps::SetApart;
+use stepscope_text::{duration_ms, plural, quoted, share};
 
+use super::shared::of_step;
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
-use crate::thresholds;
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::{FEW_STEPS, SEVERE};
+use crate::words::frameworks::capture;
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
-    use stepscope_analyze::steps::SetApart;
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "startup-profiled",
+    about: About::Trust { rank: 3 },
+    view: "steps",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("startup_profiled.rs"),
+};
+
+thresholds! {
+    /// Of the recorded step time: more warm-up than this outweighs everything else.
+    STARTUP: Share = 0.50;
+    /// A single call that takes this share is not one of many.
+    SINGLE_CALL: Share = stepscope_analyze::bounding::SINGLE;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let host = facts.summary.bound()?;
     let length = |startup: bool| -> f64 {
         let wanted = host.steps.iter().filter(|step| (step.set_apart == Some(SetApart::Startup)) == startup);
         wanted.map(|step| step.span.dur().ms()).sum()
     };
-    let few = host.whole_capture || facts.summary.count < thresholds::FEW_STEPS;
+    let few = host.whole_capture || (facts.summary.count as f64) < FEW_STEPS;
     let (warm_up, rest) = (length(true), length(false));
     let share = if warm_up > 0.0 && !host.whole_capture { warm_up / (warm_up + rest) } else { 0.0 };
-    if share > thresholds::STARTUP {
+    if share > STARTUP {
         let steps = host.steps.iter().filter(|step| step.set_apart == Some(SetApart::Startup)).count();
-        let cause = Cause::Startup { steps, steady: facts.summary.count, share };
-        let finding = Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework());
-        return Some(finding);
+        let cause = WarmUp { steps, steady: facts.summary.count, share };
+        return Some(Finding::new(&RULE, Severity::Warning, cause, facts.framework()));
     }
     let captures = facts.detail.as_ref().is_some_and(|detail| !detail.idle.captured.is_zero());
     setting_up(facts).filter(|_| (few || captures) && !facts.recording.device_missing)
 }
 
-/// Without steps that could be compared, it shows in single calls that take most of the time.
+/// Without steps to compare, it shows in single calls that take most of the time.
 fn setting_up(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
     let ms = detail.per_step(detail.idle.get(IdleCause::Startup));
-    let share = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
+    let share = of_step(facts, ms);
     // What is captured is replayed later: a recording that holds the capture is not of the loop.
-    let captured = detail.per_step(detail.idle.captured) / facts.summary.length_ms().max(f64::MIN_POSITIVE);
-    (share > thresholds::STARTUP || captured > thresholds::SEVERE).then(|| {
+    let captured = of_step(facts, detail.per_step(detail.idle.captured));
+    (share > STARTUP || captured > SEVERE).then(|| {
         let calls = detail.idle.startup_calls.iter();
         let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();
-        let cause = Cause::SettingUp { ms, share, calls };
-        Finding::new(FindingId::StartupProfiled, Severity::Warning, cause, facts.framework())
+        Finding::new(&RULE, Severity::Warning, SettingUp { ms, share, calls }, facts.framework())
     })
+}
+
+/// Steps that only warm up.
+#[derive(Copy, Clone, Debug)]
+pub struct WarmUp {
+    /// Warm-up steps.
+    pub steps: usize,
+    /// Steps after them.
+    pub steady: usize,
+    /// The share of the recorded step time that they take.
+    pub share: f64,
+}
+
+impl Cause for WarmUp {
+    fn words(&self, finding: &Finding) -> Words {
+        let (verb, they) = if self.steps == 1 {
+            ("takes", "It traces, compiles or allocates")
+        } else {
+            ("take", "They trace, compile or allocate")
+        };
+        let warm = plural(self.steps as u64, "step", "steps");
+        let rest = match self.steady {
+            0 => "no steady step follows".to_owned(),
+            some => {
+                let follow = if some == 1 { "follows" } else { "follow" };
+                format!("only {} {follow}", plural(some as u64, "steady step", "steady steps"))
+            }
+        };
+        Words {
+            summary: format!(
+                "Warm-up: {warm} {verb} {} of the recorded step time; {rest}.",
+                share(self.share)
+            ),
+            evidence: vec![format!("{they} for the first time; later steps do not.")],
+            advice: later(finding),
+        }
+    }
+}
+
+/// Something is set up while the device waits: its runtime, a library, code at its first use.
+#[derive(Clone, Debug)]
+pub struct SettingUp {
+    /// Milliseconds per step that the device waits for it.
+    pub ms: f64,
+    /// The share of the step, or of the capture if there are no steps.
+    pub share: f64,
+    /// The calls in which that happens, with their milliseconds per step, the longest first.
+    pub calls: Vec<(String, f64)>,
+}
+
+impl Cause for SettingUp {
+    fn words(&self, finding: &Finding) -> Words {
+        let named = self.calls.iter().map(|(call, ms)| format!("{}: {}.", quoted(call), duration_ms(*ms)));
+        let mut evidence: Vec<String> = named.collect();
+        evidence.extend(lines([
+            "The device is idle meanwhile. At its first use a context is created, a library is loaded, code is \
+             compiled. Too few steps were recorded to show whether these calls take as long again.",
+        ]));
+        let most =
+            self.calls.first().map_or(String::new(), |(call, _)| format!(", mostly in {}", quoted(call)));
+        Words {
+            summary: format!(
+                "Warm-up: set-up takes {} of the recorded time ({}){most}.",
+                share(self.share),
+                duration_ms(self.ms)
+            ),
+            evidence,
+            advice: later(finding),
+        }
+    }
+
+    fn hides_habits(&self) -> bool {
+        true
+    }
+}
+
+fn later(finding: &Finding) -> Vec<String> {
+    vec![format!("Record later, after ten steps or more: {}.", capture(finding.framework))]
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_analyze::vocabulary::Framework;
+
+    use super::*;
+    use crate::rules::testing::{speaks, words};
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, WarmUp { steps: 2, steady: 0, share: 0.9 });
+        speaks(&RULE, SettingUp { ms: 9_000.0, share: 0.8, calls: vec![("cudaFree".into(), 8_000.0)] });
+    }
+
+    #[test]
+    fn nouns_and_verbs_agree() {
+        let said =
+            |steps, steady| words(&RULE, WarmUp { steps, steady, share: 0.98 }, Framework::Jax).summary;
+        assert_eq!(
+            said(1, 8),
+            "Warm-up: 1 step takes 98 % of the recorded step time; only 8 steady steps follow."
+        );
+        assert_eq!(
+            said(2, 1),
+            "Warm-up: 2 steps take 98 % of the recorded step time; only 1 steady step follows."
+        );
+    }
 }

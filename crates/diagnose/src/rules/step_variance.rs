@@ -1,62 +1,195 @@
-//! `step-variance`: steps differ so much from one another that one number does not describe them.
+//! Steps differ so much from one another that one number does not describe them.
 //!
-//! Names the category that varies most. Where some steps come back that do something which the others do not, such as an
-//! evaluation in the loop, it says how often and owns what they do beyond the others. Tracing, writing and waiting have
-//! rules of their own.
+//! # What it means
+//! Some steps take much longer than others. Tracing, writing and waiting for input have findings of their own.
+//!
+//! # How it is detected
+//! Of {STEPS} steps or more, the 90th percentile is at least {TAIL} times the median, or the standard deviation is at least
+//! {SPREAD} of the mean. The finding names the category that varies most.
+//!
+//! If steps of at least {LONG} times the median recur, and call functions that the others do not call or come at equal distances,
+//! the finding says how often. It owns what they compute beyond the others if that is at least {NOTABLE} of the step: an
+//! evaluation in the loop. A fix saves at most {GAIN} of that. Such a finding is a `warning`: only the author knows how
+//! often it is wanted.
+//!
+//! # How to fix it
+//! Depending on the category: keep more batches ready, write in the background, find the shapes that compile, look for
+//! other programs on the machine.
+//!
+//! # How to check
+//! `stepscope steps PATH`. `compare` also reports how many steps it takes to see a difference through the noise.
 
 use stepscope_analyze::Category;
 use stepscope_analyze::odd::OddSteps;
+use stepscope_analyze::statistics::Moments;
+use stepscope_analyze::summary::HostSummary;
+use stepscope_text::{duration_ms, quoted, share, short};
 
+use super::shared::{of_step, total};
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId, Severity};
-use crate::thresholds;
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::NOTABLE;
+use crate::words::{self, in_steps, lines};
 
-/// Fewer steps than this have no spread worth naming.
-const STEPS: usize = 5;
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "step-variance",
+    about: About::Cause,
+    view: "steps",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("step_variance.rs"),
+};
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+thresholds! {
+    /// Fewer steps have no spread worth naming.
+    STEPS: Number = 5.0;
+    /// 90th percentile over median: beyond it, one number does not describe the steps.
+    TAIL: Number = 1.5;
+    /// Standard deviation over mean: likewise.
+    SPREAD: Share = 0.35;
+    /// A step this many times as long as the median does something else.
+    LONG: Number = stepscope_analyze::odd::LONG;
+    /// What recurring long steps do beyond the others can be done elsewhere or less often.
+    GAIN: Share = 1.0;
+}
+
+/// Steps at equal distances are no accident if there are so many.
+const PERIODIC: usize = 3;
+
+fn check(facts: &Facts) -> Option<Finding> {
     let (moments, host) = (facts.summary.step_ms?, facts.summary.bound()?);
-    if facts.summary.count < STEPS || moments.median <= 0.0 || moments.mean <= 0.0 {
+    if (facts.summary.count as f64) < STEPS || moments.median <= 0.0 || moments.mean <= 0.0 {
         return None;
     }
     let (tail, spread) = (moments.p90 / moments.median, moments.stddev? / moments.mean);
-    let recurring = facts.odd.as_ref().and_then(|odd| recurring(facts, odd));
-    let odd = recurring.as_ref().and(facts.odd.clone());
-    (recurring.is_some() || tail >= thresholds::TAIL || spread >= thresholds::SPREAD).then(|| {
+    if let Some((odd, claims)) = facts.odd.as_ref().and_then(|odd| Some((odd, recurring(facts, odd)?))) {
+        // Only its author knows whether it is wanted as often.
+        let finding = Finding::new(&RULE, Severity::Warning, LongSteps(odd.clone()), facts.framework());
+        return Some(finding.owning(claims, Some(GAIN)).in_steps(odd.recurrence).sure(0.7));
+    }
+    (tail >= TAIL || spread >= SPREAD).then(|| {
         let varies =
             Category::ALL.into_iter().max_by(|&a, &b| deviation(host, a).total_cmp(&deviation(host, b)));
-        let often = odd.as_ref().map(|odd| odd.recurrence);
-        let cause = Cause::Variance { spread, tail, varies, odd };
-        let new = |severity| Finding::new(FindingId::StepVariance, severity, cause, facts.framework());
-        match recurring.zip(often) {
-            Some((claims, often)) => {
-                // Whether it is wanted as often only its author knows.
-                new(Severity::Warning).owning(claims, Some(1.0)).in_steps(often).sure(0.7)
-            }
-            None => new(Severity::Info).sure(0.8),
-        }
+        Finding::new(&RULE, Severity::Info, Variance { spread, tail, varies }, facts.framework()).sure(0.8)
     })
 }
 
-/// What recurring odd steps compute beyond the others, per mean step; `None` where they do not come back, where it is not
-/// much, or where they may be slow for no reason of the program's.
+/// What recurring long steps compute beyond the others, per mean step; `None` if they do not recur, if it is not much, or
+/// if they may be slow for no reason of the program's.
 fn recurring(facts: &Facts, odd: &OddSteps) -> Option<Vec<(Category, f64)>> {
     let wanted = [Category::Compute, Category::Dispatch];
     let steps = facts.summary.count.max(1) as f64;
     let excess = |category| (odd.excess.get(category).ms() / steps).min(facts.ms(category));
     let claims: Vec<(Category, f64)> = wanted.map(|category| (category, excess(category))).to_vec();
-    let ms: f64 = claims.iter().map(|(_, ms)| ms).sum();
-    // Their own functions show that they do something else. Equal distances do too, where there are enough of them.
+    // Their own functions show that they do something else. Equal distances do too, if there are enough of them.
     let beyond = (odd.odd_ms - odd.usual_ms).max(f64::MIN_POSITIVE);
     let functions: f64 = odd.functions.iter().map(|(_, ms)| ms).sum();
-    let periodic = odd.recurrence.every.is_some() && odd.recurrence.steps >= 3;
+    let periodic = odd.recurrence.every.is_some() && odd.recurrence.steps >= PERIODIC;
     let differs = functions >= beyond / 2.0 || periodic;
-    let much = ms / facts.summary.length_ms().max(f64::MIN_POSITIVE) >= thresholds::NOTABLE;
+    let much = of_step(facts, total(&claims)) >= NOTABLE;
     (odd.recurrence.recurs() && differs && much).then_some(claims)
 }
 
 /// How much a category's time varies from step to step, in milliseconds.
-fn deviation(host: &stepscope_analyze::summary::HostSummary, category: Category) -> f64 {
+fn deviation(host: &HostSummary, category: Category) -> f64 {
     let times = host.counted().map(|step| step.shares.get(category).ms());
-    stepscope_analyze::statistics::Moments::of(times).and_then(|moments| moments.stddev).unwrap_or(0.0)
+    Moments::of(times).and_then(|moments| moments.stddev).unwrap_or(0.0)
+}
+
+/// Steps that differ.
+#[derive(Copy, Clone, Debug)]
+pub struct Variance {
+    /// Standard deviation over mean.
+    pub spread: f64,
+    /// The 90th percentile over the median.
+    pub tail: f64,
+    /// The category that varies most from step to step.
+    pub varies: Option<Category>,
+}
+
+impl Cause for Variance {
+    fn words(&self, _: &Finding) -> Words {
+        let what = self.varies.map_or(String::new(), |category| {
+            format!("; `{}` varies most ({})", category.key(), words::category(category))
+        });
+        Words {
+            summary: format!(
+                "Step variance: steps differ by {} of their mean, and one in ten takes at least {} times the median{what}.",
+                share(self.spread),
+                short(self.tail)
+            ),
+            evidence: vec![
+                format!("Standard deviation over mean: {}.", share(self.spread)),
+                format!("90th percentile over median: {}.", short(self.tail)),
+            ],
+            advice: lines([LOOK, usual_reason(self.varies)]),
+        }
+    }
+}
+
+/// Steps that recur and do something which the others do not.
+#[derive(Clone, Debug)]
+pub struct LongSteps(pub OddSteps);
+
+impl Cause for LongSteps {
+    fn words(&self, finding: &Finding) -> Words {
+        let LongSteps(odd) = self;
+        let (long, usual) = (duration_ms(odd.odd_ms), duration_ms(odd.usual_ms));
+        let mut evidence = vec![format!("Their median is {long}; that of the other steps is {usual}.")];
+        evidence.extend(odd.functions.iter().take(3).map(|(name, ms)| {
+            format!("Only these steps call {}: {} in each.", quoted(name), duration_ms(*ms))
+        }));
+        Words {
+            summary: format!(
+                "Step variance: {} take {long} instead of {usual}; the extra work takes {} of the mean step.",
+                in_steps(&odd.recurrence),
+                share(finding.fraction.unwrap_or_default())
+            ),
+            evidence,
+            advice: lines([
+                "If it is an evaluation, run it less often, on fewer batches, or in another process on saved checkpoints.",
+                LOOK,
+            ]),
+        }
+    }
+}
+
+const LOOK: &str = "Look at the long steps: `stepscope steps PATH --sort duration_ms`.";
+
+/// What makes a category vary.
+fn usual_reason(varies: Option<Category>) -> &'static str {
+    match varies {
+        Some(Category::Input) => {
+            "Usual cause: a buffer that runs empty now and then. Keep more batches ready."
+        }
+        Some(Category::Output) => "Usual cause: writing in every n-th step. Write in the background.",
+        Some(Category::Tracing | Category::Compile) => {
+            "Usual cause: functions that are built in some steps only. Find which shapes or arguments are new there."
+        }
+        Some(Category::Python) => {
+            "Usual cause: Python that runs in some steps only, such as logging, evaluation or garbage collection."
+        }
+        Some(Category::Compute) => {
+            "Usual cause: batches of different sizes, or other programs on the same processor."
+        }
+        Some(Category::Communication) => {
+            "Usual cause: devices that wait for one another. Look for a slow host."
+        }
+        _ => "Usual cause: other programs on the same machine.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        for varies in Category::ALL {
+            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(varies) });
+        }
+    }
 }

@@ -1,13 +1,48 @@
-//! `straggler`: one host is slower than the others, and in synchronous training all wait for it.
+//! One host or rank is slower than the others, and all wait for it.
 //!
-//! Its steps or its own work in them are longer; or, where that does not show, it is the last to arrive at collectives
-//! and the others wait there.
+//! # What it means
+//! In synchronous training every step takes as long as the slowest participant.
+//!
+//! # How it is detected
+//! The median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the middle host.
+//! Or one rank (host and device) arrives last at {LATE} of the collectives or more, and another waits for it at least
+//! {NOTABLE} of the step.
+//!
+//! # How to fix it
+//! Compare `stepscope report PATH --host NAME` with the report of another host. Usual causes are other jobs on the
+//! machine, a throttled device, uneven data and slower storage.
+//!
+//! # How to check
+//! The hosts' medians move closer together.
 
+use stepscope_analyze::statistics::quantile;
+use stepscope_text::{duration_ms, plural, quoted, share};
+
+use super::shared::{of_step, severity};
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::NOTABLE;
+use crate::words::lines;
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "straggler",
+    about: About::Cause,
+    view: "devices",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("straggler.rs"),
+};
+
+thresholds! {
+    /// A host whose step is this much longer than that of the middle host holds up the others.
+    STRAGGLER: Number = 1.1;
+    /// By chance alone, a rank is last at one collective in as many as there are ranks; with two ranks, at half of them.
+    LATE: Share = 0.75;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     slower_host(facts).or_else(|| late_rank(facts))
 }
 
@@ -23,26 +58,20 @@ fn slower_host(facts: &Facts) -> Option<Finding> {
     let own_work = hosts.iter().map(|host| host.own_work_ms());
     let (ms, usual_ms) = beside_the_usual(slowest.median_ms()?, lengths)
         .or_else(|| beside_the_usual(slowest.own_work_ms(), own_work))?;
-    let cause = Cause::Slowest { name: slowest.host.clone(), ms, usual_ms, of: hosts.len() };
-    let finding =
-        Finding::new(FindingId::Straggler, super::severity(1.0 - usual_ms / ms), cause, facts.framework());
+    let cause = SlowHost { name: slowest.host.clone(), ms, usual_ms, of: hosts.len() };
+    let finding = Finding::new(&RULE, severity(1.0 - usual_ms / ms), cause, facts.framework());
     Some(finding.about(slowest.host.clone()).sure(0.8))
 }
 
 fn late_rank(facts: &Facts) -> Option<Finding> {
     let waiting = facts.waiting.as_ref()?;
-    let latest = waiting.latest().filter(|rank| rank.last >= thresholds::LATE)?;
+    let latest = waiting.latest().filter(|rank| rank.last >= LATE)?;
     let waiting_ms = waiting.ranks.iter().map(|rank| rank.waiting_ms).fold(0.0, f64::max);
-    let share = waiting_ms / facts.summary.length_ms().max(f64::MIN_POSITIVE);
-    (share >= thresholds::NOTABLE).then(|| {
-        let cause = Cause::Latecomer {
-            name: latest.name.clone(),
-            last: latest.last,
-            waiting_ms,
-            of: waiting.ranks.len(),
-        };
-        let severity = super::severity(share);
-        let finding = Finding::new(FindingId::Straggler, severity, cause, facts.framework());
+    let share = of_step(facts, waiting_ms);
+    (share >= NOTABLE).then(|| {
+        let (name, last, of) = (latest.name.clone(), latest.last, waiting.ranks.len());
+        let finding =
+            Finding::new(&RULE, severity(share), LateRank { name, last, waiting_ms, of }, facts.framework());
         finding.about(latest.name.clone()).sure(0.7)
     })
 }
@@ -51,6 +80,89 @@ fn late_rank(facts: &Facts) -> Option<Finding> {
 fn beside_the_usual(figure: f64, all: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut all: Vec<f64> = all.collect();
     all.sort_by(f64::total_cmp);
-    let usual = stepscope_analyze::statistics::quantile(&all, 0.5)?;
-    (usual > 0.0 && figure / usual >= thresholds::STRAGGLER).then_some((figure, usual))
+    let usual = quantile(&all, 0.5)?;
+    (usual > 0.0 && figure / usual >= STRAGGLER).then_some((figure, usual))
+}
+
+/// One of several hosts that is slower.
+#[derive(Clone, Debug)]
+pub struct SlowHost {
+    /// Its name.
+    pub name: String,
+    /// Its median step in milliseconds.
+    pub ms: f64,
+    /// That of the middle host.
+    pub usual_ms: f64,
+    /// How many hosts there are.
+    pub of: usize,
+}
+
+impl Cause for SlowHost {
+    fn words(&self, _: &Finding) -> Words {
+        let slower = if self.usual_ms > 0.0 { self.ms / self.usual_ms - 1.0 } else { 0.0 };
+        let host = quoted(&self.name);
+        let (ms, usual) = (duration_ms(self.ms), duration_ms(self.usual_ms));
+        Words {
+            summary: format!(
+                "Straggler: {host} needs {ms} per step, {} more than the middle of {} ({usual}); all wait for it.",
+                share(slower),
+                plural(self.of as u64, "host", "hosts")
+            ),
+            evidence: vec![format!("Median steps: {ms} on {host}, {usual} on the middle host.")],
+            advice: vec![
+                format!(
+                    "See what it does differently: compare `stepscope report PATH --host` {host} with the report of \
+                     another host."
+                ),
+                "Usual causes: other jobs on the same machine, a throttled device, uneven data, slower storage."
+                    .to_owned(),
+            ],
+        }
+    }
+}
+
+/// A rank that arrives late at collectives.
+#[derive(Clone, Debug)]
+pub struct LateRank {
+    /// Its name.
+    pub name: String,
+    /// The share of the collectives at which it is the last.
+    pub last: f64,
+    /// Milliseconds per step that the rank which waits longest waits.
+    pub waiting_ms: f64,
+    /// How many ranks there are.
+    pub of: usize,
+}
+
+impl Cause for LateRank {
+    fn words(&self, _: &Finding) -> Words {
+        let rank = quoted(&self.name);
+        let last = share(self.last);
+        Words {
+            summary: format!(
+                "Straggler: {rank} is the last of {} at {last} of the collectives; others wait for it up to {} per step.",
+                plural(self.of as u64, "rank", "ranks"),
+                duration_ms(self.waiting_ms)
+            ),
+            evidence: vec![format!(
+                "Of the collectives that all ranks share, {last} start last on {rank} (matched by order and size)."
+            )],
+            advice: lines([
+                "See what it does before its collectives that others do not: more data, another device, other processes.",
+                "Usual causes: uneven data, a throttled device, a slower link to the host, other jobs on the machine.",
+            ]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::speaks;
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, SlowHost { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 });
+        speaks(&RULE, LateRank { name: "a GPU 1".into(), last: 0.9, waiting_ms: 5.0, of: 2 });
+    }
 }

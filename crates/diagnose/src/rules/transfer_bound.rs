@@ -1,26 +1,192 @@
-//! `transfer-bound`: copies between host and device, or between devices, fill the step.
+//! Copies between host and device, or between devices, fill the step.
 //!
-//! Only copies that do not hide under compute count. Could win all of them by overlapping.
+//! # What it means
+//! The step waits for copies. Copies that run in parallel with compute are hidden and do not count.
+//!
+//! # How it is detected
+//! `transfer_in`, `transfer_out` and `transfer_device` together own at least {TRANSFER} of the step. The finding says which
+//! memory they use (pageable or pinned, if the recorder says so), how fast they are, whether they run on streams that also
+//! compute, and how many block the host. A fix saves at most {GAIN} of this time.
+//!
+//! # How to fix it
+//! With pinned memory already in use: copy less, keep on the device what is copied in every step, and copy on a separate
+//! stream.
+//!
+//! PyTorch: `pin_memory=True` and `.to(device, non_blocking=True)`.
+//!
+//! TensorFlow and Keras: `tf.data.experimental.prefetch_to_device` as the last stage.
+//!
+//! JAX: `jax.device_put` of the next batch ahead of the step; `donate_argnums`.
+//!
+//! In all frameworks: send smaller types (`uint8` images) and convert on the device.
+//!
+//! # How to check
+//! The transfers drop, or hide under compute: `stepscope devices PATH`.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::duration_ms;
 
-use crate::facts::Facts;
-use crate::finding::{Cause, Finding, FindingId};
-use crate::thresholds;
+use super::shared::copies::{COPIES, known, may_pin};
+use super::shared::severity;
+use crate::facts::{CopyFacts, Facts};
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::words::frameworks::few_reads;
+use crate::words::lines;
 
-pub(super) const COPIES: [Category; 3] =
-    [Category::TransferIn, Category::TransferOut, Category::TransferDevice];
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "transfer-bound",
+    about: About::Cause,
+    view: "devices",
+    check,
+    thresholds: THRESHOLDS,
+    source: doc_of!("transfer_bound.rs"),
+};
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+thresholds! {
+    /// What copies may take.
+    TRANSFER: Share = 0.15;
+    /// A copy that overlaps with compute costs the step nothing.
+    GAIN: Share = 1.0;
+}
+
+fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.shares(&COPIES);
-    (share >= thresholds::TRANSFER).then(|| {
+    (share >= TRANSFER).then(|| {
         let mut directions = facts.claims(&COPIES);
         directions.sort_by(|a, b| b.1.total_cmp(&a.1));
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_copies_ms) / steps;
-        let cause = Cause::Transfer { directions, hidden_ms, copies: facts.copies() };
-        Finding::new(FindingId::TransferBound, super::severity(share), cause, facts.framework())
-            .owning(facts.claims(&COPIES), Some(1.0))
+        let cause = Transfer { directions, hidden_ms, copies: facts.copies() };
+        Finding::new(&RULE, severity(share), cause, facts.framework())
+            .owning(facts.claims(&COPIES), Some(GAIN))
             .sure(0.9)
     })
+}
+
+/// Copies.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Milliseconds per step in each direction that are not hidden, the longest first.
+    pub directions: Vec<(Category, f64)>,
+    /// Milliseconds per step that hide under compute.
+    pub hidden_ms: f64,
+    /// What is known of the copies.
+    pub copies: Option<CopyFacts>,
+}
+
+impl Cause for Transfer {
+    fn words(&self, finding: &Finding) -> Words {
+        let all = self.directions.iter().map(|(_, ms)| ms).sum();
+        let mut evidence: Vec<String> = self
+            .directions
+            .iter()
+            .map(|(category, ms)| {
+                format!("Copies {} take {} per step that is not hidden.", way(*category), duration_ms(*ms))
+            })
+            .collect();
+        if self.hidden_ms > 0.0 {
+            evidence.push(format!("Another {} per step hides under compute.", duration_ms(self.hidden_ms)));
+        }
+        evidence.extend(self.copies.iter().flat_map(known));
+        let mostly = self.directions.first().map(|(category, _)| *category);
+        let towards = mostly.map_or(String::new(), |category| format!(", mostly {},", way(category)));
+        Words {
+            summary: format!("Transfer-bound: copies{towards} take {}.", finding.owned(all)),
+            evidence,
+            advice: copy_less(
+                finding.framework,
+                mostly.unwrap_or(Category::TransferIn),
+                may_pin(self.copies.as_ref()),
+            ),
+        }
+    }
+}
+
+fn way(category: Category) -> &'static str {
+    match category {
+        Category::TransferIn => "to the device",
+        Category::TransferOut => "from the device",
+        _ => "between devices",
+    }
+}
+
+fn copy_less(framework: Framework, mostly: Category, may_pin: bool) -> Vec<String> {
+    match (mostly, framework) {
+        (Category::TransferIn, Framework::PyTorch) if !may_pin => lines([
+            "Pinned memory is in use, so the bus is the limit: keep weights and buffers on the device instead of copying \
+             them in every step.",
+            "Copy the next batch or layer on a separate stream while this one computes: `with \
+             torch.cuda.stream(copying):` and `x.to(device, non_blocking=True)`.",
+            "Copy less: send 16-bit or `uint8` values and convert on the device.",
+        ]),
+        (Category::TransferIn, Framework::PyTorch) => lines([
+            "Copy from pinned memory without waiting: `DataLoader(..., pin_memory=True)` and \
+             `x.to(device, non_blocking=True)`.",
+            "Copy less: send `uint8` images and convert on the device.",
+        ]),
+        (Category::TransferIn, Framework::TensorFlow | Framework::Keras) => lines([
+            "Copy ahead of the step: `ds.apply(tf.data.experimental.prefetch_to_device(\"/gpu:0\"))` as the last stage.",
+            "Copy less: send `uint8` images and convert on the device.",
+        ]),
+        (Category::TransferIn, Framework::Jax) => lines([
+            "Copy ahead of the step: `jax.device_put(next_batch)` in a background thread while this step computes.",
+            "Copy less: send `uint8` images and convert on the device; keep state on the device.",
+        ]),
+        (Category::TransferOut, framework) => lines([
+            few_reads(framework),
+            "Reduce on the device before you copy: send sums instead of whole tensors.",
+        ]),
+        (Category::TransferDevice, Framework::Jax) => lines([
+            "Reuse buffers instead of copying: `jax.jit(step, donate_argnums=0)`.",
+            "Place arrays where they are used: check their `.sharding`.",
+        ]),
+        (Category::TransferDevice, _) => lines([
+            "Keep tensors where they are used, in one layout throughout: each change of layout is a copy.",
+        ]),
+        _ if may_pin => {
+            lines(["Copy from pinned memory, ahead of the step, and less: convert on the device."])
+        }
+        _ => lines([
+            "Pinned memory is in use, so the bus is the limit: keep on the device what is copied in every step, or copy it \
+             on a separate stream while the device computes.",
+            "Copy less: send smaller types and convert on the device.",
+        ]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::shared::copies::sample;
+    use crate::rules::testing::{speaks, words};
+
+    fn transfer(pageable: Option<f64>) -> Transfer {
+        let directions = vec![(Category::TransferIn, 5.0)];
+        Transfer { directions, hidden_ms: 0.0, copies: Some(sample(pageable)) }
+    }
+
+    #[test]
+    fn it_speaks() {
+        speaks(&RULE, transfer(Some(0.0)));
+        for way in COPIES {
+            speaks(&RULE, Transfer { directions: vec![(way, 5.0)], hidden_ms: 2.0, copies: None });
+        }
+    }
+
+    #[test]
+    fn pinned_memory_is_advised_only_where_it_may_help() {
+        let told = |pageable, framework| words(&RULE, transfer(pageable), framework).advice.concat();
+        for framework in [Framework::PyTorch, Framework::Jax, Framework::Keras, Framework::Unknown] {
+            assert!(!told(Some(0.0), framework).contains("pin_memory"), "{framework:?}");
+            assert!(!told(Some(0.0), framework).contains("Copy from pinned"), "{framework:?}");
+        }
+        assert!(told(Some(1.0), Framework::PyTorch).contains("pin_memory"));
+        assert!(told(None, Framework::PyTorch).contains("pin_memory"));
+        let evidence = words(&RULE, transfer(Some(0.0)), Framework::PyTorch).evidence;
+        assert!(evidence.iter().any(|line| line.contains("pinned memory already")), "{evidence:?}");
+        assert!(evidence.iter().any(|line| line.contains("12.0 GB/s to the device")), "{evidence:?}");
+    }
 }

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 use stepscope_analyze::Context;
-use stepscope_diagnose::finding::Cause;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
-use stepscope_diagnose::{Finding, FindingId, diagnose};
+use stepscope_diagnose::rules::CounterCause;
+use stepscope_diagnose::{Finding, diagnose};
 use stepscope_trace::{
     ArgSourceId, Datum, Device, DeviceKind, Dur, Kind, ProcessKind, StrId, Time, Trace, TraceBuilder,
     TrackKind,
@@ -76,8 +76,8 @@ fn judged(traces: &[Trace]) -> Vec<Finding> {
     diagnose(&Gathered::finish(partials.collect()).unwrap().facts)
 }
 
-fn ids(findings: &[Finding]) -> Vec<FindingId> {
-    findings.iter().map(|finding| finding.id).collect()
+fn ids(findings: &[Finding]) -> Vec<&'static str> {
+    findings.iter().map(Finding::id).collect()
 }
 
 const STRIDED: &[(&str, f64)] = &[(MEMORY, 40.0), (COMPUTE, 20.0), (SECTORS, 800.0), (IDEAL, 200.0)];
@@ -85,7 +85,7 @@ const STRIDED: &[(&str, f64)] = &[(MEMORY, 40.0), (COMPUTE, 20.0), (SECTORS, 800
 #[test]
 fn counters_alone_speak_of_kernels_and_not_of_what_a_timeline_would_have() {
     let findings = judged(&[counters(&[("strided", STRIDED), ("fine", &[(MEMORY, 90.0)])])]);
-    assert_eq!(ids(&findings), [FindingId::UncoalescedAccess]);
+    assert_eq!(ids(&findings), ["uncoalesced-access"]);
     assert_eq!(findings[0].subject.as_deref(), Some("strided"));
     assert_eq!(findings[0].fraction, Some(0.5), "a half of the profiled time");
     assert_eq!(findings[0].gain_ms, None, "there is no step to win anything of");
@@ -97,7 +97,7 @@ fn profiles_of_kernels_do_not_wait_for_one_another() {
     let (few, many) =
         (counters(&[("f", STRIDED)]), counters(&[("g", STRIDED), ("g", STRIDED), ("g", STRIDED)]));
     let findings = judged(&[few, many]);
-    assert_eq!(ids(&findings), [FindingId::UncoalescedAccess]);
+    assert_eq!(ids(&findings), ["uncoalesced-access"]);
     assert_eq!(findings[0].fraction, Some(1.0));
 }
 
@@ -106,7 +106,7 @@ fn a_kernel_near_a_peak_is_promised_no_more_than_useful_work_leaves() {
     let near = |compute| [(MEMORY, 88.0), (COMPUTE, compute), (SECTORS, 800.0), (IDEAL, 200.0)];
     for (compute, left) in [(20.0, 0.78), (85.0, 0.15)] {
         let findings = judged(&[counters(&[("near", &near(compute))])]);
-        assert_eq!(ids(&findings), [FindingId::UncoalescedAccess]);
+        assert_eq!(ids(&findings), ["uncoalesced-access"]);
         assert!((findings[0].winnable.unwrap() - left).abs() < 1e-9, "{:?}", findings[0].winnable);
         assert_eq!(findings[0].gain_fraction(), findings[0].winnable, "the only cap without steps");
     }
@@ -115,31 +115,31 @@ fn a_kernel_near_a_peak_is_promised_no_more_than_useful_work_leaves() {
 #[test]
 fn what_memory_does_not_limit_is_not_its_fault() {
     let busy = [(MEMORY, 40.0), (COMPUTE, 80.0), (SECTORS, 800.0), (IDEAL, 200.0)];
-    assert_eq!(ids(&judged(&[counters(&[("busy", &busy)])])), []);
+    assert!(judged(&[counters(&[("busy", &busy)])]).is_empty());
 }
 
 #[test]
 fn conflicts_few_warps_and_waits_are_told_apart() {
     let conflicts = [(MEMORY, 50.0), (CONFLICTS, 60.0), (WAVEFRONTS, 100.0)];
-    assert_eq!(ids(&judged(&[counters(&[("f", &conflicts)])])), [FindingId::SharedMemoryLimited]);
+    assert_eq!(ids(&judged(&[counters(&[("f", &conflicts)])])), ["shared-memory-limited"]);
     let waits = [(MEMORY, 50.0), (STALL, 8.0), (LATENCY, 10.0), (ISSUE, 0.3)];
     let full = [&waits[..], &[(ACHIEVED, 90.0)]].concat();
-    assert_eq!(ids(&judged(&[counters(&[("f", &full)])])), [FindingId::KernelStalls]);
+    assert_eq!(ids(&judged(&[counters(&[("f", &full)])])), ["kernel-stalls"]);
     let empty = [&waits[..], &[(ACHIEVED, 12.0)]].concat();
-    assert_eq!(ids(&judged(&[counters(&[("f", &empty)])])), [FindingId::LowOccupancy]);
+    assert_eq!(ids(&judged(&[counters(&[("f", &empty)])])), ["low-occupancy"]);
 }
 
 #[test]
 fn a_timeline_weighs_what_counters_find() {
     let profiled = counters(&[("strided(float *)", STRIDED)]);
     let findings = judged(&[timeline(&[("void strided(float*)", 4_000), ("other", 4_000)]), profiled]);
-    let found = findings.iter().find(|finding| finding.id == FindingId::UncoalescedAccess).unwrap();
+    let found = findings.iter().find(|finding| finding.id() == "uncoalesced-access").unwrap();
     assert!((found.fraction.unwrap() - 0.4).abs() < 0.01, "4 of 10 ms: {found:?}");
     assert!((found.gain_ms.unwrap() - 3.0).abs() < 0.05, "three quarters of them: {found:?}");
-    assert!(!ids(&findings).contains(&FindingId::NoSteps), "{findings:?}");
+    assert!(!ids(&findings).contains(&"no-steps"), "{findings:?}");
     // What the timeline does not show is told without a share.
     let unseen = judged(&[timeline(&[("other", 8_000)]), counters(&[("strided", STRIDED)])]);
-    let found = unseen.iter().find(|finding| finding.id == FindingId::UncoalescedAccess).unwrap();
+    let found = unseen.iter().find(|finding| finding.id() == "uncoalesced-access").unwrap();
     assert_eq!((found.fraction, found.gain_ms), (None, None));
 }
 
@@ -155,11 +155,11 @@ proptest! {
             (ISSUE, issue), (ACHIEVED, achieved),
         ];
         for finding in judged(&[counters(&[("f", &metrics)])]) {
-            let waste = if finding.id == FindingId::UncoalescedAccess { excess } else { 0.0 };
+            let waste = if finding.id() == "uncoalesced-access" { excess } else { 0.0 };
             let headroom = 1.0 - (memory * (1.0 - waste)).max(compute) / 100.0;
             prop_assert!(finding.winnable.is_none_or(|share| share <= headroom + 1e-9), "{:?}", finding);
-            let Cause::Counters { kernels, .. } = &finding.cause else { continue };
-            let most = kernels.iter().filter_map(|kernel| kernel.winnable).fold(0.0, f64::max);
+            let Some(cause) = finding.cause::<CounterCause>() else { continue };
+            let most = cause.kernels.iter().filter_map(|kernel| kernel.winnable).fold(0.0, f64::max);
             prop_assert!(most <= headroom + 1e-9, "{:?}", finding);
         }
     }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use stepscope_analyze::Shares;
 use stepscope_analyze::summary::StepRow;
-use stepscope_diagnose::Finding;
+use stepscope_diagnose::{Finding, Words};
 
 use super::{OpRow, Report};
-use crate::words::{self, terms};
+use crate::words::terms;
 
 /// Writes the report.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -178,9 +178,9 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let words::Words { summary, evidence, advice } = words::words(finding);
+        let Words { summary, evidence, advice } = finding.words();
         Found {
-            id: finding.id.key(),
+            id: finding.id(),
             severity: finding.severity.key(),
             subject: finding.subject.as_deref(),
             fraction: finding.fraction,

@@ -8,7 +8,6 @@ use stepscope_diagnose::Severity;
 
 use super::{Report, promise};
 use crate::format::{decimal, duration_ms, name_cut, percent, printable, thousands};
-use crate::words;
 
 /// Ops that are shown.
 const OPS: usize = 5;
@@ -51,10 +50,10 @@ fn findings(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             Severity::Warning => "🟠",
             Severity::Info => "🔵",
         };
-        let words = words::words(finding);
+        let words = finding.words();
         let promise = promise(finding).map_or(String::new(), |promise| format!(" — {promise}"));
         let open = if place == 0 { " open" } else { "" };
-        writeln!(out, "<details{open}><summary>{mark} <b>{}</b>{promise}</summary>\n", finding.id.key())?;
+        writeln!(out, "<details{open}><summary>{mark} <b>{}</b>{promise}</summary>\n", finding.id())?;
         writeln!(out, "{}\n", sentence(&words.summary))?;
         words.evidence.iter().try_for_each(|fact| writeln!(out, "- {}", sentence(fact)))?;
         writeln!(out)?;

@@ -17,16 +17,18 @@ use stepscope_analyze::health::{Issue, Trouble};
 use stepscope_analyze::selection::Range;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::summary::{HostSummary, Summary};
-use stepscope_diagnose::{Finding, FindingId};
+use stepscope_diagnose::Finding;
+use stepscope_diagnose::rules::{no_device_trace, no_steps, overhead_distorts, truncated_trace};
 
 use crate::format::{duration_ms, plural};
-use crate::words::{self, quoted, share, terms};
+use crate::words::{quoted, share, terms};
 use crate::{gauges, health};
 
 pub use html::write_html;
 pub use json::write_json;
 pub use markdown::write_markdown;
 pub use palette::color;
+pub(crate) use text::wrapped;
 pub use text::write_text;
 
 /// A longer path is left to the reader in commands.
@@ -148,22 +150,28 @@ impl Report {
     /// The answer in one sentence.
     pub fn verdict(&self) -> String {
         match self.findings.first() {
-            Some(finding) => words::summary(finding),
+            Some(finding) => finding.summary(),
             None => self.nothing_found(),
         }
     }
 
     /// Where the first finding doubts the recording: what it shows all the same.
     pub fn despite(&self) -> Option<String> {
-        let first = self.findings.first().filter(|finding| finding.id.is_about_trust())?;
-        let other = match self.findings.iter().find(|finding| !finding.id.is_about_trust()) {
-            Some(other) => words::summary(other),
+        let first = self.findings.first().filter(|finding| finding.is_about_trust())?;
+        let other = match self.findings.iter().find(|finding| !finding.is_about_trust()) {
+            Some(other) => after_colon(&other.summary()),
             // What was sampled or counted is an answer, also where no rule finds trouble in it.
-            None if self.only("ncu") || self.only("nvidia-smi") => self.nothing_found(),
+            None if self.only("ncu") || self.only("nvidia-smi") => uncapitalised(&self.nothing_found()),
             None => return None,
         };
-        let so_far = if first.id == FindingId::OverheadDistorts { "Still" } else { "So far as it goes" };
-        Some(format!("{so_far}: {}", uncapitalised(&other)))
+        let from = if first.is(&no_steps::RULE) {
+            "For the whole capture"
+        } else if first.is(&overhead_distorts::RULE) {
+            "Still"
+        } else {
+            "From what was recorded"
+        };
+        Some(format!("{from}: {other}"))
     }
 
     /// Counters in which no rule finds trouble: how near the longest kernel comes to the device's peaks.
@@ -339,10 +347,10 @@ impl Report {
 
     /// Does a finding about trust already say what this row says?
     fn said_above(&self, row: &HealthRow) -> bool {
-        let found = |id| self.findings.iter().any(|finding| finding.id == id);
+        let found = |rule| self.findings.iter().any(|finding| finding.is(rule));
         match row.id {
-            "no-device-trace" | "collection-error" => found(FindingId::NoDeviceTrace),
-            "damaged" | "dropped-events" | "event-cap" => found(FindingId::TruncatedTrace),
+            "no-device-trace" | "collection-error" => found(&no_device_trace::RULE),
+            "damaged" | "dropped-events" | "event-cap" => found(&truncated_trace::RULE),
             _ => false,
         }
     }
@@ -354,11 +362,8 @@ impl Report {
 
     /// Commands that lead on from here.
     fn next_commands(&self) -> Vec<String> {
-        let view = self
-            .findings
-            .iter()
-            .find(|finding| !finding.id.is_about_trust())
-            .map(|finding| view_for(finding.id));
+        let cause = self.findings.iter().find(|finding| !finding.is_about_trust());
+        let view = cause.map(|finding| finding.rule.view);
         let words: Vec<String> = self.targets.iter().map(|path| shell_word(path)).collect();
         let words = words.join(" ");
         let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
@@ -386,46 +391,6 @@ impl Report {
     }
 }
 
-/// The view that shows most about a finding.
-fn view_for(id: FindingId) -> &'static str {
-    match id {
-        FindingId::InputBound => "input",
-        FindingId::Retracing | FindingId::Recompilation => "functions",
-        FindingId::ComputeBound
-        | FindingId::OpDominates
-        | FindingId::EagerDispatch
-        | FindingId::DispatchBound
-        | FindingId::HostCallback
-        | FindingId::SetupInLoop
-        | FindingId::OutputBound => "ops",
-        FindingId::HostPython => "scopes",
-        FindingId::KernelLaunchBound
-        | FindingId::SmallKernels
-        | FindingId::LowPrecisionUnused
-        | FindingId::UnfusedElementwise
-        | FindingId::LowOccupancy
-        | FindingId::UncoalescedAccess
-        | FindingId::SharedMemoryLimited
-        | FindingId::KernelStalls => "kernels",
-        FindingId::DeviceIdle
-        | FindingId::SyncStall
-        | FindingId::AllocationStall
-        | FindingId::TransferBound
-        | FindingId::PageableCopies
-        | FindingId::BlockingCopies
-        | FindingId::SerialStreams
-        | FindingId::CommunicationBound
-        | FindingId::Straggler => "devices",
-        FindingId::MemoryGrowth | FindingId::MemoryPressure | FindingId::MemoryFragmentation => "memory",
-        FindingId::InferenceLatency => "inference",
-        FindingId::TruncatedTrace | FindingId::NoDeviceTrace | FindingId::NoSteps => "health",
-        FindingId::StartupProfiled
-        | FindingId::TooFewSteps
-        | FindingId::OverheadDistorts
-        | FindingId::StepVariance => "steps",
-    }
-}
-
 /// A path as one word of a shell's line.
 fn shell_word(path: &str) -> String {
     let path = crate::format::printable(path);
@@ -437,13 +402,26 @@ fn shell_word(path: &str) -> String {
     }
 }
 
+/// A finding's summary after a colon: `Input-bound: the step waits.` as `input-bound. The step waits.`
+fn after_colon(summary: &str) -> String {
+    match summary.split_once(": ") {
+        Some((title, sentence)) => format!("{}. {}", uncapitalised(title), capitalised(sentence)),
+        None => uncapitalised(summary),
+    }
+}
+
 fn uncapitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// What a finding could win: `could win up to 34.9 ms a step (88 %)`.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What fixing a finding saves: `saves at most 34.9 ms per step`.
 fn promise(finding: &Finding) -> Option<String> {
     let gain = finding.gain_ms.filter(|gain| *gain > 0.0)?;
-    Some(format!("could win up to {} a step", duration_ms(gain)))
+    Some(format!("saves at most {} per step", duration_ms(gain)))
 }

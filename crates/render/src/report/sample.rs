@@ -5,8 +5,11 @@ use stepscope_analyze::breakdown::Shares;
 use stepscope_analyze::steps::{How, Origin, SetApart, StepKind};
 use stepscope_analyze::summary::{DeviceRow, HostSummary, StepRow, Summary};
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::finding::{Cause, Loader, OpCost, Pipeline};
-use stepscope_diagnose::{Finding, FindingId, Severity};
+use stepscope_diagnose::facts::{Loader, OpCost, Pipeline};
+use stepscope_diagnose::rules::{
+    communication_bound, compute_bound, input_bound, memory_growth, no_steps as unmarked,
+};
+use stepscope_diagnose::{Finding, Severity};
 use stepscope_trace::{DeviceKind, Dur, Span, Time};
 
 use super::{HealthRow, OpRow, Report, SourceRow};
@@ -84,16 +87,16 @@ pub(crate) fn input_bound() -> Report {
         parallelism: Some(1.0),
         ..Pipeline::default()
     };
-    let cause = Cause::Input { loader: Loader::TfData(pipeline), wait_ms: waits * length };
+    let cause = input_bound::InputWait { loader: Loader::TfData(pipeline), wait_ms: waits * length };
     let mut input =
-        Finding::new(FindingId::InputBound, Severity::Critical, cause, Framework::TensorFlow).sure(0.95);
+        Finding::new(&input_bound::RULE, Severity::Critical, cause, Framework::TensorFlow).sure(0.95);
     input.winnable = Some(1.0);
-    let growth = Cause::Growth {
+    let growth = memory_growth::Growth {
         allocator: "GPU_0_bfc".to_owned(),
         bytes_per_step: 4_194_304.0,
         kept: vec![("train_step/dense/MatMul".to_owned(), 1.0)],
     };
-    let growth = Finding::new(FindingId::MemoryGrowth, Severity::Warning, growth, Framework::TensorFlow)
+    let growth = Finding::new(&memory_growth::RULE, Severity::Warning, growth, Framework::TensorFlow)
         .about("GPU_0_bfc".to_owned())
         .sure(0.8);
     Report {
@@ -141,7 +144,7 @@ pub(crate) fn no_steps() -> Report {
     whole.whole_capture = true;
     whole.origin = Origin::None;
     whole.how = How::Nothing;
-    let finding = Finding::new(FindingId::NoSteps, Severity::Warning, Cause::NothingRepeats, Framework::Jax);
+    let finding = Finding::new(&unmarked::RULE, Severity::Warning, unmarked::NoSteps, Framework::Jax);
     Report {
         summary: Summary::finish(vec![whole]),
         findings: vec![finding],
@@ -185,16 +188,16 @@ pub(crate) fn on_device() -> Report {
         share,
         is_kernel: false,
     };
-    let cause = Cause::Compute {
+    let cause = compute_bound::Compute {
         top: vec![op("aten::addmm", 12.0, 0.55), op("aten::gelu", 3.0, 0.14)],
         on_device: true,
     };
-    let bound = Finding::new(FindingId::ComputeBound, Severity::Info, cause, Framework::PyTorch)
+    let bound = Finding::new(&compute_bound::RULE, Severity::Info, cause, Framework::PyTorch)
         .about("aten::addmm".to_owned());
     let mut shared = Finding::new(
-        FindingId::CommunicationBound,
+        &communication_bound::RULE,
         Severity::Warning,
-        Cause::Communication { ms: 4.2, hidden_ms: 1.4, waiting: None },
+        communication_bound::Collectives { ms: 4.2, hidden_ms: 1.4, waiting: None },
         Framework::PyTorch,
     );
     shared.winnable = Some(1.0);

@@ -4,8 +4,9 @@ use serde_json::Value;
 use stepscope_analyze::Category;
 use stepscope_analyze::gauges::{Gauged, GpuGauges};
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::finding::{Cause, OpCost};
-use stepscope_diagnose::{Finding, FindingId, Severity};
+use stepscope_diagnose::facts::OpCost;
+use stepscope_diagnose::rules::{op_dominates, startup_profiled, truncated_trace};
+use stepscope_diagnose::{Finding, Severity};
 use stepscope_trace::Dur;
 
 use super::sample::{input_bound, no_steps, on_device, settled};
@@ -236,8 +237,8 @@ fn the_recording_s_troubles_are_told_once() {
     let trouble = |id| HealthRow { id, severity: "error", message: format!("about {id}") };
     report.health = ["damaged", "collection-error"].map(trouble).to_vec();
     assert!(text(&report, Style::PLAIN).contains("error: about damaged"));
-    let cause = Cause::Damage { what: "a tag".into(), offset: None };
-    let finding = Finding::new(FindingId::TruncatedTrace, Severity::Warning, cause, Framework::Jax);
+    let cause = truncated_trace::Truncated::Damage { what: "a tag".into(), offset: None };
+    let finding = Finding::new(&truncated_trace::RULE, Severity::Warning, cause, Framework::Jax);
     report.findings.insert(0, finding);
     let text = text(&report, Style::PLAIN);
     assert!(!text.contains("about damaged") && text.contains("about collection-error"), "{text}");
@@ -255,15 +256,15 @@ fn a_doubtful_recording_still_says_what_it_shows() {
     report.findings.insert(
         0,
         Finding::new(
-            FindingId::StartupProfiled,
+            &startup_profiled::RULE,
             Severity::Warning,
-            Cause::Startup { steps: 3, steady: 1, share: 0.8 },
+            startup_profiled::WarmUp { steps: 3, steady: 1, share: 0.8 },
             Framework::Keras,
         ),
     );
     let text = text(&report, Style::PLAIN);
-    assert!(text.starts_with("Start-up profiled: 3 warm-up steps hold 80 %"), "{text}");
-    assert!(text.contains("So far as it goes: input-bound"), "{text}");
+    assert!(text.starts_with("Warm-up: 3 steps take 80 %"), "{text}");
+    assert!(text.contains("From what was recorded: input-bound. The step waits"), "{text}");
     assert!(text.contains("profile_batch=(10, 20)"), "{text}");
 }
 
@@ -296,7 +297,7 @@ pub(super) fn hostile() -> Report {
         is_kernel: false,
     };
     let finding =
-        Finding::new(FindingId::OpDominates, Severity::Critical, Cause::Op(op), Framework::TensorFlow);
+        Finding::new(&op_dominates::RULE, Severity::Critical, op_dominates::OneOp(op), Framework::TensorFlow);
     report.findings.insert(0, settled(finding.about(evil.to_owned()), 0.5, 40.0, Category::Compute));
     report
 }

@@ -9,7 +9,7 @@ use super::{Report, palette, promise};
 use crate::format::{self, duration_ms, printable, thousands};
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
-use crate::words::{self, terms};
+use crate::words::terms;
 
 /// Lines are at most this long, also where the terminal is wider: longer ones read badly.
 const WIDEST: usize = 100;
@@ -146,7 +146,7 @@ impl Page<'_> {
         let Some((verdict, others)) = report.findings.split_first() else { return Ok(()) };
         self.heading("what to do")?;
         self.tag(verdict)?;
-        let words = words::words(verdict);
+        let words = verdict.words();
         for fact in words.evidence.iter().take(FACTS) {
             self.paragraph(fact, "    · ", "      ")?;
         }
@@ -165,15 +165,15 @@ impl Page<'_> {
         }
     }
 
-    /// `  critical  input-bound · could win up to 34.9 ms a step`
+    /// `  critical  input-bound · saves at most 34.9 ms per step`
     fn tag(&mut self, finding: &Finding) -> io::Result<()> {
         let promise = promise(finding).map_or(String::new(), |promise| format!(" · {promise}"));
-        let id = finding.id.key();
+        let id = finding.id();
         writeln!(self.out, "  {} {}{}", self.severity(finding), self.style.bold(id), self.style.dim(&promise))
     }
 
     fn other(&mut self, finding: &Finding) -> io::Result<()> {
-        let words = words::words(finding);
+        let words = finding.words();
         let label = self.severity(finding);
         let text = printable(&words.summary);
         for (place, line) in wrapped(&text, self.width, 12).iter().enumerate() {
@@ -281,7 +281,7 @@ fn bar(eighths: usize) -> String {
 }
 
 /// Breaks text between words into lines of at most `width` less `indent` characters.
-fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     let room = width.saturating_sub(indent).max(20);
     let mut lines = Vec::new();
     let mut line = String::new();

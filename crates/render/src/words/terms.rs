@@ -1,15 +1,15 @@
 //! Words for the typed vocabulary of the analyses: categories, frameworks, how steps were found, why one does
-//! not count, and the title of each finding.
+//! not count.
 
 use stepscope_analyze::Category;
 use stepscope_analyze::steps::{How, Origin, SetApart, StepKind};
 use stepscope_analyze::summary::HostSummary;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::FindingId;
 use stepscope_trace::DeviceKind;
 
-use super::quoted;
-use crate::format::{plural, thousands};
+use crate::format::thousands;
+
+pub use stepscope_diagnose::words::{category, how};
 
 /// What a category is called.
 pub fn category_title(category: Category) -> &'static str {
@@ -32,27 +32,6 @@ pub fn category_title(category: Category) -> &'static str {
     }
 }
 
-/// What a category's time is, in a few words.
-pub fn category(category: Category) -> &'static str {
-    match category {
-        Category::Compute => "the model's own ops",
-        Category::Communication => "collectives, not hidden",
-        Category::TransferIn => "copies to the device, not hidden",
-        Category::TransferOut => "copies from the device, not hidden",
-        Category::TransferDevice => "copies between devices, not hidden",
-        Category::Input => "waiting for the next batch",
-        Category::Tracing => "building graphs from Python",
-        Category::Compile => "compiling and loading code",
-        Category::Launch => "launching work on an idle device",
-        Category::Dispatch => "the framework around the ops",
-        Category::Python => "the loop's own Python",
-        Category::Output => "checkpoints, summaries, results",
-        Category::Sync => "host blocked, device idle",
-        Category::Idle => "nothing runs, cause unknown",
-        Category::Unknown => "not recorded",
-    }
-}
-
 /// The name of a framework.
 pub fn framework(framework: Framework) -> &'static str {
     match framework {
@@ -70,24 +49,6 @@ pub fn origin(origin: Origin) -> &'static str {
         Origin::Marker => "marker",
         Origin::Inferred => "inferred",
         Origin::None => "none",
-    }
-}
-
-/// By what steps were found.
-pub fn how(how: &How) -> String {
-    match how {
-        How::Marker(name) => format!("marked {}", quoted(name)),
-        How::DeviceSteps => "derived for the device by the recorder".to_owned(),
-        How::FunctionCalls(name) => format!("found by calls of {}", quoted(name)),
-        How::ModuleRuns(name) => format!("found by runs of the program {}", quoted(name)),
-        How::OptimizerSteps(name) => format!("found by optimizer steps, {}", quoted(name)),
-        How::Batches(name) => format!("found by batches taken from {}", quoted(name)),
-        How::Annotations(name) => format!("found by annotations {}", quoted(name)),
-        How::Period(length) => {
-            let period = plural(*length as u64, "op", "ops");
-            format!("found by the period of {period} on the busiest track (equal layers would look the same)")
-        }
-        How::Nothing => "nothing is marked and nothing repeats".to_owned(),
     }
 }
 
@@ -151,12 +112,4 @@ pub fn device_kind(kind: DeviceKind) -> &'static str {
         DeviceKind::Tpu => "tpu",
         DeviceKind::Other => "other",
     }
-}
-
-/// A finding's id as a title: `Input-bound`.
-pub fn title(id: FindingId) -> String {
-    let key = id.key();
-    let words = if key.ends_with("-bound") { key.to_owned() } else { key.replace('-', " ") };
-    let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

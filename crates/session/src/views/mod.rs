@@ -120,3 +120,17 @@ fn all_hosts<P: Default + Send>(
     });
     merged.unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use stepscope_diagnose::rules::RULES;
+
+    use super::View;
+
+    #[test]
+    fn every_finding_leads_to_a_view() {
+        for rule in RULES {
+            assert!(View::named(rule.view).is_some(), "{} names the view {}", rule.id, rule.view);
+        }
+    }
+}

@@ -71,10 +71,10 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 
 fn metric(text: &str) -> Result<Metric, String> {
     Metric::parse(text).ok_or_else(|| {
-        let findings = || RULES.iter().map(|rule| rule.id.key());
+        let findings = || RULES.iter().map(|rule| rule.id);
         let categories = || Category::ALL.into_iter().map(Category::key);
         if let Some(id) = text.strip_prefix("finding:") {
-            unknown("finding", near(id, findings()), "docs/findings.md lists all")
+            unknown("finding", near(id, findings()), "run `stepscope explain` for all ids")
         } else if let Some(key) = text.strip_prefix("breakdown.") {
             unknown("category", near(key, categories()), &categories().collect::<Vec<_>>().join(", "))
         } else {

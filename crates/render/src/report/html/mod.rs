@@ -63,7 +63,7 @@ fn overview(report: &Report) -> Html {
         let part = if length > 0.0 { format!(" ({})", share(gain / length)) } else { String::new() };
         add(
             format!("−{}", duration_ms(gain)),
-            format!("a step at most, from mending `{}`{part}", finding.id.key()),
+            format!("per step at most, by fixing `{}`{part}", finding.id()),
         );
     }
     let mut body = figures(&all);

@@ -3,9 +3,8 @@
 use stepscope_diagnose::Finding;
 
 use super::page::{Html, tag, text};
-use crate::format::{decimal, percent, printable, thousands};
+use crate::format::{decimal, percent, printable, share, thousands};
 use crate::report::promise;
-use crate::words;
 
 /// Key figures: the value large, what it is below.
 pub fn figures(all: &[(String, String)]) -> Html {
@@ -77,13 +76,13 @@ pub fn table(titles: &[&str], rows: &[Vec<Value>]) -> Html {
 
 /// A finding with its evidence and advice.
 pub fn finding(finding: &Finding) -> Html {
-    let words = words::words(finding);
+    let words = finding.words();
     let mut tags = text("span", "badge", finding.severity.key());
-    tags.push(&tag("span", &[], Html::text(finding.id.key())));
+    tags.push(&tag("span", &[], Html::text(finding.id())));
     if let Some(promise) = promise(finding) {
         tags.push(&tag("span", &[], Html::text(&promise)));
     }
-    let sure = format!("{} sure", words::share(finding.confidence));
+    let sure = format!("{} sure", share(finding.confidence));
     tags.push(&tag("span", &[], Html::text(&sure)));
     let item = |sentence: &String| tag("li", &[], Html::sentence(sentence));
     let inner = [

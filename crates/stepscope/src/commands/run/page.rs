@@ -64,7 +64,7 @@ fn verdict(path: &Path) -> Option<Verdict> {
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     Some(Verdict {
         sentence: report.verdict(),
-        id: report.findings.first().map(|finding| finding.id.key().to_owned()),
+        id: report.findings.first().map(|finding| finding.id().to_owned()),
         path: path.display().to_string(),
     })
 }

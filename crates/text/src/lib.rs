@@ -1,4 +1,8 @@
-//! Numbers, times, sizes and dates as people write them. Fixed forms: equal values give equal text everywhere.
+//! Numbers, times, sizes, dates and names as people write them. Fixed forms: equal values give equal text everywhere.
+//!
+//! Below all crates that write sentences, so that findings and reports spell a number the same way.
+
+mod signature;
 
 /// What stands for a value that is not known.
 pub const UNKNOWN: &str = "–";
@@ -108,6 +112,33 @@ pub fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(count), if count == 1 { one } else { many })
 }
 
+/// How many, per step: whole where it is, else with the digits that matter.
+pub fn number(count: f64) -> String {
+    if count.fract() == 0.0 || count >= 100.0 { decimal(count, 0) } else { short(count) }
+}
+
+/// `1 call`, `2.50 calls`: a mean count with the form of the noun that agrees with it.
+pub fn several(count: f64, one: &str, many: &str) -> String {
+    let count = number(count);
+    let noun = if count == "1" { one } else { many };
+    format!("{count} {noun}")
+}
+
+/// A share inside a sentence: `88 %`, `4.5 %`.
+pub fn share(fraction: f64) -> String {
+    let per_cent = fraction * 100.0;
+    format!("{} %", decimal(per_cent, usize::from(per_cent.abs() < 9.95)))
+}
+
+/// A list inside a sentence: `a, b and c`.
+pub fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
 /// Nanoseconds since 1970 as `2026-01-31 12:34:56 UTC`.
 pub fn utc(ns: i64) -> String {
     let seconds = ns.div_euclid(1_000_000_000);
@@ -149,7 +180,13 @@ pub fn name_cut(name: &str, width: usize) -> String {
     if name.chars().count() <= width {
         return name.to_owned();
     }
-    middle_cut(&crate::signature::plain(name), width)
+    middle_cut(&signature::plain(name), width)
+}
+
+/// A name from a trace inside a sentence: short, printable, between backticks.
+pub fn quoted(name: &str) -> String {
+    let clean: String = printable(name).chars().map(|c| if c == '`' { '\'' } else { c }).collect();
+    format!("`{}`", name_cut(clean.trim(), 70))
 }
 
 /// `text` without control characters, which could otherwise play tricks with the terminal.
@@ -185,6 +222,22 @@ mod tests {
         assert_eq!(bytes(999_600.0), "1.00 MB");
         assert_eq!(bytes(2.34e9), "2.34 GB");
         assert_eq!(percent(0.453), "45.3 %");
+    }
+
+    #[test]
+    fn nouns_agree_with_their_numbers() {
+        assert_eq!(plural(1, "step", "steps"), "1 step");
+        assert_eq!(plural(2, "step", "steps"), "2 steps");
+        assert_eq!(several(1.0, "call", "calls"), "1 call");
+        assert_eq!(several(2.5, "call", "calls"), "2.50 calls");
+        assert_eq!(listed(&["a", "b", "c"].map(str::to_owned)), "a, b and c");
+    }
+
+    #[test]
+    fn names_are_short_and_cannot_leave_their_quotes() {
+        let name = format!("a`b\x1b{}", "x".repeat(500));
+        let quoted = quoted(&name);
+        assert!(quoted.chars().count() <= 72 && quoted.starts_with("`a'b x"), "{quoted}");
     }
 
     #[test]

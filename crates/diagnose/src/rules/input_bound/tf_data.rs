@@ -1,34 +1,13 @@
-//! Words for `input-bound`: which stage is too slow, as the user wrote it, and what makes it faster.
+//! Words about a tf.data pipeline: which stage is too slow, as the user wrote it, and what makes it faster.
 
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::Finding;
-use stepscope_diagnose::finding::{Loader, Pipeline, PythonLine};
+use stepscope_text::{duration_ms, quoted, short};
 
-use super::{Words, listed, owned, quoted};
-use crate::format::{duration_ms, short};
+use super::Said;
+use crate::facts::Pipeline;
 
-pub(super) fn words(finding: &Finding, loader: &Loader, wait_ms: f64) -> Words {
-    let (why, evidence, advice) = match loader {
-        Loader::TfData(pipeline) => {
-            (tf_data_why(pipeline), tf_data_evidence(pipeline), tf_data_advice(pipeline, finding.framework))
-        }
-        Loader::TorchLoader { workers, inside } => {
-            let (why, mut evidence, advice) = torch(*workers);
-            evidence.extend(inside.as_ref().map(|line| {
-                let cost = duration_ms(line.ms_per_step);
-                format!("Inside it, {} takes {cost} per step.", quoted(&line.place))
-            }));
-            (why, evidence, advice)
-        }
-        Loader::Python(lines) => python(lines, finding.framework),
-        Loader::Unknown => unknown(finding.framework),
-    };
-    let measured = || vec![format!("The step waits {} for its batch.", duration_ms(wait_ms))];
-    Words {
-        summary: format!("Input-bound: the step waits {} for its next batch{why}.", owned(finding, wait_ms)),
-        evidence: if evidence.is_empty() { measured() } else { evidence },
-        advice,
-    }
+pub(super) fn said(pipeline: &Pipeline, framework: Framework) -> Said {
+    Said { why: why(pipeline), evidence: evidence(pipeline), advice: advice(pipeline, framework) }
 }
 
 /// What sort of stage bounds the pipeline, by the name it was written as.
@@ -119,12 +98,12 @@ fn named(pipeline: &Pipeline) -> Option<String> {
     pipeline.written_as.as_deref().or(pipeline.bounding_stage.as_deref()).map(as_code)
 }
 
-fn tf_data_why(pipeline: &Pipeline) -> String {
+fn why(pipeline: &Pipeline) -> String {
     let Some(name) = named(pipeline) else { return String::new() };
     let how = match (pipeline.python_inside, pipeline.parallelism) {
         (true, _) => "runs Python, one element at a time".to_owned(),
         (false, _) if sort(pipeline) == Sort::Map && !pipeline.parallel && !pipeline.ran_parallel => {
-            "does the work on one thread".to_owned()
+            "runs on one thread".to_owned()
         }
         (false, Some(many)) if many >= 1.5 => format!("cannot keep up with {} at once", short(many.round())),
         _ => "cannot keep up".to_owned(),
@@ -132,14 +111,14 @@ fn tf_data_why(pipeline: &Pipeline) -> String {
     format!("; {name} {how}")
 }
 
-fn tf_data_evidence(pipeline: &Pipeline) -> Vec<String> {
+fn evidence(pipeline: &Pipeline) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(name) = named(pipeline) {
         let run_as = pipeline.bounding_stage.as_deref().map(quoted);
         let run_as = run_as.map_or(String::new(), |stage| format!(" (run as {stage})"));
         let after =
             pipeline.after.as_deref().map_or(String::new(), |stage| format!(" after {}", quoted(stage)));
-        let cost = pipeline.stage_ms.map_or(String::new(), |ms| format!(": {} a batch", duration_ms(ms)));
+        let cost = pipeline.stage_ms.map_or(String::new(), |ms| format!(": {} per batch", duration_ms(ms)));
         said.push(format!("The slowest stage is {name}{run_as}{after}{cost}."));
     }
     match pipeline.parallelism {
@@ -152,39 +131,32 @@ fn tf_data_evidence(pipeline: &Pipeline) -> Vec<String> {
     if let Some(op) = &pipeline.heaviest {
         said.push(format!("Its function spends most of its time in {}.", quoted(op)));
     }
-    let mut there = Vec::new();
-    let mut missing = Vec::new();
     let by_itself = pipeline.ran_parallel && !pipeline.parallel;
+    let calls = if by_itself { "parallel calls (added by TensorFlow)" } else { "parallel calls" };
     let parts = [
-        (
-            pipeline.parallel || pipeline.ran_parallel,
-            if by_itself { "parallel calls, by TensorFlow itself" } else { "parallel calls" },
-        ),
+        (pipeline.parallel || pipeline.ran_parallel, calls),
         (pipeline.prefetches, "prefetch"),
         (pipeline.caches, "cache"),
     ];
-    for (has, what) in parts {
-        if has { there.push(what.to_owned()) } else { missing.push(what.to_owned()) }
-    }
-    if !there.is_empty() {
-        said.push(format!("The pipeline has: {}.", listed(&there)));
-    }
-    if !missing.is_empty() {
-        said.push(format!("It does not have: {}.", listed(&missing)));
+    for (has, label) in [(true, "In use"), (false, "Missing")] {
+        let named: Vec<&str> = parts.iter().filter(|part| part.0 == has).map(|part| part.1).collect();
+        if !named.is_empty() {
+            said.push(format!("{label}: {}.", named.join(", ")));
+        }
     }
     said
 }
 
-fn tf_data_advice(pipeline: &Pipeline, framework: Framework) -> Vec<String> {
+fn advice(pipeline: &Pipeline, framework: Framework) -> Vec<String> {
     let mut advice = vec![main_advice(pipeline)];
     if pipeline.prefetches {
         advice.push(
-            "The prefetch that is there runs empty: a larger buffer does not help, only a faster producer."
+            "The existing prefetch runs empty: a larger buffer does not help, only a faster producer does."
                 .to_owned(),
         );
     } else if !names_prefetch(pipeline) {
         advice.push(
-            "Let it work ahead of the step: end the pipeline with `.prefetch(tf.data.AUTOTUNE)`.".to_owned(),
+            "Let it run ahead of the step: end the pipeline with `.prefetch(tf.data.AUTOTUNE)`.".to_owned(),
         );
     }
     let repeats_work =
@@ -220,10 +192,10 @@ fn cheaper(pipeline: &Pipeline) -> String {
     match quick {
         Some(us) => format!(
             "Batch first and map whole batches: `ds.batch(n).map(f)`, with `tf.io.parse_example` for a whole batch. One \
-             call of the function takes {} µs, so starting it for every element costs about as much.",
+             call of the function takes {} µs; starting it for every element costs about as much.",
             short(us)
         ),
-        None => "Make the mapped function cheaper: it runs in parallel already, and more calls at once help only while \
+        None => "Make the mapped function cheaper: it already runs in parallel, and more parallel calls help only while \
                  cores are free. Batch before it and work on whole batches, decode to the size you need \
                  (`tf.io.decode_jpeg(x, ratio=2)`), prepare offline, or give the input more cores (`tf.data` service)."
             .to_owned(),
@@ -241,7 +213,7 @@ fn main_advice(pipeline: &Pipeline) -> String {
         }
         _ if pipeline.python_inside => format!(
             "Replace the `tf.py_function` / `tf.numpy_function` in {} by TensorFlow ops: Python runs one call at \
-             a time, whatever `num_parallel_calls` says.",
+             a time, regardless of `num_parallel_calls`.",
             name.unwrap_or_else(|| "the pipeline".to_owned())
         ),
         Sort::Map if !pipeline.parallel && !pipeline.ran_parallel => {
@@ -264,11 +236,11 @@ fn main_advice(pipeline: &Pipeline) -> String {
                 .to_owned()
         }
         Sort::Shuffle => {
-            "Shuffle less at a time: a smaller buffer, or shuffle file names first and elements after."
+            "Shuffle less at a time: use a smaller buffer, or shuffle file names first and elements afterwards."
                 .to_owned()
         }
         Sort::Batch | Sort::Other => match name {
-            Some(name) => format!("Do less in {name}: prepare it offline, or earlier and once."),
+            Some(name) => format!("Do less in {name}: prepare the data offline, or once and earlier."),
             None if pipeline.parallel => {
                 "Make the pipeline's functions cheaper: prepare data offline.".to_owned()
             }
@@ -277,68 +249,52 @@ fn main_advice(pipeline: &Pipeline) -> String {
     }
 }
 
-type Parts = (String, Vec<String>, Vec<String>);
+#[cfg(test)]
+mod tests {
+    use super::super::{InputWait, RULE};
+    use super::*;
+    use crate::facts::Loader;
+    use crate::rules::testing::words;
 
-fn torch(workers: bool) -> Parts {
-    if workers {
-        return (
-            "; the DataLoader's workers cannot keep up".to_owned(),
-            vec!["The DataLoader has worker processes.".to_owned()],
-            vec![
-                "Use more workers, up to the cores there are, and let each keep more ready: raise `num_workers` \
-                 and `prefetch_factor`."
-                    .to_owned(),
-                "Make `__getitem__` cheaper: decode to the size you need, do random transforms on the GPU, prepare \
-                 the rest offline."
-                    .to_owned(),
-            ],
-        );
+    fn advised(pipeline: Pipeline) -> String {
+        let cause = InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0 };
+        words(&RULE, cause, Framework::TensorFlow).advice.join("\n")
     }
-    (
-        "; the DataLoader loads in the training process itself".to_owned(),
-        vec!["The DataLoader has no worker processes (`num_workers=0`).".to_owned()],
-        vec![
-            "Load in other processes: `DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)`."
-                .to_owned(),
-            "Then copy without waiting: `x.to(device, non_blocking=True)`.".to_owned(),
-        ],
-    )
-}
 
-fn python(lines: &[PythonLine], framework: Framework) -> Parts {
-    let why = lines.first().map_or(String::new(), |line| format!("; {} loads it", quoted(&line.place)));
-    let evidence = lines
-        .iter()
-        .take(3)
-        .map(|line| format!("{}: {} a step.", quoted(&line.place), duration_ms(line.ms_per_step)))
-        .collect();
-    let place = lines.first().map_or_else(|| "the loader".to_owned(), |line| quoted(&line.place));
-    (why, evidence, vec![beside_the_loop(&place, framework)])
-}
+    #[test]
+    fn what_is_in_use_is_not_recommended() {
+        let map = |parallel, prefetches, caches| Pipeline {
+            bounding_stage: Some("ParallelMapV2".into()),
+            written_as: Some(if parallel { "ParallelMapDatasetV2" } else { "MapDataset" }.into()),
+            parallel,
+            prefetches,
+            caches,
+            ..Pipeline::default()
+        };
+        let plain = advised(map(false, false, false));
+        assert!(plain.contains("ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)"));
+        assert!(plain.contains(".cache()"));
+        let prefetching = advised(map(false, true, true));
+        assert!(
+            prefetching.contains("num_parallel_calls") && !prefetching.contains(".prefetch("),
+            "{prefetching}"
+        );
+        assert!(prefetching.contains("runs empty") && !prefetching.contains(".cache()"), "{prefetching}");
+        let parallel = advised(map(true, false, false));
+        assert!(!parallel.contains("num_parallel_calls") && parallel.contains(".prefetch("), "{parallel}");
+    }
 
-fn unknown(framework: Framework) -> Parts {
-    let mut advice = vec![beside_the_loop("the loader", framework)];
-    advice.push("See which stage is slow: `stepscope input PATH`.".to_owned());
-    (String::new(), Vec::new(), advice)
-}
-
-/// How to take a plain loader out of the loop.
-fn beside_the_loop(place: &str, framework: Framework) -> String {
-    match framework {
-        Framework::PyTorch => format!(
-            "Move {place} into a `Dataset` and load it with `DataLoader(..., num_workers=4, pin_memory=True, \
-             persistent_workers=True)`."
-        ),
-        Framework::Jax => format!(
-            "Run {place} in a background thread that keeps two batches ready on the device: \
-             `q = queue.Queue(2)`, `q.put(jax.device_put(batch))`; or use a loader with workers such as Grain."
-        ),
-        Framework::TensorFlow | Framework::Keras => format!(
-            "Build {place} as a tf.data pipeline: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)\
-             .prefetch(tf.data.AUTOTUNE)`."
-        ),
-        Framework::Unknown => {
-            format!("Run {place} in threads or processes of its own that keep a few batches ready.")
-        }
+    #[test]
+    fn python_inside_a_pipeline_is_named() {
+        let inside = |stage: &str| Pipeline {
+            bounding_stage: Some(stage.into()),
+            python_inside: true,
+            ..Pipeline::default()
+        };
+        assert!(advised(inside("Generator")).contains("Replace the Python generator"));
+        assert!(advised(inside("FlatMap")).contains("Replace the Python generator"));
+        let called = advised(inside("ParallelMapV2"));
+        assert!(called.contains("tf.py_function") && called.contains("`.map(...)`"), "{called}");
+        assert!(!called.contains("num_parallel_calls=tf.data.AUTOTUNE"), "{called}");
     }
 }

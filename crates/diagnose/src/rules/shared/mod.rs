@@ -1,0 +1,52 @@
+//! What several rules share: how severe a share is, in which steps something happens, and measurements and words that
+//! serve more than one finding.
+
+pub(super) mod building;
+pub(super) mod copies;
+pub(super) mod counters;
+pub(super) mod kernels;
+pub(super) mod ops;
+
+use stepscope_analyze::Category;
+use stepscope_analyze::recurrence::Recurrence;
+use stepscope_analyze::summary::StepRow;
+use stepscope_analyze::vocabulary::Framework;
+
+use crate::facts::Facts;
+use crate::finding::Severity;
+use crate::thresholds;
+
+/// How much a share of the step matters.
+pub(super) fn severity(share: f64) -> Severity {
+    if share >= thresholds::SEVERE {
+        Severity::Critical
+    } else if share >= thresholds::NOTABLE {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+/// Milliseconds as a share of the mean step.
+pub(super) fn of_step(facts: &Facts, ms: f64) -> f64 {
+    ms / facts.summary.length_ms().max(f64::MIN_POSITIVE)
+}
+
+/// All milliseconds of claims.
+pub(super) fn total(claims: &[(Category, f64)]) -> f64 {
+    claims.iter().map(|(_, ms)| ms).sum()
+}
+
+pub(super) fn is_jax(facts: &Facts) -> bool {
+    facts.framework() == Framework::Jax
+}
+
+/// In which of the counted steps these categories own at least this share.
+pub(super) fn steps_with(facts: &Facts, categories: &[Category], least: f64) -> Recurrence {
+    let Some(host) = facts.summary.bound() else { return Recurrence::default() };
+    let notable = |step: &StepRow| {
+        let owned: f64 = categories.iter().map(|&category| step.shares.get(category).ms()).sum();
+        owned >= least * step.span.dur().ms() && owned > 0.0
+    };
+    Recurrence::of(host.counted().map(notable))
+}
