@@ -63,14 +63,14 @@ def write(path, records):
 
 
 def measure(command, **environment):
-    """Seconds and peak memory in bytes of a command."""
+    """Seconds, processor seconds and peak memory in bytes of a command. The processor's do not depend on other load."""
     began = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=dict(os.environ, **environment))
     _, status, usage = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - began
     if status != 0:
         sys.exit("%s failed" % command[0])
-    return seconds, usage.ru_maxrss * 1024
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
 TENSORFLOW = """
@@ -93,23 +93,29 @@ def main():
     parser.add_argument("--stepscope", required=True)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--without-tensorflow", action="store_true")
+    parser.add_argument("--write", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.write:
+        return write(options.write, options.records)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "run_meta_0.pb")
-        write(path, options.records)
+        # In a process of its own: a child begins with the memory of its parent, and that counts for its peak.
+        writer = [sys.executable, __file__, "--stepscope", "", "--records", str(options.records), "--write", path]
+        subprocess.run(writer, check=True)
         size = os.path.getsize(path)
-        print("%d records, %.0f MB" % (options.records, size / 1e6))
+        print("%d records, %.0f MB, load %.1f" % (options.records, size / 1e6, os.getloadavg()[0]))
         views = (
             ("tfprof op", ["tfprof", "op", "--run_meta_path", path, "--preset", "time_and_memory"]),
             ("report", ["report", path, "--json"]),
         )
         for name, arguments in views:
-            seconds, memory = measure([options.stepscope] + arguments)
-            print("stepscope %-10s %6.2f s, %5.0f MB (%.1f times the file)" % (name, seconds, memory / 1e6, memory / size))
+            seconds, cpu, memory = measure([options.stepscope] + arguments)
+            figures = (name, seconds, cpu, memory / 1e6, memory / size)
+            print("stepscope %-10s %6.2f s, %6.2f s of CPU, %5.0f MB (%.1f times the file)" % figures)
         if not options.without_tensorflow:
             command = [sys.executable, "-c", TENSORFLOW, path]
-            seconds, memory = measure(command, TF_CPP_MIN_LOG_LEVEL="3")
-            print("tfprof in Python     %6.2f s, %5.0f MB, import included" % (seconds, memory / 1e6))
+            seconds, cpu, memory = measure(command, TF_CPP_MIN_LOG_LEVEL="3")
+            print("tfprof in Python     %6.2f s, %6.2f s of CPU, %5.0f MB, import included" % (seconds, cpu, memory / 1e6))
 
 
 if __name__ == "__main__":
