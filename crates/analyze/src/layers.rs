@@ -12,8 +12,8 @@ use crate::ops::{OpRow, Ops};
 pub struct LayerCost {
     /// The share of all the model's ops in time.
     pub share: f64,
-    /// How many ops ran.
-    pub ops: u64,
+    /// How many ops run per step.
+    pub ops_per_step: f64,
     /// The layers that they belong to, in the order of their names.
     pub layers: Vec<String>,
     /// The op that costs most.
@@ -34,6 +34,7 @@ impl Layers {
     pub fn of(ops: &Ops) -> Self {
         let side = ops.side();
         let of_model = || ops.rows.iter().filter(|row| row.key.side == side && !row.key.input);
+        let per_step = |count: u64| ops.window.per_step(count as f64).unwrap_or(count as f64);
         let whole: f64 = of_model().map(|row| row.self_ms).sum();
         let cost = |rows: Vec<&OpRow>, layer: fn(&str) -> Option<&str>| {
             let time: f64 = rows.iter().map(|row| row.self_ms).sum();
@@ -41,7 +42,7 @@ impl Layers {
             let layers: BTreeSet<&str> = rows.iter().filter_map(|row| layer(&row.key.name)).collect();
             Some(LayerCost {
                 share: if whole > 0.0 { time / whole } else { 0.0 },
-                ops: rows.iter().map(|row| row.count).sum(),
+                ops_per_step: per_step(rows.iter().map(|row| row.count).sum()),
                 layers: layers.into_iter().map(str::to_owned).collect(),
                 example: longest.key.name.clone(),
             })
@@ -151,7 +152,10 @@ mod tests {
         let cost = found.batch_norm.unwrap();
         assert!((cost.share - 0.5).abs() < 1e-9, "{cost:?}");
         assert_eq!(cost.layers, ["conv1/BatchNorm", "model/batch_normalization_2"]);
-        assert_eq!((cost.ops, cost.example.as_str()), (16, "model/batch_normalization_2/batchnorm/add_1"));
+        assert_eq!(
+            (cost.ops_per_step, cost.example.as_str()),
+            (4.0, "model/batch_normalization_2/batchnorm/add_1")
+        );
         assert_eq!(found.layout, None);
     }
 

@@ -175,6 +175,7 @@ mod tests {
     use stepscope_analyze::breakdown::Shares;
     use stepscope_analyze::callbacks::Callbacks;
     use stepscope_analyze::eager::Eager;
+    use stepscope_analyze::layers::Layers;
     use stepscope_analyze::setup::SetUp;
     use stepscope_analyze::steps::{How, Origin, StepKind};
     use stepscope_analyze::summary::{HostSummary, Summary};
@@ -217,6 +218,7 @@ mod tests {
             output_ops: Vec::new(),
             around_output_ms: 0.0,
             eager: Eager::default(),
+            layers: Layers::default(),
             callbacks: Callbacks::default(),
             setup: SetUp::default(),
             odd: None,

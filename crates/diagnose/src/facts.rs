@@ -9,6 +9,7 @@ use stepscope_analyze::callbacks::Callbacks;
 use stepscope_analyze::collectives::Waiting;
 use stepscope_analyze::counters::KernelCounters;
 use stepscope_analyze::eager::Eager;
+use stepscope_analyze::layers::Layers;
 use stepscope_analyze::odd::OddSteps;
 use stepscope_analyze::setup::SetUp;
 use stepscope_analyze::summary::Summary;
@@ -108,6 +109,8 @@ pub struct Facts {
     pub around_output_ms: f64,
     /// Eager execution.
     pub eager: Eager,
+    /// Layers that could run faster, by the names of their ops.
+    pub layers: Layers,
     /// Host callbacks in the steps.
     pub callbacks: Callbacks,
     /// Pipelines that are set up in the steps.

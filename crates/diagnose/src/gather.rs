@@ -17,6 +17,7 @@ use stepscope_analyze::health::{Issue, Trouble, health};
 use stepscope_analyze::input::InputPartial;
 use stepscope_analyze::kernels::{KernelRow, Kernels, KernelsPartial, is_product_without};
 use stepscope_analyze::launches::LaunchCalls;
+use stepscope_analyze::layers::Layers;
 use stepscope_analyze::memory::{Allocator, MemoryPartial};
 use stepscope_analyze::odd::OddSteps;
 use stepscope_analyze::ops::{COLLECTIVE, OpRow, Ops, OpsPartial};
@@ -293,6 +294,7 @@ impl Gathered {
             timeline,
             recording,
             ops: op_costs(&ops, &summary, is_model_op),
+            layers: Layers::of(&ops),
             output_ops: op_costs(&ops, &summary, |row| is_output_op(&row.key.kind)),
             around_output_ms: (sums.writing.stretches_ms() - output_ms).max(0.0),
             summary,

@@ -37,6 +37,7 @@ rules! {
     input_bound,
     kernel_launch_bound,
     kernel_stalls,
+    layout_transposes,
     low_occupancy,
     low_precision_unused,
     memory_fragmentation,
@@ -62,6 +63,7 @@ rules! {
     transfer_bound,
     truncated_trace,
     uncoalesced_access,
+    unfused_batch_norm,
     unfused_elementwise,
 }
 

@@ -2,4 +2,5 @@
 
 mod counters;
 mod device_rules;
+mod layers;
 mod odd_traces;
