@@ -1,5 +1,5 @@
-//! TensorBoard event files that contain a graph or run metadata (`add_graph`, `add_run_metadata`). Each record
-//! consists of its length, a checksum of the length, its bytes and their checksum.
+//! TensorBoard event files that contain a graph or run metadata (`add_graph`, `add_run_metadata`). Their framing is read
+//! by `tfevents`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,12 +7,9 @@ use std::path::Path;
 use super::crc32c::masked;
 use super::message::{Damages, Walk};
 use super::{Found, inflated, unless_nothing};
+use crate::tfevents::records::{HEADER, Piece, Records, TRAILER};
 use crate::xplane::wire::{Cursor, Payload};
 use crate::{Bytes, ReadError};
-
-/// Length and checksum before a record, checksum after it.
-const HEADER: usize = 12;
-const TRAILER: usize = 4;
 
 /// Run metadata of an event file.
 #[derive(Clone, Debug)]
@@ -60,12 +57,28 @@ pub fn read_events(path: &Path) -> Result<Found<TensorFlowEvents>, ReadError> {
 pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
     let mut events =
         TensorFlowEvents { bytes: bytes.clone(), graphs: Vec::new(), runs: Vec::new(), events: 0 };
-    let mut at = 0;
-    while at < bytes.len() {
-        let Some(record) = record(&bytes, at, &mut damage) else { break };
-        at = record.end + TRAILER;
+    for (at, piece) in Records::new(&bytes, 0) {
+        let payload = match piece {
+            Piece::Record(payload) => payload,
+            Piece::OddLength(payload) => {
+                damage.add(at, || "the checksum of a record's length does not match".to_owned());
+                payload
+            }
+            Piece::Damaged(payload) => {
+                damage.add(at + HEADER, || "the checksum of a record does not match".to_owned());
+                payload
+            }
+            Piece::Gap(length) => {
+                damage.add(at, || format!("{length} bytes are not records"));
+                continue;
+            }
+            Piece::Cut => {
+                damage.add(at, || "a record is truncated".to_owned());
+                continue;
+            }
+        };
         let mut walk = Walk::new(&bytes, damage);
-        event(&mut walk, record, &mut events);
+        event(&mut walk, at + HEADER..at + HEADER + payload.len(), &mut events);
         damage = walk.damage;
         events.events += 1;
     }
@@ -89,31 +102,6 @@ pub(super) fn carries_runs(bytes: &[u8]) -> bool {
         at = end.saturating_add(TRAILER);
     }
     false
-}
-
-/// Location of the content of the record at `at`, if its checksums match.
-fn record(bytes: &[u8], at: usize, damage: &mut Damages) -> Option<Range<usize>> {
-    let header = bytes.get(at..at + HEADER);
-    let Some((len, stored)) = header.and_then(|header| header.split_first_chunk::<8>()) else {
-        damage.add(at, || "a record is truncated".to_owned());
-        return None;
-    };
-    if stored.first_chunk().map(|stored| u32::from_le_bytes(*stored)) != Some(masked(len)) {
-        damage.add(at, || "the checksum of a record's length does not match".to_owned());
-        return None;
-    }
-    let start = at + HEADER;
-    let end = usize::try_from(u64::from_le_bytes(*len)).ok().and_then(|len| start.checked_add(len));
-    let content = end.and_then(|end| bytes.get(start..end));
-    let (Some(end), Some(content)) = (end, content) else {
-        damage.add(at, || "a record is truncated".to_owned());
-        return None;
-    };
-    let stored = bytes.get(end..).and_then(<[u8]>::first_chunk).map(|stored| u32::from_le_bytes(*stored));
-    if stored != Some(masked(content)) {
-        damage.add(start, || "the checksum of a record does not match".to_owned());
-    }
-    Some(start..end)
 }
 
 fn event(walk: &mut Walk<'_>, range: Range<usize>, into: &mut TensorFlowEvents) {

@@ -2,6 +2,8 @@
 
 use stepscope_trace::series::OtherKind;
 
+use crate::xplane::wire::{Cursor, Payload};
+
 /// A field of a message.
 enum Field<'b> {
     Number(u64),
@@ -10,34 +12,21 @@ enum Field<'b> {
     Narrow([u8; 4]),
 }
 
-/// Takes the next field off `rest`; `None` at the end and where it is broken.
+/// The fields of a message, up to its end or to where it is broken.
 #[inline]
-fn field<'b>(rest: &mut &'b [u8]) -> Option<(u64, Field<'b>)> {
-    let key = varint(rest)?;
-    let value = match key & 7 {
-        0 => Field::Number(varint(rest)?),
-        1 => Field::Wide(*rest.split_off(..8)?.first_chunk()?),
-        2 => {
-            let length = usize::try_from(varint(rest)?).ok()?;
-            Field::Bytes(rest.split_off(..length)?)
-        }
-        5 => Field::Narrow(*rest.split_off(..4)?.first_chunk()?),
-        _ => return None,
-    };
-    Some((key >> 3, value))
-}
-
-#[inline]
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = *rest.split_off_first()?;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+fn fields(message: &[u8]) -> impl Iterator<Item = (u32, Field<'_>)> {
+    let mut cursor = Cursor::new(message, 0..message.len());
+    std::iter::from_fn(move || {
+        let field = cursor.field().ok()??;
+        let value = match field.value {
+            Payload::Varint(number) => Field::Number(number),
+            Payload::Fixed64(bits) => Field::Wide(bits.to_le_bytes()),
+            Payload::Fixed32(bits) => Field::Narrow(bits.to_le_bytes()),
+            Payload::Len(range) => Field::Bytes(message.get(range)?),
+            Payload::Cut(_) => return None,
+        };
+        Some((field.number, value))
+    })
 }
 
 /// What an event says besides its values.
@@ -65,8 +54,8 @@ pub(super) enum Given {
 /// Reads an event and hands each of its values on, with the event's time and step.
 pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8], Given)) -> Event {
     let mut event = Event::default();
-    let (mut rest, mut carried) = (payload, None);
-    while let Some((number, value)) = field(&mut rest) {
+    let mut carried = None;
+    for (number, value) in fields(payload) {
         match (number, value) {
             (1, Field::Wide(bytes)) => event.wall_s = f64::from_le_bytes(bytes),
             (2, Field::Number(step)) => event.step = step.cast_signed(),
@@ -90,8 +79,8 @@ pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8]
     event
 }
 
-fn session_starts(mut log: &[u8]) -> bool {
-    while let Some((number, value)) = field(&mut log) {
+fn session_starts(log: &[u8]) -> bool {
+    for (number, value) in fields(log) {
         if let (1, Field::Number(status)) = (number, value) {
             return status == 1;
         }
@@ -100,8 +89,8 @@ fn session_starts(mut log: &[u8]) -> bool {
 }
 
 /// The first field's bytes.
-fn first_bytes(mut message: &[u8]) -> Option<&[u8]> {
-    while let Some((number, value)) = field(&mut message) {
+fn first_bytes(message: &[u8]) -> Option<&[u8]> {
+    for (number, value) in fields(message) {
         if let (1, Field::Bytes(bytes)) = (number, value) {
             return Some(bytes);
         }
@@ -109,8 +98,8 @@ fn first_bytes(mut message: &[u8]) -> Option<&[u8]> {
     None
 }
 
-fn values<'b>(mut summary: &'b [u8], each: &mut dyn FnMut(&'b [u8], Given)) {
-    while let Some((number, value)) = field(&mut summary) {
+fn values<'b>(summary: &'b [u8], each: &mut dyn FnMut(&'b [u8], Given)) {
+    for (number, value) in fields(summary) {
         if let (1, Field::Bytes(value)) = (number, value)
             && let Some((tag, given)) = tagged(value)
         {
@@ -121,9 +110,9 @@ fn values<'b>(mut summary: &'b [u8], each: &mut dyn FnMut(&'b [u8], Given)) {
 
 /// One value of a summary.
 #[inline]
-fn tagged(mut rest: &[u8]) -> Option<(&[u8], Given)> {
+fn tagged(value: &[u8]) -> Option<(&[u8], Given)> {
     let (mut tag, mut given, mut plugin) = (None, None, None);
-    while let Some((number, value)) = field(&mut rest) {
+    for (number, value) in fields(value) {
         match (number, value) {
             (1, Field::Bytes(text)) => tag = Some(text),
             (2, Field::Narrow(bytes)) => given = Some(Given::Number(f64::from(f32::from_le_bytes(bytes)))),
@@ -174,9 +163,9 @@ mod types {
 }
 
 /// A tensor: a number if it has one element, else something else.
-fn tensor(mut rest: &[u8]) -> Given {
+fn tensor(tensor: &[u8]) -> Given {
     let (mut kind, mut elements, mut content, mut listed) = (0, 1_u64, None, None);
-    while let Some((number, value)) = field(&mut rest) {
+    for (number, value) in fields(tensor) {
         match (number, value) {
             (1, Field::Number(number)) => kind = number,
             (2, Field::Bytes(shape)) => elements = size(shape),
@@ -197,12 +186,12 @@ fn tensor(mut rest: &[u8]) -> Given {
 }
 
 /// How many elements a shape has.
-fn size(mut shape: &[u8]) -> u64 {
+fn size(shape: &[u8]) -> u64 {
     let mut elements = 1_u64;
-    while let Some((number, value)) = field(&mut shape) {
-        if let (2, Field::Bytes(mut dimension)) = (number, value) {
+    for (number, value) in fields(shape) {
+        if let (2, Field::Bytes(dimension)) = (number, value) {
             let mut length = 0;
-            while let Some((number, value)) = field(&mut dimension) {
+            for (number, value) in fields(dimension) {
                 if let (1, Field::Number(number)) = (number, value) {
                     length = number;
                 }
@@ -237,10 +226,10 @@ fn stored(kind: u64, bytes: &[u8]) -> Option<f64> {
 }
 
 /// The first element of a list of values.
-fn from_list(kind: u64, list: u64, value: &Field<'_>) -> Option<f64> {
+fn from_list(kind: u64, list: u32, value: &Field<'_>) -> Option<f64> {
     let number = || match value {
         Field::Number(number) => Some(*number),
-        Field::Bytes(packed) => varint(&mut &packed[..]),
+        Field::Bytes(packed) => Cursor::new(packed, 0..packed.len()).varint().ok(),
         _ => None,
     };
     match list {

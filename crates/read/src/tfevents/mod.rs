@@ -4,7 +4,7 @@
 //! A run is a folder with files whose names contain `tfevents`. Knows nothing of what the values mean.
 
 mod event;
-mod records;
+pub(crate) mod records;
 mod run;
 
 use std::collections::BTreeSet;

@@ -10,13 +10,13 @@
 use crate::tf::crc32c::masked;
 
 /// Length and checksum before a record.
-const HEADER: usize = 12;
+pub(crate) const HEADER: usize = 12;
 /// Checksum behind it.
-const TRAILER: usize = 4;
+pub(crate) const TRAILER: usize = 4;
 
 /// What comes next in a file.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum Piece<'b> {
+pub(crate) enum Piece<'b> {
     /// A record.
     Record(&'b [u8]),
     /// A record whose length does not match its checksum, but whose payload does.
@@ -35,7 +35,7 @@ const SEARCHES: usize = 8;
 
 /// Walks over the records of a file.
 #[derive(Debug)]
-pub(super) struct Records<'b> {
+pub(crate) struct Records<'b> {
     bytes: &'b [u8],
     at: usize,
     /// Bytes that may still be looked at in searches.
@@ -52,12 +52,12 @@ struct Frame<'b> {
 
 impl<'b> Records<'b> {
     /// From an offset at which a record begins.
-    pub(super) fn new(bytes: &'b [u8], at: usize) -> Self {
+    pub(crate) fn new(bytes: &'b [u8], at: usize) -> Self {
         Records { bytes, at: at.min(bytes.len()), search: bytes.len().saturating_mul(SEARCHES) }
     }
 
     /// Where the next piece begins.
-    pub(super) fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.at
     }
 
