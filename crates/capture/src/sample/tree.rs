@@ -1,7 +1,7 @@
 //! A process and its descendants. Workers start and end between two samples; their time must not be lost.
 //!
 //! A process's time passes to its parent when the parent has waited for it. Therefore the sum over all living
-//! processes of their own time and that of children they waited for is the tree's time, whoever has ended. If a
+//! processes of their own time and that of children they waited for is the tree's time, even after some have ended. If a
 //! parent does not wait (it ignores SIGCHLD, or died first), the child's last known time is kept separately.
 
 use std::collections::HashSet;

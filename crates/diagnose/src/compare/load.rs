@@ -5,9 +5,9 @@
 //! not look like that. The factor is a weighted median over those ops. No op has more than a quarter of the weight, so
 //! that one op that really changed does not move it.
 //!
-//! What the machine does moves whole runs by 10 to 20 % even where nothing else runs on purpose; beside it, the factor
-//! leaves 2 to 4 % (`tools/noise_study` measures both). So a change of a tenth that drowns in the step's own noise shows
-//! in what is left.
+//! On shared cores, equal runs differ by 10 to 20 % even if nothing else runs on purpose. After the factor is taken out,
+//! they differ by 2 to 4 % (`tools/noise_study` measures both). A change of 10 % is invisible in the first and clear in
+//! the second.
 
 use stepscope_analyze::Category;
 
@@ -29,7 +29,7 @@ const LEAST_LEFT: f64 = 0.015;
 /// … and by this much more for unrest beyond what is ordinary: a crowded machine does not slow down everything alike.
 /// With it, 2 % of pairs of equal runs beside a controlled load are called different; with 0.15, 4 %.
 const LEFT_PER_UNREST: f64 = 0.25;
-/// So much unrest leaves no trace: it is in the ops as well.
+/// Unrest up to this needs no allowance: it slows the ops as well, so the factor covers it.
 const ORDINARY_UNREST: f64 = 0.10;
 
 /// What the ops that did not change have in common.
@@ -118,8 +118,8 @@ impl Around {
 
 /// The mean step of NEW beside what the machine makes of BASE's; `None` where that is not known of all runs.
 ///
-/// Whether the time around the ops follows the machine, too, nobody knows. If all of it does, the step grows by the
-/// factor; if none does, only the compute grows. What lies between the two is explained.
+/// The recording cannot say whether the time around the ops follows the machine, too. If all of it does, the step grows by
+/// the factor; if none does, only the compute grows. Anything between the two is explained by the machine.
 pub(super) fn beyond(
     base: &[Run],
     new: &[Run],

@@ -1,8 +1,8 @@
 //! What else the machine did while runs were recorded, and whether that explains a difference.
 //!
-//! A run that waits for a processor takes longer and computes the same. So where the processor time per step stayed and
-//! the machine was busier on the slower side, the difference belongs to the machine. Sleeping longer looks the same, so
-//! this never proves that the program did not change: it only takes the proof away that it did.
+//! A run that waits for a processor takes longer and computes the same. If the processor time per step stayed
+//! the same and the machine was busier on the slower side, the machine can explain the difference. Sleeping longer looks
+//! the same, so this does not prove that the program is unchanged. It only means that a change is not proven.
 
 use super::side::Run;
 
@@ -44,7 +44,7 @@ impl Machine {
         })
     }
 
-    /// What the run was kept from, as a share of time or of processors: the gravest of all.
+    /// The largest of the shares that kept the run from working.
     fn kept_from(&self) -> f64 {
         let all = [self.others, self.stolen, self.throttled, self.gpu_throttled];
         all.into_iter().flatten().fold(0.0, f64::max)

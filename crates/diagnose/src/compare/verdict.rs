@@ -1,11 +1,12 @@
 //! Faster, slower, no difference, or too noisy to say: the one decision that all commands share.
 //!
 //! It is about what is paid: the mean of the loop, so that a cost in every fourth step counts as much as one that is
-//! spread over all. Where a few wild steps hide the mean, the typical step (the median) decides if the mean points the
-//! same way. Where the machine's own ups and downs hide both, what they leave unexplained decides. Two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical
-//! margin; for the median the ranks of the steps must agree. *Is it the same?* The interval must be narrow enough that
-//! a change worth speaking of would have been seen, or hold 1 and a best guess near it. If neither is true, nobody can
-//! say.
+//! spread over all. If a few outliers hide the mean, the median decides, provided that the mean points the same way. If the
+//! load of the machine hides both, what it leaves unexplained decides.
+//!
+//! There are two questions, each with its own error. *Is it different?* The interval must exclude 1 by a practical margin;
+//! for the median, the ranks of the steps must agree. *Is it the same?* The interval must be narrow enough that a relevant
+//! change would have been seen, or contain 1 with a best guess near it. If neither is true, the result is unclear.
 
 use super::load::Load;
 use super::noise::{Measured, RunToRun, inflation};
@@ -99,8 +100,8 @@ impl Decision {
 
 /// Decides about both sides' steps, from their mean and their median.
 ///
-/// Where both are too noisy and the ops tell how busy the machine was, the mean is judged once more beside what the
-/// machine explains (`beyond`, with that load): load that slows all ops alike cannot hide a change of anything else.
+/// If both are too noisy and the ops show how busy the machine was, the mean is compared with what that load makes of BASE
+/// (`beyond`). Load that slows all ops alike cannot hide a change of anything else.
 pub fn decide(
     mean: &Measured,
     median: &Measured,

@@ -91,7 +91,7 @@ pub struct Pipeline {
     pub prefetches: bool,
     /// The user asked for parallel calls in the bounding stage.
     pub parallel: bool,
-    /// Its calls ran in parallel, whoever asked for it: TensorFlow does by itself.
+    /// Whether its calls ran in parallel; TensorFlow may have added this by itself.
     pub ran_parallel: bool,
     /// The op of the bounding stage's function that took longest.
     pub heaviest: Option<String>,

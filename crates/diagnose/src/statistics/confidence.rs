@@ -2,7 +2,7 @@
 //!
 //! An interval of 95 % is wrong once in twenty looks. Recording more runs until something shows, and testing after each,
 //! finds a difference far more often than that where there is none. Pocock's boundaries keep the error of all looks
-//! together at 5 %: each look asks for a little more.
+//! together at 5 %: each look requires a little more.
 
 /// Pocock's boundaries for up to ten looks with a total two-sided error of 5 %, in standard deviations (Jennison and
 /// Turnbull, Group Sequential Methods, table 2.1).

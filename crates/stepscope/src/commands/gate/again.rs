@@ -1,8 +1,8 @@
 //! `gate --retries`: records both sides again where the result is unclear, until it is decided or the budget is spent.
 //!
 //! The sides take turns, so that background load affects both equally, and the order alternates from round to round.
-//! Each round is one more look at growing data: the comparison asks for so much more certainty per look that all looks
-//! together are wrong at most once in twenty times.
+//! Each round is one more look at growing data. Every look requires more certainty than a single one would, so that all
+//! looks together are wrong in at most 5 % of cases.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
