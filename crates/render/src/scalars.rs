@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stepscope_analyze::curves::{RunCurves, TagCurve, reaches};
-use stepscope_trace::series::{LogDamage, LogFault, RunLog};
+use stepscope_trace::series::{LogDamage, LogFault, OtherKind, OtherTag, RunLog};
 
 use crate::format::{plural, utc};
 use crate::table::{Cell, Column, Format, Table, quoted};
@@ -93,7 +93,23 @@ fn bars(means: &[Option<f64>]) -> String {
     means.iter().map(|value| value.map_or('·', bar)).collect()
 }
 
-/// What is to be said about a run besides its rows.
+/// So many tags without numbers are named.
+const MOST_OTHERS: usize = 4;
+
+fn kind(kind: OtherKind) -> &'static str {
+    match kind {
+        OtherKind::Histogram => "histogram",
+        OtherKind::Text => "text",
+        OtherKind::Image => "image",
+        OtherKind::Audio => "audio",
+        OtherKind::Hparams => "hyperparameters",
+        OtherKind::Graph => "graph",
+        OtherKind::RunMetadata => "run metadata",
+        OtherKind::Tensor => "tensor",
+    }
+}
+
+/// Notes on a run, besides its rows.
 fn notes(run: &RunCurves) -> Vec<String> {
     let name = &run.name;
     let restarts = run.restarts.iter().map(|restart| {
@@ -106,13 +122,9 @@ fn notes(run: &RunCurves) -> Vec<String> {
         )
     });
     let others = (!run.others.is_empty()).then(|| {
-        let kinds: Vec<String> = run
-            .others
-            .iter()
-            .take(4)
-            .map(|other| format!("`{}` ({:?})", other.tag, other.kind).to_lowercase())
-            .collect();
-        let more = run.others.len().saturating_sub(4);
+        let named = |other: &OtherTag| format!("`{}` ({})", other.tag, kind(other.kind));
+        let kinds: Vec<String> = run.others.iter().take(MOST_OTHERS).map(named).collect();
+        let more = run.others.len().saturating_sub(MOST_OTHERS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{name}: tags without numbers: {}{more}.", kinds.join(", "))
     });
@@ -124,7 +136,7 @@ pub fn damage(damage: &LogDamage) -> String {
     let (file, at) = (&damage.file, damage.at);
     match damage.what {
         LogFault::Record => {
-            format!("{file}: the record at byte {at} does not match its checksum; it is left out.")
+            format!("{file}: the record at byte {at} does not match its checksum; it is excluded.")
         }
         LogFault::Length => {
             format!(
@@ -135,9 +147,9 @@ pub fn damage(damage: &LogDamage) -> String {
             format!("{file}: {} from byte {at} on are not records; skipped.", plural(bytes, "byte", "bytes"))
         }
         LogFault::Cut => {
-            format!("{file}: ends within the record at byte {at}: still being written, or cut off.")
+            format!("{file}: ends within the record at byte {at}: it is still being written, or truncated.")
         }
-        LogFault::Nothing => format!("{file}: no event file: nothing in it is a record."),
+        LogFault::Nothing => format!("{file}: not an event file: it contains no records."),
     }
 }
 

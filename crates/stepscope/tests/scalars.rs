@@ -76,7 +76,7 @@ fn what_cannot_be_read_says_why() {
     failed(&["no/such/folder"], 3, "does not exist");
     failed(&[path, "--until", "loss"], 2, "loss=0.5");
     std::fs::write(folder.path().join("tfevents.garbage"), [7; 100]).unwrap();
-    failed(&[path], 3, "nothing in it is a record");
+    failed(&[path], 3, "it contains no records");
 }
 
 /// What TensorBoard read from the same files: step and value.
