@@ -26,7 +26,7 @@ CHANGES = {
 }
 
 
-def tensorflow_loop(folder):
+def tensorflow_loop(folder, steps):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     import contextlib
@@ -58,7 +58,7 @@ def tensorflow_loop(folder):
     return lambda: train(x).numpy(), mark, profiler
 
 
-def jax_loop(folder):
+def jax_loop(folder, steps):
     os.environ["JAX_PLATFORMS"] = "cpu"
     import contextlib
 
@@ -93,7 +93,7 @@ def jax_loop(folder):
     return step, lambda i: jax.profiler.StepTraceAnnotation("train", step_num=i), profiler
 
 
-def torch_loop(folder):
+def torch_loop(folder, steps):
     import contextlib
 
     import torch
@@ -111,7 +111,10 @@ def torch_loop(folder):
 
     @contextlib.contextmanager
     def profiler():
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as recorder:
+        # Only with a schedule does the profiler mark the steps.
+        schedule = torch.profiler.schedule(wait=0, warmup=0, active=steps, repeat=1)
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=activities, schedule=schedule) as recorder:
             yield recorder.step
         recorder.export_chrome_trace(str(folder / "trace.json"))
 
@@ -124,7 +127,7 @@ LOOPS = {"tensorflow": tensorflow_loop, "jax": jax_loop, "torch": torch_loop}
 def record(framework, change, steps, folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
-    step, mark, profiler = LOOPS[framework](folder)
+    step, mark, profiler = LOOPS[framework](folder, steps)
     share = CHANGES[change]
     draw = random.Random(os.getpid()).random
 

@@ -119,7 +119,8 @@ impl Around {
 /// The mean step of NEW beside what the machine makes of BASE's; `None` where that is not known of all runs.
 ///
 /// The recording cannot say whether the time around the ops follows the machine, too. If all of it does, the step grows by
-/// the factor; if none does, only the compute grows. Anything between the two is explained by the machine.
+/// the factor; if none does, only the compute grows: by BASE's share of it, or by what NEW's share says when it is taken
+/// back. Anything between these is explained by the machine, so the answer is the same when the sides change places.
 pub(super) fn beyond(
     base: &[Run],
     new: &[Run],
@@ -129,10 +130,12 @@ pub(super) fn beyond(
 ) -> Option<Measured> {
     let around = |side: &[Run]| side.iter().map(Run::around).collect::<Option<Vec<Around>>>();
     let (old, now) = (around(base)?, around(new)?);
-    let compute = mean_of(&old, |it| it.compute)?;
-    let (all, compute_only) = (load.factor, 1.0 + (load.factor - 1.0) * compute);
-    let ratio = mean.new_ms / mean.base_ms;
-    let explained = ratio.clamp(all.min(compute_only), all.max(compute_only));
+    let share = |side: &[Around]| statistics::mean(&side.iter().map(|it| it.compute).collect::<Vec<_>>());
+    let forward = 1.0 + (load.factor - 1.0) * share(&old)?;
+    let backward = 1.0 / (1.0 + (1.0 / load.factor - 1.0) * share(&now)?);
+    let least = load.factor.min(forward).min(backward);
+    let most = load.factor.max(forward).max(backward);
+    let explained = (mean.new_ms / mean.base_ms).clamp(least, most);
     let of_side = |side: &[Around]| {
         side.iter().map(|it| it.deviation.powi(2)).sum::<f64>() / (side.len() as f64).powi(2)
     };
@@ -143,10 +146,6 @@ pub(super) fn beyond(
         * (1.0 / base.len() as f64 + 1.0 / new.len() as f64).sqrt();
     let from_runs = confidence.normal() * runs.hypot(load.spread / load.worth.sqrt());
     Some(Measured::of_means(mean.base_ms * explained, mean.new_ms, Some(by_steps), from_runs))
-}
-
-fn mean_of(all: &[Around], of: fn(&Around) -> f64) -> Option<f64> {
-    statistics::mean(&all.iter().map(of).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
