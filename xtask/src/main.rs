@@ -10,6 +10,7 @@ mod live;
 mod package;
 mod page;
 mod portable;
+mod rooms;
 mod run;
 mod skips;
 mod truth;
@@ -26,7 +27,7 @@ cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, 
                                fuzzing. Leaves out what this machine cannot run and says how to run it; with --all,
                                which CI uses, that is an error
 cargo xtask page               the page alone: types, unit tests, a browser
-cargo xtask arrows             do the crates depend on each other in the right direction?
+cargo xtask arrows             do crates, and modules of the analyses, depend on each other in the right direction?
 cargo xtask package            pack all crates for crates.io, with the page, and compile them from their packages
 cargo xtask types              write the page's types from docs/schema/
 cargo xtask docs --write       write docs/findings.md from the comments in crates/diagnose/src/rules
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         ["check"] => check(false),
         ["check", "--all"] => check(true),
         ["page"] => page::check(&mut Skips::new(true)),
-        ["arrows"] => arrows::check(),
+        ["arrows"] => arrows::check().and_then(|()| rooms::check()),
         ["package"] => package::whole(),
         ["types"] => types::write(),
         ["docs", "--write"] => docs::write(),
@@ -74,6 +75,7 @@ fn check(all: bool) -> Outcome {
     docs::format_rules()?;
     cargo("format of the fuzz targets", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
     arrows::check()?;
+    rooms::check()?;
     portable::check()?;
     citations::check()?;
     types::check()?;

@@ -1,46 +1,30 @@
-//! One host's trace with everything that analyses share: computed on first use and then kept, so that a command
-//! runs only what it needs.
+//! One host under analysis: its trace ([`HostTrace`]), the part of it to analyse, and its steps with their breakdown. What
+//! finds and sweeps the steps takes the trace alone; everything after that takes a [`Context`], which is a trace with steps.
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use stepscope_trace::Trace;
 
 use crate::breakdown::Breakdown;
-use crate::launches::Launches;
-use crate::selection::Selection;
-use crate::states::States;
+use crate::breakdown::selection::Selection;
+use crate::host_trace::HostTrace;
 use crate::steps::Steps;
-use crate::vocabulary::Vocabulary;
 
 /// A trace under analysis.
 #[derive(Debug)]
 pub struct Context<'t> {
-    /// The trace.
-    pub trace: &'t Trace,
-    /// Its host.
-    pub host: String,
+    host_trace: HostTrace<'t>,
     /// The part of it to analyse.
     pub selection: Selection,
-    vocabulary: OnceLock<Vocabulary>,
-    states: OnceLock<States>,
-    launches: OnceLock<Launches>,
-    steps: OnceLock<Steps>,
     breakdown: OnceLock<Breakdown>,
 }
 
 impl<'t> Context<'t> {
     /// Nothing is computed yet.
     pub fn new(trace: &'t Trace, host: impl Into<String>) -> Self {
-        Context {
-            trace,
-            host: host.into(),
-            selection: Selection::default(),
-            vocabulary: OnceLock::new(),
-            states: OnceLock::new(),
-            launches: OnceLock::new(),
-            steps: OnceLock::new(),
-            breakdown: OnceLock::new(),
-        }
+        let host_trace = HostTrace::new(trace, host);
+        Context { host_trace, selection: Selection::default(), breakdown: OnceLock::new() }
     }
 
     /// Selects another part than the counted steps. Must be called before anything is computed.
@@ -48,28 +32,21 @@ impl<'t> Context<'t> {
         Context { selection, ..self }
     }
 
-    /// What the trace's names mean.
-    pub fn vocabulary(&self) -> &Vocabulary {
-        self.vocabulary.get_or_init(|| Vocabulary::of(self.trace))
-    }
-
-    /// What each track does from moment to moment.
-    pub fn states(&self) -> &States {
-        self.states.get_or_init(|| States::of(self.trace, self.vocabulary()))
-    }
-
-    /// Which host call launched which device work.
-    pub fn launches(&self) -> &Launches {
-        self.launches.get_or_init(|| Launches::of(self.trace, self.vocabulary()))
-    }
-
-    /// The steps.
+    /// The steps, as the breakdown left them: the selected ones, with warm-up steps excluded.
     pub fn steps(&self) -> &Steps {
-        self.steps.get_or_init(|| Steps::of(self))
+        &self.breakdown().steps
     }
 
     /// Where the time of the steps goes.
     pub fn breakdown(&self) -> &Breakdown {
-        self.breakdown.get_or_init(|| Breakdown::of(self))
+        self.breakdown.get_or_init(|| Breakdown::of(self, Steps::of(self), self.selection))
+    }
+}
+
+impl<'t> Deref for Context<'t> {
+    type Target = HostTrace<'t>;
+
+    fn deref(&self) -> &HostTrace<'t> {
+        &self.host_trace
     }
 }

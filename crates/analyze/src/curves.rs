@@ -3,7 +3,7 @@
 
 use stepscope_trace::series::{LogDamage, OtherTag, Restart, RunLog, Series};
 
-use crate::statistics::quantile;
+use stepscope_trace::statistics::quantile;
 
 /// A series in one row. What is not known is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]

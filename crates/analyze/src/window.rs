@@ -47,17 +47,18 @@ impl Windows {
     /// The windows of one host's counted steps.
     pub fn of(context: &Context) -> Self {
         let breakdown = context.breakdown();
-        if breakdown.whole_capture {
+        if breakdown.steps.whole_capture {
             let all = vec![context.selection.time().unwrap_or(Span::new(Time::MIN, Time::MAX))];
             return Windows { host: all, devices: Vec::new(), window: Window::WholeCapture };
         }
-        let counted = |index: usize| breakdown.steps.get(index).is_some_and(|step| step.set_apart.is_none());
+        let counted =
+            |index: usize| breakdown.steps.all.get(index).is_some_and(|step| step.excluded.is_none());
         let on_host = breakdown.devices.iter().find(|device| device.process.is_none());
         let span = |index: usize, step: &Step| {
             // The host's own threads may do a step's work later than the loop requests it.
             on_host.and_then(|host| host.steps.get(index)).map_or(step.span, |shares| shares.window)
         };
-        let steps = breakdown.steps.iter().enumerate().filter(|(_, step)| step.set_apart.is_none());
+        let steps = breakdown.steps.all.iter().enumerate().filter(|(_, step)| step.excluded.is_none());
         let host: Vec<Span> = steps.map(|(index, step)| span(index, step)).collect();
         let devices = breakdown.devices.iter().filter_map(|device| {
             let steps = device.steps.iter().enumerate().filter(|(index, _)| counted(*index));

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::recurrence::Recurrence;
-use stepscope_analyze::summary::StepRow;
+use stepscope_analyze::time::recurrence::Recurrence;
+use stepscope_analyze::time::summary::StepRow;
 use stepscope_trace::Dur;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Place, Severity};
+use crate::finding::{Finding, Severity, WorstStep};
 use crate::rule::About;
 use crate::rules::RULES;
 use crate::thresholds;
@@ -148,7 +148,7 @@ fn concentrated(finding: &Finding, facts: &Facts) -> Option<Recurrence> {
 }
 
 /// Where to look: the step that counts in which the finding's categories own most.
-fn worst_step(finding: &Finding, facts: &Facts) -> Option<Place> {
+fn worst_step(finding: &Finding, facts: &Facts) -> Option<WorstStep> {
     let host = facts.summary.bound().filter(|host| !host.whole_capture && !finding.claims.is_empty())?;
     let owned = |step: &StepRow| -> Dur {
         finding
@@ -159,7 +159,7 @@ fn worst_step(finding: &Finding, facts: &Facts) -> Option<Place> {
             .sum()
     };
     let worst = host.counted().max_by_key(|step| owned(step))?;
-    Some(Place { host: host.host.clone(), span: worst.span })
+    Some(WorstStep { host: host.host.clone(), span: worst.span })
 }
 
 impl Finding {
@@ -173,13 +173,13 @@ impl Finding {
 mod tests {
     use proptest::prelude::*;
     use stepscope_analyze::breakdown::Shares;
-    use stepscope_analyze::callbacks::Callbacks;
-    use stepscope_analyze::eager::Eager;
-    use stepscope_analyze::layers::Layers;
-    use stepscope_analyze::setup::SetUp;
     use stepscope_analyze::steps::{How, Origin, StepKind};
-    use stepscope_analyze::summary::{HostSummary, Summary};
+    use stepscope_analyze::time::callbacks::Callbacks;
+    use stepscope_analyze::time::eager::Eager;
+    use stepscope_analyze::time::pipeline_setup::SetUp;
+    use stepscope_analyze::time::summary::{HostSummary, Summary};
     use stepscope_analyze::vocabulary::Framework;
+    use stepscope_analyze::work::layers::Layers;
     use stepscope_trace::{Span, Time};
 
     use super::*;
@@ -192,7 +192,7 @@ mod tests {
         let length = shares.total();
         let step = |number: i64| {
             let start = Time::ZERO + Dur::from_ps(length.ps() * number);
-            StepRow { number, span: Span::new(start, start + length), shares, set_apart: None }
+            StepRow { number, span: Span::new(start, start + length), shares, excluded: None }
         };
         let host = HostSummary {
             host: "a".to_owned(),
@@ -204,7 +204,7 @@ mod tests {
             covers: stepscope_analyze::Coverage::default(),
             steps: (0..10).map(step).collect(),
             devices: Vec::new(),
-            bounding_device: None,
+            bottleneck_device: None,
             asynchronous: false,
             device_unseen: false,
             hidden_communication_ms: 0.0,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::recurrence::Recurrence;
+use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::Span;
 
@@ -66,7 +66,7 @@ pub trait Cause: Any + fmt::Debug + Send + Sync {
 
 /// Where to look.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct WorstStep {
     /// On which host.
     pub host: String,
     /// When.
@@ -93,7 +93,7 @@ pub struct Finding {
     /// The framework that wrote the trace.
     pub framework: Framework,
     /// Where to look.
-    pub place: Option<Place>,
+    pub place: Option<WorstStep>,
     /// In which steps it happens, unless in all; set by the rule or the engine.
     pub recurrence: Option<Recurrence>,
     /// Milliseconds of the mean step that it is about, including those that other findings own; set by the engine.

@@ -13,13 +13,13 @@ pub mod engine;
 pub mod facts;
 pub mod finding;
 pub mod gate;
-pub mod gather;
 pub mod hints;
 pub mod journal;
 pub mod rule;
 pub mod rules;
 pub mod statistics;
 pub mod thresholds;
+pub mod warnings;
 pub mod words;
 
 pub use engine::diagnose;

@@ -10,10 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use stepscope_trace::{Delivers, Format};
+
 use crate::error::ReadError;
 use crate::folder;
 use crate::input::Input;
-use crate::{NsysReader, Reader, nsys, reader_for, tf};
+use crate::{NsysReader, READERS, Reader, nsys, reader_for};
 
 /// Maximum folder depth, so that a loop of mounts cannot stall the search.
 const MAX_DEPTH: usize = 40;
@@ -22,13 +24,6 @@ const MAX_ENTRIES: usize = 200_000;
 
 /// The file that makes a folder a saved run.
 pub const RUN_FILE: &str = "run.json";
-/// Format of the hardware samples of a run.
-const SAMPLES: &str = "stepscope-samples";
-
-/// Formats that complement a timeline: counters of single kernels, samples of a device.
-const COMPLETING: [&str; 2] = ["ncu", "nvidia-smi"];
-/// Formats that show what ran when on a device.
-const TIMELINES: [&str; 4] = ["nsys", "nsys-rep", "chrome", "xplane"];
 
 /// A readable file, or a folder that counts as one.
 #[derive(Clone, Debug)]
@@ -37,8 +32,8 @@ pub struct ProfileFile {
     pub path: PathBuf,
     /// True if it is a folder with one file per table.
     pub is_folder: bool,
-    /// Its format, as in [`crate::Reader::format`].
-    pub format: &'static str,
+    /// Its format.
+    pub format: &'static Format,
     /// Its size in bytes.
     pub bytes: u64,
     /// Host on which it was recorded, taken from the file name.
@@ -145,7 +140,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
 
 /// Runs of one program are in separate files; they are the steps of one recording, ordered by number.
 fn join_runs(session: &mut Session) {
-    let is_run = |file: &ProfileFile| file.format == tf::RUN_METADATA;
+    let is_run = |file: &ProfileFile| file.format.delivers == Delivers::Runs;
     if session.files.iter().filter(|file| is_run(file)).count() < 2 {
         return;
     }
@@ -305,29 +300,15 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Endings that describe the file, not the host.
-const ENDINGS: &[&str] = &[
-    ".gz",
-    ".zst",
-    ".pb",
-    ".xplane",
-    ".json",
-    ".pt",
-    ".trace",
-    ".sqlite",
-    ".arrows",
-    "_pqtdir",
-    "_arwdir",
-    ".nsys-rep",
-    ".qdrep",
-    ".perfetto",
-];
+/// Endings of compressed files.
+const COMPRESSED: &[&str] = &[".gz", ".zst"];
 
-/// The name without these endings.
+/// The name without endings that describe the file, not the host.
 fn stem(path: &Path) -> String {
     let name = file_name(path);
     let mut stem = name.as_str();
-    while let Some(shorter) = ENDINGS.iter().find_map(|ending| stem.strip_suffix(ending)) {
+    let endings = || READERS.iter().flat_map(|reader| reader.format().endings).chain(COMPRESSED);
+    while let Some(shorter) = endings().find_map(|ending| stem.strip_suffix(ending)) {
         stem = shorter;
     }
     if stem.is_empty() { name } else { stem.to_owned() }
@@ -357,8 +338,7 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         let folder = file.path.parent().map(Path::to_owned).unwrap_or_default();
         let together = if is_session_folder(&folder) {
             String::new()
-        } else if file.format.starts_with("nsys") && without_digits(&file.host) == "report" {
-            // Nsight Systems numbers its runs: report1, report2.
+        } else if file.format.numbered.contains(&without_digits(&file.host).as_str()) {
             file.host.clone()
         } else {
             without_digits(&file.host)
@@ -372,8 +352,10 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
 /// Counters of single kernels and samples complement a timeline: if a folder contains exactly one timeline,
 /// they belong to it. With several timelines, the right one is unknown.
 fn completed(sessions: Vec<Session>) -> Vec<Session> {
-    let completes = |session: &Session| session.files.iter().all(|file| COMPLETING.contains(&file.format));
-    let is_timeline = |file: &ProfileFile| TIMELINES.contains(&file.format);
+    let completing =
+        |file: &ProfileFile| matches!(file.format.delivers, Delivers::Counters | Delivers::Samples);
+    let completes = |session: &Session| session.files.iter().all(completing);
+    let is_timeline = |file: &ProfileFile| file.format.delivers == Delivers::Timeline;
     let (completing, mut timelines): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(completes);
     let mut alone = Vec::new();
     for session in completing {
@@ -392,7 +374,8 @@ fn completed(sessions: Vec<Session>) -> Vec<Session> {
 /// run. Alone they are a separate session.
 fn with_samples(sessions: Vec<Session>) -> Vec<Session> {
     let of_run = |session: &Session| {
-        session.folder.join(RUN_FILE).is_file() && session.files.iter().all(|file| file.format == SAMPLES)
+        session.folder.join(RUN_FILE).is_file()
+            && session.files.iter().all(|file| file.format.delivers == Delivers::RunSamples)
     };
     let (samples, mut profiles): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(of_run);
     let mut alone = Vec::new();
@@ -420,24 +403,19 @@ fn without_digits(text: &str) -> String {
 /// (profilers write a Chrome trace beside the XPlane file, a report beside its export, the same export in
 /// another format); the former is a separate session.
 fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
-    let hosts = |format: &str| -> BTreeSet<String> {
-        files.iter().filter(|f| f.format == format).map(|f| f.host.clone()).collect()
-    };
-    let (exact, exported) = (hosts("xplane"), hosts("nsys"));
-    let mut exports = BTreeSet::new();
+    let mut hosts: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for file in &files {
+        hosts.entry(file.format.name).or_default().insert(file.host.clone());
+    }
+    let mut forms = BTreeSet::new();
     files.sort_by_cached_key(|file| {
         (file.is_folder, !file_name(&file.path).ends_with(".sqlite"), file.path.clone())
     });
-    let only_host = exact.len() == 1;
     let (copies, kept): (Vec<_>, Vec<_>) = files.drain(..).partition(|file| {
-        let perfetto = file.host.starts_with("perfetto_trace") && only_host;
-        match file.format {
-            "chrome" => exact.contains(&file.host) || perfetto,
-            "nsys-rep" => exported.contains(&file.host),
-            // The same export in another format.
-            "nsys" => !exports.insert(stem(&file.path)),
-            _ => false,
-        }
+        let nameless = file.format.nameless.iter().any(|start| file.host.starts_with(start));
+        let originals = file.format.copies.iter().filter_map(|format| hosts.get(format.name));
+        let mut copied = originals.map(|hosts| hosts.contains(&file.host) || (nameless && hosts.len() == 1));
+        copied.any(|copied| copied) || (file.format.several_forms && !forms.insert(stem(&file.path)))
     });
     let mut rounds: Vec<BTreeMap<String, ProfileFile>> = Vec::new();
     for file in kept {

@@ -16,7 +16,7 @@ mod folder;
 mod input;
 mod ncu;
 mod nsys;
-mod parquet;
+pub mod parquet;
 mod progress;
 mod samples;
 mod smi;
@@ -27,7 +27,7 @@ mod xplane;
 
 use std::path::Path;
 
-use stepscope_trace::Trace;
+use stepscope_trace::{Format, Trace};
 
 pub use chrome::ChromeReader;
 pub use error::ReadError;
@@ -43,8 +43,8 @@ pub use xplane::XPlaneReader;
 
 /// A profile format.
 pub trait Reader: Sync {
-    /// The name of the format in `info` and the JSON report: `xplane`, `chrome`, …
-    fn format(&self) -> &'static str;
+    /// The format: its name, what it delivers, and what its files have to do with others.
+    fn format(&self) -> &'static Format;
 
     /// Whether a file that starts like this may have the format. `head` is the first [`Input::HEAD`] bytes,
     /// inflated.
@@ -79,7 +79,7 @@ pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
 #[derive(Debug)]
 pub struct Opened {
     /// Its format.
-    pub format: &'static str,
+    pub format: &'static Format,
     /// The size of the file on disk in bytes.
     pub bytes: u64,
     /// Its content.

@@ -1,7 +1,9 @@
 //! What figures cover, as text and JSON: which steps, and which time range.
 
 use serde_json::{Value, json};
-use stepscope_analyze::selection::{Coverage, Numbers, Range};
+use stepscope_analyze::Coverage;
+use stepscope_analyze::breakdown::selection::Range;
+use stepscope_analyze::steps::Numbers;
 use stepscope_trace::Span;
 
 use crate::format::{decimal, plural, thousands};
@@ -22,7 +24,7 @@ pub fn words(covers: &Coverage) -> String {
     if !covers.excluded.is_empty() {
         let excluded = covers.excluded.iter();
         let reasons = excluded
-            .map(|&(reason, count)| format!("{} {}", thousands(count as u64), terms::set_apart(reason)));
+            .map(|&(reason, count)| format!("{} {}", thousands(count as u64), terms::excluded(reason)));
         text += &format!("; excluded: {}", reasons.collect::<Vec<_>>().join(", "));
     }
     text
@@ -75,7 +77,7 @@ pub fn json(covers: &Coverage) -> Value {
 #[cfg(test)]
 mod tests {
     use stepscope_analyze::Selection;
-    use stepscope_analyze::steps::SetApart;
+    use stepscope_analyze::steps::Exclusion;
     use stepscope_trace::Time;
 
     use super::*;
@@ -86,7 +88,7 @@ mod tests {
         let mut covers = Coverage {
             steps: Some(Numbers { count: 9, first: 1, last: 9 }),
             span: Some(Span::new(ms(12), ms(98))),
-            excluded: vec![(SetApart::Startup, 1)],
+            excluded: vec![(Exclusion::Startup, 1)],
             ..Coverage::default()
         };
         assert_eq!(words(&covers), "steps 1 to 9, 12.0 to 98.0 ms; excluded: 1 start-up");

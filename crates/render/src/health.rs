@@ -1,7 +1,7 @@
 //! Problems of a recording in words: the problem, its cause if known, and its fix.
 
-use stepscope_analyze::health::{Issue, Severity, Trouble};
-use stepscope_analyze::info::Source;
+use stepscope_analyze::recording::health::{Issue, Severity, Trouble};
+use stepscope_analyze::recording::info::Source;
 use stepscope_diagnose::complaints;
 
 use crate::format::{duration_ms, plural, printable};
@@ -95,57 +95,65 @@ fn prose(issue: &Issue, worded: &Worded, with_host: bool, style: Style) -> Strin
 /// The words for one problem.
 pub fn words(issue: &Issue) -> Worded {
     let detail = printable(issue.detail.trim());
-    let events = |verb: &str| {
-        let count = issue.count.unwrap_or(1);
-        let ending = if count == 1 && !verb.is_empty() { "s" } else { "" };
-        format!("{} {verb}{ending}", plural(count, "event", "events"))
-    };
-    let have = |one: &str, many: &str| {
-        let count = issue.count.unwrap_or(1);
-        format!("{} {}", plural(count, "event", "events"), if count == 1 { one } else { many })
-    };
-    let on = if detail.is_empty() { String::new() } else { format!(" on {detail}") };
-    let (message, fix) = match issue.trouble {
+    remark(issue, &detail).unwrap_or_else(|| {
+        let (message, fix) = of_file(issue, &detail).unwrap_or_else(|| of_events(issue, &detail));
+        Worded { message, fix: Some(fix.to_owned()) }
+    })
+}
+
+/// `3 events overlap`.
+fn events(issue: &Issue, verb: &str) -> String {
+    let count = issue.count.unwrap_or(1);
+    let ending = if count == 1 && !verb.is_empty() { "s" } else { "" };
+    format!("{} {verb}{ending}", plural(count, "event", "events"))
+}
+
+/// `1 event has`, `3 events have`.
+fn have(issue: &Issue) -> String {
+    let count = issue.count.unwrap_or(1);
+    format!("{} {}", plural(count, "event", "events"), if count == 1 { "has" } else { "have" })
+}
+
+/// Problems without a fix, and those with words of their own.
+fn remark(issue: &Issue, detail: &str) -> Option<Worded> {
+    Some(match issue.trouble {
+        Trouble::CollectionError | Trouble::CollectionWarning => complaint(issue, detail),
+        Trouble::Repaired => plain(repair(issue, detail)),
+        Trouble::UnknownContent => plain(format!(
+            "{} of a kind that this version of stepscope does not know ({detail})",
+            parts(issue)
+        )),
+        Trouble::Overlapping => plain(format!(
+            "{} with others on the same thread or stream; shown in separate lanes",
+            events(issue, "overlap")
+        )),
+        Trouble::ZeroLength => plain(format!("{} no duration", have(issue))),
+        Trouble::ClockUnknown => {
+            plain("the file only has relative times: the recording date is unknown".to_owned())
+        }
+        _ => return None,
+    })
+}
+
+/// Problems of the file as a whole, with their fixes.
+fn of_file(issue: &Issue, detail: &str) -> Option<(String, &'static str)> {
+    Some(match issue.trouble {
         Trouble::Damaged => (
             format!("the file is damaged: {detail}"),
             "copy the file again, or record again; the results are partial",
         ),
-        Trouble::CollectionError | Trouble::CollectionWarning => return complaint(issue, &detail),
         Trouble::NoEvents => (
             "the recording contains no events".to_owned(),
             "record for longer while steps are running; for remote captures, check the address and port",
         ),
-        Trouble::NoDeviceEvents => (no_device(&detail), NO_DEVICE_FIX),
-        Trouble::DroppedEvents => (dropped(issue, &detail), "record fewer steps, or less detail"),
+        Trouble::NoDeviceEvents => (no_device(detail), NO_DEVICE_FIX),
+        Trouble::DroppedEvents => (dropped(issue, detail), "record fewer steps, or less detail"),
         Trouble::EventCap => (
             format!(
                 "the recording ends at exactly {}, a limit of the profiler: the rest is missing",
-                events("").trim()
+                events(issue, "").trim()
             ),
             "record fewer steps, or raise the profiler's limit",
-        ),
-        Trouble::OutsideCapture => (
-            format!("{} outside the capture window", events("lie")),
-            "use the steps in the middle; the first and last are incomplete",
-        ),
-        Trouble::OverLong => {
-            (format!("{} longer than the whole capture", events("last")), "do not trust their durations")
-        }
-        Trouble::TimeOutOfRange => (
-            format!("{} times beyond 106 days{on}, moved to the limit", have("has", "have")),
-            "record again; the clock was wrong",
-        ),
-        Trouble::NegativeDuration => (
-            format!("{} an end before the start{on}, shown as instants", have("has", "have")),
-            "do not rely on microsecond precision for this track",
-        ),
-        Trouble::Unpaired => (
-            format!("{} their matching start or end", events("lack")),
-            "this is normal at the start and end of a capture; otherwise events were dropped",
-        ),
-        Trouble::DanglingReference => (
-            format!("{} to something that the file does not define ({detail})", events("refer")),
-            "record again; part of the file is missing",
         ),
         Trouble::ShortCapture => {
             let span = issue.span.map_or(String::new(), |span| format!(": {}", duration_ms(span.ms())));
@@ -167,32 +175,46 @@ pub fn words(issue: &Issue) -> Worded {
             "record with `ncu --set full`, or at least the sections SpeedOfLight, Occupancy and \
              MemoryWorkloadAnalysis",
         ),
-        Trouble::IdleDevices => {
-            let count = issue.count.unwrap_or(1);
-            let devices = plural(count, "device has", "devices have");
-            (format!("{devices} no events, but others do"), "check whether the job was supposed to use them")
-        }
-        Trouble::Repaired => return Worded { message: repair(issue, &detail), fix: None },
-        Trouble::UnknownContent => {
-            return plain(format!(
-                "{} of a kind that this version of stepscope does not know ({detail})",
-                parts(issue)
-            ));
-        }
-        Trouble::Overlapping => {
-            return plain(format!(
-                "{} with others on the same thread or stream; shown in separate lanes",
-                events("overlap")
-            ));
-        }
-        Trouble::ZeroLength => {
-            return plain(format!("{} no duration", have("has", "have")));
-        }
-        Trouble::ClockUnknown => {
-            return plain("the file only has relative times: the recording date is unknown".to_owned());
-        }
-    };
-    Worded { message, fix: Some(fix.to_owned()) }
+        Trouble::IdleDevices => (
+            format!(
+                "{} no events, but others do",
+                plural(issue.count.unwrap_or(1), "device has", "devices have")
+            ),
+            "check whether the job was supposed to use them",
+        ),
+        _ => return None,
+    })
+}
+
+/// Problems of single events, with their fixes.
+fn of_events(issue: &Issue, detail: &str) -> (String, &'static str) {
+    let on = if detail.is_empty() { String::new() } else { format!(" on {detail}") };
+    match issue.trouble {
+        Trouble::OutsideCapture => (
+            format!("{} outside the capture window", events(issue, "lie")),
+            "use the steps in the middle; the first and last are incomplete",
+        ),
+        Trouble::OverLong => (
+            format!("{} longer than the whole capture", events(issue, "last")),
+            "do not trust their durations",
+        ),
+        Trouble::TimeOutOfRange => (
+            format!("{} times beyond 106 days{on}, moved to the limit", have(issue)),
+            "record again; the clock was wrong",
+        ),
+        Trouble::NegativeDuration => (
+            format!("{} an end before the start{on}, shown as instants", have(issue)),
+            "do not rely on microsecond precision for this track",
+        ),
+        Trouble::DanglingReference => (
+            format!("{} to something that the file does not define ({detail})", events(issue, "refer")),
+            "record again; part of the file is missing",
+        ),
+        _ => (
+            format!("{} their matching start or end", events(issue, "lack")),
+            "this is normal at the start and end of a capture; otherwise events were dropped",
+        ),
+    }
 }
 
 fn plain(message: String) -> Worded {
@@ -298,7 +320,13 @@ mod tests {
     #[test]
     fn remarks_alone_leave_a_recording_healthy() {
         let trace = TraceBuilder::new().finish();
-        let sources = [Source { path: "p", format: "xplane", bytes: 1, host: "trainer", trace: &trace }];
+        let sources = [Source {
+            path: "p",
+            format: crate::format_named("xplane"),
+            bytes: 1,
+            host: "trainer",
+            trace: &trace,
+        }];
         let said = |issues: &[Issue]| table(issues, &sources, Style::PLAIN).headline.unwrap();
         assert!(said(&[]).starts_with("healthy: no problems found"));
         let remark = issue(Trouble::ClockUnknown, "", None);

@@ -8,7 +8,6 @@
 //! - [`mod@bench`]: measurements of servers, commands and input pipelines.
 //! - [`capture`]: messages about a capture.
 //! - [`report`]: the report as text, JSON, Markdown and HTML. [`explain`]: the documentation of findings.
-//! - [`export`]: the trace in the formats of other tools.
 //! - [`style`] and [`mod@format`]: terminal colours and width, formats of numbers and times.
 //!
 //! This crate knows nothing about how a number was computed.
@@ -18,9 +17,8 @@ pub mod capture;
 pub mod compare;
 pub mod covers;
 pub mod explain;
-pub mod export;
 pub mod gate;
-pub mod gauges;
+pub mod gpu_samples;
 pub mod health;
 pub mod info;
 pub mod journal;
@@ -36,3 +34,10 @@ pub mod words;
 pub use stepscope_text as format;
 pub use style::Style;
 pub use table::{Cell, Column, Format, Select, Table};
+
+/// The format with this name, for tests.
+#[cfg(test)]
+pub(crate) fn format_named(name: &str) -> &'static stepscope_trace::Format {
+    let mut formats = stepscope_read::READERS.iter().map(|reader| reader.format());
+    formats.find(|format| format.name == name).unwrap()
+}

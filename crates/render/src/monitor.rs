@@ -3,14 +3,16 @@
 use std::io::{self, Write};
 
 use crate::format::{duration_ms, plural, printable};
-use crate::run::{Use, usage_lines, write_use_json};
+use stepscope_trace::usage::Usage;
+
+use crate::run::{usage_lines, write_use_json};
 use crate::style::Style;
 
 /// Width of the labels.
 const LABEL: usize = 12;
 
 /// Writes the summary as text.
-pub fn write_text(wall_s: f64, usage: &Use, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_text(wall_s: f64, usage: &Usage, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let watched = format!("{}, {}", duration_ms(wall_s * 1e3), plural(usage.samples, "sample", "samples"));
     let first = [("watched".to_owned(), watched)];
     for (label, text) in first.into_iter().chain(usage_lines(usage, None)) {
@@ -20,6 +22,6 @@ pub fn write_text(wall_s: f64, usage: &Use, style: Style, out: &mut dyn Write) -
 }
 
 /// Writes the summary as JSON.
-pub fn write_json(wall_s: f64, usage: &Use, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_json(wall_s: f64, usage: &Usage, out: &mut dyn Write) -> io::Result<()> {
     write_use_json("stepscope.monitor.v1", wall_s, usage, out)
 }

@@ -7,11 +7,13 @@ mod text;
 mod usage;
 
 use stepscope_diagnose::hints::Hint;
+use stepscope_diagnose::warnings::Warning;
+use stepscope_trace::usage::Usage;
 
 pub use json::write_json;
 pub use text::write_text;
 pub(crate) use usage::lines as usage_lines;
-pub use usage::{GpuUse, Spread, Use, write_use_json};
+pub use usage::write_use_json;
 
 /// Everything about a run.
 #[derive(Clone, Debug, Default)]
@@ -31,11 +33,15 @@ pub struct RunPage {
     /// Its steps.
     pub steps: Option<RunSteps>,
     /// Its hardware use.
-    pub usage: Use,
+    pub usage: Usage,
     /// Its hardware use while steps were steady.
     pub steady_usage: Option<SteadyUse>,
     /// What the utilisation suggests.
     pub hints: Vec<Hint>,
+    /// What frameworks warned of, with the line of the output that proves it and how often it came.
+    pub warnings: Vec<(Warning, String, u64)>,
+    /// True if its output counts up but arrived all at once.
+    pub held_back: bool,
     /// The verdict of a profile of the run.
     pub verdict: Option<Verdict>,
     /// Why the requested profile is missing.

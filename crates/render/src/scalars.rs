@@ -6,7 +6,8 @@ use stepscope_analyze::curves::{RunCurves, TagCurve, reaches};
 use stepscope_trace::series::{LogDamage, LogFault, OtherKind, OtherTag, RunLog};
 
 use crate::format::{plural, utc};
-use crate::table::{Cell, Column, Format, Table, quoted};
+use crate::table::{Cell, Column, Format, Table};
+use stepscope_text::csv_field as quoted;
 
 /// A row per run and tag.
 pub fn table(runs: &[RunCurves]) -> Table {

@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use stepscope_analyze::Category;
-use stepscope_analyze::info::info;
+use stepscope_analyze::recording::info::info;
 use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::compare::compare_json;
 use stepscope_render::info::Description;

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use stepscope_render::words::serve as words;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
 use crate::store::Progressed;
 
@@ -73,6 +73,6 @@ pub(crate) fn problem_json(problem: &Problem) -> Value {
 }
 
 /// A problem of the server itself.
-pub(crate) fn problem(exit: Exit, [what, found, todo]: words::Said) -> Problem {
-    Problem::new(exit, what).then(found).then(todo)
+pub(crate) fn problem(cause: Cause, [what, found, todo]: words::Said) -> Problem {
+    Problem::new(cause, what).then(found).then(todo)
 }

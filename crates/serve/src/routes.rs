@@ -24,7 +24,7 @@ use crate::query::{LONGEST, Query};
 use crate::store::{Opened, Store};
 use crate::tfprof;
 use crate::timeline::event::{Same, Way};
-use crate::timeline::tile::{MOST_LEVEL, Place};
+use crate::timeline::tile::{MOST_LEVEL, TileAddress};
 use crate::timeline::{area, event, frame, overview, tile};
 
 /// Maximum number of hits in one answer.
@@ -330,7 +330,7 @@ async fn tiles(session: Session, query: Query) -> Answer {
     if level > MOST_LEVEL {
         return Err(Refusal::Query("level", level.to_string()));
     }
-    let place = Place { level, tile: number };
+    let place = TileAddress { level, tile: number };
     let opened = session.open().await?;
     heavy(move || {
         let model = &opened.model;

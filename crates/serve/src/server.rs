@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepscope_render::words::serve as words;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
 use crate::error::problem;
 use crate::guard::{Guard, host_text, new_token};
@@ -79,7 +79,7 @@ impl Server {
 
     /// Serves until the user presses Ctrl-C.
     pub fn run(self) -> Result<(), Problem> {
-        let failed = |error: std::io::Error| problem(Exit::Nothing, words::cannot_run(&error.to_string()));
+        let failed = |error: std::io::Error| problem(Cause::Nothing, words::cannot_run(&error.to_string()));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(BLOCKING)
@@ -119,14 +119,14 @@ async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {
 }
 
 fn token() -> Result<String, Problem> {
-    new_token().map_err(|error| problem(Exit::Nothing, words::no_random(&error.to_string())))
+    new_token().map_err(|error| problem(Cause::Nothing, words::no_random(&error.to_string())))
 }
 
 fn listen(address: &str, port: Option<u16>) -> Result<(TcpListener, SocketAddr), Problem> {
     let wanted = port.unwrap_or(DEFAULT_PORT);
     let bare = address.trim_start_matches('[').trim_end_matches(']');
     let resolved = (bare, wanted).to_socket_addrs().ok().and_then(|mut all| all.next());
-    let first = resolved.ok_or_else(|| problem(Exit::Usage, words::not_an_address(address)))?;
+    let first = resolved.ok_or_else(|| problem(Cause::Usage, words::not_an_address(address)))?;
     let last = if port.is_some() { wanted } else { wanted + NEXT_PORTS };
     let mut why = None;
     for port in wanted..=last {
@@ -137,5 +137,5 @@ fn listen(address: &str, port: Option<u16>) -> Result<(TcpListener, SocketAddr),
         }
     }
     let why = why.filter(|error| error.kind() != ErrorKind::AddrInUse).map(|error| error.to_string());
-    Err(problem(Exit::Nothing, words::cannot_listen(address, wanted, last, why.as_deref())))
+    Err(problem(Cause::Nothing, words::cannot_listen(address, wanted, last, why.as_deref())))
 }

@@ -324,71 +324,19 @@ fn no_query_whatsoever_breaks_or_stalls_the_server() {
     let client = Client::sample();
     client.data("/api/s/0/timeline");
     let mut rng = Rng::new(42);
-    let addresses = [
-        "tiles",
-        "event",
-        "neighbour",
-        "at",
-        "search",
-        "area",
-        "overview",
-        "memory_at",
-        "view/ops",
-        "csv/steps",
-    ];
-    let keys = [
-        "level",
-        "tile",
-        "tracks",
-        "track",
-        "event",
-        "dir",
-        "same",
-        "row",
-        "t_ns",
-        "tolerance_ns",
-        "q",
-        "offset",
-        "limit",
-        "start_ns",
-        "end_ns",
-        "buckets",
-        "allocator",
-        "by",
-        "token",
-    ];
-    let values = [
-        "0",
-        "1",
-        "2",
-        "62",
-        "63",
-        "-1",
-        "1e18",
-        "-9.3e18",
-        "NaN",
-        "18446744073709551615",
-        "9223372036854775807",
-        "4294967295",
-        "0,1,2",
-        ",,,",
-        "next",
-        "previous",
-        "name",
-        "row",
-        "type",
-        "a",
-        "/.*/",
-        "/(a|b)*c/",
-        "%00",
-        "%ff",
-        "",
-        "1e15",
-        "-1e15",
-        "0.5",
-        "560962146",
-        "%F0%9F%92%A9",
-    ];
+    let addresses: Vec<&str> =
+        "tiles event neighbour at search area overview memory_at view/ops csv/steps".split(' ').collect();
+    let keys: Vec<&str> =
+        "level tile tracks track event dir same row t_ns tolerance_ns q offset limit start_ns end_ns \
+        buckets allocator by token"
+            .split(' ')
+            .collect();
+    let values: Vec<&str> =
+        "0 1 2 62 63 -1 1e18 -9.3e18 NaN 18446744073709551615 9223372036854775807 4294967295 0,1,2 \
+        ,,, next previous name row type a /.*/ /(a|b)*c/ %00 %ff  1e15 -1e15 0.5 560962146 \
+        %F0%9F%92%A9"
+            .split(' ')
+            .collect();
     for _ in 0..3_000 {
         let parts: Vec<String> = (0..rng.below(7))
             .map(|_| format!("{}={}", keys[rng.below(keys.len())], values[rng.below(values.len())]))

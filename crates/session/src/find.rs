@@ -7,11 +7,11 @@ use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, disco
 use stepscope_render::format::{plural, thousands};
 
 use crate::load::unreadable_file;
-use crate::problem::{Exit, Problem};
+use crate::problem::{Cause, Problem};
 
 /// A query for a profile.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct Query {
     /// Files or folders.
     pub paths: Vec<PathBuf>,
     /// Name of the session; the newest if `None`.
@@ -22,7 +22,7 @@ pub struct Wanted {
 
 /// A resolved session, before any of its files is read.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct ResolvedSession {
     /// Its name, or its full path if several sessions share the name.
     pub session: String,
     /// All sessions found, newest first, including this one.
@@ -31,22 +31,22 @@ pub struct Chosen {
     pub files: Vec<ProfileFile>,
 }
 
-impl Chosen {
+impl ResolvedSession {
     /// Resolves a query. `remark` receives a note if there were several sessions.
-    pub fn of(wanted: &Wanted, remark: &dyn Fn(&str)) -> Result<Self, Problem> {
+    pub fn of(wanted: &Query, remark: &dyn Fn(&str)) -> Result<Self, Problem> {
         let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
         let sessions = labels(&found.sessions);
         let chosen = choose(wanted, &found, &sessions, remark)?;
         let files = hosts(wanted, &found.sessions[chosen])?.into_iter().cloned().collect();
-        Ok(Chosen { session: sessions[chosen].clone(), sessions, files })
+        Ok(ResolvedSession { session: sessions[chosen].clone(), sessions, files })
     }
 }
 
 /// Every session below the paths, newest first. Finding none is not an error here.
-pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<Chosen>, Problem> {
+pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> {
     let found = discover(paths).map_err(|error| unreadable_file(&error))?;
     let labels = labels(&found.sessions);
-    let one = |(session, label): (Session, &String)| Chosen {
+    let one = |(session, label): (Session, &String)| ResolvedSession {
         session: label.clone(),
         sessions: labels.clone(),
         files: session.files,
@@ -67,7 +67,7 @@ fn labels(sessions: &[Session]) -> Vec<String> {
 
 /// Position of the requested session: by name, or the newest.
 fn choose(
-    wanted: &Wanted,
+    wanted: &Query,
     found: &Discovery,
     labels: &[String],
     remark: &dyn Fn(&str),
@@ -89,23 +89,23 @@ fn choose(
         _ => None,
     };
     exact.or(only).ok_or_else(|| {
-        Problem::new(Exit::Usage, format!("no unique session is named `{name}`"))
+        Problem::new(Cause::Usage, format!("no unique session is named `{name}`"))
             .then(format!("found {}", listed(labels.iter().map(String::as_str))))
             .then("choose one of them with --session")
     })
 }
 
-fn hosts<'a>(wanted: &Wanted, session: &'a Session) -> Result<Vec<&'a ProfileFile>, Problem> {
+fn hosts<'a>(wanted: &Query, session: &'a Session) -> Result<Vec<&'a ProfileFile>, Problem> {
     let Some(pattern) = &wanted.host else { return Ok(session.files.iter().collect()) };
     let pattern = regex::Regex::new(pattern).map_err(|_| {
-        Problem::new(Exit::Usage, format!("--host is not a valid regular expression: {pattern}"))
+        Problem::new(Cause::Usage, format!("--host is not a valid regular expression: {pattern}"))
             .then("the pattern cannot be parsed")
             .then("escape special characters with a backslash")
     })?;
     let files: Vec<&ProfileFile> = session.files.iter().filter(|file| pattern.is_match(&file.host)).collect();
     if files.is_empty() {
         let names = session.files.iter().map(|file| file.host.as_str());
-        return Err(Problem::new(Exit::Usage, format!("no host matches `{pattern}`"))
+        return Err(Problem::new(Cause::Usage, format!("no host matches `{pattern}`"))
             .then(format!("found {}", listed(names)))
             .then("correct the pattern after --host"));
     }
@@ -127,9 +127,9 @@ pub(crate) const GIVE: &str = "give an XPlane file (.xplane.pb), a Chrome or PyT
                                export (.sqlite) or report (.ncu-rep), an nvidia-smi log, or a folder that contains one";
 
 /// Error if there is nothing to read: what was searched, what was found instead, what to do.
-fn nothing(wanted: &Wanted, found: &Discovery) -> Problem {
+fn nothing(wanted: &Query, found: &Discovery) -> Problem {
     let paths: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
-    let problem = Problem::new(Exit::Nothing, format!("no profile in {}", paths.join(", ")));
+    let problem = Problem::new(Cause::Nothing, format!("no profile in {}", paths.join(", ")));
     let instead: Vec<String> =
         found.others.iter().map(|(kind, (count, example))| lookalike(*kind, *count, example)).collect();
     let instead = match (&instead[..], found.folders) {

@@ -15,8 +15,8 @@ mod saved_run;
 pub mod side;
 pub mod views;
 
-pub use find::{Chosen, Wanted, all_sessions};
-pub use load::{Loaded, Looked, Profile};
-pub use problem::{Exit, Problem};
+pub use find::{Query, ResolvedSession, all_sessions};
+pub use load::{HostProfile, PerHost, Profile};
+pub use problem::{Cause, Problem};
 pub use sample::{SAMPLE_HOST, SAMPLE_NAME, sample};
 pub use saved_run::SavedRun;

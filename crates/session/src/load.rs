@@ -4,25 +4,25 @@
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
-use stepscope_analyze::info::Source;
+use stepscope_analyze::recording::info::Source;
 use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::plural;
 use stepscope_render::report::SourceRow;
-use stepscope_trace::{NoteKind, Span, Trace};
+use stepscope_trace::{Format, NoteKind, Span, Trace};
 
-use crate::find::Chosen;
-use crate::problem::{Exit, Problem};
+use crate::find::ResolvedSession;
+use crate::problem::{Cause, Problem};
 
 /// The profile of one host, read from its file.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct HostProfile {
     /// Path of the file.
     pub path: String,
     /// Host on which it was recorded.
     pub host: String,
     /// Its format.
-    pub format: &'static str,
+    pub format: &'static Format,
     /// Its size in bytes.
     pub bytes: u64,
     /// Its content.
@@ -41,15 +41,15 @@ pub struct Profile {
     /// All sessions found, newest first, including this one.
     pub sessions: Vec<String>,
     /// Its hosts; at least one.
-    pub hosts: Vec<Loaded>,
+    pub hosts: Vec<HostProfile>,
     /// Hosts whose files could not be read at all.
     unreadable: Vec<Problem>,
 }
 
 impl Profile {
     /// Reads the resolved session.
-    pub fn load(chosen: Chosen, progress: &Progress) -> Result<Profile, Problem> {
-        let Chosen { session, sessions, files } = chosen;
+    pub fn load(chosen: ResolvedSession, progress: &Progress) -> Result<Profile, Problem> {
+        let ResolvedSession { session, sessions, files } = chosen;
         let inputs = files.iter().map(|file| (file.host.clone(), file.open())).collect();
         Profile::read(session, sessions, inputs, progress)
     }
@@ -61,8 +61,8 @@ impl Profile {
         inputs: Vec<(String, Result<Input, ReadError>)>,
         progress: &Progress,
     ) -> Result<Profile, Problem> {
-        let read: Vec<Result<Loaded, ReadError>> =
-            inputs.into_par_iter().map(|(host, input)| Loaded::read(host, &input?, progress)).collect();
+        let read: Vec<Result<HostProfile, ReadError>> =
+            inputs.into_par_iter().map(|(host, input)| HostProfile::read(host, &input?, progress)).collect();
         let (mut hosts, mut unreadable) = (Vec::new(), Vec::new());
         for read in read {
             match read {
@@ -98,7 +98,7 @@ impl Profile {
 
     /// The sources in the form that analyses take.
     pub fn sources(&self) -> Vec<Source<'_>> {
-        self.hosts.iter().map(Loaded::source).collect()
+        self.hosts.iter().map(HostProfile::source).collect()
     }
 
     /// Problems of its files: damage in those that were read, then those that could not be read.
@@ -109,7 +109,7 @@ impl Profile {
 
 /// A profile whose hosts were analysed one by one, each dropped to make room for the next.
 #[derive(Debug)]
-pub struct Looked<T> {
+pub struct PerHost<T> {
     /// The session's name.
     pub session: String,
     /// All sessions found, newest first, including this one.
@@ -119,15 +119,15 @@ pub struct Looked<T> {
     problems: Vec<Problem>,
 }
 
-impl<T: Send> Looked<T> {
+impl<T: Send> PerHost<T> {
     /// Analyses each host of the session, on all cores. The number of traces in memory never exceeds the number
     /// of cores, however many hosts there are.
     pub fn at(
-        chosen: Chosen,
+        chosen: ResolvedSession,
         progress: &Progress,
-        look: impl Fn(&Loaded) -> T + Sync,
+        look: impl Fn(HostProfile) -> T + Sync,
     ) -> Result<Self, Problem> {
-        let Chosen { session, sessions, files } = chosen;
+        let ResolvedSession { session, sessions, files } = chosen;
         let inputs = files.iter().map(|file| (file.host.clone(), || file.open())).collect();
         Self::at_inputs(session, sessions, inputs, progress, look)
     }
@@ -138,20 +138,14 @@ impl<T: Send> Looked<T> {
         sessions: Vec<String>,
         inputs: Vec<(String, impl Fn() -> Result<Input, ReadError> + Send + Sync)>,
         progress: &Progress,
-        look: impl Fn(&Loaded) -> T + Sync,
+        look: impl Fn(HostProfile) -> T + Sync,
     ) -> Result<Self, Problem> {
-        let only = inputs.len() == 1;
         let one = |(host, open): (String, _)| -> (Option<T>, Option<Problem>) {
             let open: &(dyn Fn() -> Result<Input, ReadError> + Sync) = &open;
-            match open().and_then(|input| Loaded::read(host, &input, progress)) {
+            match open().and_then(|input| HostProfile::read(host, &input, progress)) {
                 Ok(loaded) => {
-                    let looked = look(&loaded);
                     let problem = damage(&loaded);
-                    if only {
-                        // The process is about to end: the system reclaims the memory faster.
-                        std::mem::forget(loaded);
-                    }
-                    (Some(looked), problem)
+                    (Some(look(loaded)), problem)
                 }
                 Err(error) => (None, Some(unreadable_file(&error))),
             }
@@ -165,7 +159,7 @@ impl<T: Send> Looked<T> {
         {
             return Err(problem);
         }
-        Ok(Looked { session, sessions, hosts, problems })
+        Ok(PerHost { session, sessions, hosts, problems })
     }
 
     /// The results of the hosts, and the problems of their files.
@@ -174,12 +168,12 @@ impl<T: Send> Looked<T> {
     }
 }
 
-impl Loaded {
+impl HostProfile {
     fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
         let Opened { format, bytes, trace } = open_input(input, progress)?;
         let path = input.path().display().to_string();
         let (selection, covered) = (Selection::default(), OnceLock::new());
-        Ok(Loaded { path, host, format, bytes, trace, selection, covered })
+        Ok(HostProfile { path, host, format, bytes, trace, selection, covered })
     }
 
     /// The trace in the form that analyses take.
@@ -191,7 +185,7 @@ impl Loaded {
     pub fn source_row(&self) -> SourceRow {
         SourceRow {
             path: self.path.clone(),
-            format: self.format.to_owned(),
+            format: self.format,
             bytes: self.bytes,
             host: self.host.clone(),
             events: self.trace.events(),
@@ -210,12 +204,12 @@ impl Loaded {
 }
 
 /// Describes the damage of a file that could be read in part.
-fn damage(loaded: &Loaded) -> Option<Problem> {
+fn damage(loaded: &HostProfile) -> Option<Problem> {
     let damaged = loaded.trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged);
     // Damage inside a message also damages every message around it; the innermost has the largest offset.
     let note = damaged.max_by_key(|note| note.offset)?;
     let place = note.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
-    let problem = Problem::new(Exit::Damaged, format!("{} is damaged{place}: {}", loaded.path, note.detail));
+    let problem = Problem::new(Cause::Damaged, format!("{} is damaged{place}: {}", loaded.path, note.detail));
     let kept = plural(loaded.trace.events(), "event was", "events were");
     Some(
         problem
@@ -228,36 +222,36 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
     match error {
         ReadError::Io { path, error } => {
             let todo = "check the path and the permissions";
-            Problem::new(Exit::Nothing, format!("cannot read {}", path.display()))
+            Problem::new(Cause::Nothing, format!("cannot read {}", path.display()))
                 .then(error.to_string())
                 .then(todo)
         }
-        ReadError::Empty { path } => Problem::new(Exit::Nothing, format!("{} is empty", path.display()))
+        ReadError::Empty { path } => Problem::new(Cause::Nothing, format!("{} is empty", path.display()))
             .then("found 0 bytes")
             .then("record the profile again; the profiler may have been stopped before it wrote anything"),
         ReadError::Damaged { path, what, offset } => {
             let what = format!("{} is damaged at byte {offset}: {what}", path.display());
-            Problem::new(Exit::Damaged, what)
+            Problem::new(Cause::Damaged, what)
                 .then("no event could be read")
                 .then("copy the file again, or record again")
         }
         ReadError::NeedsExport { path, command } => {
             let what = format!("{} can only be read by Nsight Systems itself", path.display());
-            Problem::new(Exit::Nothing, what)
+            Problem::new(Cause::Nothing, what)
                 .then("nsys is not installed on this machine (searched NSYS_PATH, PATH, /opt/nvidia)")
                 .then(format!("run `{command}` on a machine with nsys, and give the .sqlite file"))
         }
         ReadError::ExportFailed { path, tool, said } => {
-            Problem::new(Exit::Nothing, format!("{} could not be exported", path.display()))
+            Problem::new(Cause::Nothing, format!("{} could not be exported", path.display()))
                 .then(format!("{} said: {said}", tool.display()))
                 .then("export it with the version of nsys that recorded it, and give the .sqlite file")
         }
         ReadError::Foreign { path, found } => {
-            Problem::new(Exit::Nothing, format!("{} is not a profile", path.display()))
+            Problem::new(Cause::Nothing, format!("{} is not a profile", path.display()))
                 .then(format!("found {found}"))
                 .then("give a database written by `nsys export --type sqlite`")
         }
-        other => Problem::new(Exit::Nothing, other.to_string())
+        other => Problem::new(Cause::Nothing, other.to_string())
             .then("its format is not recognised")
             .then(crate::find::GIVE),
     }

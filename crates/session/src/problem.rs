@@ -1,47 +1,27 @@
 //! User-facing errors. All have the same form: `error: what; what was found; what to do`.
 
 use std::fmt;
-use std::process::ExitCode;
 
 use stepscope_analyze::Coverage;
-use stepscope_analyze::selection::Range;
+use stepscope_analyze::breakdown::selection::Range;
 use stepscope_render::covers as words;
 
-/// Exit codes.
+/// Whose fault a problem is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// Done.
-    Done,
-    /// The gate failed.
-    GateFailed,
+pub enum Cause {
     /// Wrong usage.
     Usage,
     /// Nothing readable was found.
     Nothing,
     /// Damaged input; the readable part was shown.
     Damaged,
-    /// The exit code of a command that was run for the user.
-    OfCommand(u8),
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(match exit {
-            Exit::Done => 0,
-            Exit::GateFailed => 1,
-            Exit::Usage => 2,
-            Exit::Nothing => 3,
-            Exit::Damaged => 4,
-            Exit::OfCommand(code) => code,
-        })
-    }
 }
 
 /// An error as the user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The exit code of the command.
-    pub exit: Exit,
+    /// What kind of problem it is.
+    pub cause: Cause,
     /// What went wrong; what was found; what to do. Joined with semicolons.
     parts: Vec<String>,
     hints: Vec<String>,
@@ -49,8 +29,8 @@ pub struct Problem {
 
 impl Problem {
     /// Creates an error that says what went wrong.
-    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Problem { exit, parts: vec![what.into()], hints: Vec::new() }
+    pub fn new(cause: Cause, what: impl Into<String>) -> Self {
+        Problem { cause, parts: vec![what.into()], hints: Vec::new() }
     }
 
     /// Adds what was found, then what to do.
@@ -94,7 +74,7 @@ pub(crate) fn missed(covers: &Coverage) -> Result<(), Problem> {
     };
     let steps = covers.found.map_or("no steps".to_owned(), words::numbers);
     let time = covers.recorded.map_or(String::new(), |span| format!(", {}", words::time(span)));
-    Err(Problem::new(Exit::Usage, asked)
+    Err(Problem::new(Cause::Usage, asked)
         .then(format!("found {steps}{time}"))
         .then("choose --steps or --time within this range, or omit them"))
 }

@@ -1,16 +1,16 @@
 //! The report: each host is read, analysed and dropped; the partial results are merged and diagnosed.
 
 use rayon::prelude::*;
-use stepscope_analyze::Selection;
-use stepscope_analyze::counters::KernelCounters;
-use stepscope_analyze::names::kernel_short_name;
-use stepscope_analyze::ops::{OpRow as OpResult, Where};
+use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::vocabulary::names::kernel_short_name;
+use stepscope_analyze::work::counters::KernelCounters;
+use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
+use stepscope_diagnose::Facts;
 use stepscope_diagnose::diagnose;
-use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 
-use crate::load::{Loaded, Looked, Profile};
-use crate::problem::{Exit, Problem, missed};
+use crate::load::{HostProfile, PerHost, Profile};
+use crate::problem::{Cause, Problem, missed};
 
 /// Number of ops in the report; the view has all of them.
 const OPS: usize = 100;
@@ -18,22 +18,13 @@ const OPS: usize = 100;
 /// What is kept of one host.
 pub type HostLook = (SourceRow, HostPartial);
 
-/// Analyses one host in a process that is about to end.
-pub fn look(loaded: &Loaded) -> HostLook {
-    look_at(loaded, Selection::default())
-}
-
-/// The same for a part of the recording.
-pub fn look_at(loaded: &Loaded, selection: Selection) -> HostLook {
-    let context = loaded.context().selecting(selection);
-    let partial = HostPartial::of(&context);
-    // Freeing millions of states takes noticeable time.
-    std::mem::forget(context);
-    (loaded.source_row(), partial)
+/// Analyses one host.
+pub fn look(loaded: &HostProfile) -> HostLook {
+    (loaded.source_row(), HostPartial::of(&loaded.context()))
 }
 
 /// Merges the analysed hosts and diagnoses them.
-pub fn judge(looked: Looked<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
+pub fn judge(looked: PerHost<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
     Ok((merge(hosts, session, sessions, targets)?, problems))
@@ -41,11 +32,7 @@ pub fn judge(looked: Looked<HostLook>, targets: Vec<String>) -> Result<(Report, 
 
 /// The report on a profile that stays open.
 pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem> {
-    let hosts = profile.hosts.par_iter().map(|loaded| {
-        let context = loaded.context();
-        (loaded.source_row(), HostPartial::of(&context))
-    });
-    report_on(profile, hosts.collect(), targets)
+    report_on(profile, profile.hosts.par_iter().map(look).collect(), targets)
 }
 
 /// The same for hosts that are already analysed.
@@ -60,8 +47,10 @@ fn merge(
     targets: Vec<String>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
-    let nothing = || Problem::new(Exit::Nothing, "no file could be read");
-    let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
+    let nothing = || Problem::new(Cause::Nothing, "no file could be read");
+    let gathered = Session::finish(partials).ok_or_else(nothing)?;
+    let facts = Facts::of(&gathered);
+    let Session { issues, ops, gauges, .. } = gathered;
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }

@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rayon::prelude::*;
-use stepscope_analyze::input::InputPartial;
-use stepscope_analyze::names::stable_name;
-use stepscope_analyze::ops::{Ops, Where};
+use stepscope_analyze::fleet::{HostPartial, Session};
 use stepscope_analyze::steps::Origin;
+use stepscope_analyze::vocabulary::names::stable_name;
+use stepscope_analyze::work::ops::{Ops, Where};
+use stepscope_diagnose::Facts;
 use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
 use stepscope_diagnose::diagnose;
 use stepscope_diagnose::facts::ProfiledKernel;
-use stepscope_diagnose::gather::{Gathered, HostPartial};
-use stepscope_read::{Reader as _, SamplesReader};
-use stepscope_trace::{DeviceKind, Trace, Value};
+use stepscope_trace::{Delivers, DeviceKind, Trace, Value};
 
-use crate::{Loaded, Profile, SavedRun};
+use crate::{HostProfile, Profile, SavedRun};
 
 /// Summarises one recording. For a saved run, the steps are the ones that the run timed, without a profiler
 /// that slows them down; a profile in the same folder shows their breakdown.
@@ -38,37 +37,29 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
 
 /// The run that was saved together with the recording's samples.
 fn saved_run(profile: &Profile) -> Option<SavedRun> {
-    let samples = profile.hosts.iter().find(|loaded| loaded.format == SamplesReader.format())?;
+    let samples = profile.hosts.iter().find(|loaded| loaded.format.delivers == Delivers::RunSamples)?;
     SavedRun::in_folder(Path::new(&samples.path).parent()?)
 }
 
 fn of_traces(profile: &Profile, label: &str) -> Run {
     // Samples beside a profile are not a separate host. On their own, they at least show which devices exist.
-    let is_profile = |loaded: &Loaded| loaded.format != SamplesReader.format();
+    let is_profile = |loaded: &HostProfile| loaded.format.delivers != Delivers::RunSamples;
     let alone = !profile.hosts.iter().any(is_profile);
     let hosts = profile.hosts.par_iter().filter(|loaded| alone || is_profile(loaded));
-    let partials = hosts.map(|loaded| {
-        let context = loaded.context();
-        (vec![HostPartial::of(&context)], InputPartial::of(&context))
-    });
-    let merged = partials.reduce_with(|mut all, one| {
-        all.0.extend(one.0);
-        all.1.merge(one.1);
-        all
-    });
-    let Some((hosts, input)) = merged else { return Run::default() };
-    let Some(gathered) = Gathered::finish(hosts) else { return Run::default() };
-    let mut run = Run::of(label, &gathered.facts.summary);
-    run.profiled = !gathered.facts.timeline && !gathered.facts.counters.is_empty();
-    run.ops = if run.profiled { launch_times(&gathered.facts.counters) } else { op_times(&gathered.ops) };
-    let findings = diagnose(&gathered.facts);
+    let hosts = hosts.map(|loaded| HostPartial::of(&loaded.context())).collect();
+    let Some(session) = Session::finish(hosts) else { return Run::default() };
+    let facts = Facts::of(&session);
+    let mut run = Run::of(label, &facts.summary);
+    run.profiled = !facts.timeline && !facts.counters.is_empty();
+    run.ops = if run.profiled { launch_times(&facts.counters) } else { op_times(&session.ops) };
+    let findings = diagnose(&facts);
     run.findings = findings
         .into_iter()
         .map(|finding| FindingKey { id: finding.id().to_owned(), subject: finding.subject })
         .collect();
     run.setting.versions = versions(profile.hosts.iter().map(|loaded| &loaded.trace));
     run.setting.batch_size =
-        input.finish().pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
+        session.input.pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
     run
 }
 

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use stepscope_analyze::Selection;
-use stepscope_analyze::selection::Range;
+use stepscope_analyze::breakdown::selection::Range;
 use stepscope_render::Select;
-use stepscope_session::{Exit, Wanted};
+use stepscope_session::Query;
+
+use crate::exit::Exit;
 use stepscope_trace::Span;
 
 #[cfg(unix)]
@@ -120,8 +122,8 @@ pub(crate) struct SourceArgs {
 }
 
 impl SourceArgs {
-    pub(crate) fn wanted(self) -> Wanted {
-        Wanted { paths: self.paths, session: self.session, host: self.host }
+    pub(crate) fn wanted(self) -> Query {
+        Query { paths: self.paths, session: self.session, host: self.host }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::io;
 
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
 /// Why a command ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An error to show to the user.
     Problem(Problem),
+    /// A command could not be started; the code is the one that shells use.
+    Start(u8, Problem),
     /// The output could not be written.
     Output(io::Error),
 }
@@ -16,8 +18,8 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn into_problem(self) -> Problem {
         match self {
-            Failure::Problem(problem) => problem,
-            Failure::Output(error) => Problem::new(Exit::Nothing, "cannot write the output")
+            Failure::Problem(problem) | Failure::Start(_, problem) => problem,
+            Failure::Output(error) => Problem::new(Cause::Nothing, "cannot write the output")
                 .then(error.to_string())
                 .then("check the disk, or write to another location"),
         }
@@ -38,6 +40,6 @@ impl From<io::Error> for Failure {
 
 impl From<stepscope_render::table::SelectError> for Failure {
     fn from(error: stepscope_render::table::SelectError) -> Self {
-        Failure::Problem(Problem::new(Exit::Usage, error.to_string()))
+        Failure::Problem(Problem::new(Cause::Usage, error.to_string()))
     }
 }

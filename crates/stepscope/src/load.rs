@@ -1,27 +1,44 @@
 //! Loading with progress: a progress bar, with notes and damage on standard error.
 
+use stepscope_analyze::Selection;
+use stepscope_analyze::fleet::HostPartial;
 use stepscope_read::Progress;
-use stepscope_session::{Chosen, Exit, Loaded, Looked, Problem, Profile, Wanted};
+use stepscope_session::report::HostLook;
+use stepscope_session::{HostProfile, PerHost, Problem, Profile, Query, ResolvedSession};
 
+use crate::exit::Exit;
 use crate::output::Terminal;
 use crate::progress::with_bar;
 
 /// Finds and reads a profile.
-pub(crate) fn profile(wanted: &Wanted, terminal: &Terminal) -> Result<Profile, Problem> {
-    let chosen = Chosen::of(wanted, &|text| terminal.remark(text))?;
+pub(crate) fn profile(wanted: &Query, terminal: &Terminal) -> Result<Profile, Problem> {
+    let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
     let progress = Progress::new();
     with_bar(&progress, || Profile::load(chosen, &progress))
 }
 
 /// Finds a profile and analyses each of its hosts.
 pub(crate) fn looked<T: Send>(
-    wanted: &Wanted,
+    wanted: &Query,
     terminal: &Terminal,
-    look: impl Fn(&Loaded) -> T + Sync,
-) -> Result<Looked<T>, Problem> {
-    let chosen = Chosen::of(wanted, &|text| terminal.remark(text))?;
+    look: impl Fn(HostProfile, bool) -> T + Sync,
+) -> Result<PerHost<T>, Problem> {
+    let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
     let progress = Progress::new();
-    with_bar(&progress, || Looked::at(chosen, &progress, look))
+    let only = chosen.files.len() == 1;
+    with_bar(&progress, || PerHost::at(chosen, &progress, |profile| look(profile, only)))
+}
+
+/// Analyses a part of one host. If it is the only one, the process ends soon: the system reclaims the memory of the trace
+/// and of millions of states faster than they are freed one by one.
+pub(crate) fn look_at(profile: HostProfile, selection: Selection, only: bool) -> HostLook {
+    let context = profile.context().selecting(selection);
+    let look = (profile.source_row(), HostPartial::of(&context));
+    if only {
+        std::mem::forget(context);
+        std::mem::forget(profile);
+    }
+    look
 }
 
 /// Ends a command on a profile: reports damage to standard error and returns the exit code.

@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod exit;
 mod failure;
 mod load;
 mod near;
@@ -25,6 +26,10 @@ fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(failure::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
+        }
+        Err(failure::Failure::Start(code, problem)) => {
+            terminal.report(&problem);
+            exit::Exit::OfCommand(code).into()
         }
         Err(failure) => terminal.report(&failure.into_problem()),
     }

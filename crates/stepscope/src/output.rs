@@ -8,6 +8,8 @@ use stepscope_render::Style;
 
 use stepscope_session::Problem;
 
+use crate::exit::Exit;
+
 /// When to use colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -55,7 +57,7 @@ impl Terminal {
     /// Prints an error.
     pub(crate) fn report(&self, problem: &Problem) -> ExitCode {
         self.say(&self.err.red("error:"), &problem.to_string());
-        problem.exit.into()
+        Exit::from(problem.cause).into()
     }
 
     fn say(&self, label: &str, text: &str) {

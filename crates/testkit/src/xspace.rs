@@ -106,7 +106,7 @@ pub struct XLine {
 
 /// Position of an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// Picoseconds after the start of the line.
     Offset(i64),
     /// None: it stands for this many occurrences.
@@ -121,7 +121,7 @@ pub struct XEvent {
     /// What it is.
     pub metadata_id: i64,
     /// Where it lies.
-    pub place: Place,
+    pub place: Position,
     /// How long it took.
     pub duration_ps: i64,
     /// Its arguments.
@@ -238,19 +238,19 @@ impl XLine {
 impl XEvent {
     /// An event without arguments.
     pub fn at(offset_ps: i64, duration_ps: i64, metadata_id: i64) -> Self {
-        XEvent { metadata_id, place: Place::Offset(offset_ps), duration_ps, stats: Vec::new() }
+        XEvent { metadata_id, place: Position::Offset(offset_ps), duration_ps, stats: Vec::new() }
     }
 
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Message::default();
         out.number(1, self.metadata_id);
-        if let Place::Offset(ps) = self.place {
+        if let Position::Offset(ps) = self.place {
             out.varint(2, ps as u64);
         }
         out.number(3, self.duration_ps);
         self.stats.iter().for_each(|stat| out.bytes(4, &stat.encode()));
-        if let Place::Occurrences(count) = self.place {
+        if let Position::Occurrences(count) = self.place {
             out.varint(5, count as u64);
         }
         out.0

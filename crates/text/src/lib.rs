@@ -4,6 +4,8 @@
 
 mod signature;
 
+use std::borrow::Cow;
+
 /// Placeholder for an unknown value.
 pub const UNKNOWN: &str = "–";
 
@@ -22,6 +24,15 @@ pub fn thousands(value: impl Into<i128>) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A field of a CSV file, quoted if necessary.
+pub fn csv_field(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// A number with `decimals` places and thousands separators.

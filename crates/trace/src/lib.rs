@@ -13,23 +13,29 @@
 
 mod args;
 mod builder;
+mod columns;
 mod device;
 mod durations;
 mod flow;
+mod format;
 mod ids;
 mod kind;
 mod nesting;
 mod note;
 pub mod series;
+pub mod statistics;
 mod strings;
 mod time;
 mod trace;
 mod track;
+pub mod usage;
 
 pub use args::{ArgArena, ArgRef, ArgSource, Datum, Value};
-pub use builder::{ColumnsChunk, EventColumns, TraceBuilder};
+pub use builder::TraceBuilder;
+pub use columns::{ColumnsChunk, EventColumns};
 pub use device::{Device, DeviceKind, Environment, Property};
 pub use flow::{FlowDirection, FlowPoint};
+pub use format::{Delivers, Format};
 pub use ids::{ArgSourceId, DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
 pub use kind::{Form, Kind};
 pub use nesting::Nesting;

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::args::ArgRef;
-use crate::builder::EventColumns;
+use crate::columns::EventColumns;
 use crate::ids::{ArgSourceId, EventId, KindId, ProcessId, StrId, TrackId};
 use crate::nesting::Nesting;
 use crate::time::{Dur, Span, Time};

@@ -4,10 +4,11 @@
 
 use stepscope_trace::{Dur, KindId, Span, TrackKind};
 
-use crate::context::Context;
+use crate::host_trace::HostTrace;
+use crate::states::timeline::{Mask, Timeline};
 use crate::states::{State, is_range};
-use crate::steps::median;
-use crate::timeline::{Mask, Timeline};
+use crate::steps::Steps;
+use stepscope_trace::statistics::median_duration;
 
 /// From this many steps on, recurrence is visible.
 const STEPS: usize = 3;
@@ -21,20 +22,19 @@ const WHOLE: f64 = 0.9;
 
 /// The long pauses of a recording with too few steps to show whether they recur. Pauses inside recorded Python
 /// or inside a named range do not count.
-pub(super) fn unrecorded(context: &Context, host: &Timeline, frames: bool) -> Vec<Span> {
-    let steps = &context.steps().all;
-    let counted = || steps.iter().filter(|step| step.set_apart.is_none());
-    let (Some(whole), Some(own)) = (context.trace.span(), host.span()) else { return Vec::new() };
+pub(super) fn unrecorded(recorded: &HostTrace, steps: &Steps, host: &Timeline, frames: bool) -> Vec<Span> {
+    let counted = || steps.counted();
+    let (Some(whole), Some(own)) = (recorded.trace.span(), host.span()) else { return Vec::new() };
     if counted().count() >= STEPS {
         return Vec::new();
     }
     let window = match counted().count() {
         0 => whole.dur(),
-        _ => median(counted().map(|step| step.span.dur())),
+        _ => median_duration(counted().map(|step| step.span.dur())),
     };
     let quiet = State::InputWork as u16 | if frames { 0 } else { State::Present as u16 };
     let mut pauses: Vec<Span> = host.spans_without(Mask(!quiet)).collect();
-    let usual = median(pauses.iter().map(|pause| pause.dur()));
+    let usual = median_duration(pauses.iter().map(|pause| pause.dur()));
     let enough = pauses.len() >= ENOUGH;
     let least = if enough { Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)) } else { Dur::ZERO };
     // Before the host's first record and after its last.
@@ -44,7 +44,7 @@ pub(super) fn unrecorded(context: &Context, host: &Timeline, frames: bool) -> Ve
     let long = |pause: &Span| pause.dur().fraction_of(window) >= LONG && pause.dur() >= least;
     pauses.retain(long);
     if !pauses.is_empty() {
-        let named = ranges(context, window);
+        let named = ranges(recorded, window);
         pauses.retain(|pause| !named.iter().any(|range| covers(*range, *pause)));
     }
     pauses
@@ -58,8 +58,8 @@ fn covers(range: Span, pause: Span) -> bool {
 }
 
 /// User-defined ranges around parts of a step.
-fn ranges(context: &Context, window: Dur) -> Vec<Span> {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn ranges(recorded: &HostTrace, window: Dur) -> Vec<Span> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let kinds: Vec<bool> = (0..trace.kinds().len())
         .map(|index| is_range(trace, vocabulary, KindId::from_index(index)))
         .collect();

@@ -10,12 +10,13 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{ProcessId, ProcessKind, Span, StrId, Time, Track, TrackId, TrackKind};
 
-use crate::context::Context;
-use crate::launches::Launch;
+use crate::host_trace::HostTrace;
 use crate::states::State;
-use crate::steps::{SetApart, Step, called_function, median};
-use crate::timeline::{Mask, Timeline};
+use crate::states::launches::Launch;
+use crate::states::timeline::{Mask, Timeline};
+use crate::steps::{Exclusion, Step, called_function};
 use crate::vocabulary::{Keys, Role};
+use stepscope_trace::statistics::median_duration;
 
 /// If work ends later than the host's step by more than this share of a step in the median, it lags behind the
 /// host.
@@ -25,12 +26,12 @@ const HOLDS: f64 = 0.5;
 
 /// The step windows on a device that lags behind the host; `None` if it keeps up, or if its launches were not
 /// recorded.
-pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
-    let trace = context.trace;
+pub(super) fn on_device(recorded: &HostTrace, process: ProcessId, steps: &[Step]) -> Option<Vec<Span>> {
+    let trace = recorded.trace;
     let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
     let mut before: Vec<Span> = Vec::new();
     let mut first_own: BTreeMap<TrackId, Time> = BTreeMap::new();
-    for launch in &context.launches().all {
+    for launch in &recorded.launches().all {
         let track = trace.track(launch.work.track);
         if track.process != process {
             continue;
@@ -53,7 +54,7 @@ pub(super) fn on_device(context: &Context, process: ProcessId, steps: &[Step]) -
         return None;
     }
     let first = spans.first().copied().flatten();
-    let begins = first.and_then(|first| after_backlog(context, &before, &first_own, first));
+    let begins = first.and_then(|first| after_backlog(recorded, &before, &first_own, first));
     Some(from_end_to_end(&spans, steps, begins))
 }
 
@@ -65,8 +66,8 @@ fn step_at(steps: &[Step], at: Time) -> Option<usize> {
 
 fn is_behind(spans: &[Option<Span>], steps: &[Step]) -> bool {
     let seen = || spans.iter().zip(steps).filter_map(|(span, step)| Some(((*span)?, step)));
-    let late = median(seen().map(|(span, step)| span.end - step.span.end));
-    let length = median(steps.iter().map(|step| step.span.dur()));
+    let late = median_duration(seen().map(|(span, step)| span.end - step.span.end));
+    let length = median_duration(steps.iter().map(|step| step.span.dur()));
     seen().count() >= 2.min(steps.len()).max(1) && late.fraction_of(length) >= BEHIND
 }
 
@@ -74,29 +75,29 @@ fn is_behind(spans: &[Option<Span>], steps: &[Step]) -> bool {
 ///
 /// Work launched before the recording comes first on each stream that the step uses.
 fn after_backlog(
-    context: &Context,
+    recorded: &HostTrace,
     before: &[Span],
     first_own: &BTreeMap<TrackId, Time>,
     first: Span,
 ) -> Option<Time> {
     let launched = before.iter().map(|work| work.end);
     // If launches are missing throughout, work without one is not backlog.
-    let pieces: usize = first_own.keys().map(|&track| context.trace.track(track).len()).sum();
+    let pieces: usize = first_own.keys().map(|&track| recorded.trace.track(track).len()).sum();
     let of_tracks = |launch: &&Launch| first_own.contains_key(&launch.work.track);
-    let known = context.launches().all.iter().filter(of_tracks).count();
+    let known = recorded.launches().all.iter().filter(of_tracks).count();
     let are_known = known * 2 >= pieces;
     let unknown = first_own.iter().filter(|_| are_known).filter_map(|(&track, &own)| {
-        let end = last_before(context, context.trace.track(track), own)?;
+        let end = last_before(recorded, recorded.trace.track(track), own)?;
         Some(end.min(own))
     });
     launched.chain(unknown).filter(|&end| end < first.end).max()
 }
 
 /// The end of the last work on a stream that started before `at`.
-fn last_before(context: &Context, track: &Track, at: Time) -> Option<Time> {
+fn last_before(recorded: &HostTrace, track: &Track, at: Time) -> Option<Time> {
     let is_work = |&index: &usize| {
         matches!(
-            context.vocabulary().role(track.kind_of(index)),
+            recorded.vocabulary().role(track.kind_of(index)),
             Role::Kernel | Role::Collective | Role::Copy(_) | Role::Memset
         )
     };
@@ -108,19 +109,19 @@ const LOOK_BACK: usize = 64;
 
 /// The windows of steps that only hand programs to the framework's own threads, by the programs' runs; `None`
 /// if the work is done inside the steps, or if the launching step is unknown.
-pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Option<Vec<Span>> {
+pub(super) fn on_host(recorded: &HostTrace, host: &Timeline, steps: &[Step]) -> Option<Vec<Span>> {
     // Only XLA numbers the runs of its programs.
-    let strings = context.trace.strings();
+    let strings = recorded.trace.strings();
     let keys = (strings.find("run_id")?, strings.find("hlo_module")?);
     let computes = Mask::of(State::HostCompute);
     let all = host.time_in(computes, host.span()?);
-    let held = median(steps.iter().map(|step| host.time_in(computes, step.span)));
+    let held = median_duration(steps.iter().map(|step| host.time_in(computes, step.span)));
     if held.ps() as f64 * steps.len() as f64 >= all.ps() as f64 * HOLDS {
         return None;
     }
     let mut spans: Vec<Option<Span>> = vec![None; steps.len()];
-    let mut calls = calls(context);
-    for (program, runs) in runs(context, keys) {
+    let mut calls = calls(recorded);
+    for (program, runs) in runs(recorded, keys) {
         let Some(calls) = calls.remove(&program) else { continue };
         // Calls from before the recording run first, and the last calls may never be seen to run.
         let older = runs.len().saturating_sub(calls.len());
@@ -137,8 +138,8 @@ pub(super) fn on_host(context: &Context, host: &Timeline, steps: &[Step]) -> Opt
 }
 
 /// Times of the calls of each compiled function, without nested calls.
-fn calls(context: &Context) -> BTreeMap<String, Vec<Time>> {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn calls(recorded: &HostTrace) -> BTreeMap<String, Vec<Time>> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let mut all: BTreeMap<String, Vec<Time>> = BTreeMap::new();
     let on_host = |track: &&Track| trace.process(track.process).kind == ProcessKind::Host;
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread).filter(on_host) {
@@ -156,8 +157,8 @@ fn calls(context: &Context) -> BTreeMap<String, Vec<Time>> {
 }
 
 /// Times of the runs of each program on the host, by the function it was made from.
-fn runs(context: &Context, (run_key, program_key): (StrId, StrId)) -> BTreeMap<String, Vec<Span>> {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn runs(recorded: &HostTrace, (run_key, program_key): (StrId, StrId)) -> BTreeMap<String, Vec<Span>> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let mut runs: HashMap<i64, (Span, String), FxBuildHasher> = HashMap::default();
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
         for (index, &kind) in track.kinds().iter().enumerate() {
@@ -188,7 +189,7 @@ fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], begins: Option<Time>)
     let windows = spans.iter().zip(steps).map(|(span, step)| {
         // A pause belongs to no step, not even to the one after it.
         let resumed = interrupted.then_some(step.span.start);
-        interrupted = step.set_apart == Some(SetApart::Interrupted);
+        interrupted = step.excluded == Some(Exclusion::Interrupted);
         let first = || begins.map_or(step.span.start, |begins| begins.max(step.span.start));
         let start = before.map_or_else(first, |before| resumed.map_or(before, |at| at.max(before)));
         // A step without work on this device is empty there.
@@ -202,11 +203,12 @@ fn from_end_to_end(spans: &[Option<Span>], steps: &[Step], begins: Option<Time>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
     use crate::sketch::{Arg, Sketch};
 
     fn steps() -> [Step; 3] {
         let step =
-            |a, b| Step { number: 0, span: Span::new(Time::from_ps(a), Time::from_ps(b)), set_apart: None };
+            |a, b| Step { number: 0, span: Span::new(Time::from_ps(a), Time::from_ps(b)), excluded: None };
         [step(0, 10), step(10, 20), step(20, 30)]
     }
 

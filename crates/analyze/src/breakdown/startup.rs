@@ -3,7 +3,8 @@
 use stepscope_trace::Dur;
 
 use super::{Category, DeviceBreakdown, StepShares};
-use crate::steps::{SetApart, Step, median};
+use crate::steps::{Exclusion, Step};
+use stepscope_trace::statistics::median_duration;
 
 /// A step this many times longer than the later ones is warm-up …
 const STARTUP_LENGTH: f64 = 1.5;
@@ -14,19 +15,19 @@ const STARTUP_LENGTH_ALONE: f64 = 4.0;
 
 /// Excludes the first steps that only warm up. The rest must contain the work of a step: a marker around
 /// nothing does not make the previous step a warm-up.
-pub(super) fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
+pub(super) fn exclude_startup(steps: &mut [Step], device: &DeviceBreakdown) {
     let building = |shares: &StepShares| {
         let time = shares.shares.get(Category::Tracing) + shares.shares.get(Category::Compile);
         (shares.window.dur(), time.fraction_of(shares.window.dur()), shares.busy)
     };
-    let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].set_apart.is_none()).collect();
+    let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].excluded.is_none()).collect();
     let all: Vec<(Dur, f64, Dur)> =
         places.iter().filter_map(|&index| device.steps.get(index)).map(building).collect();
     // At most the first half can be warm-up: a program that always warms up never gets warm.
     for (index, &place) in places.iter().enumerate().take(all.len() / 2) {
         let (length, share, busy) = all[index];
         let later = &all[index + 1..];
-        let usual = median(later.iter().map(|&(length, ..)| length));
+        let usual = median_duration(later.iter().map(|&(length, ..)| length));
         let mut later_shares: Vec<f64> = later.iter().map(|&(_, share, _)| share).collect();
         later_shares.sort_by(f64::total_cmp);
         let usual_share = later_shares.get(later_shares.len() / 2).copied().unwrap_or(1.0);
@@ -36,7 +37,7 @@ pub(super) fn set_startup_apart(steps: &mut [Step], device: &DeviceBreakdown) {
         if !rest_works || (!builds && ratio < STARTUP_LENGTH_ALONE) {
             break;
         }
-        steps[place].set_apart = Some(SetApart::Startup);
+        steps[place].excluded = Some(Exclusion::Startup);
     }
 }
 
@@ -69,13 +70,13 @@ mod tests {
     }
 
     fn none_apart(count: usize) -> Vec<Step> {
-        vec![Step { number: 0, span: Span::default(), set_apart: None }; count]
+        vec![Step { number: 0, span: Span::default(), excluded: None }; count]
     }
 
     fn startup(lengths: &[(i64, i64, i64)]) -> Vec<bool> {
         let mut steps = none_apart(lengths.len());
-        set_startup_apart(&mut steps, &device(lengths));
-        steps.iter().map(|step| step.set_apart.is_some()).collect()
+        exclude_startup(&mut steps, &device(lengths));
+        steps.iter().map(|step| step.excluded.is_some()).collect()
     }
 
     #[test]
@@ -93,8 +94,8 @@ mod tests {
     fn the_step_that_holds_all_the_work_is_no_startup() {
         assert_eq!(startup(&[(9_000, 0, 6_000), (50, 0, 0)]), [false, false]);
         let mut steps = none_apart(3);
-        steps[1].set_apart = Some(SetApart::Incomplete);
-        set_startup_apart(&mut steps, &device(&[(9_000, 0, 10), (50, 0, 0), (9_100, 0, 10)]));
-        assert_eq!(steps[0].set_apart, None, "what is cut off is compared with nothing");
+        steps[1].excluded = Some(Exclusion::Incomplete);
+        exclude_startup(&mut steps, &device(&[(9_000, 0, 10), (50, 0, 0), (9_100, 0, 10)]));
+        assert_eq!(steps[0].excluded, None, "what is cut off is compared with nothing");
     }
 }

@@ -6,8 +6,8 @@ use stepscope_trace::{Dur, Form, KindId, ProcessKind, Time, Track, TrackKind};
 
 use super::stage::FunctionOp;
 use crate::context::Context;
-use crate::statistics::Moments;
 use crate::vocabulary::Role;
+use stepscope_trace::statistics::Moments;
 
 const PREFIX: &str = "enumerate(DataLoader)";
 

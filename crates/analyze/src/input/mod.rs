@@ -12,7 +12,7 @@ use stepscope_trace::Dur;
 
 use crate::breakdown::Category;
 use crate::context::Context;
-use crate::python::{PythonFrames, PythonPartial};
+use crate::time::python::{PythonFrames, PythonPartial};
 
 pub use loader::Loader;
 pub use pipeline::{BatchFrom, Bound, Pipeline, Stage, Written};
@@ -57,7 +57,7 @@ impl InputPartial {
         for (_, shares) in breakdown.counted() {
             waited += shares.shares.get(Category::Input);
             stepped += shares.window.dur();
-            steps += usize::from(!breakdown.whole_capture);
+            steps += usize::from(!breakdown.steps.whole_capture);
         }
         InputPartial {
             hosts: 1,

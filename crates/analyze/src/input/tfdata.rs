@@ -134,7 +134,7 @@ fn place_of(stages: &mut Vec<Tally>, path: &str) -> usize {
     parent.unwrap_or(0)
 }
 
-struct Open {
+struct OpenStage {
     end: Time,
     dur: Dur,
     class: Class,
@@ -208,7 +208,7 @@ impl<'c, 't> Finder<'c, 't> {
 
     /// Stages, and the functions that they start.
     fn walk(&mut self, track: &'t Track, runs: &mut Vec<(i64, usize, bool)>) {
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<OpenStage> = Vec::new();
         for (index, kind) in track.kinds().iter().enumerate() {
             let class = self.classes[kind.index()];
             if matches!(class, Class::Other | Class::Run | Class::Op) {
@@ -232,12 +232,12 @@ impl<'c, 't> Finder<'c, 't> {
                 }
                 _ => {}
             }
-            open.push(Open { end: span.end, dur: span.dur(), class, stage, inside: Dur::ZERO });
+            open.push(OpenStage { end: span.end, dur: span.dur(), class, stage, inside: Dur::ZERO });
         }
         self.close(&mut open, Time::MAX);
     }
 
-    fn enter_stage(&mut self, at: usize, open: &mut [Open], track: &Track, index: usize) {
+    fn enter_stage(&mut self, at: usize, open: &mut [OpenStage], track: &Track, index: usize) {
         let args = self.context.trace.args_at(track, index);
         self.read_args(at, args);
         // The thread that requests a stage's input works for that stage.
@@ -251,7 +251,7 @@ impl<'c, 't> Finder<'c, 't> {
         }
     }
 
-    fn close(&mut self, open: &mut Vec<Open>, now: Time) {
+    fn close(&mut self, open: &mut Vec<OpenStage>, now: Time) {
         while let Some(ended) = open.pop_if(|open| open.end <= now) {
             if let Some(outer) = open.last_mut() {
                 outer.inside += ended.dur;

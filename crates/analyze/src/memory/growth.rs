@@ -88,7 +88,7 @@ fn middle_slope(ends: &[f64]) -> f64 {
         .flat_map(|(at, a)| points[at + 1..].iter().map(move |b| (b.1 - a.1) / (b.0 - a.0)))
         .collect();
     slopes.sort_by(f64::total_cmp);
-    crate::statistics::quantile(&slopes, 0.5).unwrap_or(0.0)
+    stepscope_trace::statistics::quantile(&slopes, 0.5).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
     let steps: Vec<_> = context.breakdown().counted().map(|(step, _)| (step.number, step.span)).collect();
     // A step needs what a layer keeps: only known steps can leak.
     let layers = matches!(context.steps().how, How::Period(_));
-    let steps = if context.breakdown().whole_capture || layers { Vec::new() } else { steps };
+    let steps = if context.breakdown().steps.whole_capture || layers { Vec::new() } else { steps };
     let freed = blocks::pair(&records);
     let at_peak = blocks::alive(context, &records, &freed, peak_place);
     let known = at_peak.iter().map(|live| live.bytes).fold(0, i64::saturating_add);

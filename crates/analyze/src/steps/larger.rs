@@ -4,6 +4,7 @@
 //! step. But the repetition of layers breaks at the end of every step, at equal distances.
 
 use stepscope_trace::Dur;
+use stepscope_trace::statistics::median_duration;
 
 use super::period::{Score, find_period, numbered};
 
@@ -81,7 +82,7 @@ impl Larger {
     pub(super) fn starts(&self, pause_before: impl Fn(usize) -> Dur) -> Vec<usize> {
         let after_breaks =
             |after: usize| self.breaks.iter().map(move |&at| at + after).filter(|&at| at < self.events);
-        let typical = |after: usize| super::median(after_breaks(after).map(&pause_before));
+        let typical = |after: usize| median_duration(after_breaks(after).map(&pause_before));
         let after =
             (self.smaller..2 * self.smaller).max_by_key(|&after| (typical(after), 2 * self.smaller - after));
         let after = after.unwrap_or(self.smaller);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use stepscope_trace::{KindId, TrackKind};
 
-use crate::context::Context;
+use crate::host_trace::HostTrace;
 
 /// Fewer different numbers are not a stack of layers.
 const LEAST: usize = 3;
 
 /// Whether there is about one numbered layer in each of `repeats`.
-pub(super) fn are_walked_through(context: &Context, repeats: usize) -> bool {
-    let trace = context.trace;
+pub(super) fn are_walked_through(recorded: &HostTrace, repeats: usize) -> bool {
+    let trace = recorded.trace;
     let mut families: BTreeMap<String, usize> = BTreeMap::new();
     let of_kind: Vec<Option<(usize, u64)>> = (0..trace.kinds().len())
         .map(|index| {

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use stepscope_trace::{Dur, ProcessKind, Span, Trace, Track, TrackKind};
 
 use super::{Candidate, How};
-use crate::context::Context;
+use crate::host_trace::HostTrace;
 use crate::vocabulary::{Keys, Role};
 
-pub(super) fn find(context: &Context) -> Option<Candidate> {
-    host_markers(context).or_else(|| device_steps(context.trace))
+pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
+    host_markers(recorded).or_else(|| device_steps(recorded.trace))
 }
 
 /// Markers with one name on one track.
 type Family = BTreeMap<(String, u32), Vec<(i64, Span)>>;
 
-fn host_markers(context: &Context) -> Option<Candidate> {
-    let trace = context.trace;
+fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
+    let trace = recorded.trace;
     let mut families = Family::new();
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
-        collect(context, track, &mut families);
+        collect(recorded, track, &mut families);
     }
     // There may be several: an outer loop, an evaluation. The one that covers most of the time is the loop; if
     // two cover the same time, the one with more steps.
@@ -40,8 +40,8 @@ fn host_markers(context: &Context) -> Option<Candidate> {
     })
 }
 
-fn collect(context: &Context, track: &Track, families: &mut Family) {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn collect(recorded: &HostTrace, track: &Track, families: &mut Family) {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let step_key = trace.strings().find("step_num");
     for (index, &kind) in track.kinds().iter().enumerate() {
         if vocabulary.role(kind) != Role::StepMarker

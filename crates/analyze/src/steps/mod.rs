@@ -22,10 +22,12 @@ use std::cell::OnceCell;
 
 use stepscope_trace::{Dur, ProcessKind, Span, TrackId};
 
-use crate::breakdown::{DEVICE_BUSY, merged, working_devices};
-use crate::context::Context;
+use crate::host_trace::HostTrace;
+use crate::host_trace::{merged, working_devices};
 use crate::states::State;
-use crate::timeline::{Mask, Timeline};
+use crate::states::timeline::DEVICE_BUSY;
+use crate::states::timeline::{Mask, Timeline};
+use stepscope_trace::statistics::median_duration;
 
 use outer::Outer;
 pub use period::find_period;
@@ -76,7 +78,7 @@ pub enum StepKind {
 
 /// Why a step is excluded.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SetApart {
+pub enum Exclusion {
     /// The end of the capture cut it off.
     Incomplete,
     /// It traced, compiled or grew memory, and later ones did not.
@@ -93,7 +95,31 @@ pub struct Step {
     /// From its start to the start of the next one.
     pub span: Span,
     /// Why it is excluded, if it is.
-    pub set_apart: Option<SetApart>,
+    pub excluded: Option<Exclusion>,
+}
+
+/// Some steps.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// How many.
+    pub count: usize,
+    /// The lowest number.
+    pub first: i64,
+    /// The highest.
+    pub last: i64,
+}
+
+impl Numbers {
+    pub(crate) fn of(numbers: impl Iterator<Item = i64>) -> Option<Self> {
+        numbers.fold(None, |all, number| {
+            let one = Numbers { count: 1, first: number, last: number };
+            Some(all.map_or(one, |all: Numbers| all.and(&one, all.count + 1)))
+        })
+    }
+
+    pub(crate) fn and(&self, other: &Numbers, count: usize) -> Self {
+        Numbers { count, first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
 }
 
 /// The steps of one host.
@@ -111,6 +137,11 @@ pub struct Steps {
     pub track: Option<TrackId>,
     /// True if the spans are on the host's time, false if on a device's.
     pub on_host: bool,
+    /// True if there are no steps, or none are requested: the only one is the whole capture, or the requested time
+    /// range.
+    pub whole_capture: bool,
+    /// Those that were found, before some were selected.
+    pub found: Option<Numbers>,
 }
 
 /// Result of one way of finding steps.
@@ -126,45 +157,47 @@ struct Candidate {
 
 impl Steps {
     /// Finds the steps of one host.
-    pub fn of(context: &Context) -> Self {
-        let marked = markers::find(context).or_else(|| repetition::named_steps(context));
+    pub fn of(recorded: &HostTrace) -> Self {
+        let marked = markers::find(recorded).or_else(|| repetition::named_steps(recorded));
         let (origin, found) = match marked {
             Some(found) => (Origin::Marker, Some(found)),
-            None => (Origin::Inferred, inferred(context)),
+            None => (Origin::Inferred, inferred(recorded)),
         };
         match found {
-            Some(candidate) => Steps::from(candidate, origin, context),
+            Some(candidate) => Steps::from(candidate, origin, recorded),
             None => Steps {
                 origin: Origin::None,
                 how: How::Nothing,
-                kind: kind_of(context, &How::Nothing),
+                kind: kind_of(recorded, &How::Nothing),
                 all: Vec::new(),
                 track: None,
                 on_host: true,
+                whole_capture: false,
+                found: None,
             },
         }
     }
 
-    fn from(candidate: Candidate, origin: Origin, context: &Context) -> Self {
+    fn from(candidate: Candidate, origin: Origin, recorded: &HostTrace) -> Self {
         let Candidate { how, marks, track, on_host, ends_known } = candidate;
-        let kind = kind_of(context, &how);
+        let kind = kind_of(recorded, &how);
         let all = match kind {
             // A request lasts from its arrival to its answer, whenever the next one comes.
             StepKind::Inference if ends_known => marks.iter().map(own_length).collect(),
             _ => {
-                let devices = Devices { context, lines: OnceCell::new() };
+                let devices = Devices { recorded, lines: OnceCell::new() };
                 laid_end_to_end(&marks, ends_known, |gap| devices.work(gap))
             }
         };
-        let mut steps = Steps { origin, kind, how, all, track, on_host };
+        let mut steps = Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None };
         if origin == Origin::Marker && on_host {
-            steps.set_empty_ends_apart(|span| host_works(context, span));
+            steps.exclude_empty_ends(|span| host_works(recorded, span));
         }
         steps
     }
 
     /// Empty markers at either end are the profiler's, or the rest of a step.
-    fn set_empty_ends_apart(&mut self, works: impl Fn(Span) -> bool) {
+    fn exclude_empty_ends(&mut self, works: impl Fn(Span) -> bool) {
         let full = |step: &Step| works(step.span);
         let (Some(first), Some(last)) = (self.all.iter().position(full), self.all.iter().rposition(full))
         else {
@@ -172,14 +205,19 @@ impl Steps {
         };
         for (index, step) in self.all.iter_mut().enumerate() {
             if index < first || index > last {
-                step.set_apart = Some(SetApart::Incomplete);
+                step.excluded = Some(Exclusion::Incomplete);
             }
         }
     }
 
+    /// The numbers of all of them; `None` if there are none.
+    pub(crate) fn numbers(&self) -> Option<Numbers> {
+        Numbers::of(self.all.iter().map(|step| step.number))
+    }
+
     /// The counted steps.
     pub fn counted(&self) -> impl Iterator<Item = &Step> {
-        self.all.iter().filter(|step| step.set_apart.is_none())
+        self.all.iter().filter(|step| step.excluded.is_none())
     }
 }
 
@@ -195,10 +233,10 @@ const HOST_WORK: Mask = Mask(
 );
 
 /// Whether any host thread works within `span`.
-fn host_works(context: &Context, span: Span) -> bool {
-    let trace = context.trace;
+fn host_works(recorded: &HostTrace, span: Span) -> bool {
+    let trace = recorded.trace;
     let on_host = |track: TrackId| trace.process(trace.track(track).process).kind != ProcessKind::Device;
-    context.states().lines.iter().filter(|(track, _)| on_host(*track)).any(|(_, line)| {
+    recorded.states().lines.iter().filter(|(track, _)| on_host(*track)).any(|(_, line)| {
         let first = line.times.partition_point(|&time| time <= span.start).saturating_sub(1);
         let within =
             line.times.iter().zip(&line.states).skip(first).take_while(|&(&time, _)| time < span.end);
@@ -206,26 +244,26 @@ fn host_works(context: &Context, span: Span) -> bool {
     })
 }
 
-fn inferred(context: &Context) -> Option<Candidate> {
-    let sure = repetition::requests(context)
-        .or_else(|| repetition::module_runs(context))
-        .or_else(|| repetition::optimizer_steps(context));
+fn inferred(recorded: &HostTrace) -> Option<Candidate> {
+    let sure = repetition::requests(recorded)
+        .or_else(|| repetition::module_runs(recorded))
+        .or_else(|| repetition::optimizer_steps(recorded));
     if sure.is_some() {
         return sure;
     }
     let (mut pass, mut around) = (None, None);
-    match outer::find(context) {
+    match outer::find(recorded) {
         Some(Outer::Repeated(turns)) => return Some(turns),
         Some(Outer::Single(found)) => pass = Some(found),
         Some(Outer::Around(found)) => around = Some(found),
         None => {}
     }
-    repetition::function_calls(context)
-        .or_else(|| repetition::batches(context))
+    repetition::function_calls(recorded)
+        .or_else(|| repetition::batches(recorded))
         .or(pass)
-        .or_else(|| period::find(context))
-        .or_else(|| repetition::ranges(context))
-        .or_else(|| repetition::single(context))
+        .or_else(|| period::find(recorded))
+        .or_else(|| repetition::ranges(recorded))
+        .or_else(|| repetition::single(recorded))
         .or(around)
 }
 
@@ -239,12 +277,12 @@ const INTERRUPTION: i64 = 5;
 const REGULAR: usize = 3;
 
 fn own_length(&(number, span): &(i64, Span)) -> Step {
-    Step { number, span, set_apart: None }
+    Step { number, span, excluded: None }
 }
 
 /// Device activity, only computed if a gap is long.
 struct Devices<'c, 't> {
-    context: &'c Context<'t>,
+    recorded: &'c HostTrace<'t>,
     lines: OnceCell<Vec<Timeline<'c>>>,
 }
 
@@ -253,8 +291,8 @@ impl Devices<'_, '_> {
     /// when all queues are full, and its own pace says nothing.
     fn work(&self, gap: Span) -> bool {
         let lines = self.lines.get_or_init(|| {
-            let devices = working_devices(self.context).into_iter();
-            devices.map(|device| merged(self.context, Some(device))).collect()
+            let devices = working_devices(self.recorded).into_iter();
+            devices.map(|device| merged(self.recorded, Some(device))).collect()
         });
         lines.iter().any(|line| line.time_in(DEVICE_BUSY, gap).fraction_of(gap.dur()) > 0.5)
     }
@@ -264,8 +302,8 @@ impl Devices<'_, '_> {
 /// part of them.
 fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span) -> bool) -> Vec<Step> {
     let gaps: Vec<Dur> = marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.end).collect();
-    let length = median(marks.iter().map(|(_, span)| span.dur()));
-    let gap = median(gaps.iter().copied());
+    let length = median_duration(marks.iter().map(|(_, span)| span.dur()));
+    let gap = median_duration(gaps.iter().copied());
     let tight = ends_known && gap.fraction_of(length) < NEGLIGIBLE_GAP;
     let longest = Dur::from_ps((length + gap.at_least_zero()).ps().saturating_mul(INTERRUPTION));
     let paused = |index: usize| {
@@ -276,16 +314,16 @@ fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span)
         pauses.clear();
     }
     let step = |(index, &(number, span)): (usize, &(i64, Span))| {
-        let (end, set_apart) = match marks.get(index + 1).map(|(_, next)| next.start) {
+        let (end, excluded) = match marks.get(index + 1).map(|(_, next)| next.start) {
             // The last one has no successor: its marker says where it ended; otherwise its end is unknown.
-            None => (span.end, (!ends_known).then_some(SetApart::Incomplete)),
+            None => (span.end, (!ends_known).then_some(Exclusion::Incomplete)),
             Some(next) if pauses.binary_search(&index).is_ok() => {
-                (span.end.min(next), Some(SetApart::Interrupted))
+                (span.end.min(next), Some(Exclusion::Interrupted))
             }
             Some(next) if tight => (span.end.min(next), None),
             Some(next) => (next, None),
         };
-        Step { number, span: Span::new(span.start, end), set_apart }
+        Step { number, span: Span::new(span.start, end), excluded }
     };
     marks.iter().enumerate().map(step).collect()
 }
@@ -296,16 +334,6 @@ fn is_regular(pauses: &[usize]) -> bool {
     let apart = || pauses.windows(2).map(|pair| pair[1] - pair[0]);
     let (least, most) = (apart().min().unwrap_or(0), apart().max().unwrap_or(0));
     pauses.len() >= REGULAR && most - least <= 1
-}
-
-/// The median; zero if there are none.
-pub(crate) fn median(all: impl Iterator<Item = Dur>) -> Dur {
-    let mut all: Vec<Dur> = all.collect();
-    if all.is_empty() {
-        return Dur::ZERO;
-    }
-    let middle = all.len() / 2;
-    *all.select_nth_unstable(middle).1
 }
 
 /// Names that frameworks and users give to predictions.
@@ -323,7 +351,7 @@ fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-fn kind_of(context: &Context, how: &How) -> StepKind {
+fn kind_of(recorded: &HostTrace, how: &How) -> StepKind {
     let inference = match how {
         How::Marker(name) | How::FunctionCalls(name) | How::Annotations(name) | How::ModuleRuns(name) => {
             is_prediction(name)
@@ -331,7 +359,7 @@ fn kind_of(context: &Context, how: &How) -> StepKind {
         _ => false,
     };
     let predicts = || {
-        let trace = context.trace;
+        let trace = recorded.trace;
         trace.kinds().iter().any(|kind| trace.str(kind.name) == "BatchingSessionRun")
     };
     if inference || (*how == How::Nothing && predicts()) { StepKind::Inference } else { StepKind::Training }
@@ -348,8 +376,8 @@ mod tests {
         spans.iter().enumerate().map(|(number, ends)| (number as i64, span(ends))).collect()
     }
 
-    fn lengths(steps: &[Step]) -> Vec<(i64, Option<SetApart>)> {
-        steps.iter().map(|step| (step.span.dur().ps(), step.set_apart)).collect()
+    fn lengths(steps: &[Step]) -> Vec<(i64, Option<Exclusion>)> {
+        steps.iter().map(|step| (step.span.dur().ps(), step.excluded)).collect()
     }
 
     #[test]
@@ -370,7 +398,7 @@ mod tests {
             laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true, |_| {
                 false
             });
-        assert_eq!(steps[1].set_apart, Some(SetApart::Interrupted));
+        assert_eq!(steps[1].excluded, Some(Exclusion::Interrupted));
         assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
     }
 
@@ -380,20 +408,20 @@ mod tests {
             let paused = |number: i64| pause_after.iter().filter(|&&last| last < number).count() as i64;
             (0..20).map(|number| number * 1_000 + paused(number) * 20_000).map(|at| (at, at + 600)).collect()
         };
-        let set_apart = |pause_after: &[i64]| {
+        let excluded = |pause_after: &[i64]| {
             let steps = laid_end_to_end(&marks(&starts(pause_after)), true, |_| false);
-            steps.iter().filter(|step| step.set_apart == Some(SetApart::Interrupted)).count()
+            steps.iter().filter(|step| step.excluded == Some(Exclusion::Interrupted)).count()
         };
-        assert_eq!(set_apart(&[4, 9, 14]), 0);
-        assert_eq!(set_apart(&[2, 9, 11]), 3, "now and then");
-        assert_eq!(set_apart(&[4, 9]), 2, "twice may be an accident");
+        assert_eq!(excluded(&[4, 9, 14]), 0);
+        assert_eq!(excluded(&[2, 9, 11]), 3, "now and then");
+        assert_eq!(excluded(&[4, 9]), 2, "twice may be an accident");
     }
 
     #[test]
     fn a_gap_in_which_a_device_works_is_no_pause() {
         let spans = [(0, 100), (200, 300), (400, 500), (3_000, 3_100), (5_600, 5_700)];
         let steps = laid_end_to_end(&marks(&spans), false, |_| true);
-        assert!(steps[..4].iter().all(|step| step.set_apart.is_none()), "{steps:?}");
+        assert!(steps[..4].iter().all(|step| step.excluded.is_none()), "{steps:?}");
     }
 
     #[test]
@@ -407,18 +435,20 @@ mod tests {
             all,
             track: None,
             on_host: true,
+            whole_capture: false,
+            found: None,
         };
-        steps.set_empty_ends_apart(|span| [10, 30].contains(&span.start.ps()));
-        let apart: Vec<bool> = steps.all.iter().map(|step| step.set_apart.is_some()).collect();
+        steps.exclude_empty_ends(|span| [10, 30].contains(&span.start.ps()));
+        let apart: Vec<bool> = steps.all.iter().map(|step| step.excluded.is_some()).collect();
         assert_eq!(apart, [true, false, false, false, true]);
-        steps.all.iter_mut().for_each(|step| step.set_apart = None);
-        steps.set_empty_ends_apart(|_| false);
+        steps.all.iter_mut().for_each(|step| step.excluded = None);
+        steps.exclude_empty_ends(|_| false);
         assert_eq!(steps.counted().count(), 5, "nothing was recorded inside of any");
     }
 
     #[test]
     fn a_step_whose_end_nobody_knows_is_incomplete() {
         let steps = laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false, |_| false);
-        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (10, Some(SetApart::Incomplete))]);
+        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (10, Some(Exclusion::Incomplete))]);
     }
 }

@@ -13,7 +13,7 @@ use stepscope_trace::{Dur, Form, KindId, Span, Track};
 
 use super::work::Work;
 use super::{Candidate, How, is_prediction, words};
-use crate::context::Context;
+use crate::host_trace::HostTrace;
 use crate::states::{is_code, runs_python};
 use crate::vocabulary::{Role, is_library_frame, is_library_function};
 
@@ -66,17 +66,17 @@ pub(super) fn is_warm_up(name: &str) -> bool {
 }
 
 /// The outermost calls of the thread that does most of the work.
-pub(super) fn find(context: &Context) -> Option<Outer> {
-    let (families, warm) = (families(context), warm_ups(context));
-    let work = Work::of(context, &warm);
+pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
+    let (families, warm) = (families(recorded), warm_ups(recorded));
+    let work = Work::of(recorded, &warm);
     if work.all().is_zero() {
         return None;
     }
-    let threads = context.trace.tracks().iter().filter(|track| super::repetition::host_thread(track));
+    let threads = recorded.trace.tracks().iter().filter(|track| super::repetition::host_thread(track));
     let found = threads.filter_map(|track| {
-        let scopes = scopes(context, track, &families, &warm);
+        let scopes = scopes(recorded, track, &families, &warm);
         let (held, turns, sure) = Search { work: &work, families: &families.1, scopes: &scopes }.run()?;
-        let python = runs_python(context.trace, context.vocabulary(), track);
+        let python = runs_python(recorded.trace, recorded.vocabulary(), track);
         let count = turns.spans.len();
         Some(((count > 1, sure, python, count, held), turns, sure, track.id))
     });
@@ -97,8 +97,8 @@ pub(super) fn find(context: &Context) -> Option<Outer> {
 }
 
 /// The spans of warm-up ranges, in time order, without nested ones.
-pub(super) fn warm_ups(context: &Context) -> Vec<Span> {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+pub(super) fn warm_ups(recorded: &HostTrace) -> Vec<Span> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let warm: Vec<bool> = (0..trace.kinds().len())
         .map(|index| {
             let kind = KindId::from_index(index);
@@ -127,12 +127,12 @@ pub(super) fn warm_ups(context: &Context) -> Vec<Span> {
 /// The family of each kind, and the families.
 type Families = (Vec<Option<usize>>, Vec<Family>);
 
-fn families(context: &Context) -> Families {
-    let trace = context.trace;
+fn families(recorded: &HostTrace) -> Families {
+    let trace = recorded.trace;
     let mut known: BTreeMap<(String, bool), usize> = BTreeMap::new();
     let mut all: Vec<Family> = Vec::new();
     let of_kind = (0..trace.kinds().len()).map(|index| {
-        let family = family(context, KindId::from_index(index))?;
+        let family = family(recorded, KindId::from_index(index))?;
         let key = (family.key.clone(), family.annotated);
         Some(*known.entry(key).or_insert_with(|| {
             all.push(family);
@@ -183,14 +183,14 @@ const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_i
 const PROGRAMS: &[&str] =
     &["main", "<module>", "_run_code", "_run_module_as_main", "wrapper", "inner", "decorate_context"];
 
-fn family(context: &Context, kind: KindId) -> Option<Family> {
-    let (trace, name) = (context.trace, context.trace.kind_name(kind));
+fn family(recorded: &HostTrace, kind: KindId) -> Option<Family> {
+    let (trace, name) = (recorded.trace, recorded.trace.kind_name(kind));
     if trace.kind(kind).form != Form::Slice || name.is_empty() {
         return None;
     }
     let call =
         |name: String, sort| Family { key: name.clone(), name, sort, annotated: false, unknown: false };
-    match context.vocabulary().role(kind) {
+    match recorded.vocabulary().role(kind) {
         Role::FunctionCall if is_library_function(name) => None,
         Role::FunctionCall => Some(call(super::called_function(name), Sort::Pass)),
         Role::InputWait => Some(call(name.to_owned(), Sort::Around)),
@@ -247,14 +247,14 @@ fn without_numbers(name: &str) -> String {
     joined.trim_end_matches([' ', '_', '#', ':', '-', '=']).to_owned()
 }
 
-fn scopes(context: &Context, track: &Track, families: &Families, left_out: &[Span]) -> Vec<Scope> {
-    let python = runs_python(context.trace, context.vocabulary(), track);
+fn scopes(recorded: &HostTrace, track: &Track, families: &Families, left_out: &[Span]) -> Vec<Scope> {
+    let python = runs_python(recorded.trace, recorded.vocabulary(), track);
     let scope = |(index, kind): (usize, &KindId)| {
         let family = families.0[kind.index()]?;
         let span = track.span_of(index);
         let fits = !span.is_empty()
             && (python || !families.1[family].unknown)
-            && !crate::breakdown::is_inside(left_out, span.start);
+            && !crate::states::timeline::is_inside(left_out, span.start);
         fits.then_some(Scope { span, family })
     };
     let mut scopes: Vec<Scope> = track.kinds().iter().enumerate().filter_map(scope).collect();
@@ -439,100 +439,4 @@ fn turns_from(in_turn: &[&Child], leader: usize) -> Vec<Span> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::context::Context;
-    use crate::sketch::{Arg, Sketch};
-    use crate::steps::{How, Origin, Steps};
-
-    /// A program on a device that launches one kernel of 10 µs in each of `launches`, inside ranges and frames
-    /// `(category, name, start, length)`.
-    fn program(scopes: &[(&str, &str, i64, i64)], launches: &[i64]) -> Steps {
-        let mut sketch = Sketch::new();
-        let (thread, stream) = (sketch.thread("python"), sketch.stream());
-        for &(category, name, start, length) in scopes {
-            sketch.event_of(thread, category, name, start, length, &[]);
-        }
-        for (id, &at) in launches.iter().enumerate() {
-            let args = || [("correlation", Arg::Int(1 + id as i64))];
-            sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at, 1, &args());
-            let kernel = format!("kernel{}", (id * id) % 37);
-            sketch.event_of(stream, "kernel", &kernel, at + 5, 10, &args());
-        }
-        let trace = sketch.finish();
-        Steps::of(&Context::new(&trace, "host"))
-    }
-
-    const FRAME: &str = "python_function";
-
-    #[test]
-    fn a_call_that_repeats_inside_of_one_that_does_not_is_the_step() {
-        let mut scopes = vec![(FRAME, "train.py(1): main", 0, 4_000)];
-        for turn in 0..4 {
-            scopes.push((FRAME, "train.py(9): one", 1_000 * turn, 900));
-            scopes.push((FRAME, "model.py(5): part", 1_000 * turn + 10, 300));
-            scopes.push((FRAME, "model.py(5): part", 1_000 * turn + 400, 300));
-        }
-        let launches: Vec<i64> =
-            (0..4).flat_map(|turn| [20, 100, 410, 500].map(|at| 1_000 * turn + at)).collect();
-        let steps = program(&scopes, &launches);
-        assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::FunctionCalls("one".to_owned())));
-        assert_eq!(steps.all.len(), 4);
-    }
-
-    #[test]
-    fn a_forward_and_its_backward_pass_are_one_step() {
-        let mut scopes = Vec::new();
-        for turn in 0..4 {
-            scopes.push(("user_annotation", "fw", 1_000 * turn, 300));
-            scopes.push(("user_annotation", "bw", 1_000 * turn + 320, 600));
-        }
-        let launches: Vec<i64> =
-            (0..4).flat_map(|turn| [20, 330, 410, 500].map(|at| 1_000 * turn + at)).collect();
-        let steps = program(&scopes, &launches);
-        assert_eq!(steps.how, How::Annotations("fw".to_owned()));
-        let starts: Vec<i64> = steps.all.iter().map(|step| step.span.start.ps() / 1_000_000).collect();
-        assert_eq!(starts, [0, 1_000, 2_000, 3_000]);
-        assert_eq!(steps.all.iter().filter(|step| step.set_apart.is_some()).count(), 0, "the last ends too");
-    }
-
-    #[test]
-    fn layers_inside_of_the_only_pass_are_no_steps() {
-        let mut scopes = vec![(FRAME, "nn.Module: Net_0", 0, 4_000)];
-        scopes.extend((0..8).map(|layer| (FRAME, "nn.Module: Layer_0", 500 * layer, 450)));
-        let launches: Vec<i64> = (0..8).flat_map(|layer| [20, 100].map(|at| 500 * layer + at)).collect();
-        let steps = program(&scopes, &launches);
-        assert_eq!(steps.how, How::FunctionCalls("nn.Module: Net_0".to_owned()));
-        assert_eq!(steps.all.len(), 1);
-        let named: Vec<_> = (0..8).map(|layer| ("user_annotation", "layer_norm", 500 * layer, 450)).collect();
-        assert_eq!(program(&named, &launches).origin, Origin::None, "nothing says how many passes there are");
-    }
-
-    #[test]
-    fn a_lone_inference_is_one_step() {
-        let steps = program(&[("user_annotation", "model_inference", 0, 900)], &[20, 30, 50]);
-        assert_eq!(steps.how, How::Annotations("model_inference".to_owned()));
-        assert_eq!(steps.all.len(), 1);
-    }
-
-    #[test]
-    fn a_name_for_the_only_pass_is_its_name() {
-        let scopes = [
-            ("user_annotation", "execute_32", 0, 900),
-            (FRAME, "runner.py(3): execute", 5, 890),
-            (FRAME, "nn.Module: Net_0", 10, 700),
-        ];
-        let steps = program(&scopes, &[20, 30, 50]);
-        assert_eq!((steps.how, steps.all.len()), (How::Annotations("execute".to_owned()), 1));
-    }
-
-    #[test]
-    fn what_warms_up_is_no_part_of_the_loop() {
-        let mut scopes = vec![("user_annotation", "warmup", 0, 5_000)];
-        scopes.extend((0..4).map(|turn| ("user_annotation", "turn", 6_000 + 100 * turn, 90)));
-        scopes.extend((0..6).map(|turn| ("user_annotation", "turn", 500 * turn, 450)));
-        let mut launches: Vec<i64> = (0..6).flat_map(|turn| [20, 100].map(|at| 500 * turn + at)).collect();
-        launches.extend((0..4).map(|turn| 6_010 + 100 * turn));
-        let steps = program(&scopes, &launches);
-        assert_eq!((steps.how, steps.all.len()), (How::Annotations("turn".to_owned()), 4));
-    }
-}
+mod tests;

@@ -5,8 +5,9 @@ use stepscope_trace::{Dur, ProcessKind, Span, Track, TrackKind};
 
 use super::larger::larger_period;
 use super::{Candidate, How, layers};
-use crate::context::Context;
+use crate::host_trace::HostTrace;
 use crate::vocabulary::{CopyDirection, Role};
+use stepscope_trace::statistics::median_duration;
 
 /// Number of events of the sequence that are examined. Enough for hundreds of steps, and bounded.
 const LONGEST: usize = 400_000;
@@ -24,13 +25,13 @@ const OFTEN: u32 = 3;
 /// Number of periods tried.
 const TRIED: usize = 48;
 
-pub(super) fn find(context: &Context) -> Option<Candidate> {
-    let on_device = busiest(context, true);
+pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
+    let on_device = busiest(recorded, true);
     let (track, on_host) = match on_device {
         Some(track) => (track, false),
-        None => (busiest(context, false)?, true),
+        None => (busiest(recorded, false)?, true),
     };
-    let vocabulary = context.vocabulary();
+    let vocabulary = recorded.vocabulary();
     let work: Vec<usize> = (0..track.len())
         .filter(|&index| is_work(vocabulary.role(track.kind_of(index))))
         .take(LONGEST)
@@ -38,14 +39,14 @@ pub(super) fn find(context: &Context) -> Option<Candidate> {
     let names: Vec<u32> = work.iter().map(|&index| track.kind_of(index).0).collect();
     let period = find_period(&names)?;
     let (period, first) = match larger_period(&names, period) {
-        Some(larger) if !is_fed(context, track, &work, names.len() / period) => {
+        Some(larger) if !is_fed(recorded, track, &work, names.len() / period) => {
             let first = larger.starts(|at| pause_before(track, &work, at));
             (larger.length, first.into_iter().map(|at| work[at]).collect())
         }
         _ if is_loop(&names, period) => (period, starts(track, &work, &names, period)?),
         _ => return None,
     };
-    if !is_most(track, &work, &first) || layers::are_walked_through(context, names.len() / period) {
+    if !is_most(track, &work, &first) || layers::are_walked_through(recorded, names.len() / period) {
         return None;
     }
     let marks = first
@@ -89,8 +90,8 @@ fn is_framed(names: &[u32], period: usize) -> bool {
 
 /// Whether the host copies something to the device for each repetition. Then each is a step: layers get nothing
 /// from the host.
-fn is_fed(context: &Context, track: &Track, work: &[usize], repeats: usize) -> bool {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn is_fed(recorded: &HostTrace, track: &Track, work: &[usize], repeats: usize) -> bool {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let (Some(&first), Some(&last)) = (work.first(), work.last()) else { return false };
     let loops = Span::new(track.start(first), track.end(last));
     // Parameters are copied before the first kernel.
@@ -107,7 +108,7 @@ fn is_fed(context: &Context, track: &Track, work: &[usize], repeats: usize) -> b
 /// Whether the repetitions cover most of the track's work.
 fn is_most(track: &Track, work: &[usize], first: &[usize]) -> bool {
     let (Some(&begin), Some(&last)) = (first.first(), first.last()) else { return false };
-    let length = super::median(first.windows(2).map(|pair| track.start(pair[1]) - track.start(pair[0])));
+    let length = median_duration(first.windows(2).map(|pair| track.start(pair[1]) - track.start(pair[0])));
     let held = Span::new(track.start(begin), track.start(last) + length);
     let busy = |index: &&usize| held.contains(track.start(**index));
     let all: Dur = work.iter().map(|&index| track.dur(index)).sum();
@@ -126,8 +127,8 @@ fn is_work(role: Role) -> bool {
     matches!(role, Role::Kernel | Role::Collective | Role::Op | Role::EagerKernel)
 }
 
-fn busiest<'t>(context: &Context<'t>, device: bool) -> Option<&'t Track> {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn busiest<'t>(recorded: &HostTrace<'t>, device: bool) -> Option<&'t Track> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let wanted = |track: &&Track| match track.kind {
         TrackKind::Stream => device && trace.process(track.process).kind == ProcessKind::Device,
         TrackKind::Thread => !device,
@@ -238,7 +239,7 @@ fn starts(track: &Track, work: &[usize], names: &[u32], period: usize) -> Option
     places
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|same| same.len() + 1 >= expected && same.len() <= expected + 1)
-        .max_by_key(|same| super::median(same.iter().map(|&(_, at)| pause_before(track, work, at))))
+        .max_by_key(|same| median_duration(same.iter().map(|&(_, at)| pause_before(track, work, at))))
         .map(|same| same.iter().map(|&(_, at)| work[at]).collect())
         .or_else(|| (period == 1 && places.first()?.0 == places.last()?.0).then(|| work.to_vec()))
 }

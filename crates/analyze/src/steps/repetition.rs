@@ -7,28 +7,28 @@ use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKi
 
 use super::work::Work;
 use super::{Candidate, How};
-use crate::breakdown::is_inside;
-use crate::context::Context;
+use crate::host_trace::HostTrace;
 use crate::states::runs_python;
+use crate::states::timeline::is_inside;
 use crate::vocabulary::{Role, is_library_function};
 
 /// Fewer repetitions are a coincidence.
 const REPEATS: usize = 3;
 
 /// The last resort: one or two calls of a function are steps too, if each has a known end.
-pub(super) fn single(context: &Context) -> Option<Candidate> {
-    calls(context, 1).map(|(calls, _)| Candidate { ends_known: true, ..calls })
+pub(super) fn single(recorded: &HostTrace) -> Option<Candidate> {
+    calls(recorded, 1).map(|(calls, _)| Candidate { ends_known: true, ..calls })
 }
 
 /// All events with one name on one track, without those inside an equal one.
 type Repeats = BTreeMap<(String, u32), Vec<Span>>;
 
 fn repeats(
-    context: &Context,
+    recorded: &HostTrace,
     wanted: impl Fn(&Track) -> bool,
     name_of: impl Fn(&str, Role) -> Option<String>,
 ) -> Repeats {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let names: Vec<Option<String>> = (0..trace.kinds().len())
         .map(|index| {
             let kind = KindId::from_index(index);
@@ -73,19 +73,19 @@ pub(super) fn host_thread(track: &Track) -> bool {
 }
 
 /// Calls of the compiled function that does most of the work.
-pub(super) fn function_calls(context: &Context) -> Option<Candidate> {
-    calls(context, REPEATS).filter(|(_, most)| *most).map(|(calls, _)| calls)
+pub(super) fn function_calls(recorded: &HostTrace) -> Option<Candidate> {
+    calls(recorded, REPEATS).filter(|(_, most)| *most).map(|(calls, _)| calls)
 }
 
 /// Calls of the function that does most, and whether that is also most of all known work.
-fn calls(context: &Context, least: usize) -> Option<(Candidate, bool)> {
-    let trace = context.trace;
-    let python = |track: &Track| host_thread(track) && runs_python(trace, context.vocabulary(), track);
+fn calls(recorded: &HostTrace, least: usize) -> Option<(Candidate, bool)> {
+    let trace = recorded.trace;
+    let python = |track: &Track| host_thread(track) && runs_python(trace, recorded.vocabulary(), track);
     let name = |name: &str, role| {
         (role == Role::FunctionCall && !is_library_function(name)).then(|| called_function(name))
     };
-    let calls = repeats(context, python, name);
-    let work = Work::of(context, &[]);
+    let calls = repeats(recorded, python, name);
+    let work = Work::of(recorded, &[]);
     let sum = |spans: &[Span]| spans.iter().map(|&span| work.within(span)).sum::<Dur>();
     // Calls that only hand work to other threads contain none of it: then their own duration is all there is.
     let holds = work.is_most(calls.values().map(|spans| sum(spans)).sum());
@@ -100,15 +100,15 @@ pub(crate) fn called_function(name: &str) -> String {
     name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(name).to_owned()
 }
 
-pub(super) fn module_runs(context: &Context) -> Option<Candidate> {
-    let trace = context.trace;
+pub(super) fn module_runs(recorded: &HostTrace) -> Option<Candidate> {
+    let trace = recorded.trace;
     let modules = |track: &Track| {
         track.kind == TrackKind::Derived
             && trace.str(track.name).starts_with("XLA Modules")
             && trace.process(track.process).kind == ProcessKind::Device
     };
     let name = |name: &str, _| Some(name.split('(').next().unwrap_or(name).to_owned());
-    let runs = repeats(context, modules, name);
+    let runs = repeats(recorded, modules, name);
     let mut on_track: BTreeMap<u32, Dur> = BTreeMap::new();
     for ((_, track), spans) in &runs {
         *on_track.entry(*track).or_default() += spans.iter().map(|span| span.dur()).sum::<Dur>();
@@ -120,9 +120,9 @@ pub(super) fn module_runs(context: &Context) -> Option<Candidate> {
     (own.ps() >= all.ps() / 2).then(|| candidate(How::ModuleRuns(name), track, spans, false))
 }
 
-pub(super) fn optimizer_steps(context: &Context) -> Option<Candidate> {
+pub(super) fn optimizer_steps(recorded: &HostTrace) -> Option<Candidate> {
     let name = |name: &str, _| name.strip_prefix("Optimizer.step#").map(str::to_owned);
-    let ((name, track), mut spans) = longest(repeats(context, host_thread, name))?;
+    let ((name, track), mut spans) = longest(repeats(recorded, host_thread, name))?;
     // The optimizer ends a step, so a step reaches from the end of one to the end of the next.
     for span in &mut spans {
         span.start = span.end;
@@ -130,11 +130,11 @@ pub(super) fn optimizer_steps(context: &Context) -> Option<Candidate> {
     Some(candidate(How::OptimizerSteps(name), track, spans, true))
 }
 
-pub(super) fn batches(context: &Context) -> Option<Candidate> {
+pub(super) fn batches(recorded: &HostTrace) -> Option<Candidate> {
     let name = |name: &str, role| (role == Role::InputWait).then(|| name.to_owned());
-    let ((name, track), spans) = longest(repeats(context, host_thread, name))?;
+    let ((name, track), spans) = longest(repeats(recorded, host_thread, name))?;
     // Work follows each batch; other iterators may be used for anything.
-    let work = Work::of(context, &[]);
+    let work = Work::of(recorded, &[]);
     let turns = || spans.windows(2).map(|pair| Span::new(pair[0].start, pair[1].start));
     let working = turns().filter(|turn| !work.within(*turn).is_zero()).count();
     let fed = work.all().is_zero() || working * 5 >= turns().count() * 4;
@@ -153,27 +153,27 @@ const STEPS: &[&str] = &["step", "iter", "iteration", "batch"];
 const PARTS: &[&str] = &["optim", "load", "data", "fetch", "next", "read", "copy"];
 
 /// User-defined ranges around iterations with such names: `step 12`, `train_step`, `Iteration: 3`.
-pub(super) fn named_steps(context: &Context) -> Option<Candidate> {
+pub(super) fn named_steps(recorded: &HostTrace) -> Option<Candidate> {
     let is_step = |name: &str| {
         let name = name.to_ascii_lowercase();
         super::words(&name).next_back().is_some_and(|last| STEPS.contains(&last))
             && !PARTS.iter().any(|part| name.contains(part))
     };
-    let (name, track, spans) = working_ranges(context, is_step, true)?;
+    let (name, track, spans) = working_ranges(recorded, is_step, true)?;
     Some(Candidate { ends_known: true, ..candidate(How::Marker(name), track, spans, true) })
 }
 
 /// Ranges around requests to a server.
-pub(super) fn requests(context: &Context) -> Option<Candidate> {
-    let (name, track, spans) = working_ranges(context, super::is_prediction, true)?;
+pub(super) fn requests(recorded: &HostTrace) -> Option<Candidate> {
+    let (name, track, spans) = working_ranges(recorded, super::is_prediction, true)?;
     Some(Candidate { ends_known: true, ..candidate(How::Annotations(name), track, spans, true) })
 }
 
 /// Ranges with any name.
 ///
 /// A library's layer may also cover most of the work, so a period of the kernels themselves comes first.
-pub(super) fn ranges(context: &Context) -> Option<Candidate> {
-    let (name, track, spans) = working_ranges(context, |name| !super::outer::is_part(name), false)?;
+pub(super) fn ranges(recorded: &HostTrace) -> Option<Candidate> {
+    let (name, track, spans) = working_ranges(recorded, |name| !super::outer::is_part(name), false)?;
     Some(candidate(How::Annotations(name), track, spans, true))
 }
 
@@ -183,17 +183,17 @@ pub(super) fn ranges(context: &Context) -> Option<Candidate> {
 /// With `any_name` also unknown events of a Python thread: formats without categories do not say what is an
 /// annotation.
 fn working_ranges(
-    context: &Context,
+    recorded: &HostTrace,
     wanted: impl Fn(&str) -> bool,
     any_name: bool,
 ) -> Option<(String, u32, Vec<Span>)> {
-    if context.launches().all.is_empty() {
+    if recorded.launches().all.is_empty() {
         return None;
     }
-    let warm_ups = super::outer::warm_ups(context);
-    let work_of = Work::of(context, &warm_ups);
+    let warm_ups = super::outer::warm_ups(recorded);
+    let work_of = Work::of(recorded, &warm_ups);
     let mut families: BTreeMap<String, (Dur, Vec<ByThread>)> = BTreeMap::new();
-    for ((name, track), mut spans) in outermost_of_their_name(context, wanted, any_name) {
+    for ((name, track), mut spans) in outermost_of_their_name(recorded, wanted, any_name) {
         spans.retain(|span| !is_inside(&warm_ups, span.start));
         let (work, threads) = families.entry(name).or_default();
         *work += spans.iter().map(|&span| work_of.within(span)).sum();
@@ -210,8 +210,8 @@ fn working_ranges(
 }
 
 /// Annotations by name and thread, without those inside one with the same name. `step 7` is a `step`.
-fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any_name: bool) -> Repeats {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+fn outermost_of_their_name(recorded: &HostTrace, wanted: impl Fn(&str) -> bool, any_name: bool) -> Repeats {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let family = |kind: KindId| {
         let name = trace.kind_name(kind);
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -234,7 +234,7 @@ fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any
     let mut all = Repeats::new();
     for track in trace.tracks().iter().filter(|track| host_thread(track)) {
         let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
-        let by_user = runs_python(trace, context.vocabulary(), track);
+        let by_user = runs_python(trace, recorded.vocabulary(), track);
         for (index, &kind) in track.kinds().iter().enumerate() {
             let Some(name) = &names[kind.index()] else { continue };
             if !by_user && vocabulary.role(kind) == Role::Unknown {
@@ -253,6 +253,7 @@ fn outermost_of_their_name(context: &Context, wanted: impl Fn(&str) -> bool, any
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
     use crate::sketch::{Arg, Sketch};
     use crate::steps::{Origin, StepKind, Steps};
 

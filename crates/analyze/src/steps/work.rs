@@ -3,10 +3,11 @@
 
 use stepscope_trace::{Dur, Span, Time};
 
-use crate::breakdown::{DEVICE_BUSY, merged, working_devices};
-use crate::context::Context;
+use crate::host_trace::HostTrace;
+use crate::host_trace::{merged, working_devices};
 use crate::states::State;
-use crate::timeline::{Mask, Timeline};
+use crate::states::timeline::DEVICE_BUSY;
+use crate::states::timeline::{Mask, Timeline};
 
 /// A piece of work: its duration on its device, at the host time of its launch.
 struct Piece {
@@ -26,19 +27,19 @@ pub(super) struct Work {
 impl Work {
     /// The work outside `left_out`, spans in time order that do not overlap: device work, counted where it was
     /// launched if known; the model's ops on the host if there is no device.
-    pub(super) fn of(context: &Context, left_out: &[Span]) -> Self {
-        let mut pieces = launched(context);
+    pub(super) fn of(recorded: &HostTrace, left_out: &[Span]) -> Self {
+        let mut pieces = launched(recorded);
         if pieces.is_empty() {
-            pieces = devices(context);
+            pieces = devices(recorded);
         }
         if pieces.is_empty() {
-            let host = merged(context, None);
+            let host = merged(recorded, None);
             pieces = busy(&host, Mask::of(State::HostCompute));
             if pieces.is_empty() {
                 pieces = busy(&host, Mask(State::Dispatch as u16 | State::Launch as u16));
             }
         }
-        pieces.retain(|piece| !crate::breakdown::is_inside(left_out, piece.at.start));
+        pieces.retain(|piece| !crate::states::timeline::is_inside(left_out, piece.at.start));
         let mut all = Dur::ZERO;
         for piece in &mut pieces {
             piece.before = all;
@@ -73,20 +74,20 @@ impl Work {
     }
 }
 
-fn launched(context: &Context) -> Vec<Piece> {
-    let piece = |launch: &crate::launches::Launch| Piece {
+fn launched(recorded: &HostTrace) -> Vec<Piece> {
+    let piece = |launch: &crate::states::launches::Launch| Piece {
         at: Span::new(launch.called, launch.called),
-        work: context.trace.track(launch.work.track).dur(launch.work.index as usize),
+        work: recorded.trace.track(launch.work.track).dur(launch.work.index as usize),
         before: Dur::ZERO,
     };
-    let mut pieces: Vec<Piece> = context.launches().all.iter().map(piece).collect();
+    let mut pieces: Vec<Piece> = recorded.launches().all.iter().map(piece).collect();
     pieces.sort_by_key(|piece| piece.at.start);
     pieces
 }
 
 /// The busy time of the busiest device.
-fn devices(context: &Context) -> Vec<Piece> {
-    let lines = working_devices(context).into_iter().map(|device| merged(context, Some(device)));
+fn devices(recorded: &HostTrace) -> Vec<Piece> {
+    let lines = working_devices(recorded).into_iter().map(|device| merged(recorded, Some(device)));
     let sum = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.work).sum::<Dur>();
     lines.map(|line| busy(&line, DEVICE_BUSY)).max_by_key(sum).unwrap_or_default()
 }

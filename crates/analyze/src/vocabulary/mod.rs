@@ -8,6 +8,8 @@
 mod cuda;
 mod families;
 mod jax;
+pub mod names;
+mod profiled;
 mod python;
 mod pytorch;
 mod signature;
@@ -22,6 +24,10 @@ pub use cuda::{
 };
 pub use families::{is_callback, is_dense, is_opaque, words};
 pub use jax::is_library_function;
+#[cfg(test)]
+pub(crate) use profiled::LAUNCH;
+pub use profiled::has_timeline;
+pub(crate) use profiled::launch_tracks;
 pub use python::{is_library_frame, is_python_frame};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
@@ -60,7 +66,7 @@ pub enum Role {
     InputStage,
     /// A function that the input pipeline runs; its `id` marks the graph runs that belong to it.
     InputFunction,
-    /// Writing checkpoints, summaries, results.
+    /// CheckpointCost checkpoints, summaries, results.
     Output,
     /// Launching device work.
     Launch,

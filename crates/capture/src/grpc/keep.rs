@@ -78,7 +78,7 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Place;
+    use super::super::place::SessionFolder;
     use super::*;
     use std::path::Path;
     use std::time::{Duration, UNIX_EPOCH};
@@ -86,7 +86,7 @@ mod tests {
     fn write(logdir: &Path, second: u64, bytes: usize) -> Session {
         let bytes = vec![0; bytes];
         let began = UNIX_EPOCH + Duration::from_secs(second);
-        Place::below(logdir).write(began, [("a".to_owned(), &bytes[..])]).unwrap()
+        SessionFolder::below(logdir).write(began, [("a".to_owned(), &bytes[..])]).unwrap()
     }
 
     #[test]

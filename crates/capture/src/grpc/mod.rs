@@ -17,5 +17,5 @@ pub mod record;
 pub use address::{Address, AddressError};
 pub use error::CaptureError;
 pub use keep::{Keep, Limits};
-pub use place::{Place, Session};
+pub use place::{Session, SessionFolder};
 pub use record::{Event, Levels, Options, Outcome, Recorded, Recorder, Recording};

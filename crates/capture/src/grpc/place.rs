@@ -16,7 +16,7 @@ const MOST_A_SECOND: u32 = 1000;
 
 /// The folder of sessions in a log directory.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SessionFolder {
     profiles: PathBuf,
 }
 
@@ -38,10 +38,10 @@ impl Session {
     }
 }
 
-impl Place {
+impl SessionFolder {
     /// The sessions below a log directory. Nothing is created before something is written.
     pub fn below(logdir: &Path) -> Self {
-        Place { profiles: logdir.join("plugins").join("profile") }
+        SessionFolder { profiles: logdir.join("plugins").join("profile") }
     }
 
     /// A unique folder beside the sessions; not yet created.
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_session_never_takes_the_place_of_another() {
         let logdir = tempfile::tempdir().unwrap();
-        let place = Place::below(logdir.path());
+        let place = SessionFolder::below(logdir.path());
         let write = |bytes: &'static [u8]| place.write(at(5), [("a".to_owned(), bytes)]).unwrap();
         let (first, second) = (write(b"one"), write(b"two"));
         assert_eq!(
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_session_that_cannot_be_written_leaves_nothing() {
         let logdir = tempfile::tempdir().unwrap();
-        let place = Place::below(logdir.path());
+        let place = SessionFolder::below(logdir.path());
         // The second file cannot be made: its name is taken by the first.
         let twice = [("a".to_owned(), &b"one"[..]), ("a".to_owned(), &b"two"[..])];
         assert!(place.write(at(5), twice).is_err());
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_session_holds_its_hosts_and_nothing_else() {
         let logdir = tempfile::tempdir().unwrap();
-        let place = Place::below(logdir.path());
+        let place = SessionFolder::below(logdir.path());
         let session =
             place.write(at(5), [("a".to_owned(), &b"1"[..]), ("b".to_owned(), &b"22"[..])]).unwrap();
         assert_eq!(names(&session.path), ["a.xplane.pb", "b.xplane.pb"]);

@@ -1,6 +1,7 @@
 //! Extracts steps from a program's standard output and error while it runs.
 
 use super::lines::{Line, Lines};
+use super::remarks::{Remark, Remarks};
 use super::said::said;
 use super::series::Series;
 
@@ -8,6 +9,8 @@ use super::series::Series;
 const MOST_SERIES: usize = 64;
 /// Number of the program's own figures that are kept; older ones are dropped.
 const MOST_FIGURES: usize = 10_000;
+/// This many lines that count up are steps.
+const LEAST_COUNTS: u64 = 3;
 /// Only the end of a large burst is examined: within one moment, only the last number counts.
 const FLOOD: usize = 64 << 10;
 const TAIL: usize = 16 << 10;
@@ -43,7 +46,12 @@ pub(super) struct Listener {
     series: Vec<(Key, Series)>,
     this_ms: Figures,
     mean_ms: Figures,
+    /// Means over many steps: how many, and milliseconds.
+    epochs: Vec<(u64, f64)>,
     examples_per_s: Figures,
+    remarks: Remarks,
+    /// Number of lines that state a count.
+    counts: u64,
 }
 
 /// The newest of many figures.
@@ -64,7 +72,7 @@ impl Figures {
 
     /// The median of the later half, because a program's own mean improves with time.
     pub(super) fn settled(&self) -> Option<f64> {
-        super::steady::median(self.0.get(self.0.len() / 2..)?)
+        stepscope_trace::statistics::median(self.0.get(self.0.len() / 2..)?)
     }
 }
 
@@ -103,7 +111,12 @@ impl Listener {
             Line::Whole(text) => (text, true),
             Line::Open(text) => (text, false),
         };
-        let Some(said) = said(text) else { return };
+        let Some(said) = said(text) else {
+            if whole {
+                self.remarks.hear(text, at_s);
+            }
+            return;
+        };
         // A line that is not a bar may still grow: `step 1` into `step 12`.
         if !whole && !said.at.is_some_and(|at| at.bar) {
             return;
@@ -111,9 +124,12 @@ impl Listener {
         if whole {
             self.this_ms.push(said.this_ms);
             self.mean_ms.push(said.mean_ms);
+            let room = self.epochs.len() < MOST_FIGURES;
+            self.epochs.extend(said.mean_of.zip(said.mean_ms).filter(|_| room));
             self.examples_per_s.push(said.examples_per_s);
         }
         let Some(at) = said.at else { return };
+        self.counts += u64::from(whole);
         let key = Key { stream, bar: at.bar, examples: at.examples, of: at.of };
         if !self.series.iter().any(|(known, _)| *known == key) && self.series.len() < MOST_SERIES {
             self.series.push((key, Series::default()));
@@ -121,6 +137,16 @@ impl Listener {
         if let Some((_, series)) = self.series.iter_mut().find(|(known, _)| *known == key) {
             series.push(at.number, at_s);
         }
+    }
+
+    /// Lines that may be warnings.
+    pub(super) fn remarks(&self) -> &[Remark] {
+        self.remarks.all()
+    }
+
+    /// Whether the program counts up, but all of it arrived at once.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.counts >= LEAST_COUNTS && self.moments() == 0
     }
 
     /// Number of moments at which the busiest counter increased.
@@ -142,6 +168,11 @@ impl Listener {
 
     pub(super) fn mean_ms(&self) -> &Figures {
         &self.mean_ms
+    }
+
+    /// Means that the program prints once per epoch: over how many steps, and milliseconds.
+    pub(super) fn epochs(&self) -> &[(u64, f64)] {
+        &self.epochs
     }
 
     pub(super) fn examples_per_s(&self) -> Option<f64> {

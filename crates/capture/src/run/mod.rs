@@ -6,6 +6,7 @@
 //! lines    bytes → lines                                   usage    samples → utilisation
 //! said     a line → what it says about steps               profile  one window over gRPC, once steps are steady
 //! listen   all lines → numbers that count up               signals  forwarded to the command
+//! remarks  lines that may be warnings
 //! series   numbers that count up → step durations
 //! steps    the best of all series;  steady: the start of its steady state
 //! ```
@@ -15,6 +16,7 @@ mod lines;
 mod listen;
 mod pipes;
 mod profile;
+mod remarks;
 mod said;
 mod series;
 mod signals;
@@ -34,11 +36,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wait4::{ResUse, Wait4};
 
 pub use profile::{Captured, ProfileRequest};
+pub use remarks::Remark;
 pub use series::Observation;
 pub use signals::{ask_to_end, until_asked_to_stop};
-pub use steady::{Level, Steady, median, quantile, steady};
+pub use steady::{Level, Steady, steady};
 pub use steps::{Figures, Source, Steps};
-pub use usage::{GpuUsage, Meter, Spread, Usage, Window};
+pub use usage::{Meter, Window};
+
+use stepscope_trace::usage::Usage;
 
 use crate::sample::{CsvWriter, Nvml, Options as SampleOptions, Sampler};
 use listen::{Listener, Stream};
@@ -129,6 +134,10 @@ pub struct Recorded {
     pub lasted: Duration,
     /// Its steps; `None` if there was nothing to time.
     pub steps: Option<Steps>,
+    /// True if its output counts up but arrived all at once, so that there was nothing to time.
+    pub held_back: bool,
+    /// Lines of its output that may be warnings.
+    pub remarks: Vec<Remark>,
     /// Its hardware use.
     pub usage: Usage,
     /// Utilisation while steps were steady.
@@ -191,6 +200,8 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
         lasted,
         steady_usage: steps.as_ref().and_then(|steps| steady_window(steps, &meter)),
         steps,
+        held_back: listener.is_held_back(),
+        remarks: listener.remarks().to_vec(),
         usage: exact(meter.usage(), &waited),
         profiles: found.profiles,
         captured,
@@ -219,8 +230,8 @@ fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
     let counted = (waited.rusage.utime + waited.rusage.stime).as_secs_f64();
     usage.cpu_seconds = Some(usage.cpu_seconds.unwrap_or(0.0).max(counted));
     if waited.rusage.maxrss > 0 {
-        usage.rss_peak = usage.rss_peak.max(Some(waited.rusage.maxrss));
-        usage.process_peak = usage.process_peak.max(Some(waited.rusage.maxrss));
+        usage.rss_peak_bytes = usage.rss_peak_bytes.max(Some(waited.rusage.maxrss));
+        usage.process_peak_bytes = usage.process_peak_bytes.max(Some(waited.rusage.maxrss));
     }
     usage
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::listen::Listener;
 use crate::grpc::record::Watch;
-use crate::grpc::{Address, CaptureError, Levels, Options, Place, Recorder};
+use crate::grpc::{Address, CaptureError, Levels, Options, Recorder, SessionFolder};
 
 /// A profile to record.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl ProfileRequest {
     }
 
     fn take(&self, during: &mut Option<(SystemTime, SystemTime)>) -> Result<PathBuf, CaptureFailure> {
-        let place = Place::below(&self.into);
+        let place = SessionFolder::below(&self.into);
         let options = Options {
             duration: self.duration,
             delay: Duration::ZERO,

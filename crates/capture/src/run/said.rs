@@ -8,6 +8,12 @@
 //! iter 10: loss 3.1, time 12.34ms             scripts
 //! Epoch: [0]  [ 10/500]  time: 0.12           scripts
 //! Train Epoch: 1 [640/60000 (1%)]  Loss: 2.3  scripts that count examples
+//! loss: 2.3  [  640/60000]                    PyTorch's quickstart, which counts examples
+//! [1,  2000] loss: 2.2                        PyTorch's tutorials: epoch and step
+//! | epoch   1 |   200/ 2983 batches |         scripts
+//! epoch 001:  100 / 4862 loss=7.5, num_updates=100, ups=2.1        fairseq
+//! {"step": 10, "loss": 2.3}                   lines of JSON
+//! 120/120 - 2s - 15ms/step - loss: 0.5        Keras, one line per epoch
 //! INFO:tensorflow:global_step/sec: 12.3       TensorFlow's hooks
 //! ```
 
@@ -20,6 +26,8 @@ pub(super) struct Said {
     pub(super) this_ms: Option<f64>,
     /// The mean step time as reported by the program, in milliseconds.
     pub(super) mean_ms: Option<f64>,
+    /// How many steps that mean is over, if the line says so.
+    pub(super) mean_of: Option<u64>,
     /// Examples per second as reported by the program.
     pub(super) examples_per_s: Option<f64>,
 }
@@ -50,8 +58,19 @@ use Token::{Blank, Int, Real, Sign, Word};
 /// More tokens than any line about a step has.
 const MOST_TOKENS: usize = 160;
 /// Words before a step number.
-const STEP_WORDS: &[&str] =
-    &["step", "steps", "iter", "iters", "iteration", "iterations", "it", "batch", "global_step", "update"];
+const STEP_WORDS: &[&str] = &[
+    "step",
+    "steps",
+    "iter",
+    "iters",
+    "iteration",
+    "iterations",
+    "it",
+    "batch",
+    "global_step",
+    "update",
+    "num_updates",
+];
 /// Words whose number is not a step number.
 const OTHER_COUNTS: &[&str] = &[
     "epoch", "epochs", "fold", "stage", "file", "files", "shard", "trial", "run", "rank", "worker",
@@ -91,11 +110,16 @@ const SECONDS: &[&str] = &["s", "sec", "secs", "second", "seconds"];
 /// What the line says; `None` if it is not about steps.
 pub(super) fn said(line: &str) -> Option<Said> {
     let tokens = tokens(line);
-    let at =
-        bar(&tokens).or_else(|| counting(&tokens)).or_else(|| named(&tokens)).or_else(|| bracketed(&tokens));
+    let at = bar(&tokens)
+        .or_else(|| counting(&tokens))
+        .or_else(|| named(&tokens))
+        .or_else(|| with_unit(&tokens))
+        .or_else(|| epoch_and_step(&tokens))
+        .or_else(|| bracketed(&tokens));
     let (mean_ms, examples_per_s) = rates(&tokens);
     let this_ms = at.filter(|at| !at.bar && mean_ms.is_none()).and_then(|_| own_time(&tokens));
-    let said = Said { at, this_ms, mean_ms, examples_per_s };
+    let mean_of = mean_ms.and_then(|_| whole_epoch(&tokens));
+    let said = Said { at, this_ms, mean_ms, mean_of, examples_per_s };
     (said != Said::default()).then_some(said)
 }
 
@@ -196,7 +220,7 @@ fn named(tokens: &[Token<'_>]) -> Option<Count> {
             continue;
         }
         let mut next = place + 1;
-        while matches!(tokens.get(next), Some(Blank | Sign(':' | '=' | '#' | '[' | '('))) {
+        while matches!(tokens.get(next), Some(Blank | Sign(':' | '=' | '#' | '[' | '(' | '"' | '\''))) {
             next += 1;
         }
         let Some(&Int(number)) = tokens.get(next) else { continue };
@@ -227,7 +251,9 @@ fn bracketed(tokens: &[Token<'_>]) -> Option<Count> {
         let mut after = tokens.get(place + 3..)?.iter().filter(|token| **token != Blank);
         match after.next() {
             Some(Sign(']' | ')')) => {
-                return Some(Count { number, of: Some(of), examples: false, bar: false });
+                // Scripts put the step before what they report about it; behind the loss, examples are counted.
+                let examples = after.next().is_none() && has_loss(tokens.get(..place)?);
+                return Some(Count { number, of: Some(of), examples, bar: false });
             }
             Some(Sign('(')) if after.any(|token| *token == Sign('%')) => {
                 return Some(Count { number, of: Some(of), examples: true, bar: false });
@@ -236,6 +262,41 @@ fn bracketed(tokens: &[Token<'_>]) -> Option<Count> {
         }
     }
     None
+}
+
+fn has_loss(tokens: &[Token<'_>]) -> bool {
+    tokens.iter().any(|token| matches!(token, Word(word) if word.eq_ignore_ascii_case("loss")))
+}
+
+/// `200/ 2983 batches`: a fraction, perhaps with blanks, and what it counts.
+fn with_unit(tokens: &[Token<'_>]) -> Option<Count> {
+    let dense: Vec<&Token<'_>> = tokens.iter().filter(|token| **token != Blank).collect();
+    dense.windows(5).find_map(|five| match five {
+        [Int(number), Sign('/'), Int(of), Word(unit), after]
+            if number <= of && is_one_of(unit, STEPS) && !matches!(after, Sign('/')) =>
+        {
+            Some(Count { number: *number, of: Some(*of), examples: false, bar: false })
+        }
+        _ => None,
+    })
+}
+
+/// `[1,  2000] loss: 2.2`: the epoch and the step in it.
+fn epoch_and_step(tokens: &[Token<'_>]) -> Option<Count> {
+    let mut dense = tokens.iter().filter(|token| **token != Blank);
+    match [dense.next()?, dense.next()?, dense.next()?, dense.next()?, dense.next()?] {
+        [Sign('['), Int(_), Sign(','), Int(number), Sign(']')] if has_loss(tokens) => {
+            Some(Count { number: *number, of: None, examples: false, bar: false })
+        }
+        _ => None,
+    }
+}
+
+/// `120/120 - 2s - 15ms/step`: an epoch's steps, in one line at its end.
+fn whole_epoch(tokens: &[Token<'_>]) -> Option<u64> {
+    let (number, of) = fraction(tokens, 0)?;
+    let next = tokens.iter().skip(3).find(|token| **token != Blank);
+    (number == of && matches!(next, Some(Sign('-')))).then_some(of)
 }
 
 /// tqdm without an end: `12it [00:03, 4.21it/s]`.
@@ -292,7 +353,18 @@ fn rates(tokens: &[Token<'_>]) -> (Option<f64>, Option<f64>) {
             examples = Some(number);
         }
     }
-    (mean_ms, examples)
+    (mean_ms.or_else(|| steps_per_second(tokens)), examples)
+}
+
+/// `'train_steps_per_second': 10.1`, `ups=2.1`.
+fn steps_per_second(tokens: &[Token<'_>]) -> Option<f64> {
+    let is_rate = |word: &str| word.ends_with("steps_per_second") || word == "ups";
+    let place = tokens.iter().position(|token| matches!(token, Word(word) if is_rate(word)))?;
+    let mut after = tokens
+        .iter()
+        .skip(place + 1)
+        .skip_while(|token| matches!(token, Blank | Sign(':' | '=' | '"' | '\'')));
+    after.next().and_then(value).filter(|rate| *rate > 0.0).map(|rate| 1e3 / rate)
 }
 
 /// The time that a script prints with its step: `12.34ms`, `time: 0.12s`. Times of other things are ignored.
@@ -356,6 +428,37 @@ mod tests {
         assert_eq!(said("step 5 | loss 3 | norm 0.5 | 0.25 s").unwrap().this_ms, Some(250.0));
         let mnist = said("Train Epoch: 1 [640/60000 (1%)]  Loss: 2.3").unwrap().at.unwrap();
         assert_eq!((mnist.number, mnist.examples), (640, true));
+    }
+
+    #[test]
+    fn trainers_lines_are_read_and_none_gives_a_wrong_number() {
+        assert_eq!(at("[1,  2000] loss: 2.187"), Some((2_000, None)));
+        assert_eq!(
+            at("| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 13.29 | loss  7.66"),
+            Some((200, Some(2_983)))
+        );
+        assert_eq!(
+            said("| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 13.29 |").unwrap().mean_ms,
+            Some(13.29)
+        );
+        assert_eq!(at(r#"{"step": 10, "loss": 2.3}"#), Some((10, None)));
+        assert_eq!(
+            at("[titan] 2026-01-02 03:04:05,123 - root - INFO - step:  7  loss: 12.2  tps: 1,234"),
+            Some((7, None))
+        );
+        let fairseq =
+            said("| INFO | train_inner | epoch 001:    100 / 4862 loss=7.5, ups=2, num_updates=100, wall=50")
+                .unwrap();
+        assert_eq!((fairseq.at.map(|at| at.number), fairseq.mean_ms), (Some(100), Some(500.0)));
+        let quickstart = said("loss: 2.303494  [   64/60000]").unwrap().at.unwrap();
+        assert_eq!((quickstart.number, quickstart.examples), (64, true));
+        let keras = said("120/120 - 2s - 15ms/step - accuracy: 0.9 - loss: 0.5").unwrap();
+        assert_eq!((keras.at, keras.mean_ms, keras.mean_of), (None, Some(15.0), Some(120)));
+        let old = said("120/120 - 2s - loss: 0.5 - 2s/epoch - 15ms/step").unwrap();
+        assert_eq!((old.mean_ms, old.mean_of), (Some(15.0), Some(120)));
+        let trainer = "{'loss': 2.3, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 0.12}";
+        assert_eq!(said(trainer), None, "it does not say how many steps passed");
+        assert_eq!(said("{'train_steps_per_second': 10.0, 'epoch': 1.0}").unwrap().mean_ms, Some(100.0));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! logarithm of the length). Single slow steps are clipped first, so that a checkpoint is not a change of
 //! level. The final level is the steady state, if it is long enough.
 
+use stepscope_trace::statistics::median;
+
 /// A stretch of observations at one level.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Level {
@@ -147,20 +149,6 @@ fn clipped(values: &[f64]) -> Vec<f64> {
 fn deviation(values: &[f64], middle: f64) -> f64 {
     let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     median(&away).unwrap_or(0.0) * 1.4826
-}
-
-/// The median of unsorted values; `None` if there are none.
-pub fn median(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.5)
-}
-
-/// The quantile `at`, interpolated between neighbours; `None` if there are no values.
-pub fn quantile(values: &[f64], at: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let place = at.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
-    Some(below + (above - below) * place.fract())
 }
 
 #[cfg(test)]

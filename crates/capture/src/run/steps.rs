@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::tfevents::RunReader;
+use stepscope_trace::statistics::{Moments, median};
 
 use super::listen::Listener;
 use super::series::{Observation, Series};
-use super::steady::{Steady, median, quantile, steady};
+use super::steady::{Steady, steady};
 
 /// Source of the step times.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,15 +101,14 @@ fn figures(observed: &[Observation]) -> Option<Figures> {
     let each: Vec<f64> = observed.iter().map(Observation::ms).collect();
     let steps = observed.iter().map(|one| one.steps).sum::<u64>();
     let mean = observed.iter().map(|one| one.seconds).sum::<f64>() * 1e3 / steps.max(1) as f64;
-    let middle = each.iter().sum::<f64>() / each.len().max(1) as f64;
-    let squares = each.iter().map(|ms| (ms - middle).powi(2)).sum::<f64>();
+    let moments = Moments::of(each)?;
     Some(Figures {
         steps,
         mean,
-        median: median(&each)?,
-        p90: quantile(&each, 0.9)?,
-        p99: quantile(&each, 0.99)?,
-        deviation: (squares / (each.len().max(2) - 1) as f64).sqrt(),
+        median: moments.median,
+        p90: moments.p90,
+        p99: moments.p99,
+        deviation: moments.stddev.unwrap_or(0.0),
     })
 }
 
@@ -182,12 +182,20 @@ fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
 /// Nothing to time, but the program reports its speed.
 fn said_only(listener: &Listener, per_second: &[f64]) -> Option<Steps> {
     let figures = [listener.this_ms().all(), listener.mean_ms().all(), per_second];
-    let figures = figures.into_iter().find(|figures| figures.len() >= LEAST)?;
-    let one = |(step, ms): (u64, &f64)| Observation { step, steps: 1, end_s: 0.0, seconds: ms / 1e3 };
+    let enough = figures.into_iter().find(|figures| figures.len() >= LEAST);
+    let epochs: Vec<f64> = listener.epochs().iter().map(|(_, ms)| *ms).collect();
+    let figures = if epochs.is_empty() { enough? } else { &epochs };
+    let steps_of = |place: usize| listener.epochs().get(place).map_or(1, |(steps, _)| *steps);
+    let mut step = 0;
+    let one = |(place, ms): (usize, &f64)| {
+        let steps = steps_of(place);
+        step += steps;
+        Observation { step, steps, end_s: 0.0, seconds: steps as f64 * ms / 1e3 }
+    };
     Some(Steps {
         source: Source::Said,
         examples: false,
-        observed: (1..).zip(figures).map(one).collect(),
+        observed: figures.iter().enumerate().map(one).collect(),
         profiled: 0,
         first_s: 0.0,
         restarts: 0,
@@ -290,6 +298,14 @@ mod tests {
         assert_eq!((steps.examples, steps.count()), (false, 90));
         assert!((steps.figures().unwrap().median - 100.0).abs() < 1e-6);
         assert!(pick(&heard(lines()), &[], 0.0, None).unwrap().examples);
+    }
+
+    #[test]
+    fn a_line_per_epoch_stands_for_all_its_steps() {
+        let lines = (1..=3).map(|i| (f64::from(i) * 2.0, "120/120 - 2s - 15ms/step - loss: 0.5".to_owned()));
+        let steps = pick(&heard(lines), &[], 0.0, None).unwrap();
+        assert_eq!((steps.source.clone(), steps.count()), (Source::Said, 360));
+        assert!((steps.figures().unwrap().mean - 15.0).abs() < 1e-9);
     }
 
     #[test]

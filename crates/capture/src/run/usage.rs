@@ -1,18 +1,11 @@
 //! Summarises the samples of a run as they come: memory only grows by a thin series of moments, from which the
 //! utilisation of the steady state is computed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use stepscope_trace::usage::{GpuUsage, Spread, Usage};
 
 use crate::sample::{Gpu, Sample, Throttle};
-
-/// Mean and maximum of a value.
-#[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct Spread {
-    /// Mean over all samples that have it.
-    pub mean: f64,
-    /// The maximum.
-    pub max: f64,
-}
 
 #[derive(Copy, Clone, Debug, Default)]
 struct Tally {
@@ -32,92 +25,6 @@ impl Tally {
     fn spread(&self) -> Option<Spread> {
         (self.count > 0).then(|| Spread { mean: self.sum / self.count as f64, max: self.max })
     }
-}
-
-/// Hardware use of a run. Unknown is `None`; shares are 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Number of samples.
-    pub samples: u64,
-    /// Cores of the machine.
-    pub cores: usize,
-    /// CPU limit of the control group, in cores.
-    pub cpu_limit: Option<f64>,
-    /// Processor time of the tree in seconds.
-    pub cpu_seconds: Option<f64>,
-    /// Busy cores of the tree.
-    pub cpu: Option<Spread>,
-    /// Share of all cores' time in use by anyone.
-    pub machine_cpu: Option<Spread>,
-    /// Share of all cores' time spent waiting for disks.
-    pub io_wait: Option<Spread>,
-    /// Share of all cores' time that the hypervisor gave to other machines.
-    pub steal: Option<Spread>,
-    /// Share of time in which the control group was throttled.
-    pub throttled: Option<Spread>,
-    /// Peak memory of the tree in bytes.
-    pub rss_peak: Option<u64>,
-    /// The same with shared pages counted once.
-    pub pss_peak: Option<u64>,
-    /// Peak memory of the largest single process, according to the kernel.
-    pub process_peak: Option<u64>,
-    /// Bytes of memory of the machine.
-    pub memory_total: Option<u64>,
-    /// Lowest available memory.
-    pub memory_available_least: Option<u64>,
-    /// Memory limit of the control group.
-    pub memory_limit: Option<u64>,
-    /// Peak memory of the control group.
-    pub memory_used_most: Option<u64>,
-    /// Peak swap usage in bytes.
-    pub swap_peak: Option<u64>,
-    /// Bytes per second that the tree read from disks.
-    pub disk_read: Option<Spread>,
-    /// Bytes per second that the tree wrote to disks.
-    pub disk_write: Option<Spread>,
-    /// Bytes per second that the machine received.
-    pub net_receive: Option<Spread>,
-    /// Bytes per second that the machine sent.
-    pub net_send: Option<Spread>,
-    /// Context switches of the tree per second.
-    pub switches: Option<Spread>,
-    /// Maximum number of processes.
-    pub processes: u64,
-    /// Maximum number of threads.
-    pub threads: u64,
-    /// The GPUs.
-    pub gpus: Vec<GpuUsage>,
-}
-
-/// Hardware use of one GPU.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GpuUsage {
-    /// Its number.
-    pub index: u32,
-    /// Its model.
-    pub name: Option<String>,
-    /// Share of time in which any kernel ran.
-    pub busy: Option<Spread>,
-    /// Bytes of memory in use.
-    pub memory: Option<Spread>,
-    /// Total memory in bytes.
-    pub memory_total: Option<u64>,
-    /// Peak memory used by the tree.
-    pub memory_of_tree: Option<u64>,
-    /// Watts.
-    pub power: Option<Spread>,
-    /// Power limit in watts.
-    pub power_limit: Option<f64>,
-    /// Megahertz.
-    pub clock: Option<Spread>,
-    /// Degrees Celsius.
-    pub temperature: Option<Spread>,
-    /// Share of samples with throttled clocks, and the reasons.
-    pub throttled: Option<(f64, Vec<Throttle>)>,
-    /// Bytes per second from the host.
-    pub bus_receive: Option<Spread>,
-    /// Bytes per second to the host.
-    pub bus_send: Option<Spread>,
 }
 
 /// Utilisation between two moments.
@@ -179,6 +86,7 @@ struct GpuMeter {
     bus_send: Tally,
     known: u64,
     held: u64,
+    reasons: BTreeSet<Throttle>,
 }
 
 fn most<T: Ord>(place: &mut Option<T>, value: Option<T>) {
@@ -190,7 +98,11 @@ fn most<T: Ord>(place: &mut Option<T>, value: Option<T>) {
 impl Meter {
     /// For a machine with this many cores.
     pub fn new(cores: usize) -> Self {
-        Meter { usage: Usage { cores, ..Usage::default() }, stride: 1, ..Meter::default() }
+        Meter {
+            usage: Usage { cores: Some(cores as u64).filter(|&cores| cores > 0), ..Usage::default() },
+            stride: 1,
+            ..Meter::default()
+        }
     }
 
     /// Adds a sample.
@@ -204,19 +116,20 @@ impl Meter {
         self.net_send.add(machine.net_send);
         let usage = &mut self.usage;
         usage.samples += 1;
-        usage.cpu_limit = cgroup.cpu_limit.or(usage.cpu_limit);
-        usage.memory_total = machine.memory_total.or(usage.memory_total);
-        usage.memory_limit = cgroup.memory_limit.or(usage.memory_limit);
-        most(&mut usage.memory_used_most, cgroup.memory_used);
-        most(&mut usage.swap_peak, machine.swap_used);
-        let least = [usage.memory_available_least, machine.memory_available].into_iter().flatten().min();
-        usage.memory_available_least = least;
+        usage.cpu_limit_cores = cgroup.cpu_limit.or(usage.cpu_limit_cores);
+        usage.memory_total_bytes = machine.memory_total.or(usage.memory_total_bytes);
+        usage.memory_limit_bytes = cgroup.memory_limit.or(usage.memory_limit_bytes);
+        most(&mut usage.memory_used_most_bytes, cgroup.memory_used);
+        most(&mut usage.swap_peak_bytes, machine.swap_used);
+        let least =
+            [usage.memory_available_least_bytes, machine.memory_available].into_iter().flatten().min();
+        usage.memory_available_least_bytes = least;
         if let Some(tree) = &sample.tree {
             usage.cpu_seconds = Some(tree.cpu_seconds);
-            most(&mut usage.rss_peak, Some(tree.rss));
-            most(&mut usage.rss_peak, tree.largest_peak);
-            most(&mut usage.process_peak, tree.largest_peak);
-            most(&mut usage.pss_peak, tree.pss);
+            most(&mut usage.rss_peak_bytes, Some(tree.rss));
+            most(&mut usage.rss_peak_bytes, tree.largest_peak);
+            most(&mut usage.process_peak_bytes, tree.largest_peak);
+            most(&mut usage.pss_peak_bytes, tree.pss);
             usage.processes = usage.processes.max(tree.processes);
             usage.threads = usage.threads.max(tree.threads);
             self.cpu.add(tree.cpu);
@@ -274,16 +187,16 @@ impl Meter {
     /// The summary.
     pub fn usage(&self) -> Usage {
         Usage {
-            cpu: self.cpu.spread(),
-            machine_cpu: self.machine_cpu.spread(),
-            io_wait: self.io_wait.spread(),
-            steal: self.steal.spread(),
-            throttled: self.throttled.spread(),
-            disk_read: self.disk_read.spread(),
-            disk_write: self.disk_write.spread(),
-            net_receive: self.net_receive.spread(),
-            net_send: self.net_send.spread(),
-            switches: self.switches.spread(),
+            cpu_cores: self.cpu.spread(),
+            machine_cpu_fraction: self.machine_cpu.spread(),
+            io_wait_fraction: self.io_wait.spread(),
+            steal_fraction: self.steal.spread(),
+            throttled_fraction: self.throttled.spread(),
+            disk_read_bytes_per_s: self.disk_read.spread(),
+            disk_write_bytes_per_s: self.disk_write.spread(),
+            net_receive_bytes_per_s: self.net_receive.spread(),
+            net_send_bytes_per_s: self.net_send.spread(),
+            switches_per_s: self.switches.spread(),
             gpus: self.gpus.values().map(GpuMeter::usage).collect(),
             ..self.usage.clone()
         }
@@ -297,9 +210,9 @@ impl GpuMeter {
         if usage.name.is_none() {
             usage.name.clone_from(&gpu.name);
         }
-        usage.memory_total = gpu.memory_total.or(usage.memory_total);
-        usage.power_limit = gpu.power_limit.or(usage.power_limit);
-        most(&mut usage.memory_of_tree, of_tree);
+        usage.memory_total_bytes = gpu.memory_total.or(usage.memory_total_bytes);
+        usage.power_limit_watts = gpu.power_limit.or(usage.power_limit_watts);
+        most(&mut usage.memory_of_tree_bytes, of_tree);
         self.busy.add(gpu.busy);
         self.memory.add(gpu.memory_used.map(|bytes| bytes as f64));
         self.power.add(gpu.power);
@@ -310,24 +223,22 @@ impl GpuMeter {
         if let Some(reasons) = &gpu.throttled {
             self.known += 1;
             self.held += u64::from(!reasons.is_empty());
-            let (_, all) = usage.throttled.get_or_insert_default();
-            all.extend(reasons);
-            all.sort_unstable();
-            all.dedup();
+            self.reasons.extend(reasons);
         }
     }
 
     fn usage(&self) -> GpuUsage {
         let share = self.held as f64 / self.known.max(1) as f64;
         GpuUsage {
-            busy: self.busy.spread(),
-            memory: self.memory.spread(),
-            power: self.power.spread(),
-            clock: self.clock.spread(),
-            temperature: self.temperature.spread(),
-            bus_receive: self.bus_receive.spread(),
-            bus_send: self.bus_send.spread(),
-            throttled: self.usage.throttled.clone().map(|(_, reasons)| (share, reasons)),
+            busy_fraction: self.busy.spread(),
+            memory_used_bytes: self.memory.spread(),
+            power_watts: self.power.spread(),
+            clock_mhz: self.clock.spread(),
+            temperature_celsius: self.temperature.spread(),
+            bus_receive_bytes_per_s: self.bus_receive.spread(),
+            bus_send_bytes_per_s: self.bus_send.spread(),
+            throttled_fraction: (self.known > 0).then_some(share),
+            throttled_by: self.reasons.iter().map(|why| why.key().to_owned()).collect(),
             ..self.usage.clone()
         }
     }
@@ -360,11 +271,12 @@ mod tests {
         meter.add(&sample(300, 5.0, 20));
         meter.add(&Sample { elapsed: Duration::from_millis(400), ..Sample::default() });
         let usage = meter.usage();
-        assert_eq!(usage.cpu, Some(Spread { mean: 3.0, max: 5.0 }));
-        assert_eq!((usage.rss_peak, usage.samples, usage.cores), (Some(30), 4, 4));
-        assert_eq!(usage.io_wait, None, "nobody knew");
-        assert_eq!(usage.gpus[0].throttled, Some((1.0, vec![Throttle::PowerCap])));
-        assert_eq!(usage.gpus[0].memory_of_tree, Some(30));
+        assert_eq!(usage.cpu_cores, Some(Spread { mean: 3.0, max: 5.0 }));
+        assert_eq!((usage.rss_peak_bytes, usage.samples, usage.cores), (Some(30), 4, Some(4)));
+        assert_eq!(usage.io_wait_fraction, None, "nobody knew");
+        assert_eq!(usage.gpus[0].throttled_fraction, Some(1.0));
+        assert_eq!(usage.gpus[0].throttled_by, [Throttle::PowerCap.key()]);
+        assert_eq!(usage.gpus[0].memory_of_tree_bytes, Some(30));
         let window = meter.window(0.15, 9.0).unwrap();
         assert_eq!(window.cpu, Some(4.0));
         assert!((window.gpu_busy.unwrap() - 0.4).abs() < 1e-6);

@@ -49,7 +49,7 @@ impl Statistic {
             Statistic::Mean => mean(values).unwrap_or(f64::NAN),
             Statistic::P90 => {
                 values.sort_by(f64::total_cmp);
-                stepscope_analyze::statistics::quantile(values, 0.9).unwrap_or(f64::NAN)
+                stepscope_trace::statistics::quantile(values, 0.9).unwrap_or(f64::NAN)
             }
         }
     }

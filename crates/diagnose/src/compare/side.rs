@@ -1,7 +1,7 @@
 //! What a comparison takes: plain values, one [`Run`] a recording, any number of runs a side.
 
 use stepscope_analyze::steps::Origin;
-use stepscope_analyze::summary::Summary;
+use stepscope_analyze::time::summary::Summary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::{Category, Shares};
 use stepscope_trace::{DeviceKind, Dur};

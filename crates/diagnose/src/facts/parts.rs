@@ -78,7 +78,7 @@ pub enum Loader {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pipeline {
     /// The stage that bounds it, as tf.data runs it, e.g. `ParallelMapV2`.
-    pub bounding_stage: Option<String>,
+    pub bottleneck_stage: Option<String>,
     /// The stage as the user wrote it, e.g. `MapDataset`.
     pub written_as: Option<String>,
     /// The stage that feeds the bounding one.

@@ -40,7 +40,7 @@ pub static RULE: Rule = Rule {
 
 thresholds! {
     /// A call that does not wait for its copy returns sooner.
-    RETURNS_WITHIN: Microseconds = stepscope_analyze::launches::RETURNS_WITHIN.ps() as f64 / 1e6;
+    RETURNS_WITHIN: Microseconds = stepscope_analyze::states::launches::RETURNS_WITHIN.ps() as f64 / 1e6;
     /// A host that does not wait keeps the device busy.
     GAIN: Share = 1.0;
 }

@@ -22,7 +22,7 @@
 //! `communication` drops.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::collectives::Waiting;
+use stepscope_analyze::devices::collectives::Waiting;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
@@ -141,7 +141,7 @@ fn waits(found: &Waiting) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_analyze::collectives::RankWaiting;
+    use stepscope_analyze::devices::collectives::RankWaiting;
 
     use super::*;
     use crate::rules::testing::{speaks, words};

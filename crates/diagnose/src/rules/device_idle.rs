@@ -19,7 +19,7 @@
 //! The device's busy share rises.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::bounding::IdleCause;
+use stepscope_analyze::devices::bottleneck::IdleCause;
 use stepscope_text::{duration_ms, listed, quoted, share};
 
 use super::shared::of_step;

@@ -15,7 +15,7 @@
 //! # How to check
 //! The reason's share drops: `stepscope kernels PATH`, column `waits for`.
 
-use stepscope_analyze::counters::KernelCounters;
+use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_text::share;
 
 use super::shared::counters::{self, Estimate, Told, waits};

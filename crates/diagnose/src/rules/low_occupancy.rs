@@ -18,8 +18,8 @@
 //! # How to check
 //! `stepscope kernels PATH` shows a higher occupancy.
 
-use stepscope_analyze::counters::KernelCounters;
-use stepscope_analyze::kernels::Limiter;
+use stepscope_analyze::work::counters::KernelCounters;
+use stepscope_analyze::work::kernels::Limiter;
 use stepscope_text::{quoted, share};
 
 use super::shared::counters::{self, Estimate, Told, small_grid};

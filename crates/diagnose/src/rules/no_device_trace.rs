@@ -25,7 +25,7 @@
 //! # How to check
 //! `stepscope info PATH` lists the device with events.
 
-use stepscope_analyze::absence::Absence;
+use stepscope_analyze::states::missing_device::MissingDevice;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{plural, printable};
 
@@ -48,8 +48,8 @@ pub static RULE: Rule = Rule {
 fn check(facts: &Facts) -> Option<Finding> {
     let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
     (facts.timeline && unseen).then(|| {
-        let absence = facts.recording.absence.clone().unwrap_or(Absence::Unseen);
-        let cause = NoDevice { absence, complaints: facts.recording.complaints.clone() };
+        let missing_device = facts.recording.missing_device.clone().unwrap_or(MissingDevice::Unseen);
+        let cause = NoDevice { missing_device, complaints: facts.recording.complaints.clone() };
         Finding::new(&RULE, Severity::Warning, cause, facts.framework())
     })
 }
@@ -58,14 +58,14 @@ fn check(facts: &Facts) -> Option<Finding> {
 #[derive(Clone, Debug)]
 pub struct NoDevice {
     /// Why, as far as the recording shows.
-    pub absence: Absence,
+    pub missing_device: MissingDevice,
     /// The recorder's own errors, and its warnings about the device.
     pub complaints: Vec<String>,
 }
 
 impl Cause for NoDevice {
     fn words(&self, finding: &Finding) -> Words {
-        let mut evidence = vec![seen(&self.absence)];
+        let mut evidence = vec![seen(&self.missing_device)];
         evidence.extend(self.complaints.iter().map(|text| complaint(text)));
         let mut advice: Vec<String> = Vec::new();
         for known in self.complaints.iter().filter_map(|text| complaints::known(text)) {
@@ -75,51 +75,51 @@ impl Cause for NoDevice {
             }
         }
         if advice.is_empty() {
-            advice = fixes(&self.absence);
+            advice = fixes(&self.missing_device);
         }
-        if finding.framework == Framework::PyTorch && !matches!(self.absence, Absence::Replayed { .. }) {
+        if finding.framework == Framework::PyTorch && !matches!(self.missing_device, MissingDevice::Replayed { .. }) {
             advice.push(
                 "Ask for the device: `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
                     .to_owned(),
             );
         }
-        Words { summary: format!("No device trace: {}.", summary(&self.absence)), evidence, advice }
+        Words { summary: format!("No device trace: {}.", summary(&self.missing_device)), evidence, advice }
     }
 }
 
-fn summary(absence: &Absence) -> &'static str {
-    match absence {
-        Absence::NotAsked { .. } => {
+fn summary(missing_device: &MissingDevice) -> &'static str {
+    match missing_device {
+        MissingDevice::NotAsked { .. } => {
             "the recorder was not asked for the device's side, so it is unknown why the host waits"
         }
-        Absence::Unseen => {
+        MissingDevice::Unseen => {
             "a device was in use, but its side was not recorded; it is unknown why the host waits"
         }
-        Absence::Replayed { .. } => {
+        MissingDevice::Replayed { .. } => {
             "the profiler replayed kernels to collect counters, so their durations were not recorded"
         }
-        Absence::NothingStarted { .. } => {
+        MissingDevice::NothingStarted { .. } => {
             "the program prepared the device, but started no kernel while it was recorded"
         }
-        Absence::NeverCalled => "the program did not call the device while it was recorded",
-        Absence::Unknown => "a device is listed, but neither calls to it nor work on it were recorded",
+        MissingDevice::NeverCalled => "the program did not call the device while it was recorded",
+        MissingDevice::Unknown => "a device is listed, but neither calls to it nor work on it were recorded",
     }
 }
 
-fn seen(absence: &Absence) -> String {
-    match absence {
-        Absence::NotAsked { asked } => format!("Asked for: {}.", asked.join(", ")),
-        Absence::Unseen => "The host talks to a device, but the recording has no kernel of it.".to_owned(),
-        Absence::Replayed { ranges } => format!(
+fn seen(missing_device: &MissingDevice) -> String {
+    match missing_device {
+        MissingDevice::NotAsked { asked } => format!("Asked for: {}.", asked.join(", ")),
+        MissingDevice::Unseen => "The host talks to a device, but the recording has no kernel of it.".to_owned(),
+        MissingDevice::Replayed { ranges } => format!(
             "The recording has {} of hardware counters instead of kernels.",
             plural(*ranges, "range", "ranges")
         ),
-        Absence::NothingStarted { calls } => format!(
+        MissingDevice::NothingStarted { calls } => format!(
             "The recording has {} to the device's library; none of them starts a kernel.",
             plural(*calls, "call", "calls")
         ),
-        Absence::NeverCalled => "The recorder watched the device's library; nobody called it.".to_owned(),
-        Absence::Unknown => "The recording does not say whether the device was asked for.".to_owned(),
+        MissingDevice::NeverCalled => "The recorder watched the device's library; nobody called it.".to_owned(),
+        MissingDevice::Unknown => "The recording does not say whether the device was asked for.".to_owned(),
     }
 }
 
@@ -127,27 +127,27 @@ fn seen(absence: &Absence) -> String {
 const NSIGHT: &str = "Record it: `nsys profile --trace=cuda,nvtx,osrt --cuda-graph-trace=node --output=run python \
                       train.py`, and read what it prints at the end.";
 
-fn fixes(absence: &Absence) -> Vec<String> {
-    match absence {
-        Absence::NotAsked { .. } => lines([NSIGHT]),
-        Absence::Unseen => lines([
+fn fixes(missing_device: &MissingDevice) -> Vec<String> {
+    match missing_device {
+        MissingDevice::NotAsked { .. } => lines([NSIGHT]),
+        MissingDevice::Unseen => lines([
             "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD), allow it \
              to profile, then record again.",
         ]),
-        Absence::Replayed { .. } => {
+        MissingDevice::Replayed { .. } => {
             lines(["Record again without hardware counters to see how long kernels take."])
         }
-        Absence::NothingStarted { .. } => lines([
+        MissingDevice::NothingStarted { .. } => lines([
             "Read what the program printed: it may have failed early, or continued without the device.",
             "Record while it trains, after ten steps or more.",
         ]),
-        Absence::NeverCalled => lines([
+        MissingDevice::NeverCalled => lines([
             "Read what the program printed: it may have failed early or run on the CPU. Check \
              `torch.cuda.is_available()`, `tf.config.list_physical_devices(\"GPU\")` or `jax.devices()`.",
             "If child processes do the work, follow them: `nsys profile --trace-fork-before-exec=true …`.",
             NSIGHT,
         ]),
-        Absence::Unknown => lines([
+        MissingDevice::Unknown => lines([
             "Ask the profiler for the device's side as well, and check that the program uses the device: \
              `torch.cuda.is_available()`, `tf.config.list_physical_devices(\"GPU\")` or `jax.devices()`.",
             "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD).",
@@ -177,29 +177,29 @@ mod tests {
     use super::*;
     use crate::rules::testing::{speaks, words};
 
-    fn missing(absence: Absence, complaints: &[&str], framework: Framework) -> Words {
+    fn missing(missing_device: MissingDevice, complaints: &[&str], framework: Framework) -> Words {
         let complaints = complaints.iter().map(|&text| text.to_owned()).collect();
-        words(&RULE, NoDevice { absence, complaints }, framework)
+        words(&RULE, NoDevice { missing_device, complaints }, framework)
     }
 
     #[test]
     fn it_speaks() {
         speaks(
             &RULE,
-            NoDevice { absence: Absence::Unseen, complaints: vec!["Failed to load libcupti".into()] },
+            NoDevice { missing_device: MissingDevice::Unseen, complaints: vec!["Failed to load libcupti".into()] },
         );
     }
 
     #[test]
     fn a_missing_cupti_gets_the_recorder_s_own_words_and_the_fix() {
-        let said = missing(Absence::Unseen, &["Failed to load libcupti"], Framework::TensorFlow);
+        let said = missing(MissingDevice::Unseen, &["Failed to load libcupti"], Framework::TensorFlow);
         assert!(said.evidence[1].contains("Failed to load libcupti"), "{:?}", said.evidence);
         assert!(said.advice[0].contains("LD_LIBRARY_PATH"), "{:?}", said.advice);
     }
 
     #[test]
     fn a_missing_device_has_its_reason_and_its_fix() {
-        let never = missing(Absence::NeverCalled, &["No CUDA events collected."], Framework::Unknown);
+        let never = missing(MissingDevice::NeverCalled, &["No CUDA events collected."], Framework::Unknown);
         assert!(never.summary.contains("did not call the device"), "{}", never.summary);
         assert!(never.evidence[1].contains("No CUDA events collected."), "{:?}", never.evidence);
         assert!(
@@ -207,14 +207,14 @@ mod tests {
             "{:?}",
             never.advice
         );
-        let asked = Absence::NotAsked { asked: vec!["OSRuntime".into(), "NvtxEvents".into()] };
+        let asked = MissingDevice::NotAsked { asked: vec!["OSRuntime".into(), "NvtxEvents".into()] };
         let asked = missing(asked, &[], Framework::Unknown);
         assert!(asked.evidence[0].contains("OSRuntime, NvtxEvents"), "{:?}", asked.evidence);
         assert!(asked.advice[0].contains("nsys profile --trace=cuda"), "{:?}", asked.advice);
-        let nothing = missing(Absence::NothingStarted { calls: 23 }, &[], Framework::Unknown);
+        let nothing = missing(MissingDevice::NothingStarted { calls: 23 }, &[], Framework::Unknown);
         assert!(nothing.evidence[0].contains("23 calls"), "{:?}", nothing.evidence);
         assert!(!nothing.summary.contains("in use"), "{}", nothing.summary);
-        let torch = missing(Absence::Unknown, &[], Framework::PyTorch).advice.join(" ");
+        let torch = missing(MissingDevice::Unknown, &[], Framework::PyTorch).advice.join(" ");
         assert!(torch.contains("ProfilerActivity.CUDA"), "{torch}");
     }
 }

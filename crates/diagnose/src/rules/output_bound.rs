@@ -68,7 +68,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     Some(finding.about(subject))
 }
 
-/// Writing.
+/// CheckpointCost.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The ops that write, e.g. `SaveV2`.

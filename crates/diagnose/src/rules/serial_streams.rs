@@ -18,7 +18,7 @@
 //! `stepscope devices PATH` shows streams that run at the same time.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::bounding::Waits;
+use stepscope_analyze::devices::bottleneck::Waits;
 use stepscope_text::{duration_ms, listed, plural};
 
 use super::shared::of_step;
@@ -42,9 +42,9 @@ thresholds! {
     /// Streams that overlap more already run in parallel.
     OVERLAP: Share = 0.05;
     /// A stream with less kernel time does not count.
-    COMPUTES: Share = stepscope_analyze::bounding::COMPUTES;
+    COMPUTES: Share = stepscope_analyze::devices::bottleneck::COMPUTES;
     /// A smaller grid leaves room for another one beside it.
-    LEAVES_ROOM: Share = stepscope_analyze::bounding::LEAVES_ROOM;
+    LEAVES_ROOM: Share = stepscope_analyze::devices::bottleneck::LEAVES_ROOM;
     /// The longest of several streams that run in parallel hides the others.
     GAIN: Share = 1.0;
 }

@@ -14,8 +14,8 @@
 //! # How to check
 //! Occupancy rises and conflicts drop: `stepscope kernels PATH --csv`.
 
-use stepscope_analyze::counters::{KernelCounters, Waste};
-use stepscope_analyze::kernels::Limiter;
+use stepscope_analyze::work::counters::{KernelCounters, Waste};
+use stepscope_analyze::work::kernels::Limiter;
 use stepscope_text::{bytes, share};
 
 use super::shared::counters::{self, Estimate, Told};

@@ -24,8 +24,8 @@
 //! # How to check
 //! The report excludes few or no steps as start-up.
 
-use stepscope_analyze::bounding::IdleCause;
-use stepscope_analyze::steps::SetApart;
+use stepscope_analyze::devices::bottleneck::IdleCause;
+use stepscope_analyze::steps::Exclusion;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
 use super::shared::of_step;
@@ -50,20 +50,20 @@ thresholds! {
     /// Of the recorded step time: more warm-up than this outweighs everything else.
     STARTUP: Share = 0.50;
     /// A single call that takes this share is not one of many.
-    SINGLE_CALL: Share = stepscope_analyze::bounding::SINGLE;
+    SINGLE_CALL: Share = stepscope_analyze::devices::bottleneck::SINGLE;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
     let host = facts.summary.bound()?;
     let length = |startup: bool| -> f64 {
-        let wanted = host.steps.iter().filter(|step| (step.set_apart == Some(SetApart::Startup)) == startup);
+        let wanted = host.steps.iter().filter(|step| (step.excluded == Some(Exclusion::Startup)) == startup);
         wanted.map(|step| step.span.dur().ms()).sum()
     };
     let few = host.whole_capture || (facts.summary.count as f64) < FEW_STEPS;
     let (warm_up, rest) = (length(true), length(false));
     let share = if warm_up > 0.0 && !host.whole_capture { warm_up / (warm_up + rest) } else { 0.0 };
     if share > STARTUP {
-        let steps = host.steps.iter().filter(|step| step.set_apart == Some(SetApart::Startup)).count();
+        let steps = host.steps.iter().filter(|step| step.excluded == Some(Exclusion::Startup)).count();
         let cause = WarmUp { steps, steady: facts.summary.count, share };
         return Some(Finding::new(&RULE, Severity::Warning, cause, facts.framework()));
     }

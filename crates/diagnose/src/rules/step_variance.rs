@@ -20,9 +20,9 @@
 //! `stepscope steps PATH`. `compare` also reports how many steps it takes to see a difference through the noise.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::odd::OddSteps;
-use stepscope_analyze::statistics::Moments;
-use stepscope_analyze::summary::HostSummary;
+use stepscope_analyze::time::odd_steps::OddSteps;
+use stepscope_trace::statistics::Moments;
+use stepscope_analyze::time::summary::HostSummary;
 use stepscope_text::{duration_ms, quoted, share, short};
 
 use super::shared::{of_step, total};
@@ -50,7 +50,7 @@ thresholds! {
     /// Standard deviation over mean: likewise.
     SPREAD: Share = 0.35;
     /// A step this many times as long as the median does something else.
-    LONG: Number = stepscope_analyze::odd::LONG;
+    LONG: Number = stepscope_analyze::time::odd_steps::LONG;
     /// What recurring long steps do beyond the others can be done elsewhere or less often.
     GAIN: Share = 1.0;
 }

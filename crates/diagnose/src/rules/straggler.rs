@@ -15,7 +15,7 @@
 //! # How to check
 //! The hosts' medians move closer together.
 
-use stepscope_analyze::statistics::quantile;
+use stepscope_trace::statistics::quantile;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
 use super::shared::{of_step, severity};

@@ -17,7 +17,7 @@
 //! # How to check
 //! `excess_sectors` drops: `stepscope kernels PATH --csv`.
 
-use stepscope_analyze::counters::{Access, KernelCounters, Waste};
+use stepscope_analyze::work::counters::{Access, KernelCounters, Waste};
 use stepscope_text::{decimal, share};
 
 use super::shared::counters::{self, Estimate, Told};

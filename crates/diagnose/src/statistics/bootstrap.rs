@@ -100,7 +100,7 @@ pub fn interval(
         return None;
     }
     drawn.sort_by(f64::total_cmp);
-    let quantile = |q| stepscope_analyze::statistics::quantile(&drawn, q);
+    let quantile = |q| stepscope_trace::statistics::quantile(&drawn, q);
     // Few blocks vary more than their own spread tells, as few values do.
     let blocks = |side: &[Sample<'_>]| side.iter().map(Sample::blocks).sum::<f64>();
     let few = confidence.student(blocks(base).min(blocks(new)) - 1.0) / confidence.normal();

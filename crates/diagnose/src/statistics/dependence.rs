@@ -1,7 +1,7 @@
 //! How steps of one run hang together: a slow step is often followed by another (a busy neighbour, a hot chip,
 //! a shard of large records), so `n` steps tell less than `n` independent ones would.
 
-use stepscope_analyze::statistics::quantile;
+use stepscope_trace::statistics::quantile;
 
 /// The correlation of each value with the one before it, from 0 to 0.95: never negative, since steps that
 /// alternate must not make an interval narrower than independent ones would.

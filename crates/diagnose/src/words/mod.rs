@@ -4,8 +4,8 @@
 pub mod frameworks;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::recurrence::Recurrence;
 use stepscope_analyze::steps::How;
+use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_text::{plural, quoted};
 
 /// What a category's time is, in a few words.

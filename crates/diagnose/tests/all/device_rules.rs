@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use stepscope_analyze::Context;
-use stepscope_analyze::bounding::Waits;
-use stepscope_diagnose::gather::{Gathered, HostPartial};
+use stepscope_analyze::devices::bottleneck::Waits;
+use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_diagnose::Facts;
 use stepscope_diagnose::rules::communication_bound::Collectives;
 use stepscope_diagnose::rules::serial_streams::SerialStreams;
 use stepscope_diagnose::rules::transfer_bound::Transfer;
@@ -115,7 +116,7 @@ impl Loop {
 fn judged(traces: &[Trace]) -> Vec<Finding> {
     let partial =
         |(index, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("host{index}")));
-    diagnose(&Gathered::finish(traces.iter().enumerate().map(partial).collect()).unwrap().facts)
+    diagnose(&Facts::of(&Session::finish(traces.iter().enumerate().map(partial).collect()).unwrap()))
 }
 
 fn find(traces: &[Trace], id: &str) -> Option<Finding> {

@@ -5,9 +5,9 @@
 use std::time::{Duration, Instant};
 
 use stepscope_analyze::Context;
-use stepscope_analyze::health::Trouble;
+use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::recording::health::Trouble;
 use stepscope_analyze::steps::Origin;
-use stepscope_diagnose::gather::{Gathered, HostPartial};
 use stepscope_diagnose::{Facts, Finding, diagnose};
 use stepscope_trace::{
     Datum, Device, DeviceKind, Dur, Form, Kind, ProcessId, ProcessKind, Time, Trace, TraceBuilder, TrackId,
@@ -70,9 +70,9 @@ impl Sketch {
 fn judged(traces: &[Trace]) -> (Facts, Vec<Finding>) {
     let partial =
         |(index, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("host{index}")));
-    let gathered = Gathered::finish(traces.iter().enumerate().map(partial).collect()).unwrap();
-    let findings = diagnose(&gathered.facts);
-    let facts = gathered.facts;
+    let gathered = Session::finish(traces.iter().enumerate().map(partial).collect()).unwrap();
+    let facts = Facts::of(&gathered);
+    let findings = diagnose(&facts);
     let whole = facts.summary.length_ms();
     assert!(whole.is_finite() && whole >= 0.0);
     for (category, ms) in &facts.summary.breakdown_ms {
@@ -251,10 +251,10 @@ fn samples_of_another_day_are_not_taken_for_those_of_the_run() {
     let gathered = |traces: [Trace; 2]| {
         let partial =
             |(place, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("h{place}")));
-        Gathered::finish(traces.iter().enumerate().map(partial).collect()).unwrap()
+        Session::finish(traces.iter().enumerate().map(partial).collect()).unwrap()
     };
     let left_out =
-        |gathered: &Gathered| gathered.issues.iter().any(|issue| issue.trouble == Trouble::OtherTime);
+        |gathered: &Session| gathered.issues.iter().any(|issue| issue.trouble == Trouble::OtherTime);
     // The log's time is local and does not say where.
     let same = gathered([run(1_000), samples(1_010)]);
     assert!(same.gauges.len() == 1 && !left_out(&same));

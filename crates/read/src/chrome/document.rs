@@ -9,7 +9,7 @@ use stepscope_trace::NoteKind;
 use super::event::{Fields, next_event, scan_event};
 use super::load::Loader;
 use super::repair::Repair;
-use super::scan::{Piece, Place, Scan, Scanner, Stop};
+use super::scan::{Piece, Scan, Scanner, Stop, Within};
 use super::window::Window;
 use crate::Progress;
 
@@ -211,7 +211,7 @@ fn header_member(scanner: &mut Scanner<'_>, first: bool) -> Scan<Member> {
         scanner.at += 1;
         return Ok(Member::Events);
     }
-    let value = scanner.value(Place::Member)?;
+    let value = scanner.value(Within::Member)?;
     // The next byte must be visible too; otherwise a number that the window cuts would look complete.
     scanner.peek()?;
     Ok(Member::Other(key, value))
@@ -259,7 +259,7 @@ fn stray_brace(scanner: &mut Scanner<'_>, at_end: bool) -> Step {
 /// Skips something in the list of events that is not an object.
 fn not_an_event(scanner: &mut Scanner<'_>, at_end: bool) -> Scan<()> {
     let start = scanner.at;
-    let stop = match scanner.value(Place::Nested) {
+    let stop = match scanner.value(Within::Nested) {
         Ok(_) if scanner.at > start => {
             scanner.repairs.count(Repair::UnreadableEvent);
             return Err(Stop::Bad);

@@ -3,7 +3,7 @@
 use memchr::memchr2_iter;
 
 use super::repair::Repair;
-use super::scan::{Piece, Place, Scan, Scanner, Sort, Stop, key_at};
+use super::scan::{Piece, Scan, Scanner, Sort, Stop, Within, key_at};
 
 /// The fields of an event as pieces of the text. Reused for every event.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Fields {
                 self.read_args(scanner)?;
                 continue;
             }
-            let value = scanner.value(Place::Member)?;
+            let value = scanner.value(Within::Member)?;
             self.put(scanner.text, key, value);
         }
         Ok(())
@@ -55,7 +55,7 @@ impl Fields {
         let mut first = true;
         while let Some(key) = scanner.member(first)? {
             first = false;
-            let value = scanner.value(Place::Member)?;
+            let value = scanner.value(Within::Member)?;
             self.args.push((key, value));
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Fields {
         }
         let mut inner = Scanner::new(text, value.start + 1);
         if let Ok(Some(key)) = inner.member(true)
-            && let Ok(id) = inner.value(Place::Member)
+            && let Ok(id) = inner.value(Within::Member)
         {
             if key.of(text) == b"local" { self.local_id = id } else { self.id = id }
         }

@@ -3,7 +3,7 @@
 use stepscope_trace::{Datum, Device, DeviceKind, NoteKind, Property, StrId, TraceBuilder};
 
 use super::repair::Repairs;
-use super::scan::{Piece, Place, Scan, Scanner, Sort};
+use super::scan::{Piece, Scan, Scanner, Sort, Within};
 use super::text;
 
 /// Capture options, as profilers name them.
@@ -158,7 +158,7 @@ fn flat(
     let mut first = true;
     while let Ok(Some(key)) = scanner.member(first) {
         first = false;
-        let Ok(value) = scanner.value(Place::Member) else { break };
+        let Ok(value) = scanner.value(Within::Member) else { break };
         if !is_environment(key.of(text)) && (nested || value.sort != Sort::Nested) {
             found.push(property(builder, text, key, value, repairs));
         }

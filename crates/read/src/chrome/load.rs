@@ -10,7 +10,7 @@ use super::args::ArgWriter;
 use super::category::{Class, class_of};
 use super::event::Fields;
 use super::header::Header;
-use super::pairs::{Open, Pairs};
+use super::pairs::{OpenSlice, Pairs};
 use super::repair::{Repair, Repairs};
 use super::scan::{Piece, Sort};
 use super::text::{self, Micros};
@@ -45,7 +45,7 @@ pub(super) struct Loader {
     negative: u64,
     unpaired: u64,
     /// Events that started inside the event that ends now, and never ended.
-    orphans: Vec<Open>,
+    orphans: Vec<OpenSlice>,
     decoded: Vec<(StrId, Datum)>,
 }
 
@@ -185,7 +185,7 @@ impl Loader {
         let place = self.place(text, fields);
         let track = self.tracks.track(&mut self.builder, place, class);
         let args = self.begun(text, fields, track, start);
-        self.threads.begin(place, Open { track, start, kind, name, args });
+        self.threads.begin(place, OpenSlice { track, start, kind, name, args });
     }
 
     fn end(&mut self, text: &[u8], fields: &Fields) {
@@ -200,7 +200,7 @@ impl Loader {
         let start = self.time_or_origin(text, fields);
         let Some((track, kind, name, key)) = self.async_parts(text, fields, Form::Slice) else { return };
         let args = self.begun(text, fields, track, start);
-        self.asyncs.begin(key, Open { track, start, kind, name, args });
+        self.asyncs.begin(key, OpenSlice { track, start, kind, name, args });
     }
 
     fn async_end(&mut self, text: &[u8], fields: &Fields) {
@@ -227,7 +227,7 @@ impl Loader {
     }
 
     /// Ends an open event, with the arguments of the end after those of the start.
-    fn close(&mut self, text: &[u8], fields: &Fields, found: Option<Open>, at: Time) {
+    fn close(&mut self, text: &[u8], fields: &Fields, found: Option<OpenSlice>, at: Time) {
         for orphan in std::mem::take(&mut self.orphans) {
             self.unpaired += 1;
             self.finish_open(orphan, at);
@@ -242,7 +242,7 @@ impl Loader {
         self.finish_open(open, at);
     }
 
-    fn finish_open(&mut self, open: Open, at: Time) {
+    fn finish_open(&mut self, open: OpenSlice, at: Time) {
         if at < open.start {
             self.negative += 1;
         }

@@ -26,7 +26,7 @@ mod window;
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 
-use stepscope_trace::{NoteKind, Trace};
+use stepscope_trace::{Delivers, Format, NoteKind, Trace};
 
 use self::document::Document;
 use self::load::Loader;
@@ -36,13 +36,21 @@ use crate::{Input, Progress, ReadError, Reader};
 /// Number of blocks inflated ahead.
 const AHEAD: usize = 2;
 
+/// Chrome traces. TensorFlow and JAX write one beside the XPlane file.
+static FORMAT: Format = Format {
+    endings: &[".json", ".pt", ".trace", ".perfetto"],
+    copies: &[&crate::xplane::FORMAT],
+    nameless: &["perfetto_trace"],
+    ..Format::new("chrome", "Chrome trace", Delivers::Timeline)
+};
+
 /// Reads Chrome JSON.
 #[derive(Debug)]
 pub struct ChromeReader;
 
 impl Reader for ChromeReader {
-    fn format(&self) -> &'static str {
-        "chrome"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

@@ -7,7 +7,7 @@ use stepscope_trace::{Datum, KindId, StrId, Time, TrackId};
 
 /// An open event.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenSlice {
     pub(super) track: TrackId,
     pub(super) start: Time,
     pub(super) kind: KindId,
@@ -15,10 +15,10 @@ pub(super) struct Open {
     pub(super) args: Vec<(StrId, Datum)>,
 }
 
-/// Open events by key.
+/// OpenSlice events by key.
 #[derive(Debug)]
 pub(super) struct Pairs<K> {
-    open: FxHashMap<K, Vec<Open>>,
+    open: FxHashMap<K, Vec<OpenSlice>>,
 }
 
 impl<K> Default for Pairs<K> {
@@ -29,17 +29,17 @@ impl<K> Default for Pairs<K> {
 
 impl<K: Eq + Hash> Pairs<K> {
     /// Opens an event.
-    pub(super) fn begin(&mut self, key: K, open: Open) {
+    pub(super) fn begin(&mut self, key: K, open: OpenSlice) {
         self.open.entry(key).or_default().push(open);
     }
 
     /// Ends the event that started last, or last with this name if one is given. Events that started after it
     /// never ended, and become `orphans`, innermost first.
-    pub(super) fn end(&mut self, key: &K, name: StrId, orphans: &mut Vec<Open>) -> Option<Open> {
+    pub(super) fn end(&mut self, key: &K, name: StrId, orphans: &mut Vec<OpenSlice>) -> Option<OpenSlice> {
         /// Search depth for a misplaced start; keeps the cost of a damaged file linear.
         const DEPTH: usize = 64;
         let stack = self.open.get_mut(key)?;
-        let named = |open: &Open| name == StrId::default() || open.name == name;
+        let named = |open: &OpenSlice| name == StrId::default() || open.name == name;
         let back = stack.iter().rev().take(DEPTH).position(named)?;
         let inside = stack.len() - back;
         orphans.extend(stack.drain(inside..).rev());
@@ -51,8 +51,8 @@ impl<K: Eq + Hash> Pairs<K> {
     }
 
     /// All events that never ended, in a stable order.
-    pub(super) fn drain(self) -> Vec<Open> {
-        let mut left: Vec<Open> = self.open.into_values().flatten().collect();
+    pub(super) fn drain(self) -> Vec<OpenSlice> {
+        let mut left: Vec<OpenSlice> = self.open.into_values().flatten().collect();
         left.sort_by_key(|open| (open.track, open.start, open.kind));
         left
     }

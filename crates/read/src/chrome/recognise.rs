@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::header::is_typical;
-use super::scan::{Place, Scanner, Stop};
+use super::scan::{Scanner, Stop, Within};
 
 /// Whether a file that starts like this may be a trace.
 pub(super) fn recognises(head: &[u8]) -> bool {
@@ -30,7 +30,7 @@ fn is_object(mut scanner: Scanner<'_>) -> bool {
             Err(_) => break,
         }
         first = false;
-        match scanner.value(Place::Member) {
+        match scanner.value(Within::Member) {
             Ok(_) => {}
             Err(Stop::More) => return typical,
             Err(_) => break,

@@ -79,7 +79,7 @@ impl Piece {
 
 /// The context of a string, which determines what may follow it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Within {
     Key,
     Member,
     Nested,
@@ -133,7 +133,7 @@ impl<'t> Scanner<'t> {
                 Ok(None)
             }
             b'"' => {
-                let key = self.string(Place::Key)?;
+                let key = self.string(Within::Key)?;
                 if self.peek()? != b':' {
                     return Err(Stop::Bad);
                 }
@@ -161,7 +161,7 @@ impl<'t> Scanner<'t> {
             return Ok(None);
         }
         let start = self.at;
-        let value = self.value(Place::Nested)?;
+        let value = self.value(Within::Nested)?;
         // Nothing before a comma is a missing value; nothing before a brace would loop forever.
         if self.at == start && self.peek()? != b',' {
             return Err(Stop::Bad);
@@ -171,7 +171,7 @@ impl<'t> Scanner<'t> {
 
     /// The value that starts here.
     #[inline]
-    pub(super) fn value(&mut self, place: Place) -> Scan<Piece> {
+    pub(super) fn value(&mut self, place: Within) -> Scan<Piece> {
         match self.peek()? {
             b'"' => self.string(place),
             b'{' | b'[' => self.nested(),
@@ -181,7 +181,7 @@ impl<'t> Scanner<'t> {
 
     /// The string whose opening mark is here. Leaves the scanner at the next byte that is not white space.
     #[inline]
-    pub(super) fn string(&mut self, place: Place) -> Scan<Piece> {
+    pub(super) fn string(&mut self, place: Within) -> Scan<Piece> {
         let start = self.at + 1;
         let mut from = start;
         let mut sort = Sort::Text;
@@ -213,17 +213,17 @@ impl<'t> Scanner<'t> {
     }
 
     /// Whether the text after the mark at `mark` looks like what follows a string in this context.
-    fn surely_ends(&self, mark: usize, place: Place) -> Scan<bool> {
+    fn surely_ends(&self, mark: usize, place: Within) -> Scan<bool> {
         let (at, next) = self.solid_from(mark + 1)?;
         Ok(match (next, place) {
-            (b':', Place::Key | Place::Nested) => true,
-            (b'}', Place::Member) | (b'}' | b']', Place::Nested) => true,
-            (b',', Place::Nested) => true,
-            (b',', Place::Member) => {
+            (b':', Within::Key | Within::Nested) => true,
+            (b'}', Within::Member) | (b'}' | b']', Within::Nested) => true,
+            (b',', Within::Nested) => true,
+            (b',', Within::Member) => {
                 let (at, next) = self.solid_from(at + 1)?;
                 next == b'}' || self.is_key(at)
             }
-            (b'"', Place::Member) => self.is_key(at),
+            (b'"', Within::Member) => self.is_key(at),
             _ => false,
         })
     }
@@ -274,7 +274,7 @@ impl<'t> Scanner<'t> {
             self.at += rest.iter().position(|&byte| SHAPES[usize::from(byte)]).ok_or(Stop::More)?;
             match self.text[self.at] {
                 b'"' => {
-                    self.string(Place::Nested)?;
+                    self.string(Within::Nested)?;
                     continue;
                 }
                 b'{' | b'[' => {
@@ -387,7 +387,7 @@ mod tests {
         scanner.careful = careful;
         let mut all = Vec::new();
         while let Some(key) = scanner.member(all.is_empty())? {
-            let value = scanner.value(Place::Member)?;
+            let value = scanner.value(Within::Member)?;
             let show = |piece: Piece| String::from_utf8_lossy(piece.of(text.as_bytes())).into_owned();
             all.push((show(key), show(value)));
         }

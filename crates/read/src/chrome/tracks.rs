@@ -35,7 +35,7 @@ struct Process {
 
 /// Tracks of one pid and tid.
 #[derive(Default)]
-struct Place {
+struct Lane {
     process: u32,
     tid: Id,
     name: StrId,
@@ -65,7 +65,7 @@ pub(super) struct PlaceId(u32);
 pub(super) struct Tracks {
     processes: Vec<Process>,
     process_lookup: FxHashMap<Id, u32>,
-    places: Vec<Place>,
+    places: Vec<Lane>,
     place_lookup: FxHashMap<(u32, Id), u32>,
     loose: Vec<Loose>,
     loose_lookup: FxHashMap<(u32, TrackKind, StrId, StrId), TrackId>,
@@ -85,7 +85,7 @@ impl Tracks {
         let tid = if self.places.len() < MAX_TRACKS { tid } else { self.known(process, tid) };
         let places = &mut self.places;
         let number = *self.place_lookup.entry((process, tid)).or_insert_with(|| {
-            places.push(Place { process, tid, ..Place::default() });
+            places.push(Lane { process, tid, ..Lane::default() });
             places.len() as u32 - 1
         });
         self.last = Some((pid, tid, PlaceId(number)));
@@ -258,7 +258,7 @@ impl<'b> Settling<'b> {
         Settling { builder, processes, facts }
     }
 
-    fn place(&mut self, place: &Place) {
+    fn place(&mut self, place: &Lane) {
         let name = match place.tid {
             Id::Text(text) if place.name == StrId::default() => text,
             _ => place.name,
@@ -275,7 +275,7 @@ impl<'b> Settling<'b> {
         }
     }
 
-    fn kind_of_other(&self, place: &Place, name: StrId) -> (ProcessKind, TrackKind) {
+    fn kind_of_other(&self, place: &Lane, name: StrId) -> (ProcessKind, TrackKind) {
         let facts = &self.facts[place.process as usize];
         if place.capture || self.is_capture(place.process) {
             (ProcessKind::Other, TrackKind::Derived)

@@ -2,7 +2,8 @@
 
 use super::*;
 
-fn file(path: &str, format: &'static str) -> ProfileFile {
+fn file(path: &str, format: &str) -> ProfileFile {
+    let format = READERS.iter().map(|reader| reader.format()).find(|known| known.name == format).unwrap();
     let path = PathBuf::from(path);
     let host = host_of(&path);
     let is_folder = path.extension().is_none();
@@ -51,7 +52,7 @@ fn a_report_beside_its_export_is_read_once_and_numbered_reports_are_runs() {
         file("x/report2.nsys-rep", "nsys-rep"),
     ]);
     assert_eq!(hosts(&sessions), [["report1"], ["report2"]]);
-    assert_eq!(sessions[0].files[0].format, "nsys");
+    assert_eq!(sessions[0].files[0].format.name, "nsys");
     assert_eq!(sessions[0].duplicates.len(), 1);
 }
 
@@ -136,12 +137,13 @@ fn samples_of_a_saved_run_go_with_the_profiles_below_it() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(RUN_FILE), "{}").unwrap();
     let below = |name: &str, format| file(folder.path().join(name).to_str().unwrap(), format);
-    let samples = || below("samples.csv", SAMPLES);
+    let samples = || below("samples.csv", "stepscope-samples");
     let sessions = sessions_of(vec![samples(), below("plugins/profile/a/h.xplane.pb", "xplane")]);
     assert_eq!(hosts(&sessions), [["h", "samples.csv"]]);
     assert_eq!(sessions[0].name, "a");
     assert_eq!(hosts(&sessions_of(vec![samples()])), [["samples.csv"]]);
-    let elsewhere = sessions_of(vec![file("x/samples.csv", SAMPLES), file("x/p/h.xplane.pb", "xplane")]);
+    let elsewhere =
+        sessions_of(vec![file("x/samples.csv", "stepscope-samples"), file("x/p/h.xplane.pb", "xplane")]);
     assert_eq!(elsewhere.len(), 2, "without a run they are just two files");
 }
 

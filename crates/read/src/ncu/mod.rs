@@ -23,7 +23,7 @@ mod report;
 mod sentences;
 mod units;
 
-use stepscope_trace::Trace;
+use stepscope_trace::{Delivers, Format, Trace};
 
 use crate::{Input, Progress, ReadError, Reader, csv};
 
@@ -33,13 +33,16 @@ pub(crate) fn is_progress(head: &[u8]) -> bool {
     text.lines().any(|line| ["==PROF== ", "==ERROR== "].iter().any(|mark| line.starts_with(mark)))
 }
 
+/// What Nsight Compute writes.
+static FORMAT: Format = Format::new("ncu", "ncu", Delivers::Counters);
+
 /// Reads reports and printed pages of Nsight Compute.
 #[derive(Debug)]
 pub struct NcuReader;
 
 impl Reader for NcuReader {
-    fn format(&self) -> &'static str {
-        "ncu"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

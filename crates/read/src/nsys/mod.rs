@@ -37,7 +37,9 @@ mod session;
 mod sqlite;
 mod waits;
 
-use stepscope_trace::{Datum, Dur, Form, Kind, KindId, NoteKind, StrId, Time, Trace, TraceBuilder, TrackId};
+use stepscope_trace::{
+    Datum, Delivers, Dur, Form, Format, Kind, KindId, NoteKind, StrId, Time, Trace, TraceBuilder, TrackId,
+};
 
 use crate::{Input, Progress, ReadError, Reader};
 use database::{Database, Outcome};
@@ -45,6 +47,15 @@ pub(crate) use files::is_other_export;
 use names::Names;
 use places::Places;
 pub use report::NsysReportReader;
+
+/// Exports of Nsight Systems.
+pub(crate) static FORMAT: Format = Format {
+    endings: &[".sqlite", ".arrows", "_pqtdir", "_arwdir"],
+    several_forms: true,
+    // Nsight Systems numbers its runs: report1, report2.
+    numbered: &["report"],
+    ..Format::new("nsys", "nsys", Delivers::Timeline)
+};
 
 /// Reads exports of Nsight Systems.
 #[derive(Debug)]
@@ -60,8 +71,8 @@ const SIGNS: [&[u8]; 5] = [
 ];
 
 impl Reader for NsysReader {
-    fn format(&self) -> &'static str {
-        "nsys"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustc_hash::FxHasher;
-use stepscope_trace::Trace;
+use stepscope_trace::{Delivers, Format, Trace};
 
 use super::NsysReader;
 use crate::{Input, Progress, ReadError, Reader};
@@ -18,13 +18,21 @@ use crate::{Input, Progress, ReadError, Reader};
 /// First bytes of every report.
 const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";
 
+/// Reports of Nsight Systems.
+static FORMAT: Format = Format {
+    endings: &[".nsys-rep", ".qdrep"],
+    copies: &[&super::FORMAT],
+    numbered: super::FORMAT.numbered,
+    ..Format::new("nsys-rep", "nsys-rep", Delivers::Timeline)
+};
+
 /// Reads the reports of Nsight Systems through its own export.
 #[derive(Debug)]
 pub struct NsysReportReader;
 
 impl Reader for NsysReportReader {
-    fn format(&self) -> &'static str {
-        "nsys-rep"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
@@ -147,17 +155,17 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    struct Place {
+    struct Installed {
         folder: tempfile::TempDir,
         report: PathBuf,
     }
 
-    impl Place {
+    impl Installed {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let report = folder.path().join("my run.nsys-rep");
             fs::write(&report, b"NVIDIA Tegra Profiler Report 2026.1.3.\0").unwrap();
-            Place { folder, report }
+            Installed { folder, report }
         }
 
         /// A tool that runs `script`; `$7` is the output file, `$8` the report.
@@ -175,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_tool_is_called_once_for_a_report() {
-        let place = Place::new();
+        let place = Installed::new();
         let log = place.folder.path().join("calls");
         let tool = place.tool(&format!("echo \"$@\" >> {}\ncp \"$8\" \"$7\"", log.display()));
         let export = place.export(Some(&tool)).unwrap();
@@ -188,7 +196,7 @@ mod tests {
 
     #[test]
     fn without_the_tool_the_command_is_told() {
-        let place = Place::new();
+        let place = Installed::new();
         let message = place.export(None).unwrap_err().to_string();
         assert!(message.contains("nsys export --type sqlite --output '"), "{message}");
         assert!(message.contains("my run.sqlite"), "{message}");
@@ -196,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_a_failed_tool_said_is_passed_on_and_nothing_is_left() {
-        let place = Place::new();
+        let place = Installed::new();
         let tool = place.tool("echo half > \"$7\"; echo 'created in a newer version' >&2; exit 1");
         let message = place.export(Some(&tool)).unwrap_err().to_string();
         assert!(message.contains("created in a newer version"), "{message}");

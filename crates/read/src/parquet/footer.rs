@@ -1,10 +1,9 @@
 //! The footer: the columns of a file, and their location in each row group.
 
+use super::layout::MAGIC;
 use super::thrift::{BINARY, FALSE, I32, I64, LIST, STRUCT, Thrift};
 use crate::table::TableError;
 
-/// The first and the last bytes of every file.
-const MAGIC: &[u8] = b"PAR1";
 /// The length of the footer and the magic after it.
 const TAIL: usize = 8;
 

@@ -16,6 +16,7 @@
 mod bits;
 mod column;
 mod footer;
+pub mod layout;
 mod page;
 #[cfg(test)]
 mod tests;

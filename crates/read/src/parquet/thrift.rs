@@ -5,19 +5,8 @@
 
 use crate::table::TableError;
 
-/// Field types. A boolean is encoded in its type.
-pub(super) const TRUE: u8 = 1;
-pub(super) const FALSE: u8 = 2;
-const BYTE: u8 = 3;
-const I16: u8 = 4;
-pub(super) const I32: u8 = 5;
-pub(super) const I64: u8 = 6;
-const DOUBLE: u8 = 7;
-pub(super) const BINARY: u8 = 8;
-pub(super) const LIST: u8 = 9;
-const SET: u8 = 10;
-const MAP: u8 = 11;
-pub(super) const STRUCT: u8 = 12;
+pub(super) use super::layout::thrift::{BINARY, FALSE, I32, I64, LIST, STRUCT, TRUE};
+use super::layout::thrift::{BYTE, DOUBLE, I16, MAP, SET};
 
 /// Maximum nesting of metadata.
 const DEEPEST: u32 = 32;

@@ -12,8 +12,8 @@
 mod columns;
 
 use stepscope_trace::{
-    ArgSourceId, Device, DeviceKind, Dur, NoteKind, ProcessKind, Time, Trace, TraceBuilder, TrackId,
-    TrackKind,
+    ArgSourceId, Delivers, Device, DeviceKind, Dur, Format, NoteKind, ProcessKind, Time, Trace, TraceBuilder,
+    TrackId, TrackKind,
 };
 
 use crate::{Input, Progress, ReadError, Reader, csv};
@@ -22,13 +22,16 @@ use columns::{Column, Owner};
 /// First columns of every samples file.
 const BEGINNING: &str = "time_unix_s,elapsed_s,machine_cpu_percent,";
 
+/// Samples of `stepscope run` and `monitor`.
+static FORMAT: Format = Format::new("stepscope-samples", "stepscope-samples", Delivers::RunSamples);
+
 /// Reads stepscope's own samples.
 #[derive(Debug)]
 pub struct SamplesReader;
 
 impl Reader for SamplesReader {
-    fn format(&self) -> &'static str {
-        "stepscope-samples"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

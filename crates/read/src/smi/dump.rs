@@ -49,7 +49,7 @@ pub(super) fn recognises(text: &str) -> bool {
 
 /// Position inside a dump.
 #[derive(Default)]
-struct Place {
+struct Cursor {
     /// The GPU: its bus address and its number here.
     bus: String,
     gpu: Option<i64>,
@@ -62,20 +62,20 @@ struct Place {
 /// Reads all dumps. Without times, dumps are one second apart.
 pub(super) fn read(text: &str) -> Gauges {
     let mut gauges = Gauges::new();
-    let (mut place, mut dumps) = (Place::default(), 0_i64);
+    let (mut place, mut dumps) = (Cursor::default(), 0_i64);
     for line in text.lines() {
         let depth = line.len() - line.trim_start().len();
         let (key, said) =
             line.split_once(" : ").map_or((line.trim(), None), |(key, said)| (key.trim(), Some(said)));
         match said {
             None if key == MARK => {
-                place = Place { at: dumps.saturating_mul(1_000_000_000), ..Place::default() };
+                place = Cursor { at: dumps.saturating_mul(1_000_000_000), ..Cursor::default() };
                 dumps += 1;
             }
             None if depth == 0 && key.starts_with("GPU ") => {
                 let bus = key.trim_start_matches("GPU ").to_owned();
                 let gpu = gauges.gpu(&bus, None);
-                place = Place { bus, gpu, at: place.at, ..Place::default() };
+                place = Cursor { bus, gpu, at: place.at, ..Cursor::default() };
             }
             None if depth == 4 => place.heading = key.to_ascii_lowercase(),
             Some(said) if depth == 0 && key == "Timestamp" => {

@@ -22,17 +22,20 @@ mod gauges;
 mod page;
 mod query;
 
-use stepscope_trace::Trace;
+use stepscope_trace::{Delivers, Format, Trace};
 
 use crate::{Input, Progress, ReadError, Reader, csv};
+
+/// Logs of nvidia-smi.
+static FORMAT: Format = Format::new("nvidia-smi", "nvidia-smi", Delivers::Samples);
 
 /// Reads logs of `nvidia-smi`.
 #[derive(Debug)]
 pub struct SmiReader;
 
 impl Reader for SmiReader {
-    fn format(&self) -> &'static str {
-        "nvidia-smi"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

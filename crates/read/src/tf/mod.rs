@@ -40,7 +40,7 @@ pub use events::{TaggedRun, TensorFlowEvents, events_of, read_events};
 pub use kind::{Kind, kind_of};
 pub use message::{Damage, Damages};
 pub use trace::RunMetadataReader;
-pub(crate) use trace::{FORMAT as RUN_METADATA, for_events};
+pub(crate) use trace::for_events;
 
 /// A value that was read, and the damage found on the way.
 #[derive(Clone, Debug, Default)]

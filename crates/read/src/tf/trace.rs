@@ -15,24 +15,24 @@
 use rustc_hash::FxHashMap;
 use stepscope_tfgraph::{NodeRecord, timeline_op};
 use stepscope_trace::{
-    Datum, Device, DeviceKind, Dur, Kind as EventKind, KindId, NoteKind, ProcessId, ProcessKind, StrId, Time,
-    Trace, TraceBuilder, TrackKind,
+    Datum, Delivers, Device, DeviceKind, Dur, Format, Kind as EventKind, KindId, NoteKind, ProcessId,
+    ProcessKind, StrId, Time, Trace, TraceBuilder, TrackKind,
 };
 
 use super::message::Damages;
 use super::{Kind, events, kind_of, run};
 use crate::{Bytes, Input, Progress, ReadError, Reader};
 
-/// The name of the format.
-pub(crate) const FORMAT: &str = "run-metadata";
+/// RunMetadata of TensorFlow 1.
+static FORMAT: Format = Format::new("run-metadata", "run-metadata", Delivers::Runs);
 
 /// Reads RunMetadata, and event files that contain it.
 #[derive(Debug)]
 pub struct RunMetadataReader;
 
 impl Reader for RunMetadataReader {
-    fn format(&self) -> &'static str {
-        FORMAT
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
@@ -259,7 +259,7 @@ impl Recording {
 }
 
 /// What a device's name says about a lane.
-enum Place<'a> {
+enum LaneName<'a> {
     /// A host thread, which may launch work on an accelerator.
     Host(&'a str, Option<&'a str>),
     /// A queue of a device.
@@ -268,7 +268,7 @@ enum Place<'a> {
     Other(&'a str),
 }
 
-fn place(device: &str) -> Place<'_> {
+fn place(device: &str) -> LaneName<'_> {
     let lower = device.to_ascii_lowercase();
     let at = lower.rfind("/device:").or_else(|| lower.rfind("/gpu:")).or_else(|| lower.rfind("/cpu:"));
     let (task, unit) = device.split_at(at.unwrap_or(0));
@@ -277,11 +277,11 @@ fn place(device: &str) -> Place<'_> {
     match unit.find('/') {
         Some(slash) => {
             let end = device.len() - unit.len() + slash;
-            Place::Stream(&device[..end], &unit[slash + 1..])
+            LaneName::Stream(&device[..end], &unit[slash + 1..])
         }
-        None if lower.contains("cpu:") => Place::Host(task, None),
-        None if lower.contains("gpu:") => Place::Host(task, Some(unit)),
-        None => Place::Other(device),
+        None if lower.contains("cpu:") => LaneName::Host(task, None),
+        None if lower.contains("gpu:") => LaneName::Host(task, Some(unit)),
+        None => LaneName::Other(device),
     }
 }
 
@@ -360,19 +360,19 @@ impl<'b> Writer<'b> {
 
     fn lane(&mut self, mut lane: Lane, kinds: &[KindId], all: &[String]) {
         let (process, name, kind) = match place(&lane.device) {
-            Place::Host(task, None) => {
+            LaneName::Host(task, None) => {
                 let name = format!("executor {}", lane.thread);
                 (self.host(task), name, TrackKind::Thread)
             }
-            Place::Host(task, Some(unit)) => {
+            LaneName::Host(task, Some(unit)) => {
                 let name = format!("{unit} launches {}", lane.thread);
                 (self.host(task), name, TrackKind::Thread)
             }
-            Place::Stream(device, stream) => {
+            LaneName::Stream(device, stream) => {
                 let kind = if repeats(&lane.device, all) { TrackKind::Derived } else { TrackKind::Stream };
                 (self.device(device), stream.to_owned(), kind)
             }
-            Place::Other(device) => (self.device(device), device.to_owned(), TrackKind::Stream),
+            LaneName::Other(device) => (self.device(device), device.to_owned(), TrackKind::Stream),
         };
         lane.events.sort_by_key(|event| (event.start, std::cmp::Reverse(event.end)));
         let name = self.builder.strings.intern(&name);
@@ -479,9 +479,9 @@ mod tests {
     fn lanes_are_placed_by_their_device() {
         let task = "/job:localhost/replica:0/task:0";
         let name = |device: &str| match place(&format!("{task}{device}")) {
-            Place::Host(host, unit) => format!("host {host} {unit:?}"),
-            Place::Stream(device, stream) => format!("stream {stream} of {device}"),
-            Place::Other(device) => format!("other {device}"),
+            LaneName::Host(host, unit) => format!("host {host} {unit:?}"),
+            LaneName::Stream(device, stream) => format!("stream {stream} of {device}"),
+            LaneName::Other(device) => format!("other {device}"),
         };
         assert_eq!(name("/device:CPU:0"), format!("host {task} None"));
         assert_eq!(name("/device:GPU:1"), format!("host {task} Some(\"device:GPU:1\")"));

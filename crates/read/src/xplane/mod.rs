@@ -26,7 +26,7 @@ pub(crate) mod wire;
 use std::ops::Range;
 
 use rayon::prelude::*;
-use stepscope_trace::{Dur, EventColumns, NoteKind, Trace, TraceBuilder, TrackKind};
+use stepscope_trace::{Delivers, Dur, EventColumns, Format, NoteKind, Trace, TraceBuilder, TrackKind};
 
 use crate::{Bytes, Input, Progress, ReadError, Reader};
 use clock::Origin;
@@ -39,13 +39,17 @@ use wire::Broken;
 /// Number of notes of one kind that are listed; a thoroughly broken file has too many.
 const LISTED: usize = 100;
 
+/// XPlane files.
+pub(crate) static FORMAT: Format =
+    Format { endings: &[".pb", ".xplane"], ..Format::new("xplane", "XPlane profile", Delivers::Timeline) };
+
 /// Reads XPlane.
 #[derive(Debug)]
 pub struct XPlaneReader;
 
 impl Reader for XPlaneReader {
-    fn format(&self) -> &'static str {
-        "xplane"
+    fn format(&self) -> &'static Format {
+        &FORMAT
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

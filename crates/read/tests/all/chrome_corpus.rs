@@ -57,7 +57,7 @@ fn every_slice_of_every_real_trace_is_read() {
         let progress = Progress::new();
         let opened = open_input(&input, &progress).unwrap_or_else(|error| panic!("{error}"));
         let trace = opened.trace;
-        assert_eq!(opened.format, "chrome", "{name}");
+        assert_eq!(opened.format.name, "chrome", "{name}");
         assert_eq!((progress.bytes(), progress.total()), (opened.bytes, opened.bytes), "{name}");
 
         let (text, error) = input.inflated();

@@ -15,7 +15,7 @@ fn try_read(bytes: &[u8]) -> Result<Opened, ReadError> {
 
 fn read(bytes: &[u8]) -> Trace {
     let opened = try_read(bytes).unwrap();
-    assert_eq!(opened.format, "ncu");
+    assert_eq!(opened.format.name, "ncu");
     opened.trace
 }
 

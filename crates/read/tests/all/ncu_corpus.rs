@@ -22,7 +22,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> Trace {
     let opened = open(path, &Progress::new()).unwrap();
-    assert_eq!(opened.format, "ncu", "{}", path.display());
+    assert_eq!(opened.format.name, "ncu", "{}", path.display());
     assert!(opened.trace.notes().is_empty(), "{}: {:?}", path.display(), opened.trace.notes());
     opened.trace
 }

@@ -377,7 +377,7 @@ fn a_large_export_is_read_in_place_though_locked_and_nothing_is_left_beside_it()
     let writer = Connection::open(&path).unwrap();
     writer.execute_batch("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;").unwrap();
     let opened = open(&path, &Progress::new()).unwrap();
-    assert_eq!((opened.format, opened.trace.events()), ("nsys", 12));
+    assert_eq!((opened.format.name, opened.trace.events()), ("nsys", 12));
     drop(writer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -22,7 +22,7 @@ fn exports(folder: &Path) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> Trace {
     let opened = open(path, &Progress::new()).unwrap();
-    assert_eq!(opened.format, "nsys");
+    assert_eq!(opened.format.name, "nsys");
     opened.trace
 }
 

@@ -13,7 +13,7 @@ fn try_read(bytes: &[u8]) -> Result<Opened, ReadError> {
 
 fn read(text: &str) -> Trace {
     let opened = try_read(text.as_bytes()).unwrap();
-    assert_eq!(opened.format, "nvidia-smi");
+    assert_eq!(opened.format.name, "nvidia-smi");
     opened.trace
 }
 
@@ -260,7 +260,7 @@ fn real_logs_are_read() {
             trace.tracks().len(),
             trace.span()
         );
-        assert_eq!(opened.format, "nvidia-smi");
+        assert_eq!(opened.format.name, "nvidia-smi");
         assert!(trace.notes().is_empty() && samples > 50);
         assert!(!gauge(trace, 0, "memory.used [MiB]").samples.values.is_empty());
     }

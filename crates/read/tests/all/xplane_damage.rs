@@ -9,14 +9,14 @@ use stepscope_read::{Bytes, Input, Progress, ReadError, Reader, XPlaneReader, op
 use stepscope_testkit::damage::{
     FOREIGN, HUGE_VARINTS, Rng, flip_bits, noise, overwrite, splice, truncations,
 };
-use stepscope_testkit::xspace::{Place, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
+use stepscope_testkit::xspace::{Position, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 use stepscope_trace::{NoteKind, Trace};
 
 fn sample() -> XSpace {
     let stat = |id, value| XStat::new(id, value);
     let event = |i: i64| XEvent {
         stats: vec![stat(1, XValue::Int64(i)), stat(2, XValue::Str("text".into())), stat(3, XValue::Ref(4))],
-        place: if i % 5 == 4 { Place::Occurrences(i) } else { Place::Offset(i * 1_000) },
+        place: if i % 5 == 4 { Position::Occurrences(i) } else { Position::Offset(i * 1_000) },
         ..XEvent::at(0, 900, 1 + i % 2)
     };
     let line = |id| XLine {

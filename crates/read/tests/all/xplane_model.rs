@@ -5,14 +5,14 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stepscope_read::{Bytes, Input, Progress, open_input};
-use stepscope_testkit::xspace::{Place, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
+use stepscope_testkit::xspace::{Position, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 use stepscope_trace::{Form, Trace, Value};
 
 fn read(space: &XSpace) -> Trace {
     let input = Input::from_bytes("test.xplane.pb", Bytes::held(space.encode()));
     let progress = Progress::new();
     let opened = open_input(&input, &progress).unwrap();
-    assert_eq!(opened.format, "xplane");
+    assert_eq!(opened.format.name, "xplane");
     assert_eq!(progress.bytes(), progress.total(), "all bytes are accounted for");
     assert_eq!(progress.events(), opened.trace.events());
     opened.trace
@@ -61,9 +61,9 @@ fn expected_events(space: &XSpace) -> Vec<Plain> {
                 let metadata = plane.event_metadata.iter().rfind(|(id, _)| *id == event.metadata_id);
                 let mut args: Vec<_> = event.stats.iter().map(|stat| expected_arg(plane, stat)).collect();
                 let (start, aggregate) = match event.place {
-                    Place::Offset(ps) => (ps, false),
-                    Place::Unsaid => (0, false),
-                    Place::Occurrences(count) => {
+                    Position::Offset(ps) => (ps, false),
+                    Position::Unsaid => (0, false),
+                    Position::Occurrences(count) => {
                         args.push(("num_occurrences".to_owned(), format!("Int({count})")));
                         (0, true)
                     }
@@ -121,9 +121,9 @@ fn stat() -> impl Strategy<Value = XStat> {
 
 fn event() -> impl Strategy<Value = XEvent> {
     let place = prop_oneof![
-        8 => (-1_000i64..1 << 50).prop_map(Place::Offset),
-        1 => (0i64..1 << 40).prop_map(Place::Occurrences),
-        1 => Just(Place::Unsaid),
+        8 => (-1_000i64..1 << 50).prop_map(Position::Offset),
+        1 => (0i64..1 << 40).prop_map(Position::Occurrences),
+        1 => Just(Position::Unsaid),
     ];
     let duration = prop_oneof![4 => 0i64..1 << 20, 1 => 0i64..1 << 50, 1 => Just(0)];
     (metadata_id(), place, duration, vec(stat(), 0..4)).prop_map(

@@ -7,7 +7,7 @@ use std::io::Write;
 use flate2::{Compression, write::GzEncoder};
 use stepscope_read::{Bytes, Input, Progress, open_input};
 use stepscope_testkit::xspace::{
-    Message, Place, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue,
+    Message, Position, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue,
 };
 use stepscope_trace::{Datum, DeviceKind, Form, NoteKind, ProcessKind, Trace, TrackKind};
 
@@ -168,7 +168,7 @@ fn the_recorders_complaints_and_the_host_are_told() {
 #[test]
 fn aggregated_events_have_a_kind_of_their_own_and_tell_their_number() {
     let mut plane = host(vec![line(1, "a", 0, &[5, 9])]);
-    let place = Place::Occurrences(42);
+    let place = Position::Occurrences(42);
     plane.lines[0].events.push(XEvent { place, ..XEvent::at(0, 1_000, 1) });
     let trace = read(vec![plane]);
     let track = &trace.tracks()[0];

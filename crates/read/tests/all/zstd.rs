@@ -27,7 +27,7 @@ fn compressed_reports_of_nsight_compute_are_found_and_read() {
     report.launch("gemm", [16, 16, 1], [256, 1, 1], &[("gpu__time_duration.sum", 9_000.0)]);
     fs::write(&path, packed(&report.bytes())).unwrap();
     let found = discover(&[folder.path().to_owned()]).unwrap();
-    assert_eq!(found.sessions[0].files[0].format, "ncu");
+    assert_eq!(found.sessions[0].files[0].format.name, "ncu");
     let (plain, unpacked) = (try_read(report.bytes()).unwrap(), open(&path, &Progress::new()).unwrap());
     assert_eq!((unpacked.trace.events(), plain.trace.events()), (1, 1));
 }
@@ -35,7 +35,7 @@ fn compressed_reports_of_nsight_compute_are_found_and_read() {
 #[test]
 fn chrome_traces_are_inflated_while_they_are_read() {
     let opened = try_read(packed(CHROME)).unwrap();
-    assert_eq!((opened.format, opened.trace.events()), ("chrome", 1));
+    assert_eq!((opened.format.name, opened.trace.events()), ("chrome", 1));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The steps of both sides as inline SVG: one histogram per side on a common scale, with quartiles and median
 //! below.
 
-use stepscope_analyze::statistics::quantile;
+use stepscope_trace::statistics::quantile;
 
 use crate::format::{duration_ms, percent, plural};
 use crate::report::html::chart::{plain, round_step};

@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use stepscope_analyze::statistics::quantile;
 use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run};
+use stepscope_trace::statistics::quantile;
 
 use super::distribution::{Side, drawing};
 use super::words;

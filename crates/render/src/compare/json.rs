@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::{
-    Basis, Comparison, Estimate, FindingKey, Measured, Next, SideFigures, Unit,
+    Basis, CategoryDelta, Comparison, Estimate, FindingKey, Measured, Next, OpDelta, ScopeDelta, SideFigures,
+    Unit,
 };
 
 use super::words;
@@ -35,11 +36,7 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             "low": ratio.and_then(|ratio| ratio.low),
             "high": ratio.and_then(|ratio| ratio.high),
         },
-        "decided_by": match comparison.decided_by {
-            Basis::Mean => "mean",
-            Basis::Median => "median",
-            Basis::BeyondLoad => "beyond_load",
-        },
+        "decided_by": decided_by(comparison.decided_by),
         "beyond_load": comparison.beyond.as_ref().map(measured),
         "machine_explains": comparison.machine_explains,
         "mean": comparison.mean.as_ref().map(measured),
@@ -68,23 +65,9 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             Next::QuieterMachine => json!({"steps": null, "runs": null}),
         }),
         "remarks": words::remarks(comparison),
-        "breakdown": comparison.breakdown.iter().map(|delta| {
-            let mut row = measured(&delta.measured);
-            row["category"] = delta.category.key().into();
-            row["proven"] = delta.proven().into();
-            row
-        }).collect::<Vec<_>>(),
-        "scopes": comparison.scopes.iter().map(|scope| json!({
-            "name": scope.name,
-            "base_ms": scope.base_ms,
-            "new_ms": scope.new_ms,
-            "delta_ms": scope.delta_ms(),
-        })).collect::<Vec<_>>(),
-        "ops": comparison.ops.iter().map(|op| json!({
-            "name": op.name, "type": op.op_type, "where": if op.on_device { "device" } else { "host" },
-            "matched": words::matched(op.matched), "base_ms": op.base_ms, "new_ms": op.new_ms,
-            "delta_ms": op.delta_ms(), "base_count": op.base_count, "new_count": op.new_count,
-        })).collect::<Vec<_>>(),
+        "breakdown": comparison.breakdown.iter().map(category).collect::<Vec<_>>(),
+        "scopes": comparison.scopes.iter().map(scope).collect::<Vec<_>>(),
+        "ops": comparison.ops.iter().map(op).collect::<Vec<_>>(),
         "findings": {
             "solved": keys(&findings.solved), "new": keys(&findings.new), "left": keys(&findings.left),
         },
@@ -96,6 +79,38 @@ pub fn compare_json(comparison: &Comparison) -> Value {
                 "message": words::difference(difference),
             })).collect::<Vec<_>>(),
         },
+    })
+}
+
+fn decided_by(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Mean => "mean",
+        Basis::Median => "median",
+        Basis::BeyondLoad => "beyond_load",
+    }
+}
+
+fn category(delta: &CategoryDelta) -> Value {
+    let mut row = measured(&delta.measured);
+    row["category"] = delta.category.key().into();
+    row["proven"] = delta.proven().into();
+    row
+}
+
+fn scope(scope: &ScopeDelta) -> Value {
+    json!({
+        "name": scope.name,
+        "base_ms": scope.base_ms,
+        "new_ms": scope.new_ms,
+        "delta_ms": scope.delta_ms(),
+    })
+}
+
+fn op(op: &OpDelta) -> Value {
+    json!({
+        "name": op.name, "type": op.op_type, "where": if op.on_device { "device" } else { "host" },
+        "matched": words::matched(op.matched), "base_ms": op.base_ms, "new_ms": op.new_ms,
+        "delta_ms": op.delta_ms(), "base_count": op.base_count, "new_count": op.new_count,
     })
 }
 

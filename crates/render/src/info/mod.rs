@@ -5,7 +5,7 @@ mod text;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use stepscope_analyze::info::{HostInfo, Info};
+use stepscope_analyze::recording::info::{HostInfo, Info};
 
 pub use text::write_text;
 
@@ -52,7 +52,7 @@ pub fn write_json(description: &Description<'_>, out: &mut dyn Write) -> io::Res
             .iter()
             .map(|host| SourceRow {
                 path: &host.path,
-                format: &host.format,
+                format: host.format.name,
                 bytes: host.bytes,
                 host: &host.host,
                 events: host.events,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use stepscope_analyze::info::{DeviceInfo, HostInfo, Named, Scalar};
-use stepscope_analyze::markers::StepMarker;
+use stepscope_analyze::recording::info::{DeviceInfo, HostInfo, Named, Scalar};
+use stepscope_analyze::recording::step_markers::StepMarker;
 
 use super::{Description, longest};
 use crate::format::{self, bytes, decimal, duration_ms, plural, printable, short, thousands, utc};
@@ -67,7 +67,7 @@ fn headline(hosts: &[HostInfo]) -> String {
         }
         None => "no step markers".to_owned(),
     };
-    let mut formats: Vec<&str> = hosts.iter().map(|host| format_name(&host.format)).collect();
+    let mut formats: Vec<&str> = hosts.iter().map(|host| host.format.title).collect();
     formats.dedup();
     let machines = machines(hosts);
     let names: BTreeSet<&str> = machines.iter().map(|host| host.host.as_str()).collect();
@@ -84,14 +84,6 @@ fn headline(hosts: &[HostInfo]) -> String {
 fn machines(hosts: &[HostInfo]) -> Vec<&HostInfo> {
     let timelines: Vec<&HostInfo> = hosts.iter().filter(|host| host.timeline).collect();
     if timelines.is_empty() { hosts.iter().collect() } else { timelines }
-}
-
-fn format_name(format: &str) -> &str {
-    match format {
-        "xplane" => "XPlane profile",
-        "chrome" => "Chrome trace",
-        other => other,
-    }
 }
 
 /// The markers that most likely are the steps, counted on the host that has most.
@@ -296,7 +288,7 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_analyze::info::{Source, info};
+    use stepscope_analyze::recording::info::{Source, info};
     use stepscope_trace::{Device, DeviceKind, Dur, Kind, ProcessKind, Time, Trace, TraceBuilder, TrackKind};
 
     /// One GPU, and kernels or samples of it.
@@ -318,7 +310,10 @@ mod tests {
     }
 
     fn first_line(sources: &[(&str, &str, &Trace)]) -> String {
-        let source = |&(host, format, trace)| Source { path: host, format, bytes: 1, host, trace };
+        let source = |&(host, format, trace)| {
+            let format = crate::format_named(format);
+            Source { path: host, format, bytes: 1, host, trace }
+        };
         headline(&info(&sources.iter().map(source).collect::<Vec<_>>()).hosts)
     }
 

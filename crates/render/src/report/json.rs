@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use stepscope_analyze::Shares;
-use stepscope_analyze::summary::StepRow;
+use stepscope_analyze::time::summary::StepRow;
 use stepscope_diagnose::{Finding, Words};
 
 use super::{OpRow, Report};

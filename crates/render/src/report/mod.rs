@@ -12,17 +12,18 @@ mod tests;
 mod text;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::gauges::GpuGauges;
-use stepscope_analyze::health::{Issue, Trouble};
-use stepscope_analyze::selection::Range;
+use stepscope_analyze::breakdown::selection::Range;
+use stepscope_analyze::devices::gpu_samples::GpuSamples;
+use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::steps::Origin;
-use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_analyze::time::summary::{HostSummary, Summary};
 use stepscope_diagnose::Finding;
 use stepscope_diagnose::rules::{no_device_trace, no_steps, overhead_distorts, truncated_trace};
+use stepscope_trace::{Delivers, Format};
 
 use crate::format::{duration_ms, plural};
 use crate::words::{quoted, share, terms};
-use crate::{gauges, health};
+use crate::{gpu_samples, health};
 
 pub use html::write_html;
 pub use json::write_json;
@@ -54,7 +55,7 @@ pub struct Report {
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
     /// GPU samples recorded beside the run.
-    pub gauges: Vec<GpuGauges>,
+    pub gauges: Vec<GpuSamples>,
     /// The profiled kernel with the longest time.
     pub profiled: Option<Profiled>,
 }
@@ -78,7 +79,7 @@ pub struct SourceRow {
     /// Its path.
     pub path: String,
     /// Its format.
-    pub format: String,
+    pub format: &'static Format,
     /// Its size.
     pub bytes: u64,
     /// Host on which it was recorded.
@@ -141,11 +142,6 @@ const NEAR_PEAK: f64 = 0.6;
 /// Number of GPUs whose samples are shown.
 const GPUS: usize = 4;
 
-/// Format of the samples from `stepscope run` and `monitor`.
-const RUN_SAMPLES: &str = "stepscope-samples";
-/// Formats without a timeline, the most informative first.
-const WITHOUT_TIMELINE: [&str; 3] = ["ncu", "nvidia-smi", RUN_SAMPLES];
-
 impl Report {
     /// The verdict in one sentence.
     pub fn verdict(&self) -> String {
@@ -161,7 +157,9 @@ impl Report {
         let other = match self.findings.iter().find(|finding| !finding.is_about_trust()) {
             Some(other) => after_colon(&other.summary()),
             // What was sampled or counted is an answer, also where no rule finds trouble in it.
-            None if self.only("ncu") || self.only("nvidia-smi") => uncapitalised(&self.nothing_found()),
+            None if self.only(Delivers::Counters) || self.only(Delivers::Samples) => {
+                uncapitalised(&self.nothing_found())
+            }
             None => return None,
         };
         let from = if first.is(&no_steps::RULE) {
@@ -197,27 +195,31 @@ impl Report {
         }
     }
 
-    /// True if this format's sources are all there is, without a timeline.
-    fn only(&self, format: &str) -> bool {
-        let any = |format: &str| self.sources.iter().any(|source| source.format == format);
-        let timeline = |source: &SourceRow| !WITHOUT_TIMELINE.contains(&source.format.as_str());
-        let tells_most = WITHOUT_TIMELINE.into_iter().find(|format| any(format));
-        tells_most == Some(format) && !self.sources.iter().any(timeline)
+    /// Whether a source shows what ran when.
+    fn has_timeline(&self) -> bool {
+        let most = self.sources.iter().map(|source| source.format.delivers).min();
+        most.is_none_or(|most| most <= Delivers::Runs)
+    }
+
+    /// True if no source shows more than this.
+    fn only(&self, delivers: Delivers) -> bool {
+        self.sources.iter().map(|source| source.format.delivers).min() == Some(delivers)
     }
 
     fn nothing_found(&self) -> String {
-        if self.only("ncu") && self.health.iter().any(|row| row.id == Trouble::FewCounters.id()) {
+        if self.only(Delivers::Counters) && self.health.iter().any(|row| row.id == Trouble::FewCounters.id())
+        {
             return "The profiled kernels have times, but no counters that show their bottleneck.".to_owned();
         }
-        if self.only("ncu") {
+        if self.only(Delivers::Counters) {
             return self.near_peak();
         }
-        if self.only("nvidia-smi") {
-            let seen = gauges::headline(&self.gauges)
+        if self.only(Delivers::Samples) {
+            let seen = gpu_samples::headline(&self.gauges)
                 .unwrap_or_else(|| "The GPUs were sampled, but the log does not name its columns".to_owned());
             return format!("{seen}. Samples cannot show why a step is slow.");
         }
-        if self.only(RUN_SAMPLES) {
+        if self.only(Delivers::RunSamples) {
             return "Samples of a run show its resource use, not why a step is slow. Run it again with \
                     `--profiler-port`, or record a profile (docs/capture.md)."
                 .to_owned();
@@ -260,12 +262,12 @@ impl Report {
         let Some(host) = self.bound() else { return vec!["nothing was recorded".to_owned()] };
         let Some(moments) = self.summary.step_ms else {
             let length = duration_ms(self.summary.length_ms());
-            if self.only("ncu") {
+            if self.only(Delivers::Counters) {
                 let timed = self.summary.length_ms() > 0.0;
                 let time = if timed { format!("{length} of kernels") } else { "not collected".to_owned() };
                 return vec![time, "profiled one at a time, without a timeline".to_owned()];
             }
-            if self.only("nvidia-smi") || self.only(RUN_SAMPLES) {
+            if self.only(Delivers::Samples) || self.only(Delivers::RunSamples) {
                 return vec!["hardware samples, without a timeline".to_owned()];
             }
             let asked = host.origin != Origin::None;
@@ -274,7 +276,7 @@ impl Report {
                 true => terms::how(&host.how),
                 false => "no counted steps".to_owned(),
             };
-            let apart = terms::all_set_apart(host).filter(|_| !host.whole_capture);
+            let apart = terms::all_excluded(host).filter(|_| !host.whole_capture);
             let part = matches!(host.covers.selection.range, Range::Time(_) | Range::Piece(_));
             let what = if part { "part of the capture" } else { "whole capture" };
             return [Some(format!("{what}, {length}")), Some(why), apart].into_iter().flatten().collect();
@@ -289,32 +291,32 @@ impl Report {
             ],
         };
         parts.push(format!("{steps} {}", terms::how(&host.how)));
-        parts.extend(terms::all_set_apart(host));
+        parts.extend(terms::all_excluded(host));
         parts
     }
 
     /// Which steps and time range it covers, if there is a timeline.
     fn covers(&self) -> Option<String> {
-        let host = self.bound().filter(|_| !WITHOUT_TIMELINE.iter().any(|format| self.only(format)))?;
+        let host = self.bound().filter(|_| self.has_timeline())?;
         host.covers.span.map(|_| crate::covers::words(&host.covers))
     }
 
     /// GPU samples, one line per GPU, and a note on utilisation.
     fn sampled(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.gauges.iter().take(GPUS).map(gauges::words).collect();
+        let mut lines: Vec<String> = self.gauges.iter().take(GPUS).map(gpu_samples::words).collect();
         if self.gauges.len() > GPUS {
             lines.push(format!("… and {} more; see `stepscope devices`.", self.gauges.len() - GPUS));
         }
         if self.gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
-            lines.push(gauges::UTILISATION.to_owned());
+            lines.push(gpu_samples::UTILISATION.to_owned());
         }
         lines
     }
 
     /// Which host and device limit the step, if there is a choice.
     fn bounded_by(&self) -> Option<String> {
-        let host = self.bound().filter(|_| !WITHOUT_TIMELINE.iter().any(|format| self.only(format)))?;
-        let device = host.bounding_device.and_then(|place| host.devices.get(place));
+        let host = self.bound().filter(|_| self.has_timeline())?;
+        let device = host.bottleneck_device.and_then(|place| host.devices.get(place));
         let device = device.map(|device| {
             let busy = device.busy_fraction.map_or(String::new(), |busy| format!(", busy {}", share(busy)));
             format!("{}{busy}", quoted(&device.name))
@@ -367,12 +369,12 @@ impl Report {
         let words: Vec<String> = self.targets.iter().map(|path| shell_word(path)).collect();
         let words = words.join(" ");
         let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
-        for (format, view) in [("ncu", "kernels"), ("nvidia-smi", "devices")] {
-            if self.only(format) {
+        for (delivers, view) in [(Delivers::Counters, "kernels"), (Delivers::Samples, "devices")] {
+            if self.only(delivers) {
                 return vec![format!("stepscope {view} {target}")];
             }
         }
-        if self.only(RUN_SAMPLES) {
+        if self.only(Delivers::RunSamples) {
             return vec![format!("stepscope compare {target} AFTER")];
         }
         if view.is_none() && !self.findings.is_empty() {

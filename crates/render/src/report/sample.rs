@@ -2,8 +2,8 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::breakdown::Shares;
-use stepscope_analyze::steps::{How, Origin, SetApart, StepKind};
-use stepscope_analyze::summary::{DeviceRow, HostSummary, StepRow, Summary};
+use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
+use stepscope_analyze::time::summary::{DeviceRow, HostSummary, StepRow, Summary};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::{Loader, OpCost, Pipeline};
 use stepscope_diagnose::rules::{
@@ -23,7 +23,7 @@ pub(crate) fn step(number: i64, start_us: i64, owners: &[(Category, i64)]) -> St
         shares.add(category, Dur::from_us(us));
     }
     let start = Time::from_ns(start_us * NS_PER_US);
-    StepRow { number, span: Span::new(start, start + shares.total()), shares, set_apart: None }
+    StepRow { number, span: Span::new(start, start + shares.total()), shares, excluded: None }
 }
 
 /// A host with these steps.
@@ -44,7 +44,7 @@ pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> Hos
             busy_fraction: Some(0.09),
             steps_seen: 12,
         }],
-        bounding_device: None,
+        bottleneck_device: None,
         asynchronous: false,
         device_unseen: false,
         hidden_communication_ms: 0.0,
@@ -62,6 +62,17 @@ pub(crate) fn settled(mut finding: Finding, fraction: f64, step_ms: f64, categor
     finding
 }
 
+fn growth() -> Finding {
+    let growth = memory_growth::Growth {
+        allocator: "GPU_0_bfc".to_owned(),
+        bytes_per_step: 4_194_304.0,
+        kept: vec![("train_step/dense/MatMul".to_owned(), 1.0)],
+    };
+    Finding::new(&memory_growth::RULE, Severity::Warning, growth, Framework::TensorFlow)
+        .about("GPU_0_bfc".to_owned())
+        .sure(0.8)
+}
+
 /// A loop that waits for a sequential map.
 pub(crate) fn input_bound() -> Report {
     let mut steps: Vec<StepRow> = (0..12)
@@ -76,11 +87,11 @@ pub(crate) fn input_bound() -> Report {
             step(number, number * 40_000, &owners)
         })
         .collect();
-    steps[0].set_apart = Some(SetApart::Startup);
+    steps[0].excluded = Some(Exclusion::Startup);
     let summary = Summary::finish(vec![host("trainer", Framework::TensorFlow, steps)]);
     let (length, waits) = (summary.length_ms(), summary.fraction(Category::Input));
     let pipeline = Pipeline {
-        bounding_stage: Some("ParallelMapV2".to_owned()),
+        bottleneck_stage: Some("ParallelMapV2".to_owned()),
         written_as: Some("MapDataset:1".to_owned()),
         after: Some("TensorSlice".to_owned()),
         stage_ms: Some(34.2),
@@ -91,21 +102,13 @@ pub(crate) fn input_bound() -> Report {
     let mut input =
         Finding::new(&input_bound::RULE, Severity::Critical, cause, Framework::TensorFlow).sure(0.95);
     input.winnable = Some(1.0);
-    let growth = memory_growth::Growth {
-        allocator: "GPU_0_bfc".to_owned(),
-        bytes_per_step: 4_194_304.0,
-        kept: vec![("train_step/dense/MatMul".to_owned(), 1.0)],
-    };
-    let growth = Finding::new(&memory_growth::RULE, Severity::Warning, growth, Framework::TensorFlow)
-        .about("GPU_0_bfc".to_owned())
-        .sure(0.8);
     Report {
         targets: vec!["logs/".to_owned()],
         session: "2026_01_31_12_00_00".to_owned(),
         sessions: vec!["2026_01_31_12_00_00".to_owned(), "2026_01_30_09_00_00".to_owned()],
         sources: vec![SourceRow {
             path: "logs/plugins/profile/2026_01_31_12_00_00/trainer.xplane.pb".to_owned(),
-            format: "xplane".to_owned(),
+            format: crate::format_named("xplane"),
             bytes: 123_456,
             host: "trainer".to_owned(),
             events: 4_321,
@@ -133,7 +136,7 @@ pub(crate) fn input_bound() -> Report {
         .to_vec(),
         gauges: Vec::new(),
         profiled: None,
-        findings: vec![settled(input, waits, length, Category::Input), growth],
+        findings: vec![settled(input, waits, length, Category::Input), growth()],
     }
 }
 
@@ -176,7 +179,7 @@ pub(crate) fn on_device() -> Report {
         busy_fraction: Some(0.86),
         steps_seen: 40,
     }];
-    gpu.bounding_device = Some(0);
+    gpu.bottleneck_device = Some(0);
     let summary = Summary::finish(vec![gpu]);
     let (length, compute) = (summary.length_ms(), summary.fraction(Category::Compute));
     let op = |op_type: &str, ms_per_step: f64, share: f64| OpCost {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use stepscope_analyze::Category;
-use stepscope_analyze::gauges::{Gauged, GpuGauges};
+use stepscope_analyze::devices::gpu_samples::{Gauged, GpuSamples};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::OpCost;
 use stepscope_diagnose::rules::{op_dominates, startup_profiled, truncated_trace};
@@ -135,7 +135,7 @@ fn json_is_the_same_every_time() {
 #[test]
 fn an_empty_report_is_a_report_all_the_same() {
     let empty = Report {
-        summary: stepscope_analyze::summary::Summary::finish(Vec::new()),
+        summary: stepscope_analyze::time::summary::Summary::finish(Vec::new()),
         findings: Vec::new(),
         ops: Vec::new(),
         sources: Vec::new(),
@@ -150,7 +150,7 @@ fn an_empty_report_is_a_report_all_the_same() {
 
 #[test]
 fn counters_without_trouble_say_how_near_the_peak_they_are() {
-    let source = SourceRow { format: "ncu".to_owned(), ..input_bound().sources.remove(0) };
+    let source = SourceRow { format: crate::format_named("ncu"), ..input_bound().sources.remove(0) };
     let with = |compute, memory| {
         let profiled = Profiled { kernel: "saxpy".to_owned(), fraction: 0.9, compute, memory };
         let (sources, findings) = (vec![source.clone()], Vec::new());
@@ -166,17 +166,17 @@ fn counters_without_trouble_say_how_near_the_peak_they_are() {
 
 #[test]
 fn samples_alone_begin_with_what_they_say() {
-    let gpu = |id: &str, mean: f64| GpuGauges {
+    let gpu = |id: &str, mean: f64| GpuSamples {
         id: id.to_owned(),
         samples: 60,
         span: Dur::from_us(60_000_000),
         utilisation: Some(Gauged { mean, max: 1.0 }),
-        ..GpuGauges::default()
+        ..GpuSamples::default()
     };
-    let source = SourceRow { format: "nvidia-smi".to_owned(), ..input_bound().sources.remove(0) };
+    let source = SourceRow { format: crate::format_named("nvidia-smi"), ..input_bound().sources.remove(0) };
     let report = Report {
         sources: vec![source],
-        summary: stepscope_analyze::summary::Summary::finish(Vec::new()),
+        summary: stepscope_analyze::time::summary::Summary::finish(Vec::new()),
         findings: Vec::new(),
         ops: Vec::new(),
         gauges: vec![gpu("GPU 0", 0.25), gpu("GPU 1", 0.5)],

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use stepscope_analyze::Category;
 use stepscope_diagnose::{Finding, Severity};
+use stepscope_trace::Delivers;
 
 use super::{Report, palette, promise};
 use crate::format::{self, duration_ms, printable, thousands};
@@ -74,7 +75,7 @@ impl Page<'_> {
 
     fn breakdown(&mut self, report: &Report) -> io::Result<()> {
         // Profiled kernels are nothing but compute.
-        let rows = if report.only("ncu") { Vec::new() } else { report.by_share() };
+        let rows = if report.only(Delivers::Counters) { Vec::new() } else { report.by_share() };
         let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
         self.heading(&format!("where the {} goes", report.whole()))?;
         let (shown, small): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, share)| *share >= SMALL);

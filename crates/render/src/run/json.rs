@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::hints::Hint;
+use stepscope_diagnose::warnings::Warning;
 
 use super::{RunPage, RunSteps, StepSource};
 
@@ -25,6 +26,8 @@ pub fn write_json(page: &RunPage, out: &mut dyn Write) -> io::Result<()> {
         "steady_usage": page.steady_usage.map(|usage| json!({
             "cpu_cores": usage.cpu, "io_wait_fraction": usage.io_wait, "gpu_busy_fraction": usage.gpu_busy,
         })),
+        "findings": page.warnings.iter().map(finding).collect::<Vec<_>>(),
+        "output_held_back": page.held_back,
         "hints": page.hints.iter().map(hint).collect::<Vec<_>>(),
         "verdict": page.verdict.as_ref().map(|verdict| json!({
             "id": verdict.id, "summary": verdict.sentence, "profile": verdict.path,
@@ -32,6 +35,17 @@ pub fn write_json(page: &RunPage, out: &mut dyn Write) -> io::Result<()> {
     });
     serde_json::to_writer_pretty(&mut *out, &value)?;
     writeln!(out)
+}
+
+fn finding((warning, proof, count): &(Warning, String, u64)) -> Value {
+    json!({
+        "id": warning.id,
+        "subject": warning.subject,
+        "summary": warning.meaning,
+        "fix": warning.fix,
+        "line": proof,
+        "count": count,
+    })
 }
 
 fn steps(steps: &RunSteps) -> Value {

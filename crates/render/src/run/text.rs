@@ -38,6 +38,12 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
     for (label, text) in usage_lines(&page.usage, stepping) {
         line(&label, &text)?;
     }
+    for (warning, proof, count) in &page.warnings {
+        line("finding", &format!("{}: {}.", warning.id, warning.meaning))?;
+        let times = if *count > 1 { format!(", {count} times") } else { String::new() };
+        line("", &format!("its output says{times}: {}", first_line(proof)))?;
+        line("", &format!("Fix: {}", warning.fix))?;
+    }
     if let Some(verdict) = &page.verdict {
         line("verdict", &verdict.sentence)?;
         line("", &format!("from the profile; full report: stepscope report {}", verdict.path))?;
@@ -61,6 +67,16 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
+/// The start of what a program printed.
+fn first_line(text: &str) -> String {
+    const LONGEST: usize = 160;
+    let line = text.lines().next().unwrap_or_default().trim();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
 /// The command line, roughly as it could be typed again: arguments with spaces are quoted.
 fn command(page: &RunPage) -> String {
     let quoted = |part: &String| {
@@ -79,6 +95,11 @@ fn ended(page: &RunPage) -> String {
 
 fn steps(page: &RunPage) -> Vec<(&'static str, String)> {
     let Some(steps) = &page.steps else {
+        if page.held_back {
+            let why = "its output counts up, but all of it arrived at the end, so steps cannot be timed: Python buffers \
+                       output to a pipe (set PYTHONUNBUFFERED=1, or print with flush=True)";
+            return vec![("steps", why.to_owned())];
+        }
         let why = "no steps found: nothing in the output or event files counts up \
                    (`step 12`, a progress bar, a scalar)";
         return vec![("steps", why.to_owned())];
@@ -230,7 +251,9 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Spread, Use, Verdict};
+    use stepscope_trace::usage::{Spread, Usage};
+
+    use super::super::Verdict;
     use super::*;
 
     fn page() -> RunPage {
@@ -257,14 +280,14 @@ mod tests {
                 own_examples_per_s: None,
                 observed: Vec::new(),
             }),
-            usage: Use {
+            usage: Usage {
                 cores: Some(8),
                 cpu_cores: Some(Spread { mean: 1.1, max: 2.0 }),
                 cpu_seconds: Some(24.1),
                 rss_peak_bytes: Some(1_230_000_000),
                 memory_total_bytes: Some(25_000_000_000),
                 processes: 1,
-                ..Use::default()
+                ..Usage::default()
             },
             hints: vec![Hint::OneCore { cores: 8.0 }],
             ..RunPage::default()

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use stepscope_text::csv_field;
+
 use super::{Cell, Picked, Table};
 
 /// Writes the picked rows.
 pub fn write_csv(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Result<()> {
     let kept = || table.columns.iter().filter(|column| !column.drawn);
-    let keys: Vec<Cow<'_, str>> = kept().map(|column| quoted(&column.key)).collect();
+    let keys: Vec<Cow<'_, str>> = kept().map(|column| csv_field(&column.key)).collect();
     write!(out, "{}\r\n", keys.join(","))?;
     for row in picked.rows.iter().filter_map(|&row| table.rows.get(row)) {
         let cells = row.iter().zip(&table.columns).filter(|(_, column)| !column.drawn);
@@ -26,17 +28,8 @@ pub fn write_csv(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Res
 fn write_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     match cell {
         Cell::Null => Ok(()),
-        Cell::Text(text) => out.write_all(quoted(text).as_bytes()),
-        other => out.write_all(quoted(&serde_json::to_string(other)?).as_bytes()),
-    }
-}
-
-/// A field, quoted if necessary.
-pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
-    if text.contains([',', '"', '\n', '\r']) {
-        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(text)
+        Cell::Text(text) => out.write_all(csv_field(text).as_bytes()),
+        other => out.write_all(csv_field(&serde_json::to_string(other)?).as_bytes()),
     }
 }
 

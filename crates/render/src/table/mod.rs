@@ -50,7 +50,6 @@ use std::borrow::Cow;
 use stepscope_analyze::Coverage;
 
 pub use columns::columns_json;
-pub(crate) use csv::quoted;
 pub use csv::write_csv;
 pub use json::write_json;
 pub use select::{Picked, Select, SelectError};

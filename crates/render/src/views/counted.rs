@@ -1,8 +1,8 @@
 //! Hardware counters of a kernel in one line below the kernel table, for values that do not fit in the table.
 //! What was not collected is not mentioned.
 
-use stepscope_analyze::counters::{KernelCounters, PeakSource};
-use stepscope_analyze::names::kernel_short_name;
+use stepscope_analyze::vocabulary::names::kernel_short_name;
+use stepscope_analyze::work::counters::{KernelCounters, PeakSource};
 
 use crate::format::{bytes, middle_cut, percent, plural, printable, short};
 

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use stepscope_analyze::Category;
-use stepscope_analyze::catalogue::peaks_of;
+use stepscope_analyze::devices::gpu_samples::{Gauged, GpuSamples};
 use stepscope_analyze::devices::{DeviceUse, Devices, Gap, Moved};
-use stepscope_analyze::gauges::{Gauged, GpuGauges};
+use stepscope_analyze::work::gpu_specs::peaks_of;
 use stepscope_trace::{DeviceKind, Dur};
 
 use crate::format::{bytes, duration_ms, middle_cut, percent, plural, short};
-use crate::{Cell, Column, Format, Table, gauges};
+use crate::{Cell, Column, Format, Table, gpu_samples};
 
 /// Number of gaps shown below the table.
 const GAPS_SHOWN: usize = 5;
@@ -19,7 +19,7 @@ const NAME: usize = 48;
 const DIRECTIONS: [&str; 3] = ["in", "out", "device"];
 
 /// The table, with GPU samples below it.
-pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
+pub fn table(devices: &Devices, gauges: &[GpuSamples]) -> Table {
     let several = devices.devices.windows(2).any(|two| two[0].host != two[1].host);
     let host = Column::new("host", "host", Format::Text);
     let streams = devices.devices.iter().any(|device| device.streams > 0);
@@ -63,10 +63,10 @@ pub fn table(devices: &Devices, gauges: &[GpuGauges]) -> Table {
     devices.devices.iter().take(DESCRIBED).for_each(|device| describe(&mut table, device));
     if !gauges.is_empty() {
         table.member("gauges", gauges.iter().map(sampled).collect::<Vec<_>>());
-        gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(gauges::words(gpu)));
+        gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(gpu_samples::words(gpu)));
     }
     if gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
-        table.note(gauges::UTILISATION);
+        table.note(gpu_samples::UTILISATION);
     }
     table
 }
@@ -90,12 +90,12 @@ fn headline(devices: &Devices) -> Option<String> {
 }
 
 /// If GPU samples are all there is, they are the answer.
-fn sampled_headline(devices: &Devices, gauges: &[GpuGauges]) -> Option<String> {
+fn sampled_headline(devices: &Devices, gauges: &[GpuSamples]) -> Option<String> {
     let watched = devices.devices.iter().any(|device| device.busy_fraction.is_some());
-    gauges::headline(gauges).filter(|_| !watched)
+    gpu_samples::headline(gauges).filter(|_| !watched)
 }
 
-fn sampled(gpu: &GpuGauges) -> serde_json::Value {
+fn sampled(gpu: &GpuSamples) -> serde_json::Value {
     let gauged = |gauge: Option<Gauged>| gauge.map(|gauge| json!({"mean": gauge.mean, "max": gauge.max}));
     json!({"host": gpu.host, "id": gpu.id, "samples": gpu.samples, "seconds": gpu.span.secs(),
            "utilisation": gauged(gpu.utilisation), "memory_utilisation": gauged(gpu.memory_utilisation),

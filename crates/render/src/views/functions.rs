@@ -1,6 +1,6 @@
 //! The view `functions`: how often compiled functions were called, traced and compiled, and what it cost.
 
-use stepscope_analyze::functions::{FunctionRow, Functions, Sign};
+use stepscope_analyze::work::functions::{FunctionRow, Functions, Sign};
 
 use crate::format::{duration_ms, plural};
 use crate::table::{Cell, Column, Format, Table};

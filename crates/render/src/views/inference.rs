@@ -1,7 +1,7 @@
 //! Inference: latency of requests, where the time goes, batch sizes.
 
-use stepscope_analyze::inference::{Batches, Inference, Requests};
-use stepscope_analyze::statistics::Moments;
+use stepscope_analyze::time::inference::{Batches, Inference, Requests};
+use stepscope_trace::statistics::Moments;
 
 use crate::format::{duration_ms, percent, plural, short};
 use crate::{Cell, Column, Format, Table};

@@ -2,7 +2,7 @@
 //! that limits them.
 
 use stepscope_analyze::input::{Input, Loader, Pipeline, Stage, Written};
-use stepscope_analyze::python::{PythonFrame, PythonFrames};
+use stepscope_analyze::time::python::{PythonFrame, PythonFrames};
 
 use crate::format::{decimal, duration_ms, percent, plural, short};
 use crate::{Cell, Column, Format, Table};
@@ -77,7 +77,7 @@ fn members(table: &mut Table, input: &Input) {
     table.member("examples_per_second", pipeline.and_then(Pipeline::examples_per_second));
     table.member("most_batches_per_second", most(input));
     table.member("batch_size", pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size));
-    table.member("bounding_stage", pipeline.and_then(Pipeline::bounding).map(|stage| stage.path.clone()));
+    table.member("bounding_stage", pipeline.and_then(Pipeline::bottleneck).map(|stage| stage.path.clone()));
     if let Some(pipeline) = pipeline {
         table.member("has_prefetch_by_user", pipeline.has_prefetch_by_user);
         table.member("has_parallel_map", pipeline.has_parallel_map);
@@ -117,7 +117,7 @@ fn headline(input: &Input) -> String {
         let (most, taken) = (short(most), short(taken));
         return format!("{waits}; the pipeline could deliver {most} batches/s, the steps take {taken}");
     }
-    match (pipeline.bounding(), &pipeline.bound) {
+    match (pipeline.bottleneck(), &pipeline.bound) {
         (Some(stage), Some(bound)) => {
             let at_most = pipeline.most_batches_per_second.map_or(String::new(), |most| {
                 format!(", so the pipeline delivers at most {} batches/s", short(most))
@@ -298,7 +298,7 @@ fn notes(table: &mut Table, input: &Input) {
             "Time per batch: the stage's own work and its function, divided by its parallelism, without waiting. Other times \
              are totals.",
         );
-        if let Some(note) = bounding_note(pipeline) {
+        if let Some(note) = bottleneck_note(pipeline) {
             table.note(note);
         }
     }
@@ -308,8 +308,8 @@ fn notes(table: &mut Table, input: &Input) {
     }
 }
 
-fn bounding_note(pipeline: &Pipeline) -> Option<String> {
-    let (stage, bound) = (pipeline.bounding()?, pipeline.bound.as_ref()?);
+fn bottleneck_note(pipeline: &Pipeline) -> Option<String> {
+    let (stage, bound) = (pipeline.bottleneck()?, pipeline.bound.as_ref()?);
     let ops: Vec<String> =
         stage.ops.iter().take(3).map(|op| format!("{} {}", op.op, duration_ms(op.time.ms()))).collect();
     let within =

@@ -1,7 +1,7 @@
 //! The view `ops`: which ops the time goes to.
 
-use stepscope_analyze::ops::{OpRow, Ops, Where};
 use stepscope_analyze::window::Window;
+use stepscope_analyze::work::ops::{OpRow, Ops, Where};
 
 use super::{covers, describe_window};
 use crate::format::{duration_ms, percent};

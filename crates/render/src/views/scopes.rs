@@ -1,7 +1,7 @@
 //! The view `scopes`: time by name scope, as a tree with bars. JSON and CSV contain every scope with its
 //! parent, ready for a flame graph.
 
-use stepscope_analyze::scopes::{ScopeNode, ScopeSource, Scopes};
+use stepscope_analyze::work::scopes::{ScopeNode, ScopeSource, Scopes};
 
 use super::describe_window;
 use crate::format::{duration_ms, middle_cut, percent, printable};

@@ -1,8 +1,8 @@
 //! The steps, one per row: duration, breakdown, and which steps stand out.
 
-use stepscope_analyze::statistics::{Moments, quantile};
 use stepscope_analyze::steps::Origin;
-use stepscope_analyze::summary::{HostSummary, StepRow, Summary};
+use stepscope_analyze::time::summary::{HostSummary, StepRow, Summary};
+use stepscope_trace::statistics::{Moments, quantile};
 
 use crate::format::duration_ms;
 use crate::words::terms;
@@ -40,7 +40,7 @@ pub fn table(summary: &Summary) -> Table {
     for step in &host.steps {
         table.push(row(step, host, longest, bounds));
     }
-    if let Some(note) = terms::all_set_apart(host) {
+    if let Some(note) = terms::all_excluded(host) {
         table.note(note);
     }
     table
@@ -54,8 +54,8 @@ fn row(step: &StepRow, host: &HostSummary, longest: f64, ordinary: Option<(f64, 
     });
     let breakdown = step.shares.owners().map(|(owner, time)| (owner.key().to_owned(), time.ms())).collect();
     let outlier = ordinary.is_some_and(|(low, high)| length < low || length > high);
-    let remark = match step.set_apart {
-        Some(reason) => Some(format!("{}, not counted", terms::set_apart(reason))),
+    let remark = match step.excluded {
+        Some(reason) => Some(format!("{}, not counted", terms::excluded(reason))),
         None => outlier.then(|| "stands out".to_owned()),
     };
     vec![

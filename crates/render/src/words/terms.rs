@@ -2,8 +2,8 @@
 //! not count.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::steps::{How, Origin, SetApart, StepKind};
-use stepscope_analyze::summary::HostSummary;
+use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
+use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
@@ -68,28 +68,27 @@ pub fn step_name(how: &How) -> String {
 }
 
 /// Why steps do not count.
-pub fn set_apart(reason: SetApart) -> &'static str {
+pub fn excluded(reason: Exclusion) -> &'static str {
     match reason {
-        SetApart::Incomplete => "cut off",
-        SetApart::Startup => "start-up",
-        SetApart::Interrupted => "before a pause",
+        Exclusion::Incomplete => "cut off",
+        Exclusion::Startup => "start-up",
+        Exclusion::Interrupted => "before a pause",
     }
 }
 
 /// How many steps of a host were set apart and why: `3 set apart (2 start-up, 1 cut off)`.
-pub fn all_set_apart(host: &HostSummary) -> Option<String> {
-    let counted = [SetApart::Startup, SetApart::Incomplete, SetApart::Interrupted].map(|reason| {
-        (reason, host.steps.iter().filter(|step| step.set_apart == Some(reason)).count() as u64)
+pub fn all_excluded(host: &HostSummary) -> Option<String> {
+    let counted = [Exclusion::Startup, Exclusion::Incomplete, Exclusion::Interrupted].map(|reason| {
+        (reason, host.steps.iter().filter(|step| step.excluded == Some(reason)).count() as u64)
     });
     let sum: u64 = counted.iter().map(|(_, count)| count).sum();
     let reasons: Vec<_> = counted.into_iter().filter(|(_, count)| *count > 0).collect();
     let why = match reasons.as_slice() {
         [] => return None,
         // One reason needs no count of its own.
-        [(only, _)] => set_apart(*only).to_owned(),
+        [(only, _)] => excluded(*only).to_owned(),
         several => {
-            let told =
-                several.iter().map(|(why, count)| format!("{} {}", thousands(*count), set_apart(*why)));
+            let told = several.iter().map(|(why, count)| format!("{} {}", thousands(*count), excluded(*why)));
             told.collect::<Vec<_>>().join(", ")
         }
     };

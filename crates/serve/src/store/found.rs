@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use stepscope_read::{Input, Reader, RunMetadataReader};
-use stepscope_session::{Chosen, Problem, SAMPLE_HOST, SAMPLE_NAME, all_sessions, sample};
+use stepscope_read::{Input, reader_for};
+use stepscope_session::{Problem, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, all_sessions, sample};
+use stepscope_trace::Delivers;
 
 use super::Source;
 
@@ -24,11 +25,11 @@ pub(crate) struct Find {
     pub(crate) bytes: u64,
     pub(crate) fingerprint: Fingerprint,
     /// The files; `None` for the sample.
-    pub(crate) chosen: Option<Chosen>,
+    pub(crate) chosen: Option<ResolvedSession>,
 }
 
 impl Find {
-    fn of(chosen: Chosen) -> Self {
+    fn of(chosen: ResolvedSession) -> Self {
         let parts = chosen.files.iter().flat_map(|file| {
             std::iter::once((&file.path, file)).chain(file.parts.iter().map(move |part| (part, file)))
         });
@@ -75,7 +76,7 @@ impl Find {
     /// The files of classic TensorFlow's runs.
     pub(crate) fn runs(&self) -> Vec<PathBuf> {
         let files = self.chosen.iter().flat_map(|chosen| &chosen.files);
-        let runs = files.filter(|file| file.format == RunMetadataReader.format());
+        let runs = files.filter(|file| file.format.delivers == Delivers::Runs);
         runs.flat_map(|file| std::iter::once(&file.path).chain(&file.parts)).cloned().collect()
     }
 
@@ -123,7 +124,8 @@ fn places(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
 }
 
 fn is_run(path: &Path) -> bool {
-    Input::open(path).is_ok_and(|input| RunMetadataReader.recognises(&input.head()))
+    let reader = Input::open(path).ok().and_then(|input| reader_for(&input));
+    reader.is_some_and(|reader| reader.format().delivers == Delivers::Runs)
 }
 
 /// Sessions with equal names in different places are named by their paths.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::Run;
 use stepscope_render::words::serve as words;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
 use crate::error::{Refusal, problem};
 use found::{Find, Fingerprint};
@@ -215,7 +215,7 @@ impl Store {
         let read = catch_unwind(AssertUnwindSafe(|| Opened::read(find, loading)));
         let opened = match read {
             Ok(read) => read.map(Arc::new),
-            Err(_) => Err(problem(Exit::Damaged, words::broken())),
+            Err(_) => Err(problem(Cause::Damaged, words::broken())),
         };
         let let_go = {
             let mut shelf = self.shelf();

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use axum::body::Bytes;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::fleet::HostPartial;
 use stepscope_analyze::memory::{Ledger, MemoryPartial};
 use stepscope_diagnose::compare::Run;
-use stepscope_diagnose::gather::HostPartial;
 use stepscope_read::Progress;
 use stepscope_render::report::Report;
 use stepscope_session::report::{HostLook, report_on};
 use stepscope_session::side::run_of;
-use stepscope_session::{Loaded, Problem, Profile, SAMPLE_HOST, sample};
+use stepscope_session::{HostProfile, Problem, Profile, SAMPLE_HOST, sample};
 
 use super::found::Find;
 use super::loading::Loading;
@@ -159,7 +159,7 @@ fn profile(find: Find, progress: &Progress) -> Result<Profile, Problem> {
 }
 
 /// Analyses one host for the report and the timeline together, because both need the same states and steps.
-fn look(loaded: &Loaded) -> (Findings, Option<HostLook>) {
+fn look(loaded: &HostProfile) -> (Findings, Option<HostLook>) {
     let context = loaded.context();
     let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
     let look = catch_unwind(AssertUnwindSafe(|| (loaded.source_row(), HostPartial::of(&context))));

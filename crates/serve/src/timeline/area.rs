@@ -89,7 +89,7 @@ struct Sums {
 }
 
 /// An open event.
-struct Open {
+struct OpenSlice {
     index: usize,
     call: u32,
     seen: Dur,
@@ -138,7 +138,7 @@ impl Sums {
     }
 
     /// Closes an event, whose time is now known.
-    fn close(&mut self, open: &Open, host: &Host, track: &Track) {
+    fn close(&mut self, open: &OpenSlice, host: &Host, track: &Track) {
         let (name, category) = host.look_of(track.kind_of(open.index));
         let sum = self.by_name.entry(name).or_insert(Sum {
             category,
@@ -166,7 +166,7 @@ fn on_track(model: &Model, entry: &TrackEntry, from: i64, to: i64) -> Sums {
     let area = Span::new(Time::from_ps(from.saturating_sub(shift)), Time::from_ps(to.saturating_sub(shift)));
     let mut sums = Sums::default();
     let nesting = track.nesting();
-    let mut lanes: Vec<Vec<Open>> = (0..nesting.lanes()).map(|_| Vec::new()).collect();
+    let mut lanes: Vec<Vec<OpenSlice>> = (0..nesting.lanes()).map(|_| Vec::new()).collect();
     let inside = track.first_from(area.start)..track.first_from(area.end);
     for index in open_at(model, entry, area.start).into_iter().chain(inside) {
         let Some(open) = lanes.get_mut(nesting.lane(index)) else { continue };
@@ -186,7 +186,7 @@ fn on_track(model: &Model, entry: &TrackEntry, from: i64, to: i64) -> Sums {
             None => sums.tree.call(0, name, category),
         };
         sums.events += 1;
-        open.push(Open { index, call, seen, inside: Dur::ZERO });
+        open.push(OpenSlice { index, call, seen, inside: Dur::ZERO });
     }
     for open in lanes.iter().flatten() {
         sums.close(open, host, track);

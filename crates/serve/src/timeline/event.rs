@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use serde_json::{Value as Json, json};
-use stepscope_analyze::launches::Launch;
+use stepscope_analyze::states::launches::Launch;
 use stepscope_trace::{Dur, EventId, FlowDirection, FlowPoint, Span, Time, Trace, Track, TrackId, Value};
 
 use super::model::{Model, TrackEntry, ns};

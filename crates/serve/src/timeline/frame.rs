@@ -4,13 +4,13 @@
 use serde_json::{Map, Value, json};
 
 use super::model::Model;
-use super::tile::{Place, Spans};
+use super::tile::{Spans, TileAddress};
 
 /// Longer names are cut: a span never has room for them, and the event itself has the whole name.
 const LONGEST_NAME: usize = 240;
 
 /// Writes a tile.
-pub(crate) fn write(model: &Model, place: Place, spans: &Spans) -> Vec<u8> {
+pub(crate) fn write(model: &Model, place: TileAddress, spans: &Spans) -> Vec<u8> {
     let header = json!({
         "level": place.level, "tile": place.tile, "spans": spans.start.len(), "samples": spans.at.len(),
         "tracks": spans.parts, "names": names(model, &spans.name),

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use stepscope_analyze::launches::Launch;
+use stepscope_analyze::states::launches::Launch;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::{Context, Shares};
 use stepscope_render::words::terms;
@@ -40,16 +40,16 @@ impl Findings {
     /// Everything that the timeline needs.
     pub(crate) fn of(context: &Context) -> Self {
         let (found, breakdown) = (context.steps(), context.breakdown());
-        let steps = breakdown.steps.iter().filter(|_| !breakdown.whole_capture).map(|step| Step {
+        let steps = breakdown.steps.all.iter().filter(|_| !breakdown.steps.whole_capture).map(|step| Step {
             number: step.number,
             span: step.span,
-            counted: step.set_apart.is_none(),
+            counted: step.excluded.is_none(),
         });
         Findings {
             categories: look::categories(context),
             steps: steps.collect(),
             step_name: terms::step_name(&found.how),
-            origin: if breakdown.whole_capture { Origin::None } else { found.origin },
+            origin: if breakdown.steps.whole_capture { Origin::None } else { found.origin },
             step_track: found.track.map(|track| track.index()),
             launches: context.launches().all.clone(),
             shares: overview::fine(context),

@@ -1,7 +1,7 @@
 //! The overview below the timeline: the breakdown over time, as shares by category.
 
 use serde_json::{Map, Value, json};
-use stepscope_analyze::over_time::shares_over;
+use stepscope_analyze::time::over_time::shares_over;
 use stepscope_analyze::{Category, Context, Shares};
 use stepscope_trace::Dur;
 

@@ -11,7 +11,7 @@ use stepscope_trace::Dur;
 
 use super::event::{Same, Way, at, details, neighbour};
 use super::model::Model;
-use super::tile::{BUCKETS, Place, Spans, spans};
+use super::tile::{BUCKETS, Spans, TileAddress, spans};
 use super::{area, frame, overview, search};
 use crate::store::Opened;
 
@@ -55,7 +55,7 @@ fn random(rng: &mut Rng, events: usize) -> ChromeTrace {
 }
 
 /// The content of a tile, row by row, by looking at every event: (start, end, index).
-fn truth(model: &Model, id: u32, place: Place) -> BTreeMap<usize, Vec<(i64, i64, u32)>> {
+fn truth(model: &Model, id: u32, place: TileAddress) -> BTreeMap<usize, Vec<(i64, i64, u32)>> {
     let entry = model.track(id).unwrap();
     let track = entry.track(model);
     let (start, end, _) = place.bounds().unwrap();
@@ -74,7 +74,7 @@ fn part(all: &Spans, row: usize) -> Vec<usize> {
     (0..all.start.len()).filter(|&at| usize::from(all.row[at]) == row).collect()
 }
 
-fn check_tile(model: &Model, id: u32, place: Place) {
+fn check_tile(model: &Model, id: u32, place: TileAddress) {
     let (start, end, width) = place.bounds().unwrap();
     let all = spans(model, place, &[id]);
     let truth = truth(model, id, place);
@@ -131,10 +131,10 @@ fn tiles_hold_every_event_exactly_once_at_every_zoom() {
             for level in 8..40 {
                 let tiles = (model.end >> (10 + level)) as usize + 1;
                 let tile = rng.below(tiles) as u64;
-                check_tile(model, id, Place { level, tile });
-                check_tile(model, id, Place { level, tile: tiles as u64 });
+                check_tile(model, id, TileAddress { level, tile });
+                check_tile(model, id, TileAddress { level, tile: tiles as u64 });
             }
-            check_tile(model, id, Place { level: 62, tile: 0 });
+            check_tile(model, id, TileAddress { level: 62, tile: 0 });
         }
     }
 }
@@ -146,7 +146,7 @@ fn tiles_stay_small_where_everything_overlaps() {
         trace = trace.event(&slice("long", 1, number, 1_000_000));
     }
     let opened = opened(&[trace]);
-    let all = spans(&opened.model, Place { level: 20, tile: 0 }, &opened.model.order);
+    let all = spans(&opened.model, TileAddress { level: 20, tile: 0 }, &opened.model.order);
     assert_eq!(all.count.iter().sum::<u32>(), 3_000);
     let rows: std::collections::BTreeSet<u16> = all.row.iter().copied().collect();
     assert!(all.start.len() <= rows.len() * 9 * 4, "{} spans in {} rows", all.start.len(), rows.len());
@@ -156,9 +156,9 @@ fn tiles_stay_small_where_everything_overlaps() {
 fn tiles_beyond_the_end_of_time_are_empty() {
     let opened = opened(&[random(&mut Rng::new(1), 10)]);
     for place in [
-        Place { level: 62, tile: 1 },
-        Place { level: 62, tile: u64::MAX },
-        Place { level: 0, tile: u64::MAX },
+        TileAddress { level: 62, tile: 1 },
+        TileAddress { level: 62, tile: u64::MAX },
+        TileAddress { level: 0, tile: u64::MAX },
     ] {
         let all = spans(&opened.model, place, &opened.model.order);
         assert_eq!((all.start.len(), all.parts.len()), (0, opened.model.order.len()), "{place:?}");
@@ -218,7 +218,7 @@ fn frames_come_back_as_they_were() {
         trace = trace.event(&counter("memory", sample * 1_000, sample * sample));
     }
     let opened = opened(&[trace]);
-    let place = Place { level: 18, tile: 0 };
+    let place = TileAddress { level: 18, tile: 0 };
     let mut all = spans(&opened.model, place, &opened.model.order);
     let (header, read) = read_frame(&frame::write(&opened.model, place, &all));
     assert!(!all.at.is_empty() && !all.start.is_empty());
@@ -245,13 +245,13 @@ fn samples_of_a_bucket_are_one_and_lines_reach_the_tile_s_edges() {
     let opened = opened(&[trace]);
     let id = *opened.model.order.last().unwrap();
     // A bucket of 2^31 ps holds two samples or three; the tile holds all of them.
-    let all = spans(&opened.model, Place { level: 31, tile: 0 }, &[id]);
+    let all = spans(&opened.model, TileAddress { level: 31, tile: 0 }, &[id]);
     let low = all.minimum.iter().copied().fold(f64::MAX, f64::min);
     let high = all.maximum.iter().copied().fold(f64::MIN, f64::max);
     assert_eq!((low, high), (0.0, 99.0));
     assert!((46..=50).contains(&all.at.len()), "{}", all.at.len());
     // A tile in the middle starts with the sample before it and ends with the one after it.
-    let all = spans(&opened.model, Place { level: 20, tile: 20 }, &[id]);
+    let all = spans(&opened.model, TileAddress { level: 20, tile: 20 }, &[id]);
     assert_eq!((all.at[0], *all.at.last().unwrap()), (-1.0, (BUCKETS + 1) as f32));
     assert!(all.at.windows(2).all(|two| two[0] < two[1]));
 }

@@ -27,14 +27,14 @@ const BEHIND: u8 = 2;
 
 /// Which tile.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TileAddress {
     /// A bucket is 2^level ps wide.
     pub(crate) level: u8,
     /// Number of tiles to the left of it, from the session's origin.
     pub(crate) tile: u64,
 }
 
-impl Place {
+impl TileAddress {
     /// Its start, its end and the width of a bucket, in picoseconds of the session. `None` beyond the end of
     /// time.
     pub(crate) fn bounds(self) -> Option<(i64, i64, i64)> {
@@ -85,7 +85,7 @@ fn pool() -> Option<&'static ThreadPool> {
 }
 
 /// The spans of one tile on these tracks, in this order.
-pub(crate) fn spans(model: &Model, place: Place, tracks: &[u32]) -> Spans {
+pub(crate) fn spans(model: &Model, place: TileAddress, tracks: &[u32]) -> Spans {
     let one = |&id: &u32| {
         let mut spans = Spans::default();
         if let Some(bounds) = place.bounds() {

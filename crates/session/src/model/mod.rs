@@ -10,7 +10,7 @@ use stepscope_read::tf::{self, Damages, Found, Kind};
 use stepscope_tfgraph::NodeRecord;
 use stepscope_tfprof::Profile;
 
-use crate::problem::{Exit, Problem};
+use crate::problem::{Cause, Problem};
 
 /// The files of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Model {
             }
             Err(error @ ReadError::Io { .. }) => return Err(unreadable(error)),
             Err(error) => {
-                let problem = Problem::new(Exit::Damaged, error.to_string())
+                let problem = Problem::new(Cause::Damaged, error.to_string())
                     .then("its index is truncated or damaged, so its variables are not shown")
                     .then("save it again, or omit --checkpoint_path");
                 self.damage.push(problem);
@@ -194,9 +194,10 @@ impl Model {
     fn end_run(&mut self, path: &Path, step: i64, found: Found<tf::RunSummary>) {
         let summary = self.take(path, found);
         if summary.records == 0 {
-            let problem = Problem::new(Exit::Damaged, format!("{} contains no node records", path.display()))
-                .then("the run was not traced, so its step is empty")
-                .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
+            let problem =
+                Problem::new(Cause::Damaged, format!("{} contains no node records", path.display()))
+                    .then("the run was not traced, so its step is empty")
+                    .then("record with RunOptions(trace_level=RunOptions.FULL_TRACE)");
             self.damage.push(problem);
         }
         self.profile.end_step(step, &summary.devices);
@@ -209,14 +210,14 @@ fn is_events(error: &ReadError) -> bool {
 }
 
 fn carries_none(path: &Path, what: &str) -> Problem {
-    Problem::new(Exit::Nothing, format!("{} contains no {what}", path.display()))
+    Problem::new(Cause::Nothing, format!("{} contains no {what}", path.display()))
         .then("it is an event file without that data")
         .then("record it with FileWriter.add_graph and FileWriter.add_run_metadata")
 }
 
 /// A file that gives nothing.
 fn unreadable(error: ReadError) -> Problem {
-    let problem = Problem::new(Exit::Nothing, error.to_string());
+    let problem = Problem::new(Cause::Nothing, error.to_string());
     let option = match &error {
         ReadError::WrongKind { found: Some(found), .. } => option_of(found),
         _ => None,
@@ -259,7 +260,7 @@ fn damage_of(path: &Path, damage: &Damages) -> Option<Problem> {
     };
     let what = format!("{} is damaged: {}{place}{more}", path.display(), first.what);
     Some(
-        Problem::new(Exit::Damaged, what)
+        Problem::new(Cause::Damaged, what)
             .then("the numbers cover only the part that could be read")
             .then("record it again"),
     )

@@ -1,8 +1,8 @@
 //! `stepscope devices`: how busy each device is, and why it is idle.
 
-use stepscope_analyze::counters::has_timeline;
 use stepscope_analyze::devices::DevicesPartial;
-use stepscope_analyze::gauges::{GaugesPartial, GpuGauges, Wall, may_be_of};
+use stepscope_analyze::devices::gpu_samples::{GpuSamples, GpuSamplesPartial, Wall, may_be_of};
+use stepscope_analyze::vocabulary::has_timeline;
 use stepscope_render::{Style, Table};
 
 use super::{View, all_hosts};
@@ -23,13 +23,13 @@ fn table(profile: &Profile, _style: Style) -> Table {
     stepscope_render::views::devices::table(&devices, &gauges(profile))
 }
 
-fn gauges(profile: &Profile) -> Vec<GpuGauges> {
+fn gauges(profile: &Profile) -> Vec<GpuSamples> {
     let shown = profile.hosts.iter().map(|loaded| &loaded.trace).filter(|trace| has_timeline(trace));
     let timelines: Vec<Wall> = shown.filter_map(Wall::of).collect();
-    let mut all = GaugesPartial::default();
+    let mut all = GpuSamplesPartial::default();
     for loaded in &profile.hosts {
         if has_timeline(&loaded.trace) || may_be_of(Wall::of(&loaded.trace), &timelines) {
-            all.merge(GaugesPartial::of(&loaded.trace, &loaded.host));
+            all.merge(GpuSamplesPartial::of(&loaded.trace, &loaded.host));
         }
     }
     all.finish()

@@ -1,6 +1,6 @@
 //! `stepscope functions`: how often compiled functions were called, traced and compiled, and what it cost.
 
-use stepscope_analyze::functions::{Functions, FunctionsPartial};
+use stepscope_analyze::work::functions::{Functions, FunctionsPartial};
 use stepscope_render::{Style, views};
 
 use super::{View, all_hosts};

@@ -1,7 +1,7 @@
 //! `stepscope health`: problems of the recording itself.
 
 use rayon::prelude::*;
-use stepscope_analyze::health::{Issue, health};
+use stepscope_analyze::recording::health::{Issue, health};
 use stepscope_render::{Style, Table};
 
 use super::View;

@@ -1,7 +1,7 @@
 //! `stepscope inference`: how long requests take, and where the time goes.
 
 use stepscope_analyze::Context;
-use stepscope_analyze::inference::InferencePartial;
+use stepscope_analyze::time::inference::InferencePartial;
 use stepscope_render::views::inference::table;
 
 use super::{View, all_hosts, step_by_step};

@@ -1,7 +1,7 @@
 //! `stepscope kernels`: which kernels run on the GPUs, how they were launched and by which op.
 
-use stepscope_analyze::counters::{Counters, CountersPartial};
-use stepscope_analyze::kernels::{Kernels, KernelsPartial};
+use stepscope_analyze::work::counters::{Counters, CountersPartial};
+use stepscope_analyze::work::kernels::{Kernels, KernelsPartial};
 use stepscope_render::{Style, views};
 
 use super::{View, all_hosts};

@@ -13,12 +13,12 @@ mod scopes;
 mod steps;
 
 use rayon::prelude::*;
-use stepscope_analyze::selection::Range;
+use stepscope_analyze::breakdown::selection::Range;
 use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_render::{Style, Table};
 
 use crate::problem::missed;
-use crate::{Loaded, Problem, Profile};
+use crate::{HostProfile, Problem, Profile};
 
 /// One table of a profile.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl View {
 }
 
 /// Runs one analysis on one host, and records what all figures about the host cover.
-fn one_host<P>(loaded: &Loaded, of: impl Fn(&Context) -> P) -> P {
+fn one_host<P>(loaded: &HostProfile, of: impl Fn(&Context) -> P) -> P {
     let context = loaded.context();
     let partial = of(&context);
     loaded.covered.get_or_init(|| Coverage::of(&context));

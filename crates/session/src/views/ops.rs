@@ -1,6 +1,6 @@
 //! `stepscope ops`: which ops the time goes to.
 
-use stepscope_analyze::ops::{Ops, OpsPartial};
+use stepscope_analyze::work::ops::{Ops, OpsPartial};
 use stepscope_render::{Style, Table, views};
 
 use super::{View, all_hosts};

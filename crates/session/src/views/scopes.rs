@@ -1,6 +1,6 @@
 //! `stepscope scopes`: time by name scope, module or Python stack, as a tree.
 
-use stepscope_analyze::scopes::{Scopes, ScopesPartial};
+use stepscope_analyze::work::scopes::{Scopes, ScopesPartial};
 use stepscope_render::{Style, views};
 
 use super::{View, all_hosts};

@@ -1,7 +1,7 @@
 //! `stepscope steps`: every step, its duration and its breakdown.
 
 use rayon::prelude::*;
-use stepscope_analyze::summary::{HostSummary, Summary};
+use stepscope_analyze::time::summary::{HostSummary, Summary};
 use stepscope_render::{Style, Table};
 
 use super::{View, one_host, step_by_step};

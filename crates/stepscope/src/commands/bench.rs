@@ -14,7 +14,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stepscope_capture::bench::{BenchError, Stop};
 use stepscope_render::Table;
 use stepscope_render::bench as render;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::output::Terminal;
@@ -113,28 +115,28 @@ impl Drop for Watched {
 /// Explains why nothing could be measured, and what to do.
 fn problem(error: BenchError) -> Failure {
     let problem = match error {
-        BenchError::Url(url) => Problem::new(Exit::Usage, format!("not a URL: {url:?}"))
+        BenchError::Url(url) => Problem::new(Cause::Usage, format!("not a URL: {url:?}"))
             .then("expected http://HOST:PORT/PATH")
             .then("e.g. http://localhost:8501/v1/models/NAME:predict"),
-        BenchError::Https => Problem::new(Exit::Usage, "https is not supported")
+        BenchError::Https => Problem::new(Cause::Usage, "https is not supported")
             .then("encryption would be measured along with the model")
             .then("measure the plain port, e.g. through kubectl port-forward or ssh -L"),
         BenchError::Header(header) => {
-            Problem::new(Exit::Usage, format!("not a header or method: {header:?}"))
+            Problem::new(Cause::Usage, format!("not a header or method: {header:?}"))
                 .then("HTTP does not allow these characters")
                 .then("give --header 'Name: value'")
         }
         BenchError::Resolve { host, source } => {
-            Problem::new(Exit::Nothing, format!("cannot find the host {host:?}"))
+            Problem::new(Cause::Nothing, format!("cannot find the host {host:?}"))
                 .then(source.to_string())
                 .then("check the URL")
         }
         BenchError::Start { program, source } => {
-            Problem::new(Exit::Nothing, format!("cannot start {program:?}"))
+            Problem::new(Cause::Nothing, format!("cannot start {program:?}"))
                 .then(source.to_string())
                 .then("check the path; to use shell syntax, run sh -c '…'")
         }
-        other => Problem::new(Exit::Nothing, "cannot measure").then(other.to_string()),
+        other => Problem::new(Cause::Nothing, "cannot measure").then(other.to_string()),
     };
     Failure::Problem(problem)
 }

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use clap::Args;
 use stepscope_capture::grpc::{Address, Levels, Limits, Recorder};
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use crate::cli::FormArgs;
 use crate::failure::Failure;
@@ -92,7 +94,7 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         if self.duration.as_millis() == 0 {
-            let what = Problem::new(Exit::Usage, "--duration is less than a millisecond");
+            let what = Problem::new(Cause::Usage, "--duration is less than a millisecond");
             return Err(what.then("that is too short to record anything").then("try --duration 2s").into());
         }
         let recorder = Recorder::new(leave)?;

@@ -7,7 +7,9 @@ use clap::Args;
 use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
 use stepscope_render::compare as render;
 use stepscope_session::side::run_of;
-use stepscope_session::{Exit, Problem, Wanted};
+use stepscope_session::{Problem, Query};
+
+use crate::exit::Exit;
 
 use super::report::write_page;
 use crate::failure::Failure;
@@ -83,7 +85,7 @@ impl Sides {
     }
 
     /// Adds one more run to a side.
-    pub(crate) fn add(&mut self, to_new: bool, run: Loaded) {
+    pub(crate) fn add(&mut self, to_new: bool, run: HostProfile) {
         if run.exit != Exit::Done {
             self.exit = run.exit;
         }
@@ -93,19 +95,19 @@ impl Sides {
 }
 
 /// One recording, read.
-pub(crate) struct Loaded {
+pub(crate) struct HostProfile {
     run: Run,
     exit: Exit,
 }
 
-impl Loaded {
+impl HostProfile {
     /// Reads a recording.
     pub(crate) fn of(path: PathBuf, terminal: &Terminal) -> Result<Self, Problem> {
         let label = path.display().to_string();
-        let profile = load::profile(&Wanted { paths: vec![path], ..Wanted::default() }, terminal)?;
+        let profile = load::profile(&Query { paths: vec![path], ..Query::default() }, terminal)?;
         let run = run_of(&profile, &label);
         let exit = if load::end(profile, terminal) == Exit::Done { Exit::Done } else { Exit::Damaged };
-        Ok(Loaded { run, exit })
+        Ok(HostProfile { run, exit })
     }
 }
 
@@ -120,7 +122,7 @@ impl SidesArgs {
         let mut sides = Sides { base: Vec::new(), new: Vec::new(), margins, exit: Exit::Done };
         for (paths, to_new) in [(base, false), (new, true)] {
             for path in paths {
-                sides.add(to_new, Loaded::of(path.clone(), terminal)?);
+                sides.add(to_new, HostProfile::of(path.clone(), terminal)?);
             }
         }
         Ok(sides)

@@ -5,7 +5,9 @@ use std::io::IsTerminal;
 use stepscope_read::Progress;
 use stepscope_serve::Source;
 use stepscope_session::report::{judge, look};
-use stepscope_session::{Exit, Looked, SAMPLE_HOST, SAMPLE_NAME, sample};
+use stepscope_session::{PerHost, SAMPLE_HOST, SAMPLE_NAME, sample};
+
+use crate::exit::Exit;
 
 use super::report::{self, Form};
 use super::serve::PlaceArgs;
@@ -16,7 +18,9 @@ use crate::output::Terminal;
 pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let session = "sample".to_owned();
     let inputs = vec![(SAMPLE_HOST.to_owned(), || Ok(sample()))];
-    let looked = Looked::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), look)?;
+    let looked = PerHost::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), |profile| {
+        look(&profile)
+    })?;
     let (report, problems) = judge(looked, vec![SAMPLE_NAME.to_owned()])?;
     report::show(&report, form, terminal)?;
     let is_text = !form.json && !form.markdown && form.html.is_none();

@@ -6,7 +6,9 @@ use clap::Args;
 use stepscope_diagnose::Rule;
 use stepscope_diagnose::rules::{RULES, find};
 use stepscope_render::explain;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::near::near;
@@ -53,7 +55,7 @@ fn known(id: &str) -> Result<&'static Rule, Problem> {
             [] => "no id is similar".to_owned(),
             near => format!("similar: {}", near.join(", ")),
         };
-        Problem::new(Exit::Usage, format!("there is no finding `{id}`"))
+        Problem::new(Cause::Usage, format!("there is no finding `{id}`"))
             .then(found)
             .then("run `stepscope explain` for all ids")
     })

@@ -5,8 +5,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
-use stepscope_render::export::{self, ExportSource};
-use stepscope_session::{Exit, Loaded, Problem, Profile, Wanted};
+use stepscope_export::ExportSource;
+use stepscope_session::{Cause, HostProfile, Problem, Profile, Query};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::load;
@@ -24,7 +26,7 @@ pub(crate) enum Exported {
 }
 
 pub(crate) fn run(
-    wanted: &Wanted,
+    wanted: &Query,
     to: Exported,
     output: Option<&Path>,
     terminal: &Terminal,
@@ -37,7 +39,7 @@ pub(crate) fn run(
         .collect();
     match output {
         None if to == Exported::Parquet && io::stdout().is_terminal() => {
-            return Err(Problem::new(Exit::Usage, "Parquet is binary and cannot be shown on a terminal")
+            return Err(Problem::new(Cause::Usage, "Parquet is binary and cannot be shown on a terminal")
                 .then("no output file was given")
                 .then("add -o FILE, or redirect the output")
                 .into());
@@ -46,7 +48,7 @@ pub(crate) fn run(
         Some(path) => {
             refuse_to_overwrite(path, &profile)?;
             let file = File::create(path).map_err(|error| {
-                Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+                Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
                     .then(error.to_string())
                     .then("set -o to a file in an existing folder")
             })?;
@@ -58,9 +60,9 @@ pub(crate) fn run(
 
 fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Result<(), Failure> {
     match to {
-        Exported::Chrome => export::write_chrome(sources, out)?,
-        Exported::Csv => export::write_csv(sources, out)?,
-        Exported::Parquet => export::write_parquet(sources, out)?,
+        Exported::Chrome => stepscope_export::write_chrome(sources, out)?,
+        Exported::Csv => stepscope_export::write_csv(sources, out)?,
+        Exported::Parquet => stepscope_export::write_parquet(sources, out)?,
     }
     Ok(out.flush()?)
 }
@@ -68,9 +70,10 @@ fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Res
 /// A large profile is mapped, not copied. Overwriting it would break the reader and destroy the recording.
 fn refuse_to_overwrite(path: &Path, profile: &Profile) -> Result<(), Problem> {
     let Ok(target) = path.canonicalize() else { return Ok(()) };
-    let is_source = |loaded: &Loaded| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);
+    let is_source =
+        |loaded: &HostProfile| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);
     if profile.hosts.iter().any(is_source) {
-        return Err(Problem::new(Exit::Usage, format!("{} is the profile itself", path.display()))
+        return Err(Problem::new(Cause::Usage, format!("{} is the profile itself", path.display()))
             .then("writing to it would destroy it")
             .then("set -o to another file"));
     }

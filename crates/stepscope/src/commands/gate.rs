@@ -12,7 +12,9 @@ use stepscope_diagnose::compare::{Comparison, Statistic};
 use stepscope_diagnose::gate::{Gate, Limits, Metric, Outcome, gate};
 use stepscope_diagnose::rules::RULES;
 use stepscope_render::gate::{self as render, Judgement};
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use super::compare::{Sides, SidesArgs, percent};
 use crate::failure::Failure;
@@ -154,7 +156,7 @@ impl GateArgs {
         if let Some(path) = &self.github_summary {
             let path = path.clone().or_else(|| std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from));
             let path = path.ok_or_else(|| {
-                Problem::new(Exit::Usage, "no file for --github-summary")
+                Problem::new(Cause::Usage, "no file for --github-summary")
                     .then("GITHUB_STEP_SUMMARY is not set")
                     .then("give a file: --github-summary=FILE")
             })?;
@@ -174,7 +176,7 @@ fn written(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
-    Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+    Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
         .then(error.to_string())
         .then("choose a file in an existing folder")
 }
@@ -183,7 +185,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Problem {
 fn missing(checks: &[stepscope_diagnose::gate::Check]) -> Problem {
     let names: Vec<String> =
         checks.iter().filter(|it| it.outcome == Outcome::Missing).map(|it| it.metric.key()).collect();
-    Problem::new(Exit::Usage, format!("neither side has {}", names.join(", ")))
+    Problem::new(Cause::Usage, format!("neither side has {}", names.join(", ")))
         .then("no measurement has that name")
         .then("list the names with `stepscope ops --by type`")
 }

@@ -2,15 +2,17 @@
 
 use std::io::Write;
 
-use stepscope_analyze::info::info;
+use stepscope_analyze::recording::info::info;
 use stepscope_render::info::{Description, write_json, write_text};
-use stepscope_session::{Exit, Wanted};
+use stepscope_session::Query;
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-pub(crate) fn run(wanted: &Wanted, json: bool, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(crate) fn run(wanted: &Query, json: bool, terminal: &Terminal) -> Result<Exit, Failure> {
     let profile = load::profile(wanted, terminal)?;
     let info = info(&profile.sources());
     let description = Description { session: &profile.session, sessions: &profile.sessions, info: &info };

@@ -10,7 +10,9 @@ use stepscope_diagnose::journal::{Entry, Journal};
 use stepscope_render::{Select, journal, table};
 
 use stepscope_session::side::run_of;
-use stepscope_session::{Exit, Problem, Profile, Wanted};
+use stepscope_session::{Cause, Problem, Profile, Query};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::load;
@@ -70,13 +72,13 @@ impl JournalArgs {
 }
 
 fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit, Failure> {
-    let profile = load::profile(&Wanted { paths: vec![path.to_owned()], ..Wanted::default() }, terminal)?;
+    let profile = load::profile(&Query { paths: vec![path.to_owned()], ..Query::default() }, terminal)?;
     let run =
         run_of(&profile, &relative(path, file).unwrap_or_else(|| path.to_owned()).display().to_string());
     let entry = Entry::new(&run, recorded(&profile).unwrap_or_else(now), note);
     let line = entry.line().map_err(io::Error::other)?;
     append(file, &line).map_err(|error| {
-        Problem::new(Exit::Usage, format!("cannot write {}", file.display()))
+        Problem::new(Cause::Usage, format!("cannot write {}", file.display()))
             .then(error.to_string())
             .then("set --file to a file in an existing folder")
     })?;
@@ -126,7 +128,7 @@ fn now() -> i64 {
 
 fn show(file: &Path, json: bool, csv: bool, terminal: &Terminal) -> Result<Exit, Failure> {
     let text = fs::read_to_string(file).map_err(|error| {
-        Problem::new(Exit::Nothing, format!("cannot read {}", file.display()))
+        Problem::new(Cause::Nothing, format!("cannot read {}", file.display()))
             .then(error.to_string())
             .then("add a run first: stepscope journal add PATH --note TEXT")
     })?;

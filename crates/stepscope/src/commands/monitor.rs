@@ -15,9 +15,11 @@ use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use stepscope_capture::run::{Ended, Meter, RunError, ask_to_end, until_asked_to_stop};
 use stepscope_capture::sample::{CsvWriter, Options, Sample, Sampler};
 use stepscope_render::monitor as render;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
-use super::run::{interval, nvml, problem, usage};
+use crate::exit::Exit;
+
+use super::run::{interval, nvml, problem};
 use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::duration;
@@ -60,19 +62,19 @@ impl MonitorArgs {
         let plain = self.csv.is_some() || self.json;
         let watched_by_someone = io::stdout().is_terminal() && io::stdin().is_terminal();
         if !plain && !watched_by_someone {
-            return Err(Problem::new(Exit::Usage, "the dashboard needs a terminal")
+            return Err(Problem::new(Cause::Usage, "the dashboard needs a terminal")
                 .then("standard input or output is a file or a pipe")
                 .then("add --csv for samples, or --json with --duration for a summary")
                 .into());
         }
         if self.csv == Some(None) && self.json {
-            return Err(Problem::new(Exit::Usage, "--csv and --json both go to standard output")
+            return Err(Problem::new(Cause::Usage, "--csv and --json both go to standard output")
                 .then("--csv has no file name")
                 .then("give one: --csv FILE")
                 .into());
         }
         if let Some(pid) = self.pid.filter(|pid| !PathBuf::from(format!("/proc/{pid}")).exists()) {
-            return Err(Problem::new(Exit::Usage, format!("there is no process {pid}"))
+            return Err(Problem::new(Cause::Usage, format!("there is no process {pid}"))
                 .then("it may have ended")
                 .then("look for it with `ps` or `pgrep`")
                 .into());
@@ -115,7 +117,7 @@ impl MonitorArgs {
         let out: Option<Box<dyn Write>> = match &self.csv {
             Some(Some(path)) => {
                 let failed = |error: io::Error| {
-                    Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+                    Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
                         .then(error.to_string())
                         .then("choose a file in a writable folder")
                 };
@@ -177,7 +179,7 @@ impl MonitorArgs {
     }
 
     fn summary(&self, watch: &Watch, plain: bool, terminal: &Terminal) -> Result<(), Failure> {
-        let (wall_s, usage) = (watch.begun.elapsed().as_secs_f64(), usage(&watch.meter.usage()));
+        let (wall_s, usage) = (watch.begun.elapsed().as_secs_f64(), watch.meter.usage());
         let mut out = terminal.stdout();
         if self.json {
             render::write_json(wall_s, &usage, &mut out)?;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use crate::cli::Cli;
 use crate::failure::Failure;
@@ -69,7 +71,7 @@ fn write(bytes: &[u8], terminal: &Terminal) -> Result<Exit, Failure> {
 }
 
 fn unwritable(folder: &Path, error: &std::io::Error) -> Problem {
-    Problem::new(Exit::Usage, format!("cannot write manual pages into {}", folder.display()))
+    Problem::new(Cause::Usage, format!("cannot write manual pages into {}", folder.display()))
         .then(error.to_string())
         .then("name a folder that you may write to")
 }

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use stepscope_analyze::Selection;
 use stepscope_render::report::{self, Report};
-use stepscope_session::report::{judge, look_at};
-use stepscope_session::{Exit, Problem, Wanted};
+use stepscope_session::report::judge;
+use stepscope_session::{Cause, Problem, Query};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::load;
@@ -26,13 +28,13 @@ pub(crate) struct Form {
 }
 
 pub(crate) fn run(
-    wanted: &Wanted,
+    wanted: &Query,
     selection: Selection,
     form: &Form,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let targets: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
-    let looked = load::looked(wanted, terminal, |loaded| look_at(loaded, selection))?;
+    let looked = load::looked(wanted, terminal, |profile, only| load::look_at(profile, selection, only))?;
     let (report, problems) = judge(looked, targets)?;
     show(&report, form, terminal)?;
     Ok(load::named(&problems, terminal))
@@ -63,7 +65,7 @@ pub(crate) fn write_page(
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
-        Problem::new(Exit::Nothing, format!("cannot write {}", path.display()))
+        Problem::new(Cause::Nothing, format!("cannot write {}", path.display()))
             .then(error.to_string())
             .then("set --html to a file in a writable folder")
     };

@@ -15,13 +15,13 @@ use stepscope_capture::run::{Ended, Options, ProfileRequest, RunError, record, w
 use stepscope_capture::sample::Nvml;
 use stepscope_read::discover::RUN_FILE;
 use stepscope_render::run as render;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::duration;
-
-pub(super) use page::usage;
 
 /// Name of the file with the samples of a saved run.
 const SAMPLES_FILE: &str = "samples.csv";
@@ -129,7 +129,7 @@ impl RunArgs {
 /// Creates a folder for a run. A folder that already contains a run is not overwritten.
 fn make_folder(folder: &Path) -> Result<(), Problem> {
     if folder.join(RUN_FILE).exists() {
-        return Err(Problem::new(Exit::Usage, format!("{} already contains a run", folder.display()))
+        return Err(Problem::new(Cause::Usage, format!("{} already contains a run", folder.display()))
             .then(format!("found {RUN_FILE} there"))
             .then("set --save to another folder"));
     }
@@ -137,29 +137,30 @@ fn make_folder(folder: &Path) -> Result<(), Problem> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
-    Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+    Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
         .then(error.to_string())
         .then("choose a writable location")
 }
 
 /// Explains why a command did not run; exit codes follow shell conventions.
-pub(super) fn problem(error: RunError) -> Problem {
-    match error {
+pub(super) fn problem(error: RunError) -> Failure {
+    let problem = match error {
         RunError::Start { program, error } => {
             let missing = error.kind() == io::ErrorKind::NotFound;
-            let code = if missing { 127 } else { 126 };
-            Problem::new(Exit::OfCommand(code), format!("cannot start `{}`", program.to_string_lossy()))
+            let problem = Problem::new(Cause::Usage, format!("cannot start `{}`", program.to_string_lossy()))
                 .then(if missing { "the program does not exist".to_owned() } else { error.to_string() })
-                .then("check its name and PATH; to use shell syntax, run stepscope run -- sh -c '…'")
+                .then("check its name and PATH; to use shell syntax, run stepscope run -- sh -c '…'");
+            return Failure::Start(if missing { 127 } else { 126 }, problem);
         }
         RunError::Samples { path, error } => unwritable(&path, &error),
-        RunError::Nothing => Problem::new(Exit::Usage, "no command to run")
+        RunError::Nothing => Problem::new(Cause::Usage, "no command to run")
             .then("nothing follows `run`")
             .then("for example: stepscope run -- python train.py"),
-        RunError::System(error) => Problem::new(Exit::Nothing, "cannot monitor the command")
+        RunError::System(error) => Problem::new(Cause::Nothing, "cannot monitor the command")
             .then(error.to_string())
             .then("try again; if it keeps failing, run the command without stepscope"),
-    }
+    };
+    Failure::Problem(problem)
 }
 
 /// The signal that ended a command, as a shell would show it.

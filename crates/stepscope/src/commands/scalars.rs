@@ -9,7 +9,9 @@ use regex::Regex;
 use stepscope_analyze::curves::RunCurves;
 use stepscope_read::tfevents::{FoundRun, RunReader, find_runs};
 use stepscope_render::{Select, Table, scalars, table};
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 use stepscope_trace::series::{LogDamage, LogFault, RunLog};
 
 use crate::failure::Failure;
@@ -109,7 +111,7 @@ impl ScalarsArgs {
         let mut all = Vec::new();
         for path in &self.paths {
             if !path.exists() {
-                return Err(Problem::new(Exit::Nothing, format!("{} does not exist", path.display()))
+                return Err(Problem::new(Cause::Nothing, format!("{} does not exist", path.display()))
                     .then("nothing was read")
                     .then("give a log directory or an event file"));
             }
@@ -138,7 +140,7 @@ impl ScalarsArgs {
     fn read(&self, (name, files): FoundRun) -> Result<RunLog, Problem> {
         let mut reader = RunReader::new(name, files);
         reader.read().map_err(|error| {
-            Problem::new(Exit::Nothing, "cannot read an event file").then(error.to_string())
+            Problem::new(Cause::Nothing, "cannot read an event file").then(error.to_string())
         })?;
         let mut log = reader.into_log();
         let wanted = self.until.as_ref().map(|goal| &goal.tag).or(self.tag.as_ref());
@@ -148,7 +150,7 @@ impl ScalarsArgs {
 
     fn nothing(&self, found: String) -> Problem {
         let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
-        Problem::new(Exit::Nothing, format!("no logged values in {}", paths.join(", ")))
+        Problem::new(Cause::Nothing, format!("no logged values in {}", paths.join(", ")))
             .then(found)
             .then("give the directory that the program logs to, e.g. that of SummaryWriter or the TensorBoard callback")
     }

@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use stepscope_render::format::plural;
 use stepscope_serve::{Options, Server, Source};
-use stepscope_session::{Chosen, Exit, Wanted};
+use stepscope_session::{Query, ResolvedSession};
+
+use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::output::Terminal;
@@ -54,8 +56,8 @@ impl ServeArgs {
         let server = self.place.start(Source::Paths(self.paths.clone()))?;
         if server.sessions() == 0 {
             // Same messages as elsewhere. A folder may still get its first profile; a file never does.
-            let wanted = Wanted { paths: self.paths.clone(), ..Wanted::default() };
-            let remark = Chosen::of(&wanted, &|_| {}).err();
+            let wanted = Query { paths: self.paths.clone(), ..Query::default() };
+            let remark = ResolvedSession::of(&wanted, &|_| {}).err();
             if let Some(problem) = remark {
                 if !self.paths.iter().any(|path| path.is_dir()) {
                     return Err(problem.into());

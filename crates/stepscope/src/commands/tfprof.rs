@@ -9,7 +9,9 @@ use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
 use stepscope_session::model::Keep;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 use stepscope_tfprof::{Options, Preset, View};
 
 use crate::failure::Failure;
@@ -37,7 +39,7 @@ pub(crate) use args::with_two_dashes;
 pub(crate) struct TfprofArgs {
     /// View to show; without it, a prompt opens.
     #[arg(value_enum, value_name = "VIEW")]
-    view: Option<Wanted>,
+    view: Option<Query>,
     #[command(flatten)]
     files: Files,
     /// Start from the options of this preset.
@@ -55,7 +57,7 @@ pub(crate) struct TfprofArgs {
 
 /// What to show.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Wanted {
+pub(crate) enum Query {
     /// By name scope.
     Scope,
     /// From nodes to their inputs.
@@ -68,20 +70,20 @@ pub(crate) enum Wanted {
     Advise,
 }
 
-impl Wanted {
+impl Query {
     fn view(self) -> Option<View> {
         match self {
-            Wanted::Scope => Some(View::Scope),
-            Wanted::Graph => Some(View::Graph),
-            Wanted::Op => Some(View::Op),
-            Wanted::Code => Some(View::Code),
-            Wanted::Advise => None,
+            Query::Scope => Some(View::Scope),
+            Query::Graph => Some(View::Graph),
+            Query::Op => Some(View::Op),
+            Query::Code => Some(View::Code),
+            Query::Advise => None,
         }
     }
 
     /// The view named by a word at the prompt.
     fn named(word: &str) -> Option<Self> {
-        Wanted::value_variants().iter().copied().find(|it| match it.view() {
+        Query::value_variants().iter().copied().find(|it| match it.view() {
             Some(view) => view.name() == word,
             None => word == "advise",
         })
@@ -116,14 +118,14 @@ impl TfprofArgs {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         let base = self.preset.map_or_else(Options::default, PresetName::options);
         let options =
-            self.given.on_top_of(base).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
+            self.given.on_top_of(base).map_err(|error| Problem::new(Cause::Usage, error.to_string()))?;
         let loaded = self.files.load(Keep { values: options.shows_values(), calls: self.fix })?;
         let fixed = self.fix.then(|| loaded.profile.fixed());
         let subject = Subject { profile: &loaded.profile, fixed: fixed.as_ref(), json: self.json };
         let shown = match self.view {
             Some(wanted) => show::show(&subject, wanted, &options, terminal),
             None if self.json => {
-                let problem = Problem::new(Exit::Usage, "--json needs a view")
+                let problem = Problem::new(Cause::Usage, "--json needs a view")
                     .then("no view was given")
                     .then("add scope, graph, op, code or advise after `tfprof`");
                 return Err(problem.into());

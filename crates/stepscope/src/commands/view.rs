@@ -5,8 +5,10 @@ use std::io::Write;
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use stepscope_render::{Style, Table, table};
+use stepscope_session::Profile;
 use stepscope_session::views::{Grouping, VIEWS, View};
-use stepscope_session::{Exit, Profile};
+
+use crate::exit::Exit;
 
 use crate::cli::ViewArgs;
 use crate::failure::Failure;

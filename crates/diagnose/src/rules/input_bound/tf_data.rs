@@ -41,7 +41,7 @@ fn bare(stage: &str) -> &str {
 }
 
 fn stage(pipeline: &Pipeline) -> Option<&str> {
-    pipeline.written_as.as_deref().or(pipeline.bounding_stage.as_deref()).map(bare)
+    pipeline.written_as.as_deref().or(pipeline.bottleneck_stage.as_deref()).map(bare)
 }
 
 fn sort(pipeline: &Pipeline) -> Sort {
@@ -95,7 +95,7 @@ fn named(pipeline: &Pipeline) -> Option<String> {
     if sort(pipeline) == Sort::Generator {
         return Some(as_code("Generator"));
     }
-    pipeline.written_as.as_deref().or(pipeline.bounding_stage.as_deref()).map(as_code)
+    pipeline.written_as.as_deref().or(pipeline.bottleneck_stage.as_deref()).map(as_code)
 }
 
 fn why(pipeline: &Pipeline) -> String {
@@ -116,7 +116,7 @@ fn why(pipeline: &Pipeline) -> String {
 fn evidence(pipeline: &Pipeline) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(name) = named(pipeline) {
-        let run_as = pipeline.bounding_stage.as_deref().map(quoted);
+        let run_as = pipeline.bottleneck_stage.as_deref().map(quoted);
         let run_as = run_as.map_or(String::new(), |stage| format!(" (run as {stage})"));
         let after =
             pipeline.after.as_deref().map_or(String::new(), |stage| format!(" after {}", quoted(stage)));
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_is_in_use_is_not_recommended() {
         let map = |parallel, prefetches, caches| Pipeline {
-            bounding_stage: Some("ParallelMapV2".into()),
+            bottleneck_stage: Some("ParallelMapV2".into()),
             written_as: Some(if parallel { "ParallelMapDatasetV2" } else { "MapDataset" }.into()),
             parallel,
             prefetches,
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn python_inside_a_pipeline_is_named() {
         let inside = |stage: &str| Pipeline {
-            bounding_stage: Some(stage.into()),
+            bottleneck_stage: Some(stage.into()),
             python_inside: true,
             ..Pipeline::default()
         };

@@ -2,8 +2,8 @@
 //! contradicts, and the words around what each rule says. Advice is for those who write kernels, in CUDA or Triton.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::counters::{KernelCounters, PeakSource, Unit, Waste};
-use stepscope_analyze::names::kernel_short_name;
+use stepscope_analyze::vocabulary::names::kernel_short_name;
+use stepscope_analyze::work::counters::{KernelCounters, PeakSource, Unit, Waste};
 use stepscope_text::{decimal, duration_ms, quoted, share, short, thousands};
 
 use super::severity;
@@ -237,7 +237,7 @@ pub(in crate::rules) fn sample(says: fn(&KernelCounters) -> Told) -> CounterCaus
         memory: Some(0.4),
         achieved: Some(0.2),
         theoretical: Some(0.25),
-        limiter: Some(stepscope_analyze::kernels::Limiter::SharedMemory),
+        limiter: Some(stepscope_analyze::work::kernels::Limiter::SharedMemory),
         blocks: Some(10.0),
         multiprocessors: Some(108.0),
         waves: Some(1.1),

@@ -8,8 +8,8 @@ pub(super) mod kernels;
 pub(super) mod ops;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::recurrence::Recurrence;
-use stepscope_analyze::summary::StepRow;
+use stepscope_analyze::time::recurrence::Recurrence;
+use stepscope_analyze::time::summary::StepRow;
 use stepscope_analyze::vocabulary::Framework;
 
 use crate::facts::Facts;

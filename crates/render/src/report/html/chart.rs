@@ -1,7 +1,7 @@
 //! Charts of time by category: stacked bars, one per step, as inline SVG, and the breakdown of one step.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::statistics::quantile;
+use stepscope_trace::statistics::quantile;
 
 use super::page::{Html, tag, text};
 use crate::format::{decimal, duration_ms, percent};

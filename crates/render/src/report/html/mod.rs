@@ -9,7 +9,7 @@ pub mod parts;
 
 use std::io::{self, Write};
 
-use stepscope_analyze::summary::HostSummary;
+use stepscope_analyze::time::summary::HostSummary;
 
 use self::chart::Bar;
 use self::page::{Html, tag, text};
@@ -52,7 +52,7 @@ fn overview(report: &Report) -> Html {
             let (one, many) = terms::step_kind(host.kind);
             add(duration_ms(moments.median), format!("median {one}"));
             add(duration_ms(moments.p90), format!("90th percentile, longest {}", duration_ms(moments.max)));
-            let apart = terms::all_set_apart(host).map_or(String::new(), |apart| format!(", {apart}"));
+            let apart = terms::all_excluded(host).map_or(String::new(), |apart| format!(", {apart}"));
             add(thousands(report.summary.count as u64), format!("{many} {}{apart}", terms::how(&host.how)));
         }
         _ => add(duration_ms(report.summary.length_ms()), report.step_line().join(" · ")),
@@ -152,7 +152,7 @@ fn run(report: &Report) -> Html {
             vec![
                 Value::Text(source.host.clone()),
                 Value::Name(source.path.clone()),
-                Value::Text(source.format.clone()),
+                Value::Text(source.format.name.to_owned()),
                 Value::Text(bytes(source.bytes as f64)),
                 Value::Count(source.events),
             ]

@@ -88,7 +88,7 @@ impl FromIterator<Html> for Html {
 pub fn tag(name: &'static str, attributes: &[(&'static str, &str)], inner: Html) -> Html {
     let mut html = Html(format!("<{name}"));
     for (key, value) in attributes {
-        // Writing to a String cannot fail.
+        // CheckpointCost to a String cannot fail.
         let _ = write!(html.0, " {key}=\"");
         html.escape(value);
         html.0.push('"');

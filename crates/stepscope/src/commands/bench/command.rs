@@ -8,7 +8,9 @@ use stepscope_diagnose::compare::noise::{self, Statistic};
 use stepscope_diagnose::compare::{Margins, Next, RunToRun, Verdict, verdict};
 use stepscope_diagnose::statistics::{mean, median};
 use stepscope_render::bench::command as render;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use super::infer::ms;
 use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
@@ -57,7 +59,7 @@ impl CommandArgs {
         let mut commands = vec![self.command.clone()];
         if let Some(line) = &self.against {
             commands.push(quantity::words(line).map_err(|error| {
-                Problem::new(Exit::Usage, format!("cannot read the command {line:?}"))
+                Problem::new(Cause::Usage, format!("cannot read the command {line:?}"))
                     .then(error)
                     .then("quote it once, as you would in a shell")
             })?);
@@ -107,7 +109,7 @@ fn nothing_measured(plan: &Plan, outcome: &Outcome) -> Option<Problem> {
     for (command, runs) in plan.commands.iter().zip(&outcome.runs) {
         let Some(last) = runs.last() else {
             return Some(
-                Problem::new(Exit::Nothing, format!("no run of {:?} finished", line(command)))
+                Problem::new(Cause::Nothing, format!("no run of {:?} finished", line(command)))
                     .then("the measurement ended early")
                     .then("let it run longer, or use a shorter workload"),
             );
@@ -120,7 +122,7 @@ fn nothing_measured(plan: &Plan, outcome: &Outcome) -> Option<Problem> {
             let said = last.said.lines().last().unwrap_or_default();
             let found = if said.is_empty() { end } else { format!("{end}: {said}") };
             return Some(
-                Problem::new(Exit::Nothing, format!("every run of {:?} failed", line(command)))
+                Problem::new(Cause::Nothing, format!("every run of {:?} failed", line(command)))
                     .then(found)
                     .then("try the command on its own, or add --show-output to see its messages"),
             );
@@ -165,7 +167,7 @@ fn walls(side: &render::Side) -> Vec<f64> {
 fn summary(values: &[f64]) -> Option<render::Summary> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let at = |q| stepscope_analyze::statistics::quantile(&sorted, q);
+    let at = |q| stepscope_trace::statistics::quantile(&sorted, q);
     let (q1, q3) = (at(0.25)?, at(0.75)?);
     let far = FAR * (q3 - q1);
     let outliers = values.iter().filter(|value| **value < q1 - far || **value > q3 + far).count();

@@ -11,7 +11,9 @@ use stepscope_capture::bench::infer::{
 use stepscope_capture::bench::{Distribution, Stop, needed_for};
 use stepscope_render::bench::{Bin, infer as render};
 use stepscope_render::format::plural;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
 use crate::failure::Failure;
@@ -117,7 +119,7 @@ impl InferArgs {
             return Ok(body.clone().into_bytes());
         }
         fs::read(body).map_err(|error| {
-            Problem::new(Exit::Nothing, format!("cannot read {body}"))
+            Problem::new(Cause::Nothing, format!("cannot read {body}"))
                 .then(error.to_string())
                 .then("give a file name, or the JSON itself in quotes")
                 .into()
@@ -232,7 +234,7 @@ fn no_answer(url: &str, fault: &Fault) -> Failure {
         Kind::Status(401 | 403) => "pass the server's credentials with --header",
         _ => "check the URL, and the server's log",
     };
-    Problem::new(Exit::Nothing, format!("no successful answer from {url}")).then(said).then(what).into()
+    Problem::new(Cause::Nothing, format!("no successful answer from {url}")).then(said).then(what).into()
 }
 
 /// Returns an error if no request succeeded: there is no figure to show.
@@ -252,7 +254,7 @@ fn nothing_answered(url: &str, steps: &[Step]) -> Option<Problem> {
         _ => format!("of {requests} requests: {}", kinds.join(", ")),
     };
     Some(
-        Problem::new(Exit::Nothing, format!("no request to {url} succeeded"))
+        Problem::new(Cause::Nothing, format!("no request to {url} succeeded"))
             .then(found)
             .then("check the server's log, or try a lower --rate or a longer --duration or --timeout"),
     )

@@ -11,7 +11,9 @@ use stepscope_capture::bench::input::{Line, Outcome, Plan, leading_number, measu
 use stepscope_capture::bench::pace::{Pace, pace};
 use stepscope_render::bench::input as render;
 use stepscope_render::format::plural;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 
 use super::infer::ms;
 use super::{FormArgs, Watched, problem, stop_on_interrupt};
@@ -140,7 +142,7 @@ fn no_batches(outcome: &Outcome) -> Problem {
         0 => "it printed no lines".to_owned(),
         others => format!("{} did not match --line", plural(others, "line", "lines")),
     };
-    Problem::new(Exit::Nothing, "no batches received")
+    Problem::new(Cause::Nothing, "no batches received")
         .then(format!("{ended}, {lines}"))
         .then("print one line per batch, or write it to $STEPSCOPE_BATCHES")
 }

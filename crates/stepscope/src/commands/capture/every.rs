@@ -9,7 +9,9 @@ use stepscope_read::Progress;
 use stepscope_render::capture as render;
 use stepscope_render::report::Report;
 use stepscope_session::report::report;
-use stepscope_session::{Chosen, Exit, Problem, Profile, Wanted};
+use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession};
+
+use crate::exit::Exit;
 
 use super::take::{Taken, Taker};
 use super::words;
@@ -70,7 +72,7 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
 /// Removes old sessions to make room for the new one.
 fn add(taker: &Taker<'_>, keep: &mut Keep, session: Session) {
     if let Err(error) = keep.add(session) {
-        let problem = Problem::new(Exit::Nothing, "an old session of this run could not be removed");
+        let problem = Problem::new(Cause::Nothing, "an old session of this run could not be removed");
         taker
             .terminal
             .report(&problem.then(error.to_string()).then("remove it by hand to stay within the budget"));
@@ -93,7 +95,7 @@ fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure>
 
 /// Reports on a session and frees all its memory afterwards, because sampling may last for days.
 fn seen(session: &Session) -> Result<Report, Problem> {
-    let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
-    let profile = Profile::load(Chosen::of(&wanted, &|_| {})?, &Progress::new())?;
+    let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
+    let profile = Profile::load(ResolvedSession::of(&wanted, &|_| {})?, &Progress::new())?;
     report(&profile, vec![session.path.display().to_string()])
 }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use stepscope_analyze::Category;
-use stepscope_capture::grpc::{CaptureError, Place};
+use stepscope_capture::grpc::{CaptureError, SessionFolder};
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_render::capture::{self as render, Window};
 use stepscope_render::report::Report;
@@ -29,7 +29,7 @@ const HABIT: usize = 6;
 /// Waits until the loop is steady or patience runs out. Returns false if the user asked to stop.
 pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
     let until = Instant::now() + patience;
-    let place = Place::below(&taker.logdir);
+    let place = SessionFolder::below(&taker.logdir);
     let mut length = FIRST.min(taker.duration);
     let mut settling = Settling::default();
     let mut told = None;
@@ -89,7 +89,7 @@ impl Settling {
 }
 
 /// Records one short window and analyses it.
-fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &Place) -> Window {
+fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &SessionFolder) -> Window {
     let recorded = taker.record(length, left, place);
     let mut inputs = Vec::new();
     let mut errors = Vec::new();
@@ -125,17 +125,17 @@ fn seen(report: &Report) -> Window {
             count: summary.count,
             building: summary.fraction(Category::Tracing)
                 + summary.fraction(Category::Compile)
-                + set_apart(report),
+                + excluded(report),
         },
         None => Window::NoSteps,
     }
 }
 
 /// The share of excluded warm-up steps: a window that contains one is not steady, although it is not counted.
-fn set_apart(report: &Report) -> f64 {
-    use stepscope_analyze::steps::SetApart;
+fn excluded(report: &Report) -> f64 {
+    use stepscope_analyze::steps::Exclusion;
     let Some(host) = report.summary.bound() else { return 0.0 };
-    let startup = host.steps.iter().filter(|step| step.set_apart == Some(SetApart::Startup)).count();
+    let startup = host.steps.iter().filter(|step| step.excluded == Some(Exclusion::Startup)).count();
     startup as f64 / host.steps.len().max(1) as f64
 }
 

@@ -4,13 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stepscope_analyze::Selection;
 use stepscope_capture::grpc::{
-    Address, CaptureError, Levels, Options, Place, Recorded, Recorder, Recording, Session,
+    Address, CaptureError, Levels, Options, Recorded, Recorder, Recording, Session, SessionFolder,
 };
 use stepscope_render::capture as render;
 use stepscope_render::report::Report;
-use stepscope_session::report::{judge, look};
-use stepscope_session::{Exit, Problem, Wanted};
+use stepscope_session::report::judge;
+use stepscope_session::{Problem, Query};
+
+use crate::exit::Exit;
 
 use super::{watch, words};
 use crate::commands::report::{self, Form};
@@ -74,7 +77,7 @@ impl Taker<'_> {
 
     /// Records the window and writes the session. If some hosts fail, the rest is kept.
     pub(super) fn take(&self) -> Result<Taken, NotTaken> {
-        let place = Place::below(&self.logdir);
+        let place = SessionFolder::below(&self.logdir);
         let recorded = self.record(self.duration, self.wait, &place);
         let mut came: Vec<(String, Recording)> = Vec::new();
         let mut failed: Vec<(Address, CaptureError)> = Vec::new();
@@ -102,7 +105,7 @@ impl Taker<'_> {
     }
 
     /// Records one window.
-    pub(super) fn record(&self, duration: Duration, wait: Duration, place: &Place) -> Recorded {
+    pub(super) fn record(&self, duration: Duration, wait: Duration, place: &SessionFolder) -> Recorded {
         let options = Options {
             duration,
             delay: self.delay,
@@ -118,7 +121,8 @@ impl Taker<'_> {
 
     /// Analyses the session at once: does it contain what was requested, and what does it show?
     fn report(&self, session: &Session, form: &Form) -> Result<Exit, Failure> {
-        let wanted = Wanted { paths: vec![session.path.clone()], ..Wanted::default() };
+        let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
+        let look = |profile, only| load::look_at(profile, Selection::default(), only);
         let looked = load::looked(&wanted, self.terminal, look)?;
         let (report, problems) = judge(looked, vec![session.path.display().to_string()])?;
         self.remark_on(session, &report);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stepscope_capture::grpc::{Address, AddressError, CaptureError};
 use stepscope_render::format::{bytes, duration_ms, printable};
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
 use super::take::Taker;
 
@@ -43,14 +43,14 @@ pub(super) fn reason(error: &CaptureError) -> &'static str {
 
 /// The user interrupted the capture.
 pub(super) fn interrupted() -> Problem {
-    Problem::new(Exit::Nothing, "the capture was interrupted")
+    Problem::new(Cause::Nothing, "the capture was interrupted")
         .then("nothing was kept")
         .then("run it again and let it finish; --duration sets how long it records")
 }
 
 /// Explains why one process returned no profile.
 pub(super) fn problem(address: &Address, error: &CaptureError, taker: &Taker<'_>) -> Problem {
-    let about = |what: String| Problem::new(Exit::Nothing, what);
+    let about = |what: String| Problem::new(Cause::Nothing, what);
     let quoted = |said: &str| printable(said.trim());
     match error {
         CaptureError::NoSuchHost { detail } => about(format!("cannot find the host `{}`", address.host))
@@ -118,7 +118,7 @@ pub(super) fn problem(address: &Address, error: &CaptureError, taker: &Taker<'_>
 }
 
 fn not_grpc(address: &Address, said: Option<&str>) -> Problem {
-    let problem = Problem::new(Exit::Nothing, format!("no profiler server is listening at {address}"));
+    let problem = Problem::new(Cause::Nothing, format!("no profiler server is listening at {address}"));
     match said {
         Some(line) if line.starts_with("HTTP/") => {
             problem.then(format!("found a web server that answered `{}`", printable(line))).then(format!(
@@ -136,7 +136,7 @@ fn not_grpc(address: &Address, said: Option<&str>) -> Problem {
 
 /// The log directory cannot be written to.
 pub(super) fn unwritable(logdir: &std::path::Path, error: &std::io::Error) -> Problem {
-    Problem::new(Exit::Nothing, format!("cannot write the session below {}", logdir.display()))
+    Problem::new(Cause::Nothing, format!("cannot write the session below {}", logdir.display()))
         .then(error.to_string())
         .then("set --logdir to a writable directory with enough free space")
 }

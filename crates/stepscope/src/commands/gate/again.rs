@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use stepscope_diagnose::statistics::Confidence;
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
-use super::super::compare::{Loaded, Sides};
+use super::super::compare::{HostProfile, Sides};
 use crate::output::Terminal;
 use crate::quantity::some_time;
 
@@ -54,7 +54,7 @@ impl AgainArgs {
     pub(super) fn ready(&self, runs: usize) -> Result<Option<Again<'_>>, Problem> {
         let Some(command) = &self.retries else { return Ok(None) };
         let cannot = |error: std::io::Error| {
-            Problem::new(Exit::Usage, "cannot make a folder for recordings")
+            Problem::new(Cause::Usage, "cannot make a folder for recordings")
                 .then(error.to_string())
                 .then("name one that can be written after --keep")
         };
@@ -100,7 +100,7 @@ impl Again<'_> {
             ));
             let into = self.folder.join(format!("{side}-{}", self.round));
             self.record(side, &into)?;
-            let run = Loaded::of(into, terminal)?;
+            let run = HostProfile::of(into, terminal)?;
             sides.add(side == "new", run);
         }
         Ok(true)
@@ -108,7 +108,7 @@ impl Again<'_> {
 
     fn record(&self, side: &str, into: &Path) -> Result<(), Problem> {
         std::fs::create_dir_all(into).map_err(|error| {
-            Problem::new(Exit::Usage, format!("cannot make {}", into.display())).then(error.to_string())
+            Problem::new(Cause::Usage, format!("cannot make {}", into.display())).then(error.to_string())
         })?;
         let status = shell(self.command)
             .env("STEPSCOPE_SIDE", side)
@@ -144,7 +144,7 @@ fn how(status: ExitStatus) -> String {
 }
 
 fn failed(side: &str, why: &str) -> Problem {
-    Problem::new(Exit::Usage, format!("the command of --retries failed for {side}"))
+    Problem::new(Cause::Usage, format!("the command of --retries failed for {side}"))
         .then(why.to_owned())
         .then("try it by hand with STEPSCOPE_SIDE and STEPSCOPE_OUT set")
 }

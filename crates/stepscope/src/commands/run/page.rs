@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use stepscope_capture::run::{GpuUsage, Recorded, Source, Spread as Measured, Steps, Usage, Window};
+use stepscope_capture::run::{Recorded, Remark, Source, Steps, Window};
 use stepscope_diagnose::hints::{Load, hints};
+use stepscope_diagnose::warnings::{Warning, warning};
 use stepscope_read::Progress;
-use stepscope_render::run::{GpuUse, RunPage, RunSteps, Spread, SteadyUse, StepSource, Use, Verdict};
+use stepscope_render::run::{RunPage, RunSteps, SteadyUse, StepSource, Verdict};
 use stepscope_session::report::{judge, look};
-use stepscope_session::{Chosen, Looked, Wanted};
+use stepscope_session::{PerHost, Query, ResolvedSession};
+use stepscope_trace::usage::{Spread, Usage};
 
 /// With fewer samples than this, no hint is given: a start-up is not a run.
 const FEW_SAMPLES: u64 = 20;
@@ -32,7 +34,7 @@ pub(super) fn page(
         signal: super::signal(recorded.ended),
         batch_size,
         steps: recorded.steps.as_ref().and_then(steps),
-        usage: usage(&recorded.usage),
+        usage: recorded.usage.clone(),
         steady_usage: recorded.steady_usage.map(|window| SteadyUse {
             cpu: window.cpu,
             io_wait: window.io_wait,
@@ -42,10 +44,25 @@ pub(super) fn page(
             ..FEW_SAMPLES => Vec::new(),
             _ => hints(&load(&recorded.usage, recorded.steady_usage)),
         },
+        warnings: warnings(&recorded.remarks),
+        held_back: recorded.held_back,
         verdict: profile.and_then(|path| verdict(&path)),
         no_profile: captured.and_then(|session| session.as_ref().err().map(ToString::to_string)),
         saved: saved.map(|folder| folder.display().to_string()),
     }
+}
+
+/// What frameworks warned of, each once.
+fn warnings(remarks: &[Remark]) -> Vec<(Warning, String, u64)> {
+    let mut all: Vec<(Warning, String, u64)> = Vec::new();
+    for remark in remarks {
+        let Some(found) = warning(&remark.text) else { continue };
+        match all.iter_mut().find(|(known, ..)| (known.id, &known.subject) == (found.id, &found.subject)) {
+            Some((.., count)) => *count += remark.count,
+            None => all.push((found, remark.text.clone(), remark.count)),
+        }
+    }
+    all
 }
 
 /// The folder of a session contains all its hosts; otherwise a profile is a single file.
@@ -58,9 +75,9 @@ fn session_of(file: &Path) -> PathBuf {
 
 /// The verdict of a profile; `None` if it cannot be read, which the report explains better.
 fn verdict(path: &Path) -> Option<Verdict> {
-    let wanted = Wanted { paths: vec![path.to_owned()], ..Wanted::default() };
-    let chosen = Chosen::of(&wanted, &|_| {}).ok()?;
-    let looked = Looked::at(chosen, &Progress::new(), look).ok()?;
+    let wanted = Query { paths: vec![path.to_owned()], ..Query::default() };
+    let chosen = ResolvedSession::of(&wanted, &|_| {}).ok()?;
+    let looked = PerHost::at(chosen, &Progress::new(), |profile| look(&profile)).ok()?;
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     Some(Verdict {
         sentence: report.verdict(),
@@ -112,72 +129,18 @@ fn steps(steps: &Steps) -> Option<RunSteps> {
 
 /// How busy the machine was while steps were steady, or else during the whole run.
 fn load(usage: &Usage, window: Option<Window>) -> Load {
-    let mean = |spread: Option<Measured>| spread.map(|spread| spread.mean);
+    let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
     let window = window.unwrap_or_default();
-    let busiest = usage.gpus.iter().filter_map(|gpu| mean(gpu.busy)).reduce(f64::max);
-    let cores = Some(usage.cores as f64).filter(|&cores| cores > 0.0);
-    let memory_limit = usage.memory_limit.or(usage.memory_total);
+    let busiest = usage.gpus.iter().filter_map(|gpu| mean(gpu.busy_fraction)).reduce(f64::max);
+    let cores = usage.cores.map(|cores| cores as f64);
+    let memory_limit = usage.memory_limit_bytes.or(usage.memory_total_bytes);
     Load {
-        cores: usage.cpu_limit.into_iter().chain(cores).reduce(f64::min),
-        cpu: window.cpu.or(mean(usage.cpu)),
-        throttled: mean(usage.throttled),
-        io_wait: window.io_wait.or(mean(usage.io_wait)),
+        cores: usage.cpu_limit_cores.into_iter().chain(cores).reduce(f64::min),
+        cpu: window.cpu.or(mean(usage.cpu_cores)),
+        throttled: mean(usage.throttled_fraction),
+        io_wait: window.io_wait.or(mean(usage.io_wait_fraction)),
         gpu_busy: window.gpu_busy.or(busiest),
-        gpu_held: usage.gpus.iter().filter_map(|gpu| Some(gpu.throttled.as_ref()?.0)).reduce(f64::max),
-        memory: usage.rss_peak.zip(memory_limit).map(|(peak, limit)| peak as f64 / limit.max(1) as f64),
+        gpu_held: usage.gpus.iter().filter_map(|gpu| gpu.throttled_fraction).reduce(f64::max),
+        memory: usage.rss_peak_bytes.zip(memory_limit).map(|(peak, limit)| peak as f64 / limit.max(1) as f64),
     }
-}
-
-/// Hardware use as the summary takes it.
-pub(in crate::commands) fn usage(usage: &Usage) -> Use {
-    Use {
-        samples: usage.samples,
-        cores: Some(usage.cores as u64).filter(|&cores| cores > 0),
-        cpu_limit_cores: usage.cpu_limit,
-        cpu_seconds: usage.cpu_seconds,
-        cpu_cores: usage.cpu.map(spread),
-        machine_cpu_fraction: usage.machine_cpu.map(spread),
-        io_wait_fraction: usage.io_wait.map(spread),
-        steal_fraction: usage.steal.map(spread),
-        throttled_fraction: usage.throttled.map(spread),
-        rss_peak_bytes: usage.rss_peak,
-        pss_peak_bytes: usage.pss_peak,
-        process_peak_bytes: usage.process_peak,
-        memory_total_bytes: usage.memory_total,
-        memory_available_least_bytes: usage.memory_available_least,
-        memory_limit_bytes: usage.memory_limit,
-        memory_used_most_bytes: usage.memory_used_most,
-        swap_peak_bytes: usage.swap_peak,
-        disk_read_bytes_per_s: usage.disk_read.map(spread),
-        disk_write_bytes_per_s: usage.disk_write.map(spread),
-        net_receive_bytes_per_s: usage.net_receive.map(spread),
-        net_send_bytes_per_s: usage.net_send.map(spread),
-        switches_per_s: usage.switches.map(spread),
-        processes: usage.processes,
-        threads: usage.threads,
-        gpus: usage.gpus.iter().map(gpu).collect(),
-    }
-}
-
-fn gpu(gpu: &GpuUsage) -> GpuUse {
-    GpuUse {
-        index: gpu.index,
-        name: gpu.name.clone(),
-        busy_fraction: gpu.busy.map(spread),
-        memory_used_bytes: gpu.memory.map(spread),
-        memory_total_bytes: gpu.memory_total,
-        memory_of_tree_bytes: gpu.memory_of_tree,
-        power_watts: gpu.power.map(spread),
-        power_limit_watts: gpu.power_limit,
-        clock_mhz: gpu.clock.map(spread),
-        temperature_celsius: gpu.temperature.map(spread),
-        throttled_fraction: gpu.throttled.as_ref().map(|(share, _)| *share),
-        throttled_by: gpu.throttled.iter().flat_map(|(_, why)| why).map(|why| why.key().to_owned()).collect(),
-        bus_receive_bytes_per_s: gpu.bus_receive.map(spread),
-        bus_send_bytes_per_s: gpu.bus_send.map(spread),
-    }
-}
-
-fn spread(measured: Measured) -> Spread {
-    Spread { mean: measured.mean, max: measured.max }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use stepscope_render::format::plural;
 use stepscope_session::model::{Keep, Model, ModelFiles};
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
 
 /// The files.
 #[derive(Debug, Args)]
@@ -47,13 +47,13 @@ impl Files {
     /// The files that were named.
     fn named(&self) -> Result<ModelFiles, Problem> {
         if self.profile_path.is_none() && self.graph_path.is_none() && self.run_meta_path.is_empty() {
-            return Err(Problem::new(Exit::Usage, "no files given")
+            return Err(Problem::new(Cause::Usage, "no files given")
                 .then("tfprof reads a saved profile, or a graph with its recorded runs")
                 .then("give --profile_path FILE, or --graph_path FILE with --run_meta_path FILE,FILE,…"));
         }
         let runs = self.runs();
         if !self.run_meta_steps.is_empty() && self.run_meta_steps.len() != runs.len() {
-            return Err(Problem::new(Exit::Usage, "--run_meta_steps does not match --run_meta_path")
+            return Err(Problem::new(Cause::Usage, "--run_meta_steps does not match --run_meta_path")
                 .then(format!(
                     "{} for {}",
                     plural(self.run_meta_steps.len() as u64, "number", "numbers"),

@@ -5,10 +5,12 @@ mod editor;
 
 use std::io::{self, BufRead, Write};
 
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 use stepscope_tfprof::{Column, OPTION_NAMES, Options, OrderBy, parse_line};
 
-use super::Wanted;
+use super::Query;
 use super::show::{Subject, show};
 use crate::failure::Failure;
 use crate::output::Terminal;
@@ -79,7 +81,7 @@ fn step(
     terminal: &Terminal,
 ) -> Result<bool, Failure> {
     let parsed =
-        parse_line(line.trim(), options).map_err(|error| Problem::new(Exit::Usage, error.to_string()))?;
+        parse_line(line.trim(), options).map_err(|error| Problem::new(Cause::Usage, error.to_string()))?;
     let mut out = terminal.stdout();
     match parsed.command.as_str() {
         "" => out.write_all(options.echo().as_bytes())?,
@@ -87,7 +89,7 @@ fn step(
         "help" => out.write_all(HELP.as_bytes())?,
         "quit" | "exit" => return Ok(false),
         word => {
-            let Some(wanted) = Wanted::named(word) else { return Err(unknown(word).into()) };
+            let Some(wanted) = Query::named(word) else { return Err(unknown(word).into()) };
             drop(out);
             show(subject, wanted, &parsed.options, terminal)?;
             return Ok(true);
@@ -98,7 +100,7 @@ fn step(
 }
 
 fn unknown(word: &str) -> Problem {
-    Problem::new(Exit::Usage, "First string must be a valid command")
+    Problem::new(Cause::Usage, "First string must be a valid command")
         .then(format!("`{word}` is not a command"))
         .then(format!("the commands are {}", COMMANDS.join(", ")))
 }

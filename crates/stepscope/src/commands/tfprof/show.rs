@@ -5,12 +5,14 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use stepscope_session::{Exit, Problem};
+use stepscope_session::{Cause, Problem};
+
+use crate::exit::Exit;
 use stepscope_tfprof::{
     Advice, Changes, Fixed, Options, Output, Profile, Shown, View, ViewError, advise, timeline_notice,
 };
 
-use super::Wanted;
+use super::Query;
 use crate::failure::Failure;
 use crate::output::Terminal;
 
@@ -42,7 +44,7 @@ impl<'a> Subject<'a> {
 /// Shows a view, or the advice.
 pub(crate) fn show(
     subject: &Subject<'_>,
-    wanted: Wanted,
+    wanted: Query,
     options: &Options,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
@@ -201,12 +203,12 @@ fn write_timeline(
 
 fn write_file(path: &Path, content: &[u8]) -> Result<(), Problem> {
     fs::write(path, content).map_err(|error| {
-        Problem::new(Exit::Usage, format!("cannot write {}", path.display()))
+        Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
             .then(error.to_string())
             .then("choose a file in an existing folder")
     })
 }
 
 fn wrong(error: &ViewError) -> Problem {
-    Problem::new(Exit::Usage, error.to_string())
+    Problem::new(Cause::Usage, error.to_string())
 }

@@ -1,0 +1,253 @@
+//! Setup while the device waits: a context, a library, code that is compiled or loaded on first use. It appears
+//! as single calls that take much of the recorded time and do not repeat.
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{Dur, KindId, Span, Time, Trace, Track, TrackKind};
+
+use super::Device;
+use crate::states::launches::Launch;
+use crate::vocabulary::{Capture, Framework, Role, capture, is_compiled_region, is_device_call};
+use stepscope_trace::statistics::median_duration;
+
+/// Longer calls into the device's runtime that do not wait for the device set something up. In a running loop,
+/// no call is a tenth as long.
+const LONG_CALL: Dur = Dur::from_us(100_000);
+/// With fewer steps, it is unknown whether a call recurs.
+const LEAST_STEPS: usize = 3;
+/// In that case, a single call that takes this share of the step is not one of many.
+pub const SINGLE: f64 = 0.05;
+/// If the first launch of a kernel takes this many times the usual launch, it loads the kernel's code.
+const LOADING: i64 = 20;
+/// Number of launches used to find the usual duration.
+const SAMPLES: usize = 4_096;
+/// Maximum number of calls reported.
+const NAMED: usize = 5;
+
+/// The setup calls, and the time around them.
+pub(super) struct Setup {
+    calls: Vec<(Span, KindId)>,
+    /// Before the first and after the last device work, if a whole program was recorded.
+    around: Vec<Span>,
+    /// Time spent capturing graphs of kernels, which are replayed later.
+    pub(super) captured: Dur,
+}
+
+impl Setup {
+    pub(super) fn of(device: &Device) -> Self {
+        let trace = device.context.trace;
+        let threads = device.feeding_threads();
+        let few = device.windows.len() < LEAST_STEPS;
+        let window = device.windows.iter().map(|window| window.dur()).max().unwrap_or_default();
+        let single = Dur::from_ps((window.ps() as f64 * SINGLE) as i64);
+        let least = if few { LONG_CALL.min(single) } else { LONG_CALL };
+        let counts = |span: &Span| {
+            let next = device.windows.partition_point(|window| window.end <= span.start);
+            device.windows.get(next).is_some_and(|window| window.start < span.end)
+        };
+        let mut calls = Vec::new();
+        for track in threads.iter().map(|&id| trace.track(id)) {
+            let roles = Roles { device, track };
+            let long = (0..track.len()).filter(|&index| track.dur(index) >= least);
+            calls.extend(
+                long.filter(|&index| roles.is_runtime(index))
+                    .map(|index| (track.span_of(index), track.kind_of(index))),
+            );
+            if few {
+                calls.extend(long_ops(&roles, single));
+            }
+        }
+        // Setup happens once: a call that is long in every other step is something else.
+        let mut times: FxHashMap<KindId, usize> = FxHashMap::default();
+        calls.iter().for_each(|(_, kind)| *times.entry(*kind).or_default() += 1);
+        let steps = device.windows.len();
+        calls.retain(|(span, kind)| {
+            let recurs = !few && times.get(kind).is_some_and(|&calls| calls * 2 >= steps);
+            !recurs && counts(span)
+        });
+        calls.extend(first_launches(device).into_iter().filter(|(span, _)| counts(span)));
+        let captures: Vec<(Span, KindId)> =
+            captures(trace).into_iter().filter(|(span, _)| counts(span)).collect();
+        let captured = captures.iter().map(|(span, _)| span.dur()).sum();
+        calls.extend(captures);
+        Setup { calls, around: around(device), captured }
+    }
+
+    pub(super) fn spans(&self) -> impl Iterator<Item = Span> {
+        self.calls.iter().map(|(span, _)| *span).chain(self.around.iter().copied())
+    }
+
+    /// The longest calls by name.
+    pub(super) fn named(&self, trace: &Trace) -> Vec<(String, Dur)> {
+        let mut by_kind: FxHashMap<KindId, Dur> = FxHashMap::default();
+        self.calls.iter().for_each(|(span, kind)| *by_kind.entry(*kind).or_default() += span.dur());
+        let named = by_kind.into_iter().map(|(kind, time)| (trace.kind_name(kind).to_owned(), time));
+        let named = named.filter(|(name, _)| !is_compiled_region(name));
+        let mut named: Vec<(String, Dur)> = named.collect();
+        named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        named.truncate(NAMED);
+        named
+    }
+}
+
+/// Launches that load the code of their kernel: the first of a kernel, and much longer than usual.
+fn first_launches(device: &Device) -> Vec<(Span, KindId)> {
+    let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
+    let call_of = |launch: &Launch| {
+        let track = trace.track(launch.call.track);
+        (track.span_of(launch.call.index as usize), track.kind_of(launch.call.index as usize))
+    };
+    let kind_of = |launch: &Launch| trace.track(launch.work.track).kind_of(launch.work.index as usize);
+    let own = |launch: &&Launch| {
+        trace.track(launch.work.track).process == device.process
+            && vocabulary.role(kind_of(launch)) == Role::Kernel
+    };
+    let all: Vec<&Launch> = device.context.launches().all.iter().filter(own).collect();
+    let some = all.iter().step_by(all.len() / SAMPLES + 1);
+    let usual = median_duration(some.map(|launch| call_of(launch).0.dur()));
+    let mut first: FxHashMap<KindId, &Launch> = FxHashMap::default();
+    for launch in all {
+        let known = first.entry(kind_of(launch)).or_insert(launch);
+        if launch.called < known.called {
+            *known = launch;
+        }
+    }
+    let calls = first.into_values().map(call_of);
+    calls.filter(|(span, _)| span.dur().ps() >= usual.ps().saturating_mul(LOADING)).collect()
+}
+
+/// From start to end of each graph capture: launches in between run nothing, and it happens once.
+fn captures(trace: &Trace) -> Vec<(Span, KindId)> {
+    let marks: Vec<Option<Capture>> =
+        trace.kinds().iter().map(|kind| capture(trace.str(kind.name))).collect();
+    if marks.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+        let mut begun = None;
+        for (index, &kind) in track.kinds().iter().enumerate() {
+            match marks.get(kind.index()).copied().flatten() {
+                Some(Capture::Begins) => begun = Some((track.start(index), kind)),
+                Some(Capture::Ends) => {
+                    found
+                        .extend(begun.take().map(|(start, kind)| (Span::new(start, track.end(index)), kind)));
+                }
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+/// A program that calls the device's library itself is recorded from start to end: before the device's first
+/// work and after its last, the program prepares and cleans up.
+fn around(device: &Device) -> Vec<Span> {
+    let context = device.context;
+    let whole =
+        context.breakdown().steps.whole_capture && context.vocabulary().framework == Framework::Unknown;
+    let Some(window) = device.windows.first().filter(|_| whole) else { return Vec::new() };
+    let work = device.streams().filter_map(|track| track.span()).reduce(Span::hull);
+    let edges = |work: Span| [Span::new(window.start, work.start), Span::new(work.end, window.end)];
+    work.map(edges).into_iter().flatten().filter(|span| span.start < span.end).collect()
+}
+
+struct Roles<'d, 'c, 't> {
+    device: &'d Device<'c, 't>,
+    track: &'t Track,
+}
+
+impl Roles<'_, '_, '_> {
+    fn role(&self, index: usize) -> Role {
+        self.device.context.vocabulary().host_role(self.track.kind_of(index))
+    }
+
+    /// A call into the device's runtime that neither waits nor copies.
+    fn is_runtime(&self, index: usize) -> bool {
+        let name = || self.device.context.trace.kind_name(self.track.kind_of(index));
+        match self.role(index) {
+            Role::Launch | Role::DeviceMemory => true,
+            Role::Framework => is_device_call(name()),
+            _ => false,
+        }
+    }
+
+    fn is_op(&self, index: usize) -> bool {
+        matches!(self.role(index), Role::Op | Role::EagerKernel)
+    }
+}
+
+/// Ops that take `least` or more themselves: most of it is not inside anything recorded.
+fn long_ops(roles: &Roles, least: Dur) -> Vec<(Span, KindId)> {
+    struct OpenOp {
+        index: usize,
+        end: Time,
+        inside: Dur,
+    }
+    let track = roles.track;
+    let (mut open, mut found): (Vec<OpenOp>, Vec<(Span, KindId)>) = (Vec::new(), Vec::new());
+    let mut close = |open: OpenOp| {
+        let span = track.span_of(open.index);
+        let own = span.dur() - open.inside;
+        if own >= least && own >= open.inside && roles.is_op(open.index) {
+            found.push((span, track.kind_of(open.index)));
+        }
+    };
+    for index in 0..track.len() {
+        let (start, dur) = (track.start(index), track.dur(index));
+        while let Some(ended) = open.pop_if(|open| open.end <= start) {
+            close(ended);
+        }
+        if let Some(outer) = open.last_mut() {
+            outer.inside += dur;
+        }
+        open.push(OpenOp { index, end: start + dur, inside: Dur::ZERO });
+    }
+    open.into_iter().rev().for_each(close);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Context;
+    use crate::devices::bottleneck::{DeviceDetail, IdleCause};
+    use crate::sketch::{Arg, Sketch};
+
+    /// 200 different ops of 50 µs that launch a kernel each, and one call of `us` before them.
+    fn detail(category: &str, name: &str, us: i64) -> DeviceDetail {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        sketch.event_of(thread, category, name, 0, us, &[]);
+        for turn in 0..200 {
+            let (at, id) = (us + turn * 60, || [("correlation", Arg::Int(turn + 1))]);
+            sketch.event_of(thread, "cpu_op", &format!("aten::op_{turn}"), at, 50, &[]);
+            sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at + 30, 10, &id());
+            sketch.event_of(stream, "kernel", &format!("kernel_{turn}"), at + 45, 5, &id());
+        }
+        let trace = sketch.finish();
+        DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default()
+    }
+
+    #[test]
+    fn one_call_that_takes_most_of_a_pass_sets_something_up() {
+        for (category, name) in [
+            ("cpu_op", "scripted"),
+            ("cuda_runtime", "cudaStreamCreate"),
+            ("cuda_runtime", "cudaLaunchKernel"),
+        ] {
+            let idle = detail(category, name, 60_000).idle;
+            assert_eq!(idle.get(IdleCause::Startup), Dur::from_us(60_000), "{name}");
+            let named = idle.startup_calls.first().map(|(call, time)| (call.as_str(), *time));
+            assert_eq!(named, Some((name, Dur::from_us(60_000))), "{name}");
+        }
+        let idle = detail("cpu_op", "aten::mm", 50).idle;
+        assert_eq!((idle.get(IdleCause::Startup), idle.startup_calls), (Dur::ZERO, Vec::new()));
+    }
+
+    #[test]
+    fn a_call_that_waits_for_the_device_sets_nothing_up() {
+        let idle = detail("cuda_runtime", "hipMemcpyWithStream", 60_000).idle;
+        assert_eq!(idle.get(IdleCause::Startup), Dur::ZERO);
+        assert_eq!(idle.get(IdleCause::Copy), Dur::from_us(60_000));
+    }
+}

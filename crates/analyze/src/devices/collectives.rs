@@ -1,0 +1,388 @@
+//! Collectives of several ranks compared: how long each rank waits for the last one to arrive, and how long the
+//! transfer itself takes.
+//!
+//! A collective's kernel runs from the moment its own rank is ready until all have exchanged their data. On one
+//! rank alone, waiting for others looks like communication. Only the same collective on all ranks shows the
+//! difference: the others wait for the last to start, and what follows is the transfer.
+//!
+//! Equal collectives can only be distinguished by their order, which fails if ranks also exchange data with
+//! unrecorded ranks: ranks whose calls do not overlap in time did not take part in the same collective.
+//!
+//! Ranks are devices, of one host or of many. Hosts' clocks differ, but all ranks of a collective end it
+//! together: the median difference of their ends is the difference of their clocks.
+//!
+//! One partial result per host ([`CollectivesPartial::of`]) → [`CollectivesPartial::merge`] →
+//! [`CollectivesPartial::finish`].
+
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use stepscope_trace::{Dur, Span, StrId, Time, Trace, Track, TrackKind};
+
+use crate::context::Context;
+use crate::vocabulary::Role;
+use crate::vocabulary::names::kernel_short_name;
+
+/// Number of collectives kept per rank; later ones are ignored. Enough for thousands of steps, in a megabyte or
+/// two.
+const KEPT: usize = 50_000;
+/// The share of a rank's collectives that another rank must have for the two to belong together.
+const COMMON: f64 = 0.5;
+
+/// One collective on one rank.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Run {
+    /// The step number.
+    step: i64,
+    /// What it exchanges and with whom: name, group and size.
+    what: u64,
+    /// How many equal ones came before it in the step.
+    nth: u32,
+    span: Span,
+}
+
+impl Run {
+    fn key(&self) -> (i64, u64, u32) {
+        (self.step, self.what, self.nth)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rank {
+    name: String,
+    /// Sorted by key.
+    runs: Vec<Run>,
+    steps: usize,
+}
+
+/// The collectives of one host's devices, or of several merged hosts.
+#[derive(Clone, Debug, Default)]
+pub struct CollectivesPartial {
+    ranks: Vec<Rank>,
+}
+
+impl CollectivesPartial {
+    /// The collectives of one host in the counted steps.
+    pub fn of(context: &Context) -> Self {
+        let trace = context.trace;
+        let breakdown = context.breakdown();
+        let keys = Keys::of(trace);
+        let mut ranks = Vec::new();
+        for device in &breakdown.devices {
+            let Some(process) = device.process else { continue };
+            let steps = breakdown.steps.all.iter().zip(&device.steps);
+            let windows: Vec<(i64, Span)> = steps
+                .filter(|(step, _)| step.excluded.is_none())
+                .map(|(step, shares)| (step.number, shares.window))
+                .collect();
+            let own = |track: &&Track| track.process == process && track.kind == TrackKind::Stream;
+            let mut runs: Vec<Run> = trace
+                .tracks()
+                .iter()
+                .filter(own)
+                .flat_map(|track| collectives_on(context, track, &windows, &keys))
+                .take(KEPT)
+                .collect();
+            if runs.is_empty() {
+                continue;
+            }
+            runs.sort_unstable_by_key(|run| (run.step, run.what, run.span.start));
+            number(&mut runs);
+            let name = format!("{} {}", context.host, trace.str(trace.process(process).name));
+            ranks.push(Rank { name, runs, steps: windows.len().max(1) });
+        }
+        CollectivesPartial { ranks }
+    }
+
+    /// Adds another host.
+    pub fn merge(&mut self, other: CollectivesPartial) {
+        self.ranks.extend(other.ranks);
+    }
+
+    /// Compares the ranks; `None` if fewer than two have common collectives.
+    pub fn finish(self) -> Option<Waiting> {
+        let mut ranks = self.ranks;
+        ranks.sort_by(|a, b| a.name.cmp(&b.name));
+        let first = ranks.first()?.clone();
+        ranks.retain(|rank| belongs(&first, rank));
+        if ranks.len() < 2 {
+            return None;
+        }
+        for rank in ranks.iter_mut().skip(1) {
+            let late = clock_difference(&first, rank);
+            rank.runs
+                .iter_mut()
+                .for_each(|run| run.span = Span::new(run.span.start - late, run.span.end - late));
+        }
+        split(&ranks)
+    }
+}
+
+/// The keys under which Kineto describes a collective.
+struct Keys {
+    wanted: Vec<StrId>,
+}
+
+impl Keys {
+    fn of(trace: &Trace) -> Self {
+        let names = ["Process Group Name", "Collective name", "In msg nelems", "dtype"];
+        Keys { wanted: names.iter().filter_map(|name| trace.strings().find(name)).collect() }
+    }
+}
+
+fn collectives_on(context: &Context, track: &Track, windows: &[(i64, Span)], keys: &Keys) -> Vec<Run> {
+    let trace = context.trace;
+    let mut names: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut runs = Vec::new();
+    for (index, &kind) in track.kinds().iter().enumerate() {
+        if context.vocabulary().role(kind) != Role::Collective {
+            continue;
+        }
+        let span = track.span_of(index);
+        let after = windows.partition_point(|(_, window)| window.start <= span.start);
+        let Some((step, _)) =
+            after.checked_sub(1).map(|at| &windows[at]).filter(|(_, w)| w.contains(span.start))
+        else {
+            continue;
+        };
+        let name = *names
+            .entry(kind.0)
+            .or_insert_with(|| FxBuildHasher.hash_one(kernel_short_name(trace.kind_name(kind))));
+        let mut what = name;
+        if !keys.wanted.is_empty() {
+            trace.args_at(track, index).visit(|key, value| {
+                if keys.wanted.contains(&key) {
+                    let text = value.as_str().map(str::to_owned);
+                    what = FxBuildHasher.hash_one((
+                        what,
+                        keys.wanted.iter().position(|k| *k == key),
+                        value.as_i64(),
+                        text,
+                    ));
+                }
+            });
+        }
+        runs.push(Run { step: *step, what, nth: 0, span });
+    }
+    runs
+}
+
+fn number(runs: &mut [Run]) {
+    let mut before: Option<Run> = None;
+    for run in runs {
+        run.nth = match before {
+            Some(before) if (before.step, before.what) == (run.step, run.what) => before.nth + 1,
+            _ => 0,
+        };
+        before = Some(*run);
+    }
+}
+
+/// Walks over the common collectives of two ranks.
+fn common<'r>(a: &'r Rank, b: &'r Rank) -> impl Iterator<Item = (&'r Run, &'r Run)> {
+    let mut others = b.runs.iter().peekable();
+    a.runs.iter().filter_map(move |run| {
+        while others.next_if(|other| other.key() < run.key()).is_some() {}
+        others.next_if(|other| other.key() == run.key()).map(|other| (run, other))
+    })
+}
+
+fn belongs(first: &Rank, rank: &Rank) -> bool {
+    let most = first.runs.len().max(rank.runs.len());
+    common(first, rank).count() as f64 >= COMMON * most as f64
+}
+
+fn clock_difference(first: &Rank, rank: &Rank) -> Dur {
+    stepscope_trace::statistics::median_duration(
+        common(first, rank).map(|(own, other)| other.span.end - own.span.end),
+    )
+}
+
+/// The parts of one rank's collective time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankWaiting {
+    /// Its host and device.
+    pub name: String,
+    /// Milliseconds per step until the last rank arrived.
+    pub waiting_ms: f64,
+    /// Milliseconds per step after that.
+    pub transfer_ms: f64,
+    /// The share of collectives at which it arrived last.
+    pub last: f64,
+}
+
+/// The collectives of all ranks, compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// The ranks, by name; at least two.
+    pub ranks: Vec<RankWaiting>,
+    /// Number of common collectives per step.
+    pub collectives_per_step: f64,
+}
+
+impl Waiting {
+    /// The rank that the others wait for most often.
+    pub fn latest(&self) -> Option<&RankWaiting> {
+        self.ranks.iter().max_by(|a, b| a.last.total_cmp(&b.last).then_with(|| b.name.cmp(&a.name)))
+    }
+
+    /// Milliseconds per step that a rank waits, averaged over the ranks.
+    pub fn waiting_ms(&self) -> f64 {
+        self.ranks.iter().map(|rank| rank.waiting_ms).sum::<f64>() / self.ranks.len().max(1) as f64
+    }
+
+    /// Milliseconds per step of transfer, averaged over the ranks.
+    pub fn transfer_ms(&self) -> f64 {
+        self.ranks.iter().map(|rank| rank.transfer_ms).sum::<f64>() / self.ranks.len().max(1) as f64
+    }
+}
+
+/// One collective on all ranks.
+struct Meeting {
+    /// When the last rank arrived.
+    arrived: Time,
+    /// Its index.
+    last: usize,
+    /// When the first rank left.
+    left: Time,
+    ranks: usize,
+}
+
+fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
+    let mut found: FxHashMap<(i64, u64, u32), Meeting> = FxHashMap::default();
+    for (number, rank) in ranks.iter().enumerate() {
+        for run in &rank.runs {
+            let (arrived, left) = (run.span.start, run.span.end);
+            let meeting = found.entry(run.key()).or_insert(Meeting { arrived, last: number, left, ranks: 0 });
+            meeting.ranks += 1;
+            meeting.left = meeting.left.min(left);
+            if arrived > meeting.arrived {
+                (meeting.arrived, meeting.last) = (arrived, number);
+            }
+        }
+    }
+    found.retain(|_, meeting| meeting.ranks == ranks.len());
+    found
+}
+
+/// `None` if most apparent matches cannot be the same collective.
+fn split(ranks: &[Rank]) -> Option<Waiting> {
+    let mut meetings = meetings(ranks);
+    let alike = meetings.len();
+    meetings.retain(|_, meeting| meeting.arrived < meeting.left);
+    let shared = meetings.len();
+    if shared == 0 || (shared as f64) < COMMON * alike as f64 {
+        return None;
+    }
+    let rows = ranks.iter().enumerate().map(|(number, rank)| {
+        let (mut waiting, mut transfer, mut last) = (Dur::ZERO, Dur::ZERO, 0_u64);
+        for run in &rank.runs {
+            let Some(meeting) = meetings.get(&run.key()) else { continue };
+            let waited = (meeting.arrived - run.span.start).at_least_zero().min(run.span.dur());
+            waiting += waited;
+            transfer += run.span.dur() - waited;
+            last += u64::from(meeting.last == number);
+        }
+        let steps = rank.steps as f64;
+        RankWaiting {
+            name: rank.name.clone(),
+            waiting_ms: waiting.ms() / steps,
+            transfer_ms: transfer.ms() / steps,
+            last: last as f64 / shared.max(1) as f64,
+        }
+    });
+    let steps = ranks.first().map_or(1, |rank| rank.steps) as f64;
+    Some(Waiting { ranks: rows.collect(), collectives_per_step: shared as f64 / steps })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::Sketch;
+    use stepscope_trace::Trace;
+
+    /// Steps of 1,000 µs with one all-reduce that ends at 900 and begins at `start`, on a clock `late` µs behind.
+    fn rank(start: i64, late: i64) -> Trace {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        sketch.steps_from(thread, 5, 1_000, late);
+        for step in 0..5 {
+            let at = step * 1_000 + late;
+            sketch.event_of(stream, "kernel", "gemm", at, start - 10, &[]);
+            sketch.event_of(
+                stream,
+                "kernel",
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)",
+                at + start,
+                900 - start,
+                &[],
+            );
+        }
+        sketch.finish()
+    }
+
+    fn waiting(traces: &[Trace]) -> Option<Waiting> {
+        let partial = |(number, trace): (usize, &Trace)| {
+            CollectivesPartial::of(&Context::new(trace, format!("host{number}")))
+        };
+        let all = traces.iter().enumerate().map(partial).reduce(|mut all, next| {
+            all.merge(next);
+            all
+        });
+        all?.finish()
+    }
+
+    #[test]
+    fn waiting_and_transfer_are_told_apart_whatever_the_clocks_say() {
+        for late in [0, 7_777] {
+            let found = waiting(&[rank(300, 0), rank(700, late)]);
+            let found = found.unwrap_or(Waiting { ranks: Vec::new(), collectives_per_step: 0.0 });
+            let figures: Vec<(f64, f64, f64)> =
+                found.ranks.iter().map(|rank| (rank.waiting_ms, rank.transfer_ms, rank.last)).collect();
+            assert_eq!(figures, [(0.4, 0.2, 0.0), (0.0, 0.2, 1.0)], "{late}");
+            assert_eq!(found.latest().map(|rank| rank.name.as_str()), Some("host1 /device:GPU:0"));
+            assert!((found.collectives_per_step - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn one_rank_alone_or_ranks_without_anything_in_common_say_nothing() {
+        assert_eq!(waiting(&[rank(300, 0)]), None);
+        let mut other = Sketch::new();
+        let (thread, stream) = (other.thread("python"), other.stream());
+        other.steps(thread, 5, 1_000);
+        other.event_of(stream, "kernel", "ncclDevKernel_SendRecv(x)", 10, 100, &[]);
+        assert_eq!(waiting(&[rank(300, 0), other.finish()]), None);
+    }
+
+    /// Steps of 1,000 µs with exchanges of one name from and until these times.
+    fn exchanging(spans: &[(i64, i64)]) -> Trace {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        sketch.steps(thread, 5, 1_000);
+        for step in 0..5 {
+            for (start, end) in spans {
+                let at = step * 1_000 + start;
+                sketch.event_of(stream, "kernel", "ncclDevKernel_SendRecv(x)", at, end - start, &[]);
+            }
+        }
+        sketch.finish()
+    }
+
+    #[test]
+    fn ranks_that_are_not_at_work_at_once_did_not_meet() {
+        let found = waiting(&[
+            exchanging(&[(100, 200), (300, 400), (600, 700)]),
+            exchanging(&[(150, 200), (350, 400), (800, 950)]),
+        ]);
+        let figures: Vec<(f64, f64)> = found
+            .iter()
+            .flat_map(|found| &found.ranks)
+            .map(|rank| (rank.waiting_ms, rank.transfer_ms))
+            .collect();
+        assert_eq!(figures, [(0.1, 0.1), (0.0, 0.1)], "the third is not the same one");
+        // Most of them do not fit: the order says nothing.
+        let other = exchanging(&[(100, 200), (400, 500), (700, 750)]);
+        assert_eq!(waiting(&[exchanging(&[(100, 200), (300, 350), (800, 900)]), other]), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! What all hosts of a session say together: runs every analysis on one host ([`HostPartial::of`]), merges hosts, and
+//! finishes what each analysis found ([`Session::finish`]). Nothing is judged here.
+
+mod feeding;
+
+use crate::breakdown::Category;
+use crate::context::Context;
+use crate::devices::bottleneck::DeviceDetail;
+use crate::devices::collectives::{CollectivesPartial, Waiting};
+use crate::devices::gpu_samples::{GpuSamples, GpuSamplesPartial, Wall, may_be_of};
+use crate::input::{Input, InputPartial};
+use crate::memory::{Memory, MemoryPartial};
+use crate::recording::health::{Issue, Trouble, health};
+use crate::states::missing_device::MissingDevice;
+use crate::time::callbacks::Callbacks;
+use crate::time::checkpoint_cost::CheckpointCost;
+use crate::time::eager::Eager;
+use crate::time::odd_steps::OddSteps;
+use crate::time::pipeline_setup::SetUp;
+use crate::time::summary::{HostSummary, Summary};
+use crate::vocabulary::has_timeline;
+use crate::vocabulary::is_python_frame;
+use crate::work::counters::{Counters, CountersPartial};
+use crate::work::functions::{Functions, FunctionsPartial};
+use crate::work::kernels::{Kernels, KernelsPartial};
+use crate::work::ops::{Ops, OpsPartial};
+
+use stepscope_trace::KindId;
+
+pub use feeding::Feeding;
+use feeding::computed_on_device;
+
+/// Everything that one host has to say.
+#[derive(Debug)]
+pub struct HostPartial {
+    summary: HostSummary,
+    detail: Option<DeviceDetail>,
+    odd: Option<OddSteps>,
+    /// Does it say what ran when?
+    timeline: bool,
+    wall: Option<Wall>,
+    sums: Sums,
+}
+
+/// What hosts have to say together.
+#[derive(Debug)]
+struct Sums {
+    issues: Vec<Issue>,
+    ops: OpsPartial,
+    input: InputPartial,
+    memory: MemoryPartial,
+    eager: Eager,
+    callbacks: Callbacks,
+    setup: SetUp,
+    checkpoint_cost: CheckpointCost,
+    functions: FunctionsPartial,
+    kernels: KernelsPartial,
+    counters: CountersPartial,
+    gauges: GpuSamplesPartial,
+    collectives: CollectivesPartial,
+    feeding: Feeding,
+    /// Why no kernel of a device was recorded; `None` where some were.
+    missing_device: Option<MissingDevice>,
+    frames: u64,
+    events: u64,
+}
+
+impl HostPartial {
+    /// Runs the analyses on one host.
+    pub fn of(context: &Context) -> Self {
+        let trace = context.trace;
+        let summary = HostSummary::of(context);
+        // Whoever makes what both sides share must not wait for the other side, so it is made before they part.
+        context.launches();
+        // What follows shares the steps and the breakdown, which are known now, and nothing else: the device's side and
+        // the host's take about equally long.
+        let ((issues, device), host) = rayon::join(
+            || (health(trace, &context.host), DeviceSide::of(context)),
+            || (OpsPartial::of(context), InputPartial::of(context), MemoryPartial::of(context)),
+        );
+        let (ops, input, memory) = host;
+        let sums = Sums {
+            issues,
+            ops,
+            input,
+            memory,
+            eager: Eager::of(context),
+            callbacks: Callbacks::of(context),
+            setup: SetUp::of(context),
+            checkpoint_cost: CheckpointCost::of(context),
+            functions: FunctionsPartial::of(context),
+            kernels: device.kernels,
+            counters: CountersPartial::of(trace),
+            gauges: GpuSamplesPartial::of(trace, &context.host),
+            collectives: device.collectives,
+            feeding: Feeding::of(context),
+            missing_device: missing_device(context),
+            frames: python_frames(context),
+            events: trace.events(),
+        };
+        let (detail, timeline, wall) = (device.detail, has_timeline(trace), Wall::of(trace));
+        HostPartial { summary, detail, odd: OddSteps::of(context), timeline, wall, sums }
+    }
+}
+
+impl Sums {
+    fn merge(mut self, other: Sums) -> Self {
+        self.issues.extend(other.issues);
+        self.ops.merge(other.ops);
+        self.input.merge(other.input);
+        self.memory.merge(other.memory);
+        self.eager.merge(&other.eager);
+        self.callbacks.merge(other.callbacks);
+        self.setup.merge(other.setup);
+        self.checkpoint_cost.merge(&other.checkpoint_cost);
+        self.functions.merge(other.functions);
+        self.kernels.merge(other.kernels);
+        self.counters.merge(other.counters);
+        self.gauges.merge(other.gauges);
+        self.collectives.merge(other.collectives);
+        self.feeding.merge(&other.feeding);
+        self.missing_device = self.missing_device.or(other.missing_device);
+        self.frames += other.frames;
+        self.events += other.events;
+        self
+    }
+}
+
+/// Samples that lie beside a timeline belong to it only if they may have been taken in the same run.
+fn leave_out_other_times(hosts: &mut [HostPartial]) {
+    let timelines: Vec<Wall> =
+        hosts.iter().filter(|host| host.timeline).filter_map(|host| host.wall).collect();
+    let sampled = |host: &&mut HostPartial| !host.timeline && !host.sums.gauges.is_empty();
+    for host in hosts.iter_mut().filter(sampled).filter(|host| !may_be_of(host.wall, &timelines)) {
+        host.sums.gauges = GpuSamplesPartial::default();
+        let name = host.summary.host.clone();
+        host.sums.issues.push(Issue {
+            host: name.clone(),
+            trouble: Trouble::OtherTime,
+            detail: name,
+            count: None,
+            offset: None,
+            span: None,
+        });
+    }
+}
+
+/// What is known of devices alone.
+struct DeviceSide {
+    kernels: KernelsPartial,
+    detail: Option<DeviceDetail>,
+    collectives: CollectivesPartial,
+}
+
+impl DeviceSide {
+    fn of(context: &Context) -> Self {
+        DeviceSide {
+            kernels: KernelsPartial::of(context),
+            detail: DeviceDetail::of(context),
+            collectives: CollectivesPartial::of(context),
+        }
+    }
+}
+
+fn missing_device(context: &Context) -> Option<MissingDevice> {
+    let missing = has_timeline(context.trace) && !computed_on_device(context);
+    missing.then(|| MissingDevice::of(context.trace, context.vocabulary()))
+}
+
+fn python_frames(context: &Context) -> u64 {
+    let trace = context.trace;
+    let is_frame =
+        |kind: KindId| is_python_frame(trace.kind_name(kind), trace.str(trace.kind(kind).category));
+    (0..trace.kinds().len())
+        .map(KindId::from_index)
+        .filter(|&kind| is_frame(kind))
+        .map(|kind| context.vocabulary().signatures.events(kind))
+        .sum()
+}
+
+/// What all hosts of a session say together.
+#[derive(Debug)]
+pub struct Session {
+    /// Does any host say what ran when?
+    pub timeline: bool,
+    /// Steps and their breakdown.
+    pub summary: Summary,
+    /// The bottleneck device of the host that limits the step.
+    pub detail: Option<DeviceDetail>,
+    /// Long steps of that host that occur now and then.
+    pub odd: Option<OddSteps>,
+    /// What is wrong with the recordings, the worst first.
+    pub issues: Vec<Issue>,
+    /// All ops.
+    pub ops: Ops,
+    /// Where batches come from.
+    pub input: Input,
+    /// The allocators.
+    pub memory: Memory,
+    /// Eager execution.
+    pub eager: Eager,
+    /// Host callbacks.
+    pub callbacks: Callbacks,
+    /// Pipelines that are set up in the steps.
+    pub setup: SetUp,
+    /// What surrounds output.
+    pub checkpoint_cost: CheckpointCost,
+    /// Compiled functions.
+    pub functions: Functions,
+    /// Kernels.
+    pub kernels: Kernels,
+    /// Hardware counters of kernels.
+    pub counters: Counters,
+    /// What a monitor sampled of GPUs.
+    pub gauges: Vec<GpuSamples>,
+    /// How long ranks wait for one another.
+    pub waiting: Option<Waiting>,
+    /// Devices, and the calls that feed them.
+    pub feeding: Feeding,
+    /// Why no kernel of a device was recorded; `None` where some were.
+    pub missing_device: Option<MissingDevice>,
+    /// The share of events that are frames of a Python tracer.
+    pub python_frames: f64,
+}
+
+impl Session {
+    /// Puts the hosts together; `None` of no host.
+    pub fn finish(mut hosts: Vec<HostPartial>) -> Option<Self> {
+        leave_out_other_times(&mut hosts);
+        let timeline = hosts.iter().any(|host| host.timeline);
+        let (mut summaries, mut details, mut odd, mut all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for host in hosts {
+            // A host without a timeline has no steps to bound anything.
+            if host.timeline || !timeline {
+                summaries.push(host.summary);
+                details.push(host.detail);
+                odd.push(host.odd);
+            }
+            all.push(host.sums);
+        }
+        let mut sums = all.into_iter().reduce(Sums::merge)?;
+        sums.issues.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
+        let counters = sums.counters.finish();
+        let summary = summed_up(summaries, timeline, &counters);
+        let bottleneck_host = summary.bottleneck_host;
+        Some(Session {
+            timeline,
+            detail: details.into_iter().nth(bottleneck_host).flatten(),
+            odd: odd.into_iter().nth(bottleneck_host).flatten(),
+            summary,
+            issues: sums.issues,
+            ops: sums.ops.finish(),
+            input: sums.input.finish(),
+            memory: sums.memory.finish(),
+            eager: sums.eager,
+            callbacks: sums.callbacks,
+            setup: sums.setup,
+            checkpoint_cost: sums.checkpoint_cost,
+            functions: sums.functions.finish(),
+            kernels: sums.kernels.finish(),
+            counters,
+            gauges: sums.gauges.finish(),
+            waiting: sums.collectives.finish(),
+            feeding: sums.feeding,
+            missing_device: sums.missing_device,
+            python_frames: sums.frames as f64 / sums.events.max(1) as f64,
+        })
+    }
+}
+
+/// The hosts' steps. Where there is no timeline at all, the time that is looked at is that of the profiled kernels.
+fn summed_up(hosts: Vec<HostSummary>, timeline: bool, counters: &Counters) -> Summary {
+    let mut summary = Summary::finish(hosts);
+    if !timeline {
+        let profiled: f64 = counters.kernels.iter().map(|kernel| kernel.total_ms).sum();
+        summary.breakdown_ms = vec![(Category::Compute, profiled)];
+        summary.breakdown_ms.retain(|(_, ms)| *ms > 0.0);
+    }
+    summary
+}

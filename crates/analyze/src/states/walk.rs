@@ -1,0 +1,361 @@
+//! One pass over a track with a stack of open events: from events to states.
+
+use std::ops::Range;
+
+use hashbrown::HashSet;
+use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Form, KindId, ProcessKind, StrId, Time, Trace, Track};
+
+use super::activities::Kinds;
+use super::launches::waits_for_copy;
+use super::output::preparations;
+use super::track_chunks::chunks;
+use super::{State, StateLine, has_kind, is_code, runs_python};
+use crate::vocabulary::{
+    CopyDirection, Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels,
+};
+
+/// Facts about the whole trace that are needed before its tracks are walked.
+pub(super) struct Facts<'t> {
+    trace: &'t Trace,
+    vocabulary: &'t Vocabulary,
+    has_device: bool,
+    /// Numbers of graph runs that belong to the input pipeline.
+    input_runs: HashSet<i64, FxBuildHasher>,
+    /// True if device calls were recorded, but nothing of the framework that makes them.
+    only_calls: bool,
+    /// True if batches are fetched by eager ops, so that eager calls have to be examined.
+    fetches_eagerly: bool,
+    /// What eager ops do.
+    activities: Kinds,
+    /// By kind: whether it is a Python frame that may fetch a batch, by its name alone.
+    fetching_frames: Vec<bool>,
+    /// By kind: whether it is the model's work.
+    model: Vec<bool>,
+    id_key: Option<StrId>,
+    call_key: Option<StrId>,
+}
+
+impl<'t> Facts<'t> {
+    pub(super) fn of(trace: &'t Trace, vocabulary: &'t Vocabulary, has_device: bool) -> Self {
+        let id_key = trace.strings().find("id");
+        let call_key = trace.strings().find("tf_function_call");
+        let fetches_eagerly = has_kind(trace, |kind| {
+            vocabulary.role(kind) == Role::InputWait
+                && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
+        });
+        let mut facts = Facts {
+            trace,
+            vocabulary,
+            has_device,
+            input_runs: HashSet::default(),
+            only_calls: vocabulary.framework == Framework::Unknown,
+            fetches_eagerly,
+            activities: Kinds::of(trace, vocabulary),
+            fetching_frames: fetching_frames(trace, vocabulary),
+            model: Vec::new(),
+            id_key,
+            call_key,
+        };
+        facts.input_runs = facts.find_input_runs();
+        if facts.fetching_frames.contains(&true) {
+            facts.model = model_kinds(trace, vocabulary);
+        }
+        facts
+    }
+
+    fn find_input_runs(&self) -> HashSet<i64, FxBuildHasher> {
+        let mut runs = HashSet::default();
+        let used = self
+            .trace
+            .kinds()
+            .iter()
+            .enumerate()
+            .any(|(index, _)| self.vocabulary.role(KindId::from_index(index)) == Role::InputFunction);
+        let Some(key) = self.id_key.filter(|_| used) else { return runs };
+        for track in self.trace.tracks() {
+            for (index, &kind) in track.kinds().iter().enumerate() {
+                if self.vocabulary.role(kind) == Role::InputFunction {
+                    let id = self.trace.args_at(track, index).get(key);
+                    runs.extend(id.and_then(|id| id.as_i64()));
+                }
+            }
+        }
+        runs
+    }
+
+    pub(super) fn line_of(&self, track: &Track) -> StateLine {
+        let lines: Vec<StateLine> = chunks(track, rayon::current_num_threads())
+            .into_par_iter()
+            .map(|chunk| {
+                let mut walk = Walk::new(self, track, chunk.clone());
+                chunk.for_each(|index| walk.event(index));
+                walk.finish()
+            })
+            .collect();
+        let mut line = lines.into_iter().reduce(StateLine::then).unwrap_or_default();
+        if runs_python(self.trace, self.vocabulary, track) {
+            line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
+        }
+        line
+    }
+}
+
+struct OpenEvent {
+    end: Time,
+    state: State,
+    /// Inside a call that traces its function: ops still count, the rest is tracing.
+    traced_call: bool,
+}
+
+struct Walk<'f, 't> {
+    facts: &'f Facts<'t>,
+    track: &'t Track,
+    on_device: bool,
+    in_pipeline: bool,
+    on_python: bool,
+    /// Starts of compilations on this track, to identify calls that compile.
+    compiles: Vec<Time>,
+    /// Starts of the model's work on this track, to distinguish iterators that run the model from loaders.
+    model: Vec<Time>,
+    open: Vec<OpenEvent>,
+    line: StateLine,
+}
+
+impl<'f, 't> Walk<'f, 't> {
+    fn new(facts: &'f Facts<'t>, track: &'t Track, piece: Range<usize>) -> Self {
+        let trace = facts.trace;
+        let name = trace.str(track.name);
+        let on_device = trace.process(track.process).kind == ProcessKind::Device;
+        let compiles = piece
+            .clone()
+            .filter(|&index| facts.vocabulary.role(track.kind_of(index)) == Role::Compile)
+            .map(|index| track.start(index))
+            .collect();
+        let fetches = track.kinds().iter().any(|kind| facts.fetching_frames[kind.index()]);
+        let is_model = |index: &usize| facts.model[track.kind_of(*index).index()];
+        let model = if fetches {
+            piece.filter(is_model).map(|index| track.start(index)).collect()
+        } else {
+            Vec::new()
+        };
+        Walk {
+            facts,
+            track,
+            on_device,
+            in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
+            on_python: runs_python(trace, facts.vocabulary, track),
+            compiles,
+            model,
+            open: Vec::new(),
+            line: StateLine::default(),
+        }
+    }
+
+    fn event(&mut self, index: usize) {
+        let kind = self.track.kind_of(index);
+        let vocabulary = self.facts.vocabulary;
+        let role = if self.on_device { vocabulary.role(kind) } else { vocabulary.host_role(kind) };
+        let dur = self.track.dur(index);
+        // User annotations of device work do not say whether the device works.
+        let ignored = role == Role::Bookkeeping || (self.on_device && role == Role::Annotation);
+        if ignored || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
+            return;
+        }
+        let start = self.track.start(index);
+        self.close_until(start);
+        let (state, traced_call) = self.state_within(role, index);
+        self.line.change(start, state);
+        self.open.push(OpenEvent { end: start + dur, state, traced_call });
+    }
+
+    /// Closes what has ended by `now`; enclosing events continue. Kernels of one stream may overlap: an event
+    /// that ended while a later one ran encloses nothing, and its end changes nothing.
+    fn close_until(&mut self, now: Time) {
+        while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
+            while self.open.pop_if(|open| open.end <= ended.end).is_some() {}
+            let outer = self.open.last().map_or(State::Nothing, |open| open.state);
+            self.line.change(ended.end, outer);
+        }
+    }
+
+    fn finish(mut self) -> StateLine {
+        self.close_until(Time::MAX);
+        if self.facts.only_calls && !self.on_device {
+            self.line.bridge_launches();
+        }
+        self.line.times.shrink_to_fit();
+        self.line.states.shrink_to_fit();
+        self.line
+    }
+
+    /// The state of an event, given what encloses it.
+    fn state_within(&self, role: Role, index: usize) -> (State, bool) {
+        let (outer, traced) =
+            self.open.last().map_or((State::Nothing, false), |open| (open.state, open.traced_call));
+        if outer.holds() {
+            return (outer, false);
+        }
+        if outer == State::HostCompute && matches!(role, Role::Framework | Role::Unknown | Role::EagerCall) {
+            // Everything inside an op belongs to it: parallel loops, library calls.
+            return (outer, false);
+        }
+        if outer == State::Tracing && !(traced && matches!(role, Role::Op | Role::EagerKernel)) {
+            // Only compilers interrupt tracing; a call inside a traced call is part of it.
+            return match role {
+                Role::Compile => (State::Compile, false),
+                _ => (State::Tracing, traced && role != Role::Tracing),
+            };
+        }
+        let own = self.own_state(role, index);
+        match own {
+            // Annotations do not change what a thread is doing.
+            State::Present if outer != State::Nothing => (outer, false),
+            own => (own, own == State::Tracing && role == Role::FunctionCall),
+        }
+    }
+
+    fn own_state(&self, role: Role, index: usize) -> State {
+        let host_op = if self.facts.has_device { State::Dispatch } else { State::HostCompute };
+        match role {
+            Role::Annotation | Role::PythonFrame | Role::StepMarker | Role::Bookkeeping => State::Present,
+            Role::FunctionCall if self.traces(index) => State::Tracing,
+            Role::EagerCall if self.fetches_input(index) => State::InputWait,
+            Role::FunctionCall | Role::Framework | Role::EagerCall => self.pipeline_or(State::Dispatch),
+            Role::Unknown => self.unknown(index),
+            Role::Op => self.pipeline_or(host_op),
+            Role::EagerKernel if self.runs_function(index) => self.pipeline_or(State::Dispatch),
+            Role::EagerKernel => self.pipeline_or(host_op),
+            Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
+            Role::ExecutorRun => self.pipeline_or(State::Dispatch),
+            Role::Tracing => State::Tracing,
+            Role::Compile => State::Compile,
+            Role::InputWait if self.in_pipeline => State::InputWork,
+            // Generators that run the model return results; what they load is visible inside them.
+            Role::InputWait if self.runs_model(index) => State::Present,
+            Role::InputWait => State::InputWait,
+            Role::InputStage | Role::InputFunction => State::InputWork,
+            Role::Output => State::Output,
+            Role::LaunchCopy if self.blocks(index) => State::Sync,
+            Role::Launch | Role::LaunchCopy | Role::DeviceMemory => State::Launch,
+            Role::Sync => State::Sync,
+            Role::Kernel | Role::Memset => State::DeviceCompute,
+            Role::Collective => State::Communication,
+            // Beside a device's own work, the host only launches it.
+            Role::HostCollective if self.facts.has_device => State::Dispatch,
+            Role::HostCollective => State::Communication,
+            Role::Copy(CopyDirection::In) => State::CopyIn,
+            Role::Copy(CopyDirection::Out) => State::CopyOut,
+            Role::Copy(CopyDirection::Device) => State::CopyDevice,
+            Role::DeviceWait => State::DeviceWait,
+        }
+    }
+
+    /// A copy call that waits until the copy is done.
+    fn blocks(&self, index: usize) -> bool {
+        waits_for_copy(self.facts.trace.kind_name(self.track.kind_of(index)), self.track.dur(index))
+    }
+
+    fn pipeline_or(&self, state: State) -> State {
+        if self.in_pipeline { State::InputWork } else { state }
+    }
+
+    /// On a Python thread an unknown name is most likely the user's own annotation, unless it looks like C++.
+    fn unknown(&self, index: usize) -> State {
+        if self.on_device {
+            return State::DeviceCompute;
+        }
+        let name = self.facts.trace.kind_name(self.track.kind_of(index));
+        if self.on_python && !is_code(name) { State::Present } else { self.pipeline_or(State::Dispatch) }
+    }
+
+    /// Whether this call traces or compiles its function first.
+    fn traces(&self, index: usize) -> bool {
+        let args = self.facts.trace.args_at(self.track, index);
+        let how = self.facts.call_key.and_then(|key| args.get(key));
+        if let Some(how) = how.as_ref().and_then(|how| how.as_str()) {
+            return how.starts_with("traced");
+        }
+        let span = self.track.span_of(index);
+        let first = self.compiles.partition_point(|&at| at < span.start);
+        self.compiles.get(first).is_some_and(|&at| at < span.end)
+    }
+
+    /// Whether the model runs inside a frame that looks like a loader's.
+    fn runs_model(&self, index: usize) -> bool {
+        if !self.facts.fetching_frames[self.track.kind_of(index).index()] {
+            return false;
+        }
+        let span = self.track.span_of(index);
+        let first = self.model.partition_point(|&at| at < span.start);
+        self.model.get(first).is_some_and(|&at| at < span.end)
+    }
+
+    fn is_input_run(&self, index: usize) -> bool {
+        if self.facts.input_runs.is_empty() {
+            return false;
+        }
+        let id = self.facts.id_key.and_then(|key| self.facts.trace.args_at(self.track, index).get(key));
+        id.and_then(|id| id.as_i64()).is_some_and(|id| self.facts.input_runs.contains(&id))
+    }
+
+    /// The role of the first event inside the `index`th that is not bookkeeping.
+    fn first_inside(&self, index: usize) -> Option<Role> {
+        /// Number of bookkeeping events skipped before giving up: they come in short sequences.
+        const SKIP: usize = 64;
+        let end = self.track.end(index);
+        (index + 1..self.track.len().min(index + SKIP))
+            .take_while(|&inside| self.track.start(inside) < end)
+            .map(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)))
+            .find(|&role| role != Role::Bookkeeping)
+    }
+
+    /// An eager call that only gets the next batch.
+    fn fetches_input(&self, index: usize) -> bool {
+        /// The batch is fetched at most this many events further inside.
+        const WITHIN: usize = 4;
+        let end = self.track.end(index);
+        self.facts.fetches_eagerly
+            && (index + 1..self.track.len())
+                .take(WITHIN)
+                .take_while(|&inside| self.track.start(inside) < end)
+                .any(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)) == Role::InputWait)
+    }
+
+    fn runs_function(&self, index: usize) -> bool {
+        self.first_inside(index).is_some_and(|role| role != Role::Op)
+    }
+}
+
+/// Python frames that look like loaders by name alone. PyTorch's own loader is one whatever runs inside it.
+fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
+    let fetches = |kind: KindId| {
+        let name = trace.kind_name(kind);
+        vocabulary.role(kind) == Role::InputWait
+            && is_python_frame(name, trace.str(trace.kind(kind).category))
+            && !name.contains("utils/data/")
+    };
+    (0..trace.kinds().len()).map(KindId::from_index).map(fetches).collect()
+}
+
+/// The kinds that are the model's work: compiled functions and dense ops; if there are none, kernel launches.
+/// Other ops and modules also prepare batches.
+fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
+    let kinds = || (0..trace.kinds().len()).map(KindId::from_index);
+    let dense = |kind: KindId| match vocabulary.role(kind) {
+        Role::FunctionCall => true,
+        Role::Op => {
+            let name = trace.kind_name(kind);
+            is_dense(op_type(name).unwrap_or(name))
+        }
+        _ => false,
+    };
+    let found: Vec<bool> = kinds().map(dense).collect();
+    if found.contains(&true) {
+        return found;
+    }
+    kinds()
+        .map(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! What would break.
+
+use crate::context::Context;
+use crate::sketch::{Arg, Sketch};
+use crate::steps::{How, Origin, Steps};
+
+/// A program on a device that launches one kernel of 10 µs in each of `launches`, inside ranges and frames
+/// `(category, name, start, length)`.
+fn program(scopes: &[(&str, &str, i64, i64)], launches: &[i64]) -> Steps {
+    let mut sketch = Sketch::new();
+    let (thread, stream) = (sketch.thread("python"), sketch.stream());
+    for &(category, name, start, length) in scopes {
+        sketch.event_of(thread, category, name, start, length, &[]);
+    }
+    for (id, &at) in launches.iter().enumerate() {
+        let args = || [("correlation", Arg::Int(1 + id as i64))];
+        sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at, 1, &args());
+        let kernel = format!("kernel{}", (id * id) % 37);
+        sketch.event_of(stream, "kernel", &kernel, at + 5, 10, &args());
+    }
+    let trace = sketch.finish();
+    Steps::of(&Context::new(&trace, "host"))
+}
+
+const FRAME: &str = "python_function";
+
+#[test]
+fn a_call_that_repeats_inside_of_one_that_does_not_is_the_step() {
+    let mut scopes = vec![(FRAME, "train.py(1): main", 0, 4_000)];
+    for turn in 0..4 {
+        scopes.push((FRAME, "train.py(9): one", 1_000 * turn, 900));
+        scopes.push((FRAME, "model.py(5): part", 1_000 * turn + 10, 300));
+        scopes.push((FRAME, "model.py(5): part", 1_000 * turn + 400, 300));
+    }
+    let launches: Vec<i64> =
+        (0..4).flat_map(|turn| [20, 100, 410, 500].map(|at| 1_000 * turn + at)).collect();
+    let steps = program(&scopes, &launches);
+    assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::FunctionCalls("one".to_owned())));
+    assert_eq!(steps.all.len(), 4);
+}
+
+#[test]
+fn a_forward_and_its_backward_pass_are_one_step() {
+    let mut scopes = Vec::new();
+    for turn in 0..4 {
+        scopes.push(("user_annotation", "fw", 1_000 * turn, 300));
+        scopes.push(("user_annotation", "bw", 1_000 * turn + 320, 600));
+    }
+    let launches: Vec<i64> =
+        (0..4).flat_map(|turn| [20, 330, 410, 500].map(|at| 1_000 * turn + at)).collect();
+    let steps = program(&scopes, &launches);
+    assert_eq!(steps.how, How::Annotations("fw".to_owned()));
+    let starts: Vec<i64> = steps.all.iter().map(|step| step.span.start.ps() / 1_000_000).collect();
+    assert_eq!(starts, [0, 1_000, 2_000, 3_000]);
+    assert_eq!(steps.all.iter().filter(|step| step.excluded.is_some()).count(), 0, "the last ends too");
+}
+
+#[test]
+fn layers_inside_of_the_only_pass_are_no_steps() {
+    let mut scopes = vec![(FRAME, "nn.Module: Net_0", 0, 4_000)];
+    scopes.extend((0..8).map(|layer| (FRAME, "nn.Module: Layer_0", 500 * layer, 450)));
+    let launches: Vec<i64> = (0..8).flat_map(|layer| [20, 100].map(|at| 500 * layer + at)).collect();
+    let steps = program(&scopes, &launches);
+    assert_eq!(steps.how, How::FunctionCalls("nn.Module: Net_0".to_owned()));
+    assert_eq!(steps.all.len(), 1);
+    let named: Vec<_> = (0..8).map(|layer| ("user_annotation", "layer_norm", 500 * layer, 450)).collect();
+    assert_eq!(program(&named, &launches).origin, Origin::None, "nothing says how many passes there are");
+}
+
+#[test]
+fn a_lone_inference_is_one_step() {
+    let steps = program(&[("user_annotation", "model_inference", 0, 900)], &[20, 30, 50]);
+    assert_eq!(steps.how, How::Annotations("model_inference".to_owned()));
+    assert_eq!(steps.all.len(), 1);
+}
+
+#[test]
+fn a_name_for_the_only_pass_is_its_name() {
+    let scopes = [
+        ("user_annotation", "execute_32", 0, 900),
+        (FRAME, "runner.py(3): execute", 5, 890),
+        (FRAME, "nn.Module: Net_0", 10, 700),
+    ];
+    let steps = program(&scopes, &[20, 30, 50]);
+    assert_eq!((steps.how, steps.all.len()), (How::Annotations("execute".to_owned()), 1));
+}
+
+#[test]
+fn what_warms_up_is_no_part_of_the_loop() {
+    let mut scopes = vec![("user_annotation", "warmup", 0, 5_000)];
+    scopes.extend((0..4).map(|turn| ("user_annotation", "turn", 6_000 + 100 * turn, 90)));
+    scopes.extend((0..6).map(|turn| ("user_annotation", "turn", 500 * turn, 450)));
+    let mut launches: Vec<i64> = (0..6).flat_map(|turn| [20, 100].map(|at| 500 * turn + at)).collect();
+    launches.extend((0..4).map(|turn| 6_010 + 100 * turn));
+    let steps = program(&scopes, &launches);
+    assert_eq!((steps.how, steps.all.len()), (How::Annotations("turn".to_owned()), 4));
+}

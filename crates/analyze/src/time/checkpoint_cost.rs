@@ -1,0 +1,118 @@
+//! What surrounds output: a checkpoint is more than the op that writes it. The framework walks its objects in
+//! Python and launches small ops to join names and merge files, and all of that disappears with the checkpoint.
+//!
+//! Between two function calls or two batch fetches, the loop does things one by one. If one of them writes, the
+//! whole stretch counts as its surroundings.
+
+use rayon::prelude::*;
+use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
+
+use crate::context::Context;
+use crate::states::runs_python;
+use crate::vocabulary::Role;
+
+/// Partial result: stretches of the loop in which something was written, in the counted steps.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointCost {
+    /// The stretches.
+    pub stretches: Dur,
+    /// Number of steps analysed.
+    pub steps: u64,
+}
+
+impl CheckpointCost {
+    /// Walks the Python threads; nothing if nothing writes.
+    pub fn of(context: &Context) -> Self {
+        let trace = context.trace;
+        let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
+        let mut all = CheckpointCost { steps: windows.len() as u64, ..CheckpointCost::default() };
+        let writes = |track: &&Track| {
+            track.kind == TrackKind::Thread
+                && runs_python(trace, context.vocabulary(), track)
+                && track.kinds().iter().any(|&kind| context.vocabulary().role(kind) == Role::Output)
+        };
+        for track in trace.tracks().iter().filter(writes) {
+            let walked: Vec<Stretches> =
+                windows.par_iter().map(|&window| Stretches::of(context, track, window)).collect();
+            all.stretches += walked.iter().map(|walked| walked.length).sum::<Dur>();
+        }
+        all
+    }
+
+    /// Adds another host's.
+    pub fn merge(&mut self, other: &CheckpointCost) {
+        self.stretches += other.stretches;
+        self.steps += other.steps;
+    }
+
+    /// Milliseconds per step from the model's work, or a batch, to the next one, if something is written in
+    /// between.
+    pub fn stretches_ms(&self) -> f64 {
+        self.stretches.ms() / self.steps.max(1) as f64
+    }
+}
+
+/// The stretches of one step in which something was written.
+#[derive(Default)]
+struct Stretches {
+    length: Dur,
+}
+
+impl Stretches {
+    fn of(context: &Context, track: &Track, window: Span) -> Self {
+        let mut all = Stretches::default();
+        let (mut from, mut written) = (window.start, Dur::ZERO);
+        let (mut call_until, mut write_until) = (Time::MIN, Time::MIN);
+        for index in track.first_from(window.start)..track.len() {
+            let span = track.span_of(index);
+            if span.start >= window.end {
+                break;
+            }
+            if span.start < call_until || span.start < write_until {
+                continue;
+            }
+            match context.vocabulary().role(track.kind_of(index)) {
+                Role::Output => {
+                    written += span.dur();
+                    write_until = span.end;
+                }
+                Role::FunctionCall | Role::InputWait => {
+                    all.close(Span::new(from, span.start), written);
+                    (from, call_until, written) = (span.end, span.end, Dur::ZERO);
+                }
+                _ => {}
+            }
+        }
+        all.close(Span::new(from, window.end), written);
+        all
+    }
+
+    fn close(&mut self, stretch: Span, written: Dur) {
+        if !written.is_zero() {
+            self.length += stretch.dur();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn the_stretch_around_a_checkpoint_is_its_own_and_the_step_function_is_not() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for number in 0..4 {
+            let start = number * 1_000;
+            sketch.event(thread, "train", start, 1_000, &[("step_num", Arg::Int(number))]);
+            sketch.event(thread, "run", start, 300, &[("tf_function_call", Arg::Text("notTraced-nonXla"))]);
+            sketch.event(thread, "EagerLocalExecute: SaveV2", start + 500, 200, &[]);
+        }
+        let trace = sketch.finish();
+        let writing = CheckpointCost::of(&Context::new(&trace, "host"));
+        assert_eq!(writing.steps, 4);
+        assert_eq!(writing.stretches, Dur::from_us(2_800));
+        assert!((writing.stretches_ms() - 0.7).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,13 @@
+//! What the time of steps is spent on beyond its categories: occasional long steps, output, callbacks, eager ops, lines of
+//! Python, requests; and how long a step is over all hosts. Knows nothing about single ops' tables or devices.
+
+pub mod callbacks;
+pub mod checkpoint_cost;
+pub mod eager;
+pub mod inference;
+pub mod odd_steps;
+pub mod over_time;
+pub mod pipeline_setup;
+pub mod python;
+pub mod recurrence;
+pub mod summary;

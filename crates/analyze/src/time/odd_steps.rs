@@ -1,0 +1,123 @@
+//! Occasional steps that take much longer because they do something extra: an evaluation in the loop, an update
+//! after several accumulations. The mean step includes a share of that; the median does not show it.
+
+use std::collections::BTreeMap;
+
+use stepscope_trace::{Dur, KindId, Span, Track, TrackKind};
+
+use crate::breakdown::{Category, Shares, StepShares};
+use crate::context::Context;
+use crate::states::runs_python;
+use crate::time::recurrence::Recurrence;
+use crate::vocabulary::Role;
+use crate::work::functions::name_of;
+use stepscope_trace::statistics::median_duration;
+
+/// A step this many times as long as the median is an odd one.
+pub const LONG: f64 = 2.0;
+/// A function that spends less than this share of its time in the other steps belongs to the odd ones.
+const ELSEWHERE: f64 = 0.1;
+
+/// The odd steps of one host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OddSteps {
+    /// How often they occur.
+    pub recurrence: Recurrence,
+    /// Their median duration in milliseconds.
+    pub odd_ms: f64,
+    /// The median duration of the others in milliseconds.
+    pub usual_ms: f64,
+    /// What they spend beyond the others, in total.
+    pub excess: Shares,
+    /// Functions that are only called in them, longest first, in milliseconds per odd step.
+    pub functions: Vec<(String, f64)>,
+}
+
+impl OddSteps {
+    /// `None` if no step is odd.
+    pub fn of(context: &Context) -> Option<Self> {
+        let breakdown = context.breakdown();
+        let counted: Vec<&StepShares> = breakdown.counted().map(|(_, shares)| shares).collect();
+        let middle = median_duration(counted.iter().map(|step| step.window.dur()));
+        let is_odd = |step: &StepShares| step.window.dur().ps() as f64 > LONG * middle.ps() as f64;
+        let (odd, usual): (Vec<&StepShares>, Vec<&StepShares>) =
+            counted.iter().partition(|step| is_odd(step));
+        if breakdown.steps.whole_capture || odd.is_empty() || usual.is_empty() || middle.is_zero() {
+            return None;
+        }
+        let mut excess = Shares::default();
+        for category in Category::ALL {
+            let ordinary = median_duration(usual.iter().map(|step| step.shares.get(category)));
+            let beyond = odd.iter().map(|step| (step.shares.get(category) - ordinary).at_least_zero());
+            excess.add(category, beyond.sum());
+        }
+        Some(OddSteps {
+            recurrence: Recurrence::of(counted.iter().map(|step| is_odd(step))),
+            odd_ms: median_duration(odd.iter().map(|step| step.window.dur())).ms(),
+            usual_ms: median_duration(usual.iter().map(|step| step.window.dur())).ms(),
+            excess,
+            functions: functions(context, &odd),
+        })
+    }
+}
+
+/// The functions that are only called in these steps.
+fn functions(context: &Context, odd: &[&StepShares]) -> Vec<(String, f64)> {
+    let trace = context.trace;
+    let windows: Vec<Span> = odd.iter().map(|step| step.window).collect();
+    let mut times: BTreeMap<KindId, (Dur, Dur)> = BTreeMap::new();
+    let python =
+        |track: &&Track| track.kind == TrackKind::Thread && runs_python(trace, context.vocabulary(), track);
+    for track in trace.tracks().iter().filter(python) {
+        for (index, kind) in track.kinds().iter().enumerate() {
+            if context.vocabulary().role(*kind) != Role::FunctionCall {
+                continue;
+            }
+            let span = track.span_of(index);
+            let after = windows.partition_point(|window| window.start <= span.start);
+            let inside = after.checked_sub(1).is_some_and(|at| windows[at].contains(span.start));
+            let (within, elsewhere) = times.entry(*kind).or_default();
+            if inside { *within += span.dur() } else { *elsewhere += span.dur() }
+        }
+    }
+    let mut found: Vec<(String, f64)> = times
+        .into_iter()
+        .filter(|(_, (within, elsewhere))| elsewhere.ps() as f64 <= ELSEWHERE * within.ps() as f64)
+        .map(|(kind, (within, _))| (name_of(trace, kind), within.ms() / odd.len().max(1) as f64))
+        .collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    found.dedup_by(|a, b| a.0 == b.0);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn what_every_fourth_step_does_beyond_the_others_is_its_excess() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        let mut at = 0;
+        for step in 0..12 {
+            let evaluates = step % 4 == 3;
+            let length = if evaluates { 1_000 } else { 100 };
+            sketch.event(thread, "train", at, length, &[("step_num", Arg::Int(step))]);
+            let call = || [("tf_function_call", Arg::Text("notTraced-nonXla"))];
+            sketch.event(thread, "step", at, 100, &call());
+            sketch.event(thread, "a/MatMul:MatMul", at + 10, 80, &[]);
+            if evaluates {
+                sketch.event(thread, "evaluate", at + 100, 900, &call());
+                sketch.event(thread, "b/MatMul:MatMul", at + 150, 800, &[]);
+            }
+            at += length;
+        }
+        let trace = sketch.finish();
+        let odd = OddSteps::of(&Context::new(&trace, "host")).unwrap();
+        assert_eq!(odd.recurrence, Recurrence { steps: 3, of: 12, every: Some(4) });
+        assert_eq!((odd.odd_ms, odd.usual_ms), (1.0, 0.1));
+        assert_eq!(odd.excess.get(Category::Compute), Dur::from_us(2_400));
+        assert_eq!(odd.functions, [("evaluate".to_owned(), 0.9)]);
+    }
+}

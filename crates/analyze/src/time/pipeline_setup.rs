@@ -1,0 +1,141 @@
+//! Pipelines that are set up inside the loop. `model.predict`, `fit` and `evaluate` create datasets, their
+//! functions and an iterator for every call, and `next(iter(dataset))` creates an iterator; one batch costs a
+//! small part of that.
+//!
+//! For a step that initialises an iterator, this covers its Python thread from the first set-up op to the last,
+//! the first batch of such an iterator, and its release. Model work in between is excluded.
+
+use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
+
+use crate::breakdown::Shares;
+use crate::context::Context;
+use crate::states::activities::{Activity, Does, Kinds, activities};
+use crate::states::runs_python;
+use crate::states::timeline::united;
+use crate::time::recurrence::Recurrence;
+
+/// Releasing a tensor takes less than this; releasing an iterator, with its threads and buffers, takes more.
+const LONG_DELETE: Dur = Dur::from_us(100);
+
+/// Partial result: set-up in the counted steps.
+#[derive(Clone, Debug, Default)]
+pub struct SetUp {
+    /// Number of initialised iterators.
+    pub iterators: u64,
+    /// The breakdown of the time.
+    pub shares: Shares,
+    /// How often it happens; with several hosts, the first host that has it.
+    pub recurrence: Recurrence,
+    /// Number of steps analysed.
+    pub steps: u64,
+}
+
+impl SetUp {
+    /// Walks the Python threads; nothing if no iterator is created.
+    pub fn of(context: &Context) -> Self {
+        let (trace, breakdown) = (context.trace, context.breakdown());
+        let kinds = Kinds::of(trace, context.vocabulary());
+        let windows: Vec<Span> = breakdown.counted().map(|(step, _)| step.span).collect();
+        let mut all = SetUp { steps: windows.len() as u64, ..SetUp::default() };
+        if breakdown.steps.whole_capture || !kinds.any(Does::MAKES_ITERATOR) {
+            return all;
+        }
+        let python = |track: &&Track| {
+            track.kind == TrackKind::Thread
+                && runs_python(trace, context.vocabulary(), track)
+                && kinds.any_on(track, Does::MAKES_ITERATOR)
+        };
+        let mut happens = vec![false; windows.len()];
+        let mut spans = Vec::new();
+        for track in trace.tracks().iter().filter(python) {
+            for (window, happens) in windows.iter().zip(&mut happens) {
+                let found = set_up_in(&kinds, track, *window);
+                *happens |= found.iterators > 0;
+                all.iterators += found.iterators;
+                spans.extend(found.spans);
+            }
+        }
+        all.recurrence = Recurrence::of(happens);
+        all.shares = breakdown.owned_within(context, &united(spans));
+        all
+    }
+
+    /// Adds another host's.
+    pub fn merge(&mut self, other: SetUp) {
+        self.iterators += other.iterators;
+        self.steps += other.steps;
+        self.shares.add_all(&other.shares);
+        if self.recurrence.steps == 0 {
+            self.recurrence = other.recurrence;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    iterators: u64,
+    spans: Vec<Span>,
+}
+
+/// The set-up of one step, in pieces without model work; none in a step that creates no iterator.
+fn set_up_in(kinds: &Kinds, track: &Track, window: Span) -> Found {
+    let mut found = Found::default();
+    let mut piece: Option<Span> = None;
+    // Python before the first and after the last set-up op belongs to it, up to the length of the rest.
+    let mut free = window.start;
+    let around = |piece: Span, free: Time, until: Time| {
+        let (start, end) = (piece.start - piece.dur(), piece.end + piece.dur());
+        Span::new(start.max(free), end.min(until))
+    };
+    let inside = activities(kinds, track, track.first_from(window.start))
+        .take_while(|activity| activity.span.start < window.end);
+    for Activity { span, does } in inside {
+        found.iterators += u64::from(does.has(Does::MAKES_ITERATOR));
+        let belongs = does.has(Does::SETS_UP)
+            || (does.has(Does::FETCHES) && found.iterators > 0)
+            || (does.has(Does::DELETES) && span.dur() >= LONG_DELETE);
+        if does.has(Does::MODEL) {
+            found.spans.extend(piece.take().map(|piece| around(piece, free, span.start)));
+            free = span.end;
+        } else if belongs {
+            piece = Some(piece.map_or(span, |piece| piece.hull(span)));
+        }
+    }
+    found.spans.extend(piece.map(|piece| around(piece, free, window.end)));
+    if found.iterators == 0 {
+        found.spans.clear();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::breakdown::Category;
+    use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn all_around_a_new_iterator_is_set_up_and_the_function_between_is_not() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        sketch.steps(thread, 4, 1_000);
+        for step in 0..4 {
+            let at = step * 1_000;
+            let mut eager = |op: &str, start: i64, dur: i64| {
+                sketch.event(thread, "TFE_Py_FastPathExecute_C", at + start, dur, &[]);
+                sketch.event(thread, &format!("EagerLocalExecute: {op}"), at + start + 1, dur - 2, &[]);
+            };
+            eager("TensorDataset", 100, 50);
+            eager("MakeIterator", 300, 200);
+            eager("IteratorGetNext", 550, 50);
+            let call = [("tf_function_call", Arg::Text("notTraced-nonXla"))];
+            sketch.event(thread, "one_step", at + 600, 100, &call);
+            sketch.event(thread, "TFE_DeleteTensorHandle", at + 750, 150, &[]);
+        }
+        let trace = sketch.finish();
+        let setup = SetUp::of(&Context::new(&trace, "host"));
+        assert_eq!((setup.iterators, setup.recurrence.steps, setup.recurrence.every), (4, 4, Some(1)));
+        assert_eq!(setup.shares.total(), Dur::from_us(4 * 900), "600 before the call and 300 after it");
+        assert_eq!(setup.shares.get(Category::Python), Dur::from_us(4 * 450), "with the Python around");
+    }
+}

@@ -1,0 +1,498 @@
+//! The user's own Python, if a Python tracer ran: which lines the step time was spent in.
+//!
+//! A tracer records every call, including libraries and builtins. Library code runs on behalf of the user's
+//! code, so the Python time below a user's frame is that frame's *own* time until the next user frame; time in
+//! which the framework works (ops, compilers, waiting for a device) is not counted.
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
+
+use crate::context::Context;
+use crate::states::{State, StateLine};
+use crate::vocabulary::{Role, is_python_frame};
+
+/// A line of the user's code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PythonFrame {
+    /// The file as recorded, often without its folder.
+    pub file: String,
+    /// The line where the function starts.
+    pub line: Option<u32>,
+    /// The function.
+    pub function: String,
+    /// Number of calls within the steps.
+    pub calls: u64,
+    /// Time from start to end within the steps, in milliseconds.
+    pub inclusive_ms: f64,
+    /// Time in Python outside the user's other frames, in milliseconds.
+    pub own_ms: f64,
+}
+
+/// The user's code, most own time first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PythonFrames {
+    /// True if a Python tracer ran.
+    pub traced: bool,
+    /// The frames with the most own time; at most [`MOST_FRAMES`].
+    pub frames: Vec<PythonFrame>,
+    /// Total time in Python below the user's frames, in milliseconds.
+    pub own_ms: f64,
+    /// Number of steps; 0 for the whole capture.
+    pub steps: usize,
+    /// The functions in which the loop waits for its batch, innermost of those with most of the wait first,
+    /// with their inclusive time in the wait. Callers that wait for nothing else are not listed.
+    pub waiting: Vec<PythonFrame>,
+}
+
+/// Maximum number of frames in a result.
+pub const MOST_FRAMES: usize = 50;
+
+/// The frames of one host.
+#[derive(Clone, Debug, Default)]
+pub struct PythonPartial {
+    traced: bool,
+    steps: usize,
+    frames: HashMap<(String, Option<u32>, String), Sums, FxBuildHasher>,
+    /// The time of user and library frames in the waits for input.
+    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
+    /// The total of these waits.
+    waited: Dur,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Wait {
+    calls: u64,
+    inclusive: Dur,
+    user: bool,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Sums {
+    calls: u64,
+    inclusive: Dur,
+    own: Dur,
+}
+
+impl PythonPartial {
+    /// One pass over the threads with frames; nothing if no tracer ran.
+    pub fn of(context: &Context) -> Self {
+        let trace = context.trace;
+        let frames: Vec<Option<Frame>> = (0..trace.kinds().len())
+            .map(KindId::from_index)
+            .map(|kind| {
+                let category = trace.str(trace.kind(kind).category);
+                is_python_frame(trace.kind_name(kind), category).then(|| Frame::of(trace.kind_name(kind)))
+            })
+            .collect();
+        if frames.iter().all(Option::is_none) {
+            return PythonPartial::default();
+        }
+        let breakdown = context.breakdown();
+        let windows = Windows::new(breakdown.counted().map(|(step, _)| step.span));
+        let has_frames = |track: &Track| track.kinds().iter().any(|kind| frames[kind.index()].is_some());
+        // Work of other threads, such as a progress bar's, is not part of the step time.
+        let steps_track =
+            context.steps().track.filter(|_| context.steps().on_host && !breakdown.steps.whole_capture);
+        let steps_track = steps_track.filter(|&track| has_frames(trace.track(track)));
+        let mut sums = vec![Sums::default(); frames.len()];
+        let (mut waits, mut waited) = (vec![Wait::default(); frames.len()], Dur::ZERO);
+        for track in trace.tracks() {
+            let host = trace.process(track.process).kind != ProcessKind::Device;
+            let meant = steps_track.is_none_or(|steps_track| steps_track == track.id);
+            if host && meant && track.kind == TrackKind::Thread && has_frames(track) {
+                Walk {
+                    context,
+                    track,
+                    frames: &frames,
+                    windows: &windows,
+                    in_steps: !breakdown.steps.whole_capture,
+                    sums: &mut sums,
+                    waits: &mut waits,
+                    waited: &mut waited,
+                    line: context.states().lines.iter().find(|(id, _)| *id == track.id).map(|(_, line)| line),
+                    open: Vec::new(),
+                }
+                .run();
+            }
+        }
+        let mut partial = PythonPartial {
+            traced: true,
+            steps: if breakdown.steps.whole_capture { 0 } else { breakdown.counted().count() },
+            waited,
+            ..PythonPartial::default()
+        };
+        for (frame, wait) in frames.iter().flatten().zip(waits_of(&frames, waits)) {
+            if wait.calls > 0 && frame.line.is_some() && !is_plumbing(&frame.file) {
+                let key = (frame.file.clone(), frame.line, frame.function.clone());
+                partial.add_wait(key, Wait { user: frame.user, ..wait });
+            }
+        }
+        for (frame, sums) in frames.into_iter().zip(sums) {
+            if let Some(Frame { file, line, function, user: true }) = frame
+                && sums.calls > 0
+            {
+                partial.add((file, line, function), sums);
+            }
+        }
+        partial
+    }
+
+    fn add(&mut self, key: (String, Option<u32>, String), sums: Sums) {
+        let all = self.frames.entry(key).or_default();
+        all.calls += sums.calls;
+        all.inclusive += sums.inclusive;
+        all.own += sums.own;
+    }
+
+    fn add_wait(&mut self, key: (String, Option<u32>, String), wait: Wait) {
+        let all = self.waiting.entry(key).or_default();
+        all.calls += wait.calls;
+        all.inclusive += wait.inclusive;
+        all.user |= wait.user;
+    }
+
+    /// Adds another host.
+    pub fn merge(&mut self, other: PythonPartial) {
+        self.traced |= other.traced;
+        self.steps += other.steps;
+        self.waited += other.waited;
+        other.waiting.into_iter().for_each(|(key, wait)| self.add_wait(key, wait));
+        other.frames.into_iter().for_each(|(key, sums)| self.add(key, sums));
+    }
+
+    /// The result.
+    pub fn finish(self) -> PythonFrames {
+        let waiting = culprits(self.waiting, self.waited);
+        let own_ms = self.frames.values().map(|sums| sums.own).sum::<Dur>().ms();
+        let mut frames: Vec<PythonFrame> = self
+            .frames
+            .into_iter()
+            .map(|((file, line, function), sums)| PythonFrame {
+                file,
+                line,
+                function,
+                calls: sums.calls,
+                inclusive_ms: sums.inclusive.ms(),
+                own_ms: sums.own.ms(),
+            })
+            .collect();
+        frames.sort_by(|a, b| {
+            b.own_ms.total_cmp(&a.own_ms).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line)))
+        });
+        frames.truncate(MOST_FRAMES);
+        PythonFrames { traced: self.traced, frames, own_ms, steps: self.steps, waiting }
+    }
+}
+
+/// The waits of the kinds that are frames.
+fn waits_of(frames: &[Option<Frame>], waits: Vec<Wait>) -> impl Iterator<Item = Wait> {
+    frames.iter().zip(waits).filter(|(frame, _)| frame.is_some()).map(|(_, wait)| wait)
+}
+
+/// A function with this share of the wait may be what the loop waits for …
+const MOST_OF_WAIT: f64 = 0.5;
+/// … and one with this share is worth naming with it.
+const SOME_OF_WAIT: f64 = 0.1;
+
+/// The innermost of the user's functions with most of the wait, or of a library's if the user has none inside;
+/// then what takes most of the rest of its time.
+fn culprits(
+    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
+    waited: Dur,
+) -> Vec<PythonFrame> {
+    let mut all: Vec<_> = waiting.into_iter().collect();
+    // The innermost has the least time; ties are broken by location, so that the result is stable.
+    all.sort_by(|(a, left), (b, right)| left.inclusive.cmp(&right.inclusive).then_with(|| a.cmp(b)));
+    let most = |wait: &Wait| wait.inclusive.fraction_of(waited) >= MOST_OF_WAIT;
+    let first = all
+        .iter()
+        .find(|(_, wait)| wait.user && most(wait))
+        .or_else(|| all.iter().find(|(_, wait)| most(wait)));
+    let Some(bound) = first.map(|(_, wait)| wait.inclusive) else { return Vec::new() };
+    let first = first.cloned();
+    let rest = all
+        .into_iter()
+        .rev()
+        .filter(|(_, wait)| wait.inclusive < bound && wait.inclusive.fraction_of(waited) >= SOME_OF_WAIT);
+    let frame = |((file, line, function), wait): ((String, Option<u32>, String), Wait)| PythonFrame {
+        file,
+        line,
+        function,
+        calls: wait.calls,
+        inclusive_ms: wait.inclusive.ms(),
+        own_ms: wait.inclusive.ms(),
+    };
+    first.into_iter().chain(rest).map(frame).take(MOST_FRAMES).collect()
+}
+
+/// A parsed frame name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Frame {
+    file: String,
+    line: Option<u32>,
+    function: String,
+    user: bool,
+}
+
+impl Frame {
+    /// XLA's tracer writes `$file.py:12 f`, Kineto's `folder/file.py(12): f`.
+    fn of(name: &str) -> Frame {
+        let (place, function) = match name.strip_prefix('$') {
+            Some(name) => name.split_once(' ').unwrap_or((name, "")),
+            None => name.split_once("): ").unwrap_or((name, "")),
+        };
+        let (file, line) = place
+            .rsplit_once([':', '('])
+            .and_then(|(file, line)| Some((file, line.parse().ok()?)))
+            .map_or((place, None), |(file, line)| (file, Some(line)));
+        let user = line.is_some() && is_users(file);
+        Frame { file: file.to_owned(), line, function: function.to_owned(), user }
+    }
+
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line} {}", self.file, self.function),
+            None => format!("{} {}", self.file, self.function),
+        }
+    }
+}
+
+/// The location of a frame of the user's code, as `file.py:12 f`; `None` for libraries and for anything else.
+pub(crate) fn user_place(trace: &Trace, kind: KindId) -> Option<String> {
+    let name = trace.kind_name(kind);
+    let frame = is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))?;
+    frame.user.then(|| frame.place())
+}
+
+/// Library folders, for tracers that write whole paths.
+const LIBRARY_FOLDERS: &[&str] =
+    &["site-packages/", "dist-packages/", "lib/python", "lib64/python", "<frozen", "importlib"];
+/// Library packages, for paths that start with them.
+const LIBRARY_PACKAGES: &[&str] = &[
+    "torch",
+    "torchvision",
+    "numpy",
+    "jax",
+    "jaxlib",
+    "flax",
+    "optax",
+    "tensorflow",
+    "keras",
+    "transformers",
+];
+/// Library files, for tracers that write names without folders: Python's own, and those of JAX, TensorFlow,
+/// Keras, PyTorch and NumPy that a step passes through.
+#[rustfmt::skip] // one name a line would fill two screens
+const LIBRARY_FILES: &[&str] = &[
+    "__init__.py", "_methods.py", "abc.py", "ad.py", "ad_checkpoint.py", "annotations.py", "api.py",
+    "api_util.py", "argparse.py", "array.py", "array_methods.py", "array_ops.py", "ast.py", "asyncio.py",
+    "autograd.py", "backprop.py", "base.py", "base_events.py", "batching.py", "binary_op_wrapper.py",
+    "codecs.py", "collections.py", "compiler.py", "concurrent.py", "config.py", "constant_op.py",
+    "context.py", "contextlib.py", "copy.py", "core.py", "custom_derivatives.py", "dataloader.py",
+    "dataset_ops.py", "decoder.py", "def_function.py", "dispatch.py", "dtypes.py", "encoder.py",
+    "encodings.py", "enum.py", "execute.py", "fetch.py", "fft.py", "fromnumeric.py", "func_graph.py",
+    "functional.py", "functools.py", "gc.py", "gen_array_ops.py", "gen_dataset_ops.py", "gen_math_ops.py",
+    "gen_nn_ops.py", "genericpath.py", "handlers.py", "heapq.py", "inspect.py", "io.py", "iostream.py",
+    "iterator_ops.py", "jit.py", "json.py", "lax.py", "lax_numpy.py", "layout.py", "lib.py", "linalg.py",
+    "linecache.py", "literals.py", "locale.py", "logging.py", "map_util.py", "math_ops.py", "mesh.py",
+    "mlir.py", "module.py", "monitoring.py", "multiprocessing.py", "named_sharding.py", "nest.py", "nn.py",
+    "nn_ops.py", "numeric.py", "op_shardings.py", "ops.py", "optimizer.py", "os.py", "partial_eval.py",
+    "pathlib.py", "pickle.py", "pjit.py", "polymorphic_function.py", "posixpath.py", "prng.py",
+    "profiler.py", "profiler_client.py", "pxla.py", "queue.py", "random.py", "re.py",
+    "resource_variable_ops.py", "scipy.py", "selectors.py", "shape_base.py", "sharding.py",
+    "sharding_impls.py", "sharding_specs.py", "shutil.py", "slicing.py", "socket.py", "source_info_util.py",
+    "sre_compile.py", "sre_parse.py", "state.py", "string.py", "struct.py", "subprocess.py", "tempfile.py",
+    "tensor_conversion.py", "tensor_shape.py", "tensor_util.py", "threading.py", "tokenize.py", "trace.py",
+    "traceback.py", "traceback_util.py", "tracing_compilation.py", "traitlets.py", "tree.py",
+    "tree_util.py", "type_spec.py", "types.py", "typing.py", "ufunc_api.py", "ufuncs.py", "util.py",
+    "uuid.py", "variable.py", "variables.py", "warnings.py", "weakref.py", "worker.py", "xla.py",
+    "xla_bridge.py", "xla_client.py", "zipfile.py",
+];
+
+/// Packages that only serve others, and say nothing about what is loaded.
+const PLUMBING: &[&str] = &[
+    "torch",
+    "numpy",
+    "scipy",
+    "PIL",
+    "pandas",
+    "jax",
+    "jaxlib",
+    "tensorflow",
+    "keras",
+    "tqdm",
+    "cv2",
+    "ml_dtypes",
+];
+
+/// Whether the file belongs to Python itself, or to a package that only serves others.
+fn is_plumbing(file: &str) -> bool {
+    let file = file.trim_start_matches("./");
+    let in_packages =
+        ["site-packages/", "dist-packages/"].iter().find_map(|folder| Some(file.split_once(folder)?.1));
+    let package = in_packages.unwrap_or(file).split('/').next().unwrap_or(file);
+    let of_python = in_packages.is_none()
+        && ["lib/python", "lib64/python", "<frozen"].iter().any(|part| file.contains(part));
+    let bare = !file.contains('/') && LIBRARY_FILES.binary_search(&file).is_ok();
+    of_python || bare || file.starts_with('<') || PLUMBING.contains(&package)
+}
+
+fn is_users(file: &str) -> bool {
+    let file = file.trim_start_matches("./");
+    let in_library = LIBRARY_FOLDERS.iter().any(|folder| file.contains(folder))
+        || file.split_once('/').is_some_and(|(package, _)| LIBRARY_PACKAGES.contains(&package));
+    // A bare name may be a library's; with its folder it would have been recognised above.
+    let library_name = !file.contains('/') && LIBRARY_FILES.binary_search(&file).is_ok();
+    !file.is_empty() && !file.starts_with('<') && !in_library && !library_name
+}
+
+/// The counted windows, with sums over them that need no loop.
+struct Windows {
+    spans: Vec<Span>,
+    /// Total of all windows before each.
+    before: Vec<Dur>,
+}
+
+impl Windows {
+    fn new(spans: impl Iterator<Item = Span>) -> Self {
+        let mut spans: Vec<Span> = spans.collect();
+        spans.sort_by_key(|span| span.start);
+        let mut sum = Dur::ZERO;
+        let before = spans
+            .iter()
+            .map(|span| {
+                let before = sum;
+                sum += span.dur();
+                before
+            })
+            .collect();
+        Windows { spans, before }
+    }
+
+    /// How much of the time before `at` counts.
+    fn until(&self, at: Time) -> Dur {
+        let Some(last) = self.spans.partition_point(|span| span.start <= at).checked_sub(1) else {
+            return Dur::ZERO;
+        };
+        let span = self.spans[last];
+        self.before[last] + Span::new(span.start, at.min(span.end)).dur()
+    }
+
+    /// Whether a whole window lies inside.
+    fn any_inside(&self, span: Span) -> bool {
+        let first = self.spans.partition_point(|window| window.start < span.start);
+        self.spans.get(first).is_some_and(|window| window.end <= span.end)
+    }
+
+    fn within(&self, span: Span) -> Dur {
+        (self.until(span.end) - self.until(span.start)).at_least_zero()
+    }
+}
+
+struct OpenFrame {
+    end: Time,
+    kind: KindId,
+    counted: Dur,
+    /// Counted time of nested frames.
+    inside: Dur,
+    /// The user's frame that owns it.
+    owner: Option<KindId>,
+    is_python: bool,
+    /// True if it counts as a call: not inside another call of the same function.
+    outermost: bool,
+    /// True inside a wait for input.
+    waits: bool,
+}
+
+struct Walk<'a, 't> {
+    context: &'a Context<'t>,
+    track: &'t Track,
+    frames: &'a [Option<Frame>],
+    windows: &'a Windows,
+    /// True if the windows are steps, false for the whole capture.
+    in_steps: bool,
+    sums: &'a mut [Sums],
+    waits: &'a mut [Wait],
+    waited: &'a mut Dur,
+    line: Option<&'a StateLine>,
+    open: Vec<OpenFrame>,
+}
+
+impl Walk<'_, '_> {
+    fn run(mut self) {
+        let trace = self.context.trace;
+        let line = self.line;
+        // A caller that starts with the wait is not inside it.
+        let waits_in = |span: Span| line.is_some_and(|line| line.all_in(span, State::InputWait));
+        let any_wait = line.is_some_and(|line| line.states.iter().any(|state| state.has(State::InputWait)));
+        for (index, &kind) in self.track.kinds().iter().enumerate() {
+            let span = self.track.span_of(index);
+            if span.is_empty() || trace.kind(kind).form != Form::Slice {
+                continue;
+            }
+            self.close(span.start);
+            let outer = self.open.last();
+            let user = self.frames[kind.index()].as_ref().is_some_and(|frame| frame.user);
+            // A function around a whole step runs the loop: it is not a part of the step that could be removed.
+            let user = user && !(self.in_steps && self.windows.any_inside(span));
+            let role = self.context.vocabulary().role(kind);
+            let is_frame = self.frames[kind.index()].is_some();
+            let is_python = is_frame
+                || matches!(role, Role::Annotation | Role::StepMarker)
+                // An unknown name among Python frames is the user's own annotation.
+                || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
+            let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };
+            let waits = any_wait && is_frame && waits_in(span);
+            let outermost =
+                (user || waits) && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
+            let counted = self.windows.within(span);
+            self.open.push(OpenFrame {
+                end: span.end,
+                kind,
+                counted,
+                inside: Dur::ZERO,
+                owner,
+                is_python,
+                outermost,
+                waits,
+            });
+        }
+        self.close(Time::MAX);
+    }
+
+    fn close(&mut self, now: Time) {
+        while let Some(ended) = self.open.pop_if(|open| open.end <= now) {
+            if let Some(outer) = self.open.last_mut() {
+                outer.inside += ended.counted;
+            }
+            if ended.waits && !ended.counted.is_zero() {
+                if !self.open.last().is_some_and(|outer| outer.waits) {
+                    *self.waited += ended.counted;
+                }
+                let wait = &mut self.waits[ended.kind.index()];
+                wait.calls += 1;
+                if ended.outermost {
+                    wait.inclusive += ended.counted;
+                }
+            }
+            if let Some(owner) = ended.owner.filter(|_| ended.is_python) {
+                self.sums[owner.index()].own += (ended.counted - ended.inside).at_least_zero();
+            }
+            if ended.owner == Some(ended.kind) && !ended.counted.is_zero() {
+                let sums = &mut self.sums[ended.kind.index()];
+                sums.calls += 1;
+                if ended.outermost {
+                    sums.inclusive += ended.counted;
+                }
+            }
+        }
+    }
+}
+
+/// How far up a call looks for itself; deeper recursion counts twice in the inclusive time, but not in the own
+/// time.
+const RECURSION: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Figures of one kernel that follow from several counters.
+
+use super::metrics::{Figures, Metric, flops};
+use super::{Access, PeakSource, RAGGED, SECTOR, VECTOR_BYTES};
+use crate::work::kernels::Limiter;
+
+/// A rate relative to its peak, at most 1.
+pub(super) fn over(rate: Option<f64>, peak: Option<f64>) -> Option<f64> {
+    rate.zip(peak.filter(|peak| *peak > 0.0)).map(|(rate, peak)| (rate / peak).min(1.0))
+}
+
+/// How close device memory came to its peak, and the source of the peak.
+pub(super) fn dram(figures: &Figures) -> Option<(f64, PeakSource)> {
+    let share_of = |peak| over(figures.get(Metric::DramRate), figures.get(peak));
+    let counted = figures.share(Metric::Dram).map(|share| (share, PeakSource::Counted));
+    counted
+        .or_else(|| Some((share_of(Metric::DramPeak)?, PeakSource::Device)))
+        .or_else(|| Some((share_of(Metric::SheetDramPeak)?, PeakSource::DataSheet)))
+}
+
+/// What allows the fewest blocks. Warp slots come first among equals: nothing more can be gained then.
+pub(super) fn limiter(figures: &Figures) -> Option<Limiter> {
+    let limits = [
+        (Metric::LimitWarps, Limiter::Warps),
+        (Metric::LimitBlocks, Limiter::Blocks),
+        (Metric::LimitRegisters, Limiter::Registers),
+        (Metric::LimitShared, Limiter::SharedMemory),
+    ];
+    let known = limits.into_iter().filter_map(|(limit, limiter)| Some((figures.get(limit)?, limiter)));
+    known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, limiter)| limiter)
+}
+
+/// ncu counts what an ideal pattern would need; if that was not collected, the requested bytes per sector are
+/// used.
+pub(super) fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
+    let counted = figures
+        .get(Metric::ExcessSectors)
+        .or_else(|| Some(figures.get(Metric::Sectors)? - figures.get(Metric::IdealSectors)?));
+    let (excess, all) = match counted {
+        Some(excess) => {
+            // The counters treat full requests of 16 bytes per lane as half wasted.
+            let vectors = accesses.iter().filter(|access| access.is_vectorised());
+            let fine: f64 = vectors.filter_map(|access| access.sectors).sum::<f64>() * VECTOR_BYTES / SECTOR;
+            let all = sectors(figures, accesses)?;
+            // If requests were not counted, up to half may be such requests, unless fewer bytes are requested.
+            let known = |access: &Access| {
+                let poor = |bytes| bytes < VECTOR_BYTES * (1.0 - RAGGED);
+                access.sectors_per_request.is_some() || access.bytes_per_sector.is_some_and(poor)
+            };
+            let unknown = !accesses.iter().any(known);
+            if unknown && excess <= all * (VECTOR_BYTES / SECTOR + RAGGED) && excess > 0.0 {
+                return None;
+            }
+            (excess - fine, all)
+        }
+        None => {
+            let wasted = accesses.iter().filter_map(Access::wasted).reduce(|a, b| a + b)?;
+            (wasted, accesses.iter().filter_map(|access| access.sectors).sum())
+        }
+    };
+    (all > 0.0).then(|| (excess / all).clamp(0.0, 1.0))
+}
+
+pub(super) fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
+    let seen = accesses.iter().filter_map(|access| access.sectors).reduce(|a, b| a + b);
+    figures.get(Metric::Sectors).or(seen)
+}
+
+/// Counted by the hardware, or, if that was not collected, what an ideal pattern would not need.
+pub(super) fn bank_conflicts(figures: &Figures) -> Option<f64> {
+    let by_direction = figures
+        .sum(Metric::LoadConflicts, Metric::StoreConflicts)
+        .zip(figures.sum(Metric::LoadWavefronts, Metric::StoreWavefronts));
+    let both = || figures.get(Metric::SharedConflicts).zip(figures.get(Metric::SharedWavefronts));
+    let by_excess = || figures.get(Metric::ExcessSharedAccesses).zip(figures.get(Metric::SharedAccesses));
+    let by_ideal = || {
+        let all = figures.get(Metric::SharedAccesses)?;
+        Some((all - figures.get(Metric::IdealSharedAccesses)?, all))
+    };
+    let found = by_direction.or_else(both).or_else(by_excess).or_else(by_ideal);
+    let (conflicts, all) = found.or_else(|| repeated(figures))?;
+    Some(if all > 0.0 { (conflicts / all).clamp(0.0, 1.0) } else { 0.0 })
+}
+
+/// 16-byte lanes need four passes, the most that an instruction needs without conflicts.
+const TURNS: f64 = 4.0;
+/// Bytes that all banks deliver in a pass.
+const TURN_BYTES: f64 = 128.0;
+
+/// Shared memory passes beyond those that the instructions need, and all passes, if conflicts themselves were
+/// not collected.
+pub(super) fn repeated(figures: &Figures) -> Option<(f64, f64)> {
+    let all = figures
+        .sum(Metric::LoadWavefronts, Metric::StoreWavefronts)
+        .or(figures.get(Metric::SharedWavefronts))?;
+    let instructions = figures.sum(Metric::SharedLoads, Metric::SharedStores)?;
+    let bytes = figures.sum(Metric::SharedLoadBytes, Metric::SharedStoreBytes);
+    let needed = bytes.map_or(TURNS * instructions, |bytes| (bytes / TURN_BYTES).max(instructions));
+    Some(((all - needed).max(0.0), all))
+}
+
+pub(super) fn stall(figures: &Figures) -> Option<(&'static str, f64)> {
+    let (reason, cycles) = figures.longest_stall()?;
+    let all = figures.get(Metric::Latency).filter(|all| *all > 0.0)?;
+    Some((reason, (cycles / all).min(1.0)))
+}
+
+/// From counts per cycle, or in total.
+pub(super) fn flops_per_s(figures: &Figures) -> Option<f64> {
+    let per_cycle = flops(figures, [Metric::Fadd, Metric::Fmul, Metric::Ffma]);
+    let counted = per_cycle.zip(figures.get(Metric::Cycles)).map(|(operations, cycles)| operations * cycles);
+    counted.or(figures.get(Metric::FlopRate))
+}

@@ -1,0 +1,72 @@
+//! How data is loaded, and the lines of Python that cost most, in the shape that rules need.
+
+use stepscope_analyze::input::{Input, Pipeline as InputPipeline, Written};
+use stepscope_analyze::time::python::PythonFrame;
+
+use super::{Loader, Pipeline, PythonLine};
+
+pub(super) fn loader(input: &Input) -> Loader {
+    if let Some(pipeline) = &input.pipeline {
+        return Loader::TfData(tf_data(pipeline));
+    }
+    if let Some(loader) = input.loaders.first() {
+        let inside = waiting_lines(input).into_iter().next();
+        return Loader::TorchLoader { workers: loader.has_workers == Some(true), inside };
+    }
+    let mut lines = waiting_lines(input);
+    if lines.is_empty() {
+        lines = python_lines(input);
+    }
+    if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
+}
+
+fn tf_data(pipeline: &InputPipeline) -> Pipeline {
+    let bound = pipeline.bound.as_ref();
+    let stage = pipeline.bottleneck();
+    // Stages stand before their inputs, so the one that feeds a stage follows it, one deeper.
+    let after = bound.and_then(|bound| {
+        let (own, next) = (pipeline.stages.get(bound.stage)?, pipeline.stages.get(bound.stage + 1)?);
+        (next.depth > own.depth).then(|| next.name.clone())
+    });
+    Pipeline {
+        bottleneck_stage: stage.map(|stage| stage.name.clone()),
+        written_as: stage.and_then(|stage| stage.dataset.clone()),
+        after,
+        stage_ms: bound.map(|bound| bound.ms_per_batch),
+        parallelism: stage.and_then(|stage| stage.parallelism).map(|parallelism| parallelism as f64),
+        prefetches: pipeline.has_prefetch_by_user,
+        parallel: stage
+            .is_some_and(|stage| stage.written == Written::ByUser && stage.name.starts_with("Parallel")),
+        ran_parallel: stage.is_some_and(|stage| {
+            stage.parallelism.map_or(stage.name.starts_with("Parallel"), |ways| ways > 1)
+        }),
+        heaviest: stage.and_then(|stage| stage.ops.first()).map(|op| op.op.clone()),
+        call_us: stage
+            .filter(|stage| stage.function_calls > 0 && stage.function_ms > 0.0)
+            .map(|stage| stage.function_ms * 1e3 / stage.function_calls as f64),
+        batch_size: pipeline.batch_size.map(|(size, _)| size),
+        python_inside: pipeline.runs_python,
+        caches: pipeline.has_cache,
+    }
+}
+
+pub(super) fn python_lines(input: &Input) -> Vec<PythonLine> {
+    lines_of(&input.python.frames, input.python.steps)
+}
+
+/// Where the loop waits for its batch.
+fn waiting_lines(input: &Input) -> Vec<PythonLine> {
+    lines_of(&input.python.waiting, input.python.steps)
+}
+
+fn lines_of(frames: &[PythonFrame], steps: usize) -> Vec<PythonLine> {
+    let steps = steps.max(1) as f64;
+    let line = |frame: &PythonFrame| {
+        let place = match frame.line {
+            Some(line) => format!("{}:{line} {}", frame.file, frame.function),
+            None => format!("{} {}", frame.file, frame.function),
+        };
+        PythonLine { place, ms_per_step: frame.own_ms / steps }
+    };
+    frames.iter().map(line).collect()
+}

@@ -1,0 +1,27 @@
+//! Trace in, bytes out: Chrome JSON for viewers, one row per event (CSV, Parquet) for data tools. The counterpart of the
+//! readers. Output is streamed, so memory does not grow with the trace.
+//!
+//! This crate knows nothing about what an event means for performance, nor about tables of results.
+
+mod args;
+mod chrome;
+mod csv;
+mod parquet;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use stepscope_trace::Trace;
+
+pub use chrome::write_chrome;
+pub use csv::write_csv;
+pub use parquet::write_parquet;
+
+/// The trace of one host to export.
+#[derive(Copy, Clone, Debug)]
+pub struct ExportSource<'a> {
+    /// The host.
+    pub host: &'a str,
+    /// Its trace.
+    pub trace: &'a Trace,
+}

@@ -1,0 +1,277 @@
+//! The events of one track while they are read: one column each for start, duration, kind and the place of the arguments.
+//!
+//! A reader that decodes in parallel knows the number of events of a track before it decodes them: it uses
+//! [`EventColumns::with_len`], splits them into [`ColumnsChunk`]s and fills these in parallel, so that nothing
+//! is copied or stored twice.
+
+use std::cmp::Reverse;
+
+use crate::durations::DurationColumn;
+use crate::ids::KindId;
+use crate::time::{Dur, Span, Time};
+
+/// Positions of arguments: four bytes per event while they are within 4 GB of each other, eight after that.
+#[derive(Clone, Debug)]
+pub(crate) enum ArgColumn {
+    Narrow { base: u64, offsets: Vec<u32> },
+    Wide(Vec<u64>),
+}
+
+const NO_ARGS: u32 = u32::MAX;
+const NO_ARGS_WIDE: u64 = u64::MAX;
+
+impl ArgColumn {
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<u64> {
+        match self {
+            ArgColumn::Narrow { base, offsets } => {
+                let offset = *offsets.get(index)?;
+                (offset != NO_ARGS).then(|| base + u64::from(offset))
+            }
+            ArgColumn::Wide(positions) => positions.get(index).copied().filter(|&at| at != NO_ARGS_WIDE),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, at: Option<u64>) {
+        if let ArgColumn::Narrow { base, offsets } = self {
+            let Some(at) = at else { return offsets.push(NO_ARGS) };
+            match at.checked_sub(*base).and_then(|offset| u32::try_from(offset).ok()) {
+                Some(offset) if offset != NO_ARGS => return offsets.push(offset),
+                _ => self.widen(),
+            }
+        }
+        if let ArgColumn::Wide(positions) = self {
+            positions.push(at.unwrap_or(NO_ARGS_WIDE));
+        }
+    }
+
+    fn widen(&mut self) {
+        if let ArgColumn::Narrow { base, offsets } = self {
+            let wide =
+                |&offset: &u32| if offset == NO_ARGS { NO_ARGS_WIDE } else { *base + u64::from(offset) };
+            *self = ArgColumn::Wide(offsets.iter().map(wide).collect());
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            ArgColumn::Narrow { offsets, .. } => offsets.len(),
+            ArgColumn::Wide(positions) => positions.len(),
+        }
+    }
+
+    fn permuted(&self, order: &[u32]) -> Self {
+        match self {
+            ArgColumn::Narrow { base, offsets } => ArgColumn::Narrow {
+                base: *base,
+                offsets: order.iter().map(|&i| offsets[i as usize]).collect(),
+            },
+            ArgColumn::Wide(positions) => {
+                ArgColumn::Wide(order.iter().map(|&i| positions[i as usize]).collect())
+            }
+        }
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        match self {
+            ArgColumn::Narrow { offsets, .. } => offsets.shrink_to_fit(),
+            ArgColumn::Wide(positions) => positions.shrink_to_fit(),
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            ArgColumn::Narrow { offsets, .. } => offsets.capacity() * 4,
+            ArgColumn::Wide(positions) => positions.capacity() * 8,
+        }
+    }
+}
+
+/// The events of one track, as columns of equal length.
+#[derive(Clone, Debug)]
+pub struct EventColumns {
+    pub(crate) start: Vec<Time>,
+    pub(crate) dur: DurationColumn,
+    pub(crate) kind: Vec<KindId>,
+    pub(crate) args: ArgColumn,
+}
+
+impl EventColumns {
+    /// No events; most argument positions will be at or after `args_base`.
+    pub fn new(args_base: u64) -> Self {
+        EventColumns {
+            start: Vec::new(),
+            dur: DurationColumn::default(),
+            kind: Vec::new(),
+            args: ArgColumn::Narrow { base: args_base, offsets: Vec::new() },
+        }
+    }
+
+    /// `len` events at the origin, to be set through [`EventColumns::chunks`]. All argument positions must be
+    /// in `args_base..=args_end`.
+    pub fn with_len(len: usize, args_base: u64, args_end: u64) -> Self {
+        let narrow = args_end.saturating_sub(args_base) < u64::from(NO_ARGS);
+        EventColumns {
+            // Zeroed integers come untouched from the system and are wrapped in place for free, so that the
+            // memory is first touched by the core that fills it.
+            start: vec![0; len].into_iter().map(Time::from_ps).collect(),
+            dur: DurationColumn::with_len(len),
+            kind: vec![0; len].into_iter().map(KindId).collect(),
+            args: if narrow {
+                ArgColumn::Narrow { base: args_base, offsets: vec![0; len] }
+            } else {
+                ArgColumn::Wide(vec![0; len])
+            },
+        }
+    }
+
+    /// Adds an event. A negative duration counts as zero.
+    #[inline]
+    pub fn push(&mut self, start: Time, dur: Dur, kind: KindId, args: Option<u64>) {
+        self.start.push(start);
+        self.dur.push(dur);
+        self.kind.push(kind);
+        self.args.push(args);
+    }
+
+    /// Number of events.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Whether there are no events.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// Splits the columns into pieces of these lengths, which can be filled in parallel. Pass the result of
+    /// [`ColumnsChunk::finish`] to [`EventColumns::set_long_durations`].
+    pub fn chunks(&mut self, lens: &[usize]) -> Vec<ColumnsChunk<'_>> {
+        let (mut start, mut dur, mut kind) = (&mut self.start[..], self.dur.packed_mut(), &mut self.kind[..]);
+        let mut narrow: &mut [u32] = &mut [];
+        let mut wide: &mut [u64] = &mut [];
+        let mut base = 0;
+        match &mut self.args {
+            ArgColumn::Narrow { base: from, offsets } => (base, narrow) = (*from, offsets),
+            ArgColumn::Wide(positions) => wide = positions,
+        }
+        let mut chunks = Vec::with_capacity(lens.len());
+        let mut first = 0;
+        for &len in lens {
+            chunks.push(ColumnsChunk {
+                first,
+                start: take(&mut start, len),
+                dur: take(&mut dur, len),
+                kind: take(&mut kind, len),
+                narrow: take(&mut narrow, len),
+                wide: take(&mut wide, len),
+                base,
+                long: Vec::new(),
+            });
+            first += len;
+        }
+        chunks
+    }
+
+    /// Sets the durations that did not fit the chunks' columns, as (position, duration).
+    pub fn set_long_durations(&mut self, long: impl IntoIterator<Item = (usize, Dur)>) {
+        for (index, dur) in long {
+            self.dur.set(index, dur);
+        }
+    }
+
+    /// Appends all events of `other`.
+    pub fn append(&mut self, other: EventColumns) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        self.start.extend_from_slice(&other.start);
+        self.dur.append(&other.dur);
+        self.kind.extend_from_slice(&other.kind);
+        (0..other.args.len()).for_each(|i| self.args.push(other.args.get(i)));
+    }
+
+    /// Sorts by start, longer events first, so that parents precede their children. Costs one pass if the
+    /// events are already sorted, which is nearly always the case.
+    pub(crate) fn sort(&mut self) {
+        let sorted = |i: usize| {
+            let (before, this) = (self.start[i - 1], self.start[i]);
+            before < this || (before == this && self.dur.get(i - 1) >= self.dur.get(i))
+        };
+        if (1..self.len()).all(sorted) {
+            return;
+        }
+        let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
+        let mut order: Vec<u32> = (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect();
+        order.sort_by_key(|&i| before(i as usize));
+        self.start = order.iter().map(|&i| self.start[i as usize]).collect();
+        self.kind = order.iter().map(|&i| self.kind[i as usize]).collect();
+        self.dur = self.dur.permuted(&order);
+        self.args = self.args.permuted(&order);
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.start.shrink_to_fit();
+        self.dur.shrink();
+        self.kind.shrink_to_fit();
+        self.args.shrink();
+    }
+
+    pub(crate) fn span(&self) -> Option<Span> {
+        let start = *self.start.first()?;
+        let end = (0..self.len()).map(|i| self.start[i] + self.dur.get(i)).max()?;
+        Some(Span::new(start, end))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.start.capacity() * 8 + self.dur.heap_bytes() + self.kind.capacity() * 4 + self.args.heap_bytes()
+    }
+}
+
+fn take<'a, T>(from: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    let len = len.min(from.len());
+    let (head, rest) = std::mem::take(from).split_at_mut(len);
+    *from = rest;
+    head
+}
+
+/// A piece of a track's columns, to be filled on a separate core.
+#[derive(Debug)]
+pub struct ColumnsChunk<'a> {
+    first: usize,
+    start: &'a mut [Time],
+    dur: &'a mut [u32],
+    kind: &'a mut [KindId],
+    narrow: &'a mut [u32],
+    wide: &'a mut [u64],
+    base: u64,
+    long: Vec<(usize, Dur)>,
+}
+
+impl ColumnsChunk<'_> {
+    /// Sets the `index`th event of this piece. A negative duration counts as zero.
+    #[inline]
+    pub fn set(&mut self, index: usize, start: Time, dur: Dur, kind: KindId, args: Option<u64>) {
+        self.start[index] = start;
+        self.kind[index] = kind;
+        match DurationColumn::pack_short(dur) {
+            Some(packed) => self.dur[index] = packed,
+            None => self.long.push((self.first + index, dur)),
+        }
+        if let Some(slot) = self.narrow.get_mut(index) {
+            let offset = args.map(|at| at.wrapping_sub(self.base));
+            *slot = offset.and_then(|offset| u32::try_from(offset).ok()).unwrap_or(NO_ARGS);
+        } else if let Some(slot) = self.wide.get_mut(index) {
+            *slot = args.unwrap_or(NO_ARGS_WIDE);
+        }
+    }
+
+    /// Ends the filling and returns the durations that did not fit.
+    pub fn finish(self) -> Vec<(usize, Dur)> {
+        self.long
+    }
+}
