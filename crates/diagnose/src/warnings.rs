@@ -6,6 +6,8 @@
 pub struct Warning {
     /// Public id: that of the finding that a profile would show, where there is one.
     pub id: &'static str,
+    /// Its place among all warnings: those about every step come first.
+    pub rank: usize,
     /// What it is about: a function, a worker.
     pub subject: Option<String>,
     /// What it means.
@@ -169,13 +171,15 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// What a line warns of; `None` if it is no warning whose meaning is known.
-pub fn warning(line: &str) -> Option<Warning> {
-    let lower = line.to_ascii_lowercase();
-    let known = KNOWN.iter().find(|known| known.words.iter().all(|word| lower.contains(word)))?;
-    let subject = known.subject.and_then(|(before, after)| between(line, &lower, before, after)).map(named);
+/// What a line warns of; `None` if it is no warning whose meaning is known. Further lines may name its subject.
+pub fn warning(text: &str) -> Option<Warning> {
+    let lower = text.to_ascii_lowercase();
+    let line = lower.lines().next()?;
+    let rank = KNOWN.iter().position(|known| known.words.iter().all(|word| line.contains(word)))?;
+    let known = KNOWN.get(rank)?;
+    let subject = known.subject.and_then(|(before, after)| between(text, &lower, before, after)).map(named);
     let meaning = known.meaning.replace("{}", subject.as_deref().unwrap_or("a program"));
-    Some(Warning { id: known.id, subject, meaning, fix: known.fix })
+    Some(Warning { id: known.id, rank, subject, meaning, fix: known.fix })
 }
 
 /// The text between two others. ASCII lower case keeps all positions.
@@ -231,6 +235,8 @@ mod tests {
 
     #[test]
     fn other_lines_are_no_warnings() {
+        let next = "All log messages are written to STDERR\nCould not find cuda drivers on your machine";
+        assert_eq!(warning(next), None, "the line itself must say it");
         for line in ["", "loss: 0.5", "using GPU 0", "calls to triggered", "Training finished without error"]
         {
             assert_eq!(warning(line), None, "{line}");

@@ -62,6 +62,7 @@ fn warnings(remarks: &[Remark]) -> Vec<(Warning, String, u64)> {
             None => all.push((found, remark.text.clone(), remark.count)),
         }
     }
+    all.sort_by_key(|(warning, ..)| warning.rank);
     all
 }
 
