@@ -44,6 +44,21 @@ export interface Category {
   color: string;
 }
 
+/** A view as the server describes it: enough to list it and to draw its table. */
+export interface ViewInfo {
+  name: string;
+  title: string;
+  group: string;
+  question: string;
+  about: string;
+  /** How to record what it shows. */
+  record: string[];
+  /** The column whose values are names of events on the timeline. */
+  events: string | null;
+  /** How its rows can be grouped; empty if there is no choice. */
+  ways: string[];
+}
+
 export type Step = ReportStep;
 
 export interface Place {
