@@ -60,10 +60,12 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         report::write_json(&report, &mut text).map_err(|_| Refusal::Broken)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
         let model = &opened.model;
-        let severity = report.findings.first().map_or("info", |finding| finding.severity.key());
+        let answering = report.answering().and_then(|at| report.findings.get(at));
+        let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
-        answer["verdict"] =
-            json!({"headline": report.verdict(), "severity": severity, "despite": report.despite()});
+        answer["verdict"] = json!({
+            "headline": report.answer(), "severity": severity, "finding": report.answering(), "doubts": report.doubts(),
+        });
         answer["damage"] = model.profile.problems().iter().map(problem_json).collect();
         answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
         for (finding, row) in report.findings.iter().zip(rows(&mut answer, "findings")) {

@@ -36,6 +36,13 @@ export class Problem extends Error {
   }
 }
 
+/** The server cannot be reached. */
+export class Unreachable extends Problem {
+  constructor() {
+    super("The server is not responding", "stepscope serve has probably stopped", "Start it again; this page reconnects by itself.");
+  }
+}
+
 /** Progress of the sessions that are being opened, by id. */
 export const progress = writable<ReadonlyMap<number, Progress>>(new Map());
 
@@ -127,14 +134,10 @@ async function reach(url: string, signal?: AbortSignal): Promise<Response> {
     return await (early(url) ?? fetch(url, { headers: headers(), signal: signal ?? null }));
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw unreachable();
+    throw new Unreachable();
   }
 }
 
-/** The problem of a server that cannot be reached. */
-export function unreachable(): Problem {
-  return new Problem("The server is not responding", "stepscope serve has probably stopped", "Start it again; this page reconnects by itself.");
-}
 
 async function read(response: Response): Promise<unknown> {
   if (response.ok) return response.json();

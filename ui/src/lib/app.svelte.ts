@@ -1,5 +1,5 @@
 /** What the whole page shares: the address, the sessions, the pages, the categories, the theme. */
-import { api, problemOf, type Problem } from "./api";
+import { api, forget, problemOf, type Problem } from "./api";
 import { OVERVIEW, pagesOf } from "./pages";
 import * as route from "./route";
 import type { Query, Route } from "./route";
@@ -17,6 +17,8 @@ class App {
   views = $state.raw<ViewInfo[] | null>(null);
   categories = $state.raw<Category[]>([]);
   theme = $state.raw<Theme>(storedTheme());
+  /** Incremented whenever the server answers again after it did not. */
+  reconnected = $state(0);
   /** Incremented whenever colours change; charts that draw on a canvas read it. */
   repaint = $state(0);
   /** The newest session when the page was opened, or the newest one visited since. */
@@ -64,12 +66,21 @@ class App {
     this.#seen = Math.max(this.#seen, ...this.sessions.map((session) => session.id));
   }
 
+  /** A part of the page could not reach the server; the next answer shows that it is back. */
+  lost(problem: Problem): void {
+    this.problem = problem;
+  }
+
   async refresh(): Promise<void> {
     try {
       const [listed] = await Promise.all([api.sessions(), this.views === null ? this.#describe() : undefined]);
       if (this.#first === null) this.#first = listed.current;
       if (this.listed === null) this.#seen = Math.max(-1, ...listed.sessions.map((session) => session.id));
+      for (const { id, revision } of listed.sessions) {
+        if (this.sessions.some((known) => known.id === id && known.revision !== revision)) forget(id);
+      }
       if (JSON.stringify(listed) !== JSON.stringify(this.listed)) this.listed = listed;
+      if (this.problem !== null) this.reconnected++;
       this.problem = null;
     } catch (error) {
       this.problem = problemOf(error);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { find, format, keyOf, labelOf, parse } from "./route";
 import type { Session } from "./types";
 
-const session = (id: number, name: string, path = ""): Session => ({ id, name, path, hosts: [], bytes: 0, state: "ready", appeared: false });
+const session = (id: number, name: string, path = ""): Session => ({ id, name, path, hosts: [], bytes: 0, state: "ready", appeared: false, place: null, revision: 0 });
 
 it("an address survives the way there and back", () => {
   for (const name of ["2026_01_01_00_00_00", "a b/c?d#e&f=g", "run+1", "s", "ünïcode", "100%"]) {

@@ -3,7 +3,7 @@
  * `ViewTable`, so this list only grows by views with pictures.
  */
 import type { Component } from "svelte";
-import { unreachable } from "../lib/api";
+import { Unreachable } from "../lib/api";
 import Overview from "./Overview.svelte";
 
 /** What every page is given: the session's number and the page's name. */
@@ -32,6 +32,6 @@ export async function load(name: string): Promise<PageComponent> {
     return (await (OWN[name] ?? anyView)()).default as PageComponent;
   } catch {
     // The chunks are part of the server, so only a server that is gone cannot deliver one.
-    throw unreachable();
+    throw new Unreachable();
   }
 }

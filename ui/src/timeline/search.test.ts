@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Source } from "./net";
-import { firstFrom, matcher, Search } from "./search";
+import { firstFrom, firstNamed, matcher, Search } from "./search";
 
 const hit = (i: number) => ({ track: 1, event: i, name: `op ${i}`, row: 0, category: 0, start_ns: i, dur_ns: 1 });
 
@@ -45,4 +45,11 @@ describe("search", () => {
     expect(firstFrom([1, 2, 3, 4], -1)).toBe(0);
     expect(firstFrom([1, 2, 3, 4], 9)).toBe(10);
   });
+});
+
+it("the first hit to show is called like the text, and does not only contain it", () => {
+  const hits = ["dense/MatMul/ReadVariableOp:ReadVariableOp", "dense/MatMul_1:MatMul", "my_dense/MatMul:MatMul", "f/dense/MatMul:MatMul"].map((name) => ({ name }));
+  expect(firstNamed("dense/matmul", hits)).toBe(3);
+  expect(firstNamed("train_step", [{ name: "train_step_2" }, { name: "PjitFunction(train_step)" }])).toBe(1);
+  expect(firstNamed("dense", hits)).toBe(0);
 });

@@ -29,6 +29,16 @@ export function firstFrom(density: readonly number[], share: number): number {
   return n;
 }
 
+/** The position of the first hit that is called `text` as a whole (`dense/MatMul:MatMul` is, `dense/MatMul/Read` is not); 0 if none is. */
+export function firstNamed(text: string, hits: readonly { name: string }[]): number {
+  const wanted = text.toLowerCase();
+  const whole = ({ name }: { name: string }) => {
+    const at = name.toLowerCase().indexOf(wanted);
+    return at >= 0 && !/^[\w/]/.test(name.slice(at + wanted.length)) && !/[\w]$/.test(name.slice(0, at));
+  };
+  return Math.max(0, hits.findIndex(whole));
+}
+
 export class Search {
   text = "";
   total = 0;
@@ -77,9 +87,18 @@ export class Search {
   /** The next (or previous) hit; the first one is the one after `share` of the session. */
   async step(by: 1 | -1, share: number): Promise<Hit | null> {
     if (this.total === 0) return null;
-    const version = this.version;
     const from = this.at < 0 ? firstFrom(this.density, share) + (by === 1 ? 0 : -1) : this.at + by;
-    this.at = ((from % this.total) + this.total) % this.total;
+    return this.hit(((from % this.total) + this.total) % this.total);
+  }
+
+  /** The first hit that is called like the text and does not only contain it; else the first. */
+  async first(): Promise<Hit | null> {
+    return this.total === 0 ? null : this.hit(firstNamed(this.text, this.pages.get(0) ?? []));
+  }
+
+  private async hit(at: number): Promise<Hit | null> {
+    const version = this.version;
+    this.at = at;
     const page = Math.floor(this.at / PAGE);
     let hits = this.pages.get(page);
     if (!hits) {

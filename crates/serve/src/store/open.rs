@@ -79,6 +79,11 @@ impl Opened {
         }
     }
 
+    /// Whether part of it could not be read.
+    pub(crate) fn is_damaged(&self) -> bool {
+        !self.model.profile.problems().is_empty()
+    }
+
     /// Memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.model.bytes()
