@@ -118,14 +118,14 @@ test("filter and sort order survive the way to the timeline and back, and so doe
 
 test("finding a row on the timeline goes to its first event", async () => {
   const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/ops`);
-  await page.getByPlaceholder("Filter…").fill("/MatMul$/");
+  await page.getByPlaceholder("Filter…").fill("BiasAdd");
   const row = page.getByRole("grid", { name: "Ops" }).locator("tbody tr:not([aria-hidden])").first();
   await row.click();
   await page.getByRole("button", { name: "Find on the timeline" }).click();
   const details = page.getByRole("article", { name: "Selected event" });
   await details.waitFor();
-  // Its own name, and not that of an op inside it.
-  expect(await details.getByRole("heading").first().textContent()).toMatch(/MatMul(:MatMul)?$/);
+  // The op itself, and not one that is inside it.
+  expect(await details.innerText()).not.toContain("ReadVariableOp");
   await page.getByText(/^[\d,]+ of [\d,]+$/).waitFor();
   await page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
   await page.screenshot({ path: `${shots}timeline-found.png` });

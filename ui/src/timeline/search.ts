@@ -29,16 +29,6 @@ export function firstFrom(density: readonly number[], share: number): number {
   return n;
 }
 
-/** The position of the first hit that is called `text` as a whole (`dense/MatMul:MatMul` is, `dense/MatMul/Read` is not); 0 if none is. */
-export function firstNamed(text: string, hits: readonly { name: string }[]): number {
-  const wanted = text.toLowerCase();
-  const whole = ({ name }: { name: string }) => {
-    const at = name.toLowerCase().indexOf(wanted);
-    return at >= 0 && !/^[\w/]/.test(name.slice(at + wanted.length)) && !/[\w]$/.test(name.slice(0, at));
-  };
-  return Math.max(0, hits.findIndex(whole));
-}
-
 export class Search {
   text = "";
   total = 0;
@@ -93,7 +83,8 @@ export class Search {
 
   /** The first hit that is called like the text and does not only contain it; else the first. */
   async first(): Promise<Hit | null> {
-    return this.total === 0 ? null : this.hit(firstNamed(this.text, this.pages.get(0) ?? []));
+    const named = this.pages.get(0)?.findIndex((hit) => hit.whole) ?? 0;
+    return this.total === 0 ? null : this.hit(Math.max(0, named));
   }
 
   private async hit(at: number): Promise<Hit | null> {

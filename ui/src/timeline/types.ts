@@ -54,6 +54,8 @@ export interface Hit {
   category: number | string | null;
   start_ns: number;
   dur_ns: number;
+  /** Of a search: it is called like the text, and does not only contain it. */
+  whole?: boolean;
 }
 
 export interface EventRef {

@@ -59,7 +59,10 @@ mod tests {
         report.findings.insert(0, few);
         assert!(report.verdict().starts_with("Too few steps"));
         assert!(report.answer().starts_with("Input-bound"), "{}", report.answer());
-        assert_eq!((report.answering(), report.doubts()), (Some(1), vec!["from 11 steps: not proven".to_owned()]));
+        assert_eq!(
+            (report.answering(), report.doubts()),
+            (Some(1), vec!["from 11 steps: not proven".to_owned()])
+        );
     }
 
     #[test]

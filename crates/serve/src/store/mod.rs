@@ -94,7 +94,16 @@ struct Entry {
 
 impl Entry {
     fn new(find: Find, appeared: bool) -> Self {
-        Entry { find, state: State::Unopened, read: None, appeared, revision: 0, gone: false, used: 0, run: None }
+        Entry {
+            find,
+            state: State::Unopened,
+            read: None,
+            appeared,
+            revision: 0,
+            gone: false,
+            used: 0,
+            run: None,
+        }
     }
 
     fn has_changed(&self) -> bool {

@@ -127,7 +127,7 @@ impl Opened {
         }
         let pattern = crate::timeline::search::pattern(text)
             .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
-        let found = Arc::new(Found::of(&self.model, &pattern));
+        let found = Arc::new(Found::of(&self.model, text, &pattern));
         let mut kept = searches();
         kept.insert(0, (text.to_owned(), found.clone()));
         kept.truncate(SEARCHES);
