@@ -1,9 +1,8 @@
 /** The model behind runs of classic TensorFlow: its views drawn and as a tree, the graph node by node, the variables. */
-import axe from "axe-core";
 import { execFileSync } from "node:child_process";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { binary, fixtures, launch, open, serve, shots, type Served } from "./support";
+import { binary, fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
 
 let browser: Browser;
 let server: Served;
@@ -17,13 +16,6 @@ afterAll(async () => {
 });
 
 const model = (query = "") => `${server.address}/#/s/0/model${query}`;
-
-async function stumbles(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
-  return serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`);
-}
 
 test("draws the scopes, and the tree says the same", async () => {
   const { page, wrongs, close } = await open(browser, model());

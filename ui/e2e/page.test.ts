@@ -1,12 +1,11 @@
 /** A newcomer's way through the page: the verdict, its evidence on the timeline and back, and every other page. */
-import axe from "axe-core";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type {} from "../src/timeline/hook";
-import { fixtures, launch, open, serve, shots, type Served } from "./support";
+import { fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -16,20 +15,6 @@ afterAll(() => browser.close());
 
 const SAMPLE = `${fixtures}/tf-input-bound/plugins/profile/2026_01_01_00_00_00/trainer.xplane.pb`;
 const drawn = (page: Page) => page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
-
-/** Serious faults that a screen reader or a keyboard would stumble over. */
-async function stumbles(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
-  return serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`);
-}
-
-declare global {
-  interface Window {
-    axe: typeof axe;
-  }
-}
 
 describe("one recording", () => {
   let server: Served;

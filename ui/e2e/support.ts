@@ -1,5 +1,6 @@
 /** What all end-to-end tests share: a real `stepscope serve`, Debian's Chromium, and an eye on everything that must
  * not happen (requests to another origin, console errors). */
+import axe from "axe-core";
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -37,8 +38,13 @@ export interface Served {
 }
 
 /** Starts the server on a free port and waits until it says where it listens. */
-export async function serve(...args: string[]): Promise<Served> {
-  const child = spawn(binary(), [...args, "--port", "0"], { stdio: ["ignore", "pipe", "pipe"] });
+export function serve(...args: string[]): Promise<Served> {
+  return serveAt("0", ...args);
+}
+
+/** The same on a certain port. */
+export async function serveAt(port: string, ...args: string[]): Promise<Served> {
+  const child = spawn(binary(), [...args, "--port", port], { stdio: ["ignore", "pipe", "pipe"] });
   const address = await addressOf(child);
   return { address, stop: () => stop(child) };
 }
@@ -79,6 +85,20 @@ export function launch(): Promise<Browser> {
       "--disable-sync",
     ],
   });
+}
+
+/** Serious faults that a screen reader or a keyboard would stumble over. */
+export async function stumbles(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
+  return serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`);
+}
+
+declare global {
+  interface Window {
+    axe: typeof axe;
+  }
 }
 
 /** A page, and what went wrong on it so far. */

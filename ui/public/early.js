@@ -14,7 +14,7 @@
   const token = new URLSearchParams(location.search).get("token");
   const headers = token === null ? {} : { "x-stepscope-token": token };
   const answers = (window.__stepscopeEarly = new Map());
-  for (const path of ["api/sessions", "api/categories"]) {
+  for (const path of ["api/sessions", "api/views", "api/categories"]) {
     const answer = fetch(path, { headers });
     // The code that uses it reports errors.
     answer.catch(() => undefined);

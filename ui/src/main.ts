@@ -3,7 +3,7 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
 import { app } from "./lib/app.svelte";
-import { load } from "./shell/pages";
+import { load } from "./pages/own";
 
 app.start();
 // The page's chunk is loaded while the sessions are requested.

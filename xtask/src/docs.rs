@@ -5,24 +5,38 @@ use std::process::Command;
 
 use crate::run::{Outcome, cargo, run};
 
-/// Where the findings are, one per file.
-const RULES: &str = "crates/diagnose/src/rules";
+/// Folders whose files a macro declares as modules, one idea each, with their packages.
+const LISTED: [(&str, &str); 2] =
+    [("crates/diagnose/src/rules", "stepscope-diagnose"), ("crates/session/src/views", "stepscope-session")];
 
-/// Writes `docs/findings.md`; the test that would call it stale does so when it is told to.
+/// Tests that would call a page stale, and write it when they are told to.
+const WRITERS: [(&str, &[&str]); 3] = [
+    ("docs/findings.md", &["-p", "stepscope-render", "--test", "findings_doc"]),
+    ("docs/cli.md", &["-p", "stepscope", "--bin", "stepscope", "reference"]),
+    ("docs/json.md and docs/schema", &["-p", "stepscope", "--test", "schemas", "every_schema"]),
+];
+
+/// Writes the pages.
 pub(crate) fn write() -> Outcome {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let args = ["test", "--quiet", "-p", "stepscope-render", "--test", "findings_doc"];
-    run("docs/findings.md", Command::new(cargo).args(args).env("STEPSCOPE_WRITE_DOCS", "1"))
+    for (page, args) in WRITERS {
+        let mut test = Command::new(&cargo);
+        run(page, test.args(["test", "--quiet"]).args(args).env("STEPSCOPE_WRITE_DOCS", "1"))?;
+    }
+    Ok(())
 }
 
-/// Checks the format of the rules: `cargo fmt` does not see modules that a macro declares.
-pub(crate) fn format_rules() -> Outcome {
-    let files = std::fs::read_dir(RULES).map_err(|error| format!("cannot read {RULES}: {error}"))?;
-    let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
-    files.sort();
-    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let mut args = vec!["fmt", "--check", "--package", "stepscope-diagnose", "--"];
-    args.extend(files.iter().map(String::as_str));
-    cargo("format of the rules", &args)
+/// Checks the format of rules and views: `cargo fmt` does not see modules that a macro declares.
+pub(crate) fn format_listed() -> Outcome {
+    for (folder, package) in LISTED {
+        let files = std::fs::read_dir(folder).map_err(|error| format!("cannot read {folder}: {error}"))?;
+        let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+        files.sort();
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let mut args = vec!["fmt", "--check", "--package", package, "--"];
+        args.extend(files.iter().map(String::as_str));
+        cargo(&format!("format of {folder}"), &args)?;
+    }
+    Ok(())
 }

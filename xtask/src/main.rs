@@ -30,7 +30,7 @@ cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do crates, and modules of the analyses, depend on each other in the right direction?
 cargo xtask package            pack all crates for crates.io, with the page, and compile them from their packages
 cargo xtask types              write the page's types from docs/schema/
-cargo xtask docs --write       write docs/findings.md from the comments in crates/diagnose/src/rules
+cargo xtask docs --write       write what is generated: docs/findings.md, docs/cli.md, the list of schemas, missing schemas
 cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 fn check(all: bool) -> Outcome {
     let mut skips = Skips::new(all);
     cargo("format", &["fmt", "--all", "--check"])?;
-    docs::format_rules()?;
+    docs::format_listed()?;
     cargo("format of the fuzz targets", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
     arrows::check()?;
     rooms::check()?;

@@ -11,7 +11,7 @@ use stepscope_render::report::{self, color};
 use stepscope_render::table::columns_json;
 use stepscope_render::words::terms;
 use stepscope_render::{Select, Style, Table, table};
-use stepscope_session::views::View;
+use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
 use stepscope_trace::{ProcessKind, Time, TrackKind};
 
 use crate::error::{Refusal, problem_json};
@@ -41,6 +41,17 @@ pub(crate) fn categories() -> Value {
     Category::ALL.iter().map(one).collect()
 }
 
+/// The views, in reading order: what the page needs to list and draw them.
+pub(crate) fn views() -> Value {
+    let one = |view: &View| {
+        json!({
+            "name": view.name, "title": view.title, "group": view.group.title(), "question": view.question,
+            "about": view.about, "record": view.record, "events": view.events, "ways": view.ways(),
+        })
+    };
+    VIEWS.iter().map(one).collect()
+}
+
 /// The report, with the additional data that the page shows.
 pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
     opened.answer("report", |opened| {
@@ -49,10 +60,12 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         report::write_json(&report, &mut text).map_err(|_| Refusal::Broken)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
         let model = &opened.model;
-        let severity = report.findings.first().map_or("info", |finding| finding.severity.key());
+        let answering = report.answering().and_then(|at| report.findings.get(at));
+        let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
-        answer["verdict"] =
-            json!({"headline": report.verdict(), "severity": severity, "despite": report.despite()});
+        answer["verdict"] = json!({
+            "headline": report.answer(), "severity": severity, "finding": report.answering(), "doubts": report.doubts(),
+        });
         answer["damage"] = model.profile.problems().iter().map(problem_json).collect();
         answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
         for (finding, row) in report.findings.iter().zip(rows(&mut answer, "findings")) {
@@ -93,13 +106,8 @@ pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
 /// One view, by columns or as CSV.
 pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> Result<Bytes, Refusal> {
     let view = View::named(name).ok_or(Refusal::Missing("view"))?;
-    let way = by.unwrap_or(OWN_WAY);
-    let make = if way == OWN_WAY {
-        view.table
-    } else {
-        let grouping = view.groupings().find(|grouping| grouping.by == way);
-        grouping.ok_or(Refusal::Missing("way to group the view"))?.table
-    };
+    let way = by.unwrap_or(DEFAULT_GROUPING);
+    let make = view.grouped(way).ok_or(Refusal::Missing("way to group the view"))?;
     let key = format!("{}/{name}/{way}", if csv { "csv" } else { "view" });
     opened.answer(&key, |opened| {
         let table: Table = view.of(&opened.model.profile, make, Style::PLAIN).map_err(|_| Refusal::Broken)?;
@@ -109,14 +117,9 @@ pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> 
             table::write_csv(&table, &picked, &mut text).map_err(|_| Refusal::Broken)?;
             return Ok(text);
         }
-        let mut ways = vec![OWN_WAY];
-        ways.extend(view.groupings().map(|grouping| grouping.by));
-        Ok(bytes(&columns_json(&table, if ways.len() > 1 { &ways } else { &[] })))
+        Ok(bytes(&columns_json(&table, &view.ways())))
     })
 }
-
-/// Name of a view's default grouping.
-const OWN_WAY: &str = "name";
 
 /// What was live in an allocator at a moment of the session, in picoseconds.
 pub(crate) fn memory_at(opened: &Opened, allocator: usize, at: i64) -> Result<Value, Refusal> {

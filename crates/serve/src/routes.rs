@@ -116,6 +116,7 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/api/sessions", get(sessions))
         .route("/api/categories", get(categories))
+        .route("/api/views", get(views))
         .route("/api/compare", get(compare))
         .nest("/api/s/{id}", session)
         .fallback(page)
@@ -253,6 +254,10 @@ async fn sessions(State(app): State<App>) -> Reply {
 
 async fn categories() -> Reply {
     Reply::value(&answers::categories())
+}
+
+async fn views() -> Reply {
+    Reply::value(&answers::views())
 }
 
 async fn compare(State(app): State<App>, query: Query) -> Answer {

@@ -159,6 +159,28 @@ fn every_address_answers_about_the_sample() {
 }
 
 #[test]
+fn every_view_that_is_described_is_answered() {
+    let client = Client::sample();
+    let views = client.data("/api/views");
+    let views = views.as_array().unwrap();
+    assert!(views.len() >= 10);
+    for view in views {
+        let name = view["name"].as_str().unwrap();
+        for part in ["title", "group", "question", "about"] {
+            assert!(!view[part].as_str().unwrap().is_empty(), "{name}: {part}");
+        }
+        let answer = client.data(&format!("/api/s/0/view/{name}"));
+        assert_eq!((&answer["view"], &answer["ways"]), (&view["name"], &view["ways"]));
+        for way in view["ways"].as_array().unwrap() {
+            client.data(&format!("/api/s/0/view/{name}?by={}", way.as_str().unwrap()));
+        }
+        let keys: Vec<&Value> =
+            answer["columns"].as_array().unwrap().iter().map(|column| &column["key"]).collect();
+        assert!(view["events"].is_null() || keys.contains(&&view["events"]), "{name}: {keys:?}");
+    }
+}
+
+#[test]
 fn the_page_is_served_with_its_guards_and_only_once() {
     let client = Client::sample();
     let page = client.get("/");
@@ -227,7 +249,9 @@ fn other_names_other_sites_and_other_methods_are_refused() {
 fn beyond_this_machine_every_request_for_data_wants_the_token() {
     let client = Client::new(Source::Sample, Some("0123456789abcdef"));
     assert_eq!(client.get("/").status, StatusCode::OK, "the page itself holds nothing");
-    for address in ADDRESSES.iter().chain(&["/api/categories", "/api/nowhere", "/api/s/0/csv/ops", "/api"]) {
+    for address in
+        ADDRESSES.iter().chain(&["/api/categories", "/api/views", "/api/nowhere", "/api/s/0/csv/ops", "/api"])
+    {
         assert_eq!(client.send(Method::GET, address, &[]).status, StatusCode::FORBIDDEN, "{address}");
     }
     let ask = |address: &str, headers: &[(&str, &str)]| client.send(Method::GET, address, headers).status;

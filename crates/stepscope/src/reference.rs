@@ -1,5 +1,5 @@
 //! `docs/cli.md`, written from the command line. The test fails when the page is out of date; run it with
-//! `STEPSCOPE_WRITE_DOCS=1` to renew the page.
+//! `STEPSCOPE_WRITE_DOCS=1` to renew the page, as `cargo xtask docs --write` does.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -92,10 +92,7 @@ fn docs_cli_md_is_what_the_command_line_says() {
         std::fs::write(&path, page()).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page(),
-        "docs/cli.md is out of date; run STEPSCOPE_WRITE_DOCS=1 cargo test -p stepscope reference"
-    );
+    assert!(written == page(), "docs/cli.md is out of date; run cargo xtask docs --write");
 }
 
 #[test]

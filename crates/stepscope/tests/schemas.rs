@@ -1,5 +1,5 @@
 //! `docs/schema/` is the truth about every `--json`: real output of every command fits its schema, and every schema that
-//! the help names is there.
+//! the help names is there. `STEPSCOPE_WRITE_DOCS=1` drafts the schema of a new view and renews the list of views.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use stepscope_session::views::VIEWS;
 use stepscope_testkit::corpus::{corpus, files_below};
-use support::{root, schema, stepscope};
+use support::{draft, root, schema, stepscope};
 
 /// What a command writes to standard output.
 fn written<S: AsRef<OsStr>>(args: &[S]) -> Value {
@@ -30,7 +30,7 @@ fn read_with_everything(path: &str) {
     schema::fits(&written(&["info", path, "--json"]));
     for view in VIEWS {
         schema::fits(&written(&[view.name, path, "--json"]));
-        for grouping in view.groupings() {
+        for grouping in view.groupings {
             schema::fits(&written(&[view.name, path, "--json", "--by", grouping.by]));
         }
     }
@@ -118,6 +118,10 @@ fn runs_and_monitors_fit() {
 
 #[test]
 fn every_schema_that_is_named_exists_and_every_one_that_exists_is_named() {
+    if std::env::var_os("STEPSCOPE_WRITE_DOCS").is_some() {
+        draft::write_missing();
+        draft::write_list();
+    }
     let text = fs::read_to_string(root().join("docs/cli.md")).unwrap();
     let named =
         text.split("stepscope.").skip(1).filter_map(|rest| rest.split_once(".v1")).map(|(name, _)| name);
@@ -136,6 +140,7 @@ fn every_schema_that_is_named_exists_and_every_one_that_exists_is_named() {
         assert_eq!(title, &format!("stepscope.{name}.v1"));
         assert!(page.contains(&format!("schema/{name}.v1.json")), "docs/json.md does not list {name}");
     }
+    assert!(page == draft::with_list(&page), "docs/json.md is out of date; run cargo xtask docs --write");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 import { writable } from "svelte/store";
 import type { ModelInfo, ModelView, NodeInfo, NodeLine, Variable } from "./model";
 import type {
-  Category, Comparison, Info, MemoryAt, Progress, Report, Sessions, View,
+  Category, Comparison, Info, MemoryAt, Progress, Report, Sessions, View, ViewInfo,
 } from "./types";
 
 /** Which view of the model, and which part of it. */
@@ -33,6 +33,13 @@ export class Problem extends Error {
     readonly status = 0,
   ) {
     super(what);
+  }
+}
+
+/** The server cannot be reached. */
+export class Unreachable extends Problem {
+  constructor() {
+    super("The server is not responding", "stepscope serve has probably stopped", "Start it again; this page reconnects by itself.");
   }
 }
 
@@ -127,13 +134,10 @@ async function reach(url: string, signal?: AbortSignal): Promise<Response> {
     return await (early(url) ?? fetch(url, { headers: headers(), signal: signal ?? null }));
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem(
-      "The server is not responding",
-      "stepscope serve has probably stopped",
-      "Start it again and reload this page.",
-    );
+    throw new Unreachable();
   }
 }
+
 
 async function read(response: Response): Promise<unknown> {
   if (response.ok) return response.json();
@@ -180,6 +184,7 @@ function query(values: Record<string, string | number | undefined>): string {
 
 export const api = {
   sessions: (signal?: AbortSignal) => ask<Sessions>("sessions", signal),
+  views: (signal?: AbortSignal) => ask<ViewInfo[]>("views", signal),
   categories: (signal?: AbortSignal) => ask<Category[]>("categories", signal),
   report: (session: number, signal?: AbortSignal) => askOnce<Report>(session, "report", signal),
   info: (session: number, signal?: AbortSignal) => askOnce<Info>(session, "info", signal),

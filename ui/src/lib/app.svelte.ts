@@ -1,8 +1,9 @@
-/** What the whole page shares: the address, the sessions, the categories, the theme. */
-import { api, problemOf, type Problem } from "./api";
+/** What the whole page shares: the address, the sessions, the pages, the categories, the theme. */
+import { api, forget, problemOf, type Problem } from "./api";
+import { OVERVIEW, pagesOf } from "./pages";
 import * as route from "./route";
-import type { Page, Query, Route } from "./route";
-import type { Category, Session, Sessions } from "./types";
+import type { Query, Route } from "./route";
+import type { Category, Session, Sessions, ViewInfo } from "./types";
 
 /** How often to look for new sessions, in milliseconds. */
 const POLL_MS = 4000;
@@ -13,8 +14,11 @@ class App {
   route = $state.raw<Route>(route.parse(location.hash));
   listed = $state.raw<Sessions | null>(null);
   problem = $state.raw<Problem | null>(null);
+  views = $state.raw<ViewInfo[] | null>(null);
   categories = $state.raw<Category[]>([]);
   theme = $state.raw<Theme>(storedTheme());
+  /** Incremented whenever the server answers again after it did not. */
+  reconnected = $state(0);
   /** Incremented whenever colours change; charts that draw on a canvas read it. */
   repaint = $state(0);
   /** The newest session when the page was opened, or the newest one visited since. */
@@ -24,6 +28,10 @@ class App {
 
   sessions = $derived(this.listed?.sessions ?? []);
   session = $derived.by(() => this.#chosen());
+  /** All pages, in the order of the navigation. */
+  pages = $derived(pagesOf(this.views ?? []));
+  /** The page that the address names; the overview if there is none of that name. */
+  page = $derived(this.pages.find((page) => page.name === this.route.page) ?? OVERVIEW);
   colors = $derived(new Map(this.categories.map((category) => [category.key, category])));
   appeared = $derived(this.sessions.find((session) => session.appeared && session.id > this.#seen && session.id !== this.session?.id));
 
@@ -38,11 +46,11 @@ class App {
   }
 
   /** A URL within the page; of the current session by default. */
-  link(page: Page, query: Query = {}, session: Session | undefined = this.session): string {
+  link(page: string, query: Query = {}, session: Session | undefined = this.session): string {
     return route.format({ session: session ? route.keyOf(session, this.sessions) : "", page, query });
   }
 
-  go(page: Page, query: Query = {}, session: Session | undefined = this.session): void {
+  go(page: string, query: Query = {}, session: Session | undefined = this.session): void {
     location.hash = this.link(page, query, session);
   }
 
@@ -58,16 +66,32 @@ class App {
     this.#seen = Math.max(this.#seen, ...this.sessions.map((session) => session.id));
   }
 
+  /** A part of the page could not reach the server; the next answer shows that it is back. */
+  lost(problem: Problem): void {
+    this.problem = problem;
+  }
+
   async refresh(): Promise<void> {
     try {
-      const listed = await api.sessions();
+      const [listed] = await Promise.all([api.sessions(), this.views === null ? this.#describe() : undefined]);
       if (this.#first === null) this.#first = listed.current;
       if (this.listed === null) this.#seen = Math.max(-1, ...listed.sessions.map((session) => session.id));
+      for (const { id, revision } of listed.sessions) {
+        if (this.sessions.some((known) => known.id === id && known.revision !== revision)) forget(id);
+      }
       if (JSON.stringify(listed) !== JSON.stringify(this.listed)) this.listed = listed;
+      if (this.problem !== null) this.reconnected++;
       this.problem = null;
     } catch (error) {
       this.problem = problemOf(error);
     }
+  }
+
+  /** What stays the same while the server runs. */
+  async #describe(): Promise<void> {
+    const [views, categories] = await Promise.all([api.views(), api.categories()]);
+    this.views = views;
+    this.categories = categories;
   }
 
   /** Follows the URL, the server's sessions and the system's colour scheme until the page is closed. */
@@ -79,7 +103,6 @@ class App {
     });
     applyTheme(this.theme);
     void this.refresh();
-    void api.categories().then((categories) => (this.categories = categories), () => undefined);
     setInterval(() => {
       if (!document.hidden) void this.refresh();
     }, POLL_MS);

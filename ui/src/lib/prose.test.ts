@@ -1,5 +1,10 @@
 import { expect, it } from "vitest";
-import { parse } from "./prose";
+import { pagesOf } from "./pages";
+import { parse as parseWith } from "./prose";
+
+const view = (name: string, title: string) => ({ name, title, group: "Time", question: "", about: "", record: [], events: null, ways: [] });
+const pages = pagesOf([view("steps", "Steps"), view("ops", "Ops"), view("kernels", "Kernels")]);
+const parse = (text: string) => parseWith(text, pages);
 
 const words = (text: string) => parse(text).map((part) => part.text).join("");
 

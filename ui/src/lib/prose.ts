@@ -3,15 +3,15 @@
  * a category gets the title that it has everywhere else on the page.
  * `stepscope kernels PATH` is written for the terminal; here that page is one click away.
  */
-import { PAGES, type Page, type Query } from "./route";
-import { TITLES } from "./titles";
+import type { PageInfo } from "./pages";
+import type { Query } from "./route";
 
 export type Part =
   | { kind: "text" | "code" | "category"; text: string }
-  | { kind: "link"; text: string; page: Page; query: Query };
+  | { kind: "link"; text: string; page: string; query: Query };
 
-/** Splits a text; an unmatched backtick is an ordinary character. */
-export function parse(text: string): Part[] {
+/** Splits a text; an unmatched backtick is an ordinary character. Commands of these pages become links. */
+export function parse(text: string, pages: readonly PageInfo[]): Part[] {
   const pieces = text.split("`");
   const parts: Part[] = [];
   for (let index = 0; index < pieces.length; index += 1) {
@@ -26,7 +26,7 @@ export function parse(text: string): Part[] {
       parts.push({ kind: "link", text: `the timeline of ${pieces[index + 2]}`, page: "timeline", query: { filter: pieces[index + 2] ?? "" } });
       index += 2;
     } else {
-      const link = command(piece);
+      const link = command(piece, pages);
       // Pages are opened, commands are run.
       if (link && before?.kind === "text") before.text = before.text.replace(/\brun $/, "open ").replace(/\bRun $/, "Open ");
       parts.push(link ?? { kind: isCategory(before?.text, pieces[index + 1]) ? "category" : "code", text: piece });
@@ -44,12 +44,12 @@ function isCategory(before: string | undefined, after: string | undefined): bool
 }
 
 /** The page for a command; null if there is none. */
-function command(code: string): Part | null {
+function command(code: string, pages: readonly PageInfo[]): Part | null {
   const [tool, name, ...rest] = code.trim().split(/\s+/);
-  const page = PAGES.find((page) => page === name);
+  const page = pages.find((page) => page.name === name);
   if (tool !== "stepscope" || page === undefined) return null;
   const query: Query = {};
-  let words = TITLES[page];
+  let words = page.title;
   for (let at = 0; at < rest.length; at += 1) {
     const option = rest[at];
     if (option !== "--filter" && option !== "--sort" && option !== "--by") continue;
@@ -61,7 +61,7 @@ function command(code: string): Part | null {
     }
     if (option === "--sort") words += `, ${order(value)} first`;
   }
-  return { kind: "link", text: words, page, query };
+  return { kind: "link", text: words, page: page.name, query };
 }
 
 function order(wish: string): string {

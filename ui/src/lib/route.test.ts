@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { find, format, keyOf, labelOf, parse } from "./route";
 import type { Session } from "./types";
 
-const session = (id: number, name: string, path = ""): Session => ({ id, name, path, hosts: [], bytes: 0, state: "ready", appeared: false });
+const session = (id: number, name: string, path = ""): Session => ({ id, name, path, hosts: [], bytes: 0, state: "ready", appeared: false, place: null, revision: 0 });
 
 it("an address survives the way there and back", () => {
   for (const name of ["2026_01_01_00_00_00", "a b/c?d#e&f=g", "run+1", "s", "ünïcode", "100%"]) {
@@ -37,9 +37,10 @@ it("a name that is a whole path is shortened", () => {
   expect(find("/logs/y/plugins/s1/host.pb", all)?.id).toBe(1);
 });
 
-it("what cannot be read is the overview", () => {
+it("an address without a page is the overview, and any other name may be a page", () => {
   expect(parse("")).toEqual({ session: "", page: "overview", query: {} });
-  expect(parse("#/run/nonsense?x=1")).toEqual({ session: "run", page: "overview", query: { x: "1" } });
+  expect(parse("#/run/?x=1")).toEqual({ session: "run", page: "overview", query: { x: "1" } });
+  expect(parse("#/run/slowest?x=1")).toEqual({ session: "run", page: "slowest", query: { x: "1" } });
   expect(parse("#/%E0%A4%A/ops")).toEqual({ session: "%E0%A4%A", page: "ops", query: {} });
 });
 

@@ -6,33 +6,28 @@
  */
 import type { Session } from "./types";
 
-export const PAGES = [
-  "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "model", "devices", "functions",
-  "inference", "health", "compare",
-] as const;
-
-export type Page = (typeof PAGES)[number];
 export type Query = Record<string, string>;
 
 export interface Route {
   /** The session's name, or `s/<id>`; empty for the newest. */
   session: string;
-  page: Page;
+  /** The name of a page; whether there is such a page, the list of pages knows. */
+  page: string;
   query: Query;
 }
 
-/** Parses a route; an invalid one is the overview. */
+/** Parses a route; one without a page is the overview. */
 export function parse(hash: string): Route {
   const [path = "", search = ""] = split(hash.replace(/^#?\/?/, ""), "?");
   const parts = path.split("/").map(decode);
   const byId = parts.length >= 3 && parts[0] === "s" && /^\d+$/.test(parts[1] ?? "");
   const session = byId ? `s/${parts[1]}` : (parts[0] ?? "");
   const page = byId ? parts[2] : parts[1];
-  return { session, page: isPage(page) ? page : "overview", query: Object.fromEntries(new URLSearchParams(search)) };
+  return { session, page: page || "overview", query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
 /** Formats a route. */
-export function format(route: { session: string; page: Page; query?: Query }): string {
+export function format(route: { session: string; page: string; query?: Query }): string {
   const session = /^s\/\d+$/.test(route.session) ? route.session : encodeURIComponent(route.session);
   const entries = Object.entries(route.query ?? {}).filter(([, value]) => value !== "");
   const search = entries.length === 0 ? "" : `?${new URLSearchParams(entries)}`;
@@ -75,10 +70,6 @@ export function find(key: string, all: readonly Session[]): Session | undefined 
   if (named) return named;
   const id = /^s\/(\d+)$/.exec(key)?.[1];
   return id === undefined ? undefined : all.find((session) => session.id === Number(id));
-}
-
-function isPage(page: string | undefined): page is Page {
-  return (PAGES as readonly string[]).includes(page ?? "");
 }
 
 function split(text: string, at: string): [string, string] {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { matching, reveal, sorted, tsv, visible } from "./table";
+import { matching, reveal, sorted, sortingOf, sortWords, tsv, visible } from "./table";
 import type { Column } from "./types";
 
 const column = (key: string, format: Column["format"], values: Column["values"]): Column => ({ key, title: key, format, values, hidden: false, optional: false });
@@ -48,4 +48,10 @@ it("scrolls just far enough to show a row below the head", () => {
 it("copies bare values that stay in their cells", () => {
   const odd = column("odd", "text", ["a\tb\nc", true, { x: 1 }, null]);
   expect(tsv([odd, times], [0, 1, 2])).toBe('odd\tms\na b c\t2\ntrue\t\n{"x":1}\t7');
+});
+
+it("a sort order survives the way into the address and back", () => {
+  for (const sorting of [{ key: "total_ms", descending: true }, { key: "name", descending: false }]) expect(sortingOf(sortWords(sorting))).toEqual(sorting);
+  expect(sortWords(undefined)).toBe("");
+  expect(sortingOf("")).toBeUndefined();
 });

@@ -13,6 +13,11 @@ export function sortingOf(wish: string | undefined): Sorting | undefined {
   return { key, descending: way !== "asc" };
 }
 
+/** The same the other way round. */
+export function sortWords(sorting: Sorting | undefined): string {
+  return sorting ? `${sorting.key}${sorting.descending ? "" : ":asc"}` : "";
+}
+
 /** Numbers of rows whose text contains `text`, ignoring case; `/…/` is a regular expression. All rows if it is empty. */
 export function matching(columns: readonly Column[], rows: number, text: string): Uint32Array {
   const all = Uint32Array.from({ length: rows }, (_, row) => row);
@@ -105,4 +110,26 @@ function cell(value: Value | undefined): string {
 
 function clean(text: string): string {
   return text.replace(/[\t\r\n]+/g, " ");
+}
+
+/** A column's head. */
+export interface Head {
+  key: string;
+  title: string;
+  unit?: string;
+  about?: string;
+  /** Right-aligned. */
+  number: boolean;
+  /** Minimum width in pixels. */
+  least: number;
+  /** It takes the remaining width. */
+  flexible: boolean;
+}
+
+/** A column that can be shown. */
+export interface Choice {
+  key: string;
+  title: string;
+  about?: string;
+  shown: boolean;
 }

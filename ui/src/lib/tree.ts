@@ -35,6 +35,13 @@ export function findNode(from: Node, id: number): Node | undefined {
   return undefined;
 }
 
+/** The nodes from below the root down to a node. */
+export function trail(root: Node, node: Node): Node[] {
+  const nodes: Node[] = [];
+  for (let at: Node | undefined = node; at && at.id !== -1; at = at.parent === null ? undefined : findNode(root, at.parent)) nodes.unshift(at);
+  return nodes;
+}
+
 /** A box of the flame graph; `x` and `width` are shares of the whole width. */
 export interface Box {
   node: Node;

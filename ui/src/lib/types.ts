@@ -18,13 +18,17 @@ export interface Session {
   state: "unopened" | "loading" | "ready" | "failed";
   /** Found after the server started. */
   appeared: boolean;
+  /** Position of its path on the command line; null if there is only one. */
+  place: number | null;
+  /** Grows when what was said about it is stale. */
+  revision: number;
 }
 
 export interface Sessions {
   version: string;
   current: number | null;
   watching: boolean;
-  /** Newest first. */
+  /** In the order of the command line, newest first below each path. */
   sessions: Session[];
 }
 
@@ -42,6 +46,21 @@ export interface Category {
   title: string;
   about: string;
   color: string;
+}
+
+/** A view as the server describes it: enough to list it and to draw its table. */
+export interface ViewInfo {
+  name: string;
+  title: string;
+  group: string;
+  question: string;
+  about: string;
+  /** How to record what it shows. */
+  record: string[];
+  /** The column whose values are names of events on the timeline. */
+  events: string | null;
+  /** How its rows can be grouped; empty if there is no choice. */
+  ways: string[];
 }
 
 export type Step = ReportStep;
@@ -69,7 +88,14 @@ export type DeviceRow = ReportDevice;
 
 export interface Report extends Omit<ReportDocument, "schema" | "breakdown" | "findings"> {
   session: string;
-  verdict: { headline: string; severity: Severity; /** What is best taken with a grain of salt. */ despite?: string | null };
+  verdict: {
+    headline: string;
+    severity: Severity;
+    /** The position of the finding that the headline is about. */
+    finding: number | null;
+    /** What makes the headline less certain, in a few words each. */
+    doubts: string[];
+  };
   damage: { what: string; found: string; todo: string }[];
   step_host: string | null;
   breakdown: BreakdownRow[];

@@ -19,6 +19,7 @@ const NAMES = [
   "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9d8a00", "#332288",
   "#88ccee", "#44aa99", "#117733", "#999933", "#ddaa33", "#cc6677", "#882255", "#aa4499",
 ];
+/** Of what has no category. */
 const NOTHING = "#8b939c";
 
 export type Rgb = [number, number, number];
@@ -113,6 +114,11 @@ function nameColor(hue: number): Rgb {
 
 function categoryColor(categories: readonly Category[], category: number, step: number): Rgb {
   return shade(parseHex(categories[category]?.color ?? NOTHING), SHADE_STEPS[step] ?? 0);
+}
+
+/** The colour of a category as CSS, by its position or key. */
+export function swatch(category: number | string | null, categories: readonly Category[]): string {
+  return categories[categoryIndex(category, categories)]?.color ?? NOTHING;
 }
 
 /** A category as an index, whether the server gave its position or its key. */

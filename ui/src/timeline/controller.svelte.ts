@@ -82,7 +82,7 @@ export class Controller implements Commands {
     else this.deselect();
     if (state.area) void this.selectArea(state.area);
     else this.dropArea();
-    if (state.search !== this.searchText) void this.searchFor(state.search);
+    if (state.search !== this.searchText) void this.searchFor(state.search, !state.window && !state.selected && !state.place);
     engine.invalidate();
   }
 
@@ -338,7 +338,8 @@ export class Controller implements Commands {
     this.page.showKeys();
   }
 
-  async searchFor(text: string): Promise<void> {
+  /** Searches; `jump` also selects the first hit, for links that name an event and no place. */
+  async searchFor(text: string, jump = false): Promise<void> {
     const { search } = this.engine;
     this.searchText = text;
     this.searchState = { total: 0, names: 0, at: -1, running: text !== "" };
@@ -347,6 +348,7 @@ export class Controller implements Commands {
       if (!(await search.start(text))) return;
       this.searchState = { total: search.total, names: search.names, at: -1, running: false };
       if (text !== "") this.page.say(`${search.total} hits`);
+      if (jump) await this.show(await search.first());
     } catch (error) {
       this.searchState = { total: 0, names: 0, at: -1, running: false };
       this.fail(error);
@@ -358,12 +360,15 @@ export class Controller implements Commands {
     const { search, bounds, window } = this.engine;
     const share = (window.start - bounds.start) / (bounds.end - bounds.start);
     try {
-      const hit: Hit | null = await search.step(by, share);
-      this.searchState = { ...this.searchState, at: search.at };
-      if (hit) await this.select(hit);
+      await this.show(await search.step(by, share));
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  private async show(hit: Hit | null): Promise<void> {
+    this.searchState = { ...this.searchState, at: this.engine.search.at };
+    if (hit) await this.select(hit);
   }
 
   // ---- arrangement ----

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import type { Source } from "./net";
 import { firstFrom, matcher, Search } from "./search";
 
-const hit = (i: number) => ({ track: 1, event: i, name: `op ${i}`, row: 0, category: 0, start_ns: i, dur_ns: 1 });
+const hit = (i: number, whole: boolean) => ({ track: 1, event: i, name: `op ${i}`, row: 0, category: 0, start_ns: i, dur_ns: 1, whole });
 
-function source(total: number, asked: number[] = []): Source {
+function source(total: number, asked: number[] = [], whole = -1): Source {
   return {
     search: (_text: string, offset: number, limit: number) => {
       asked.push(offset);
       const n = Math.max(0, Math.min(limit, total - offset));
-      return Promise.resolve({ total, names: 2, hits: Array.from({ length: n }, (_, i) => hit(offset + i)), density: [600, 0, 600] });
+      return Promise.resolve({ total, names: 2, hits: Array.from({ length: n }, (_, i) => hit(offset + i, offset + i === whole)), density: [600, 0, 600] });
     },
   } as unknown as Source;
 }
@@ -39,6 +39,18 @@ describe("search", () => {
     expect(await search.step(1, 0)).toBeNull();
     await search.start("");
     expect(search.active).toBe(false);
+  });
+  it("goes to the first hit that is called like the text, else to the first", async () => {
+    const search = new Search(source(1200, [], 7));
+    await search.start("op");
+    expect((await search.first())?.event).toBe(7);
+    expect(search.at).toBe(7);
+    const parts = new Search(source(3));
+    await parts.start("op");
+    expect((await parts.first())?.event).toBe(0);
+    const none = new Search(source(0));
+    await none.start("op");
+    expect(await none.first()).toBeNull();
   });
   it("counts what lies before a moment", () => {
     expect(firstFrom([1, 2, 3, 4], 0.5)).toBe(3);

@@ -77,9 +77,19 @@ export class Search {
   /** The next (or previous) hit; the first one is the one after `share` of the session. */
   async step(by: 1 | -1, share: number): Promise<Hit | null> {
     if (this.total === 0) return null;
-    const version = this.version;
     const from = this.at < 0 ? firstFrom(this.density, share) + (by === 1 ? 0 : -1) : this.at + by;
-    this.at = ((from % this.total) + this.total) % this.total;
+    return this.hit(((from % this.total) + this.total) % this.total);
+  }
+
+  /** The first hit that is called like the text and does not only contain it; else the first. */
+  async first(): Promise<Hit | null> {
+    const named = this.pages.get(0)?.findIndex((hit) => hit.whole) ?? 0;
+    return this.total === 0 ? null : this.hit(Math.max(0, named));
+  }
+
+  private async hit(at: number): Promise<Hit | null> {
+    const version = this.version;
+    this.at = at;
     const page = Math.floor(this.at / PAGE);
     let hits = this.pages.get(page);
     if (!hits) {

@@ -43,12 +43,7 @@ export interface Timeline {
   origin: "marker" | "inferred" | "none";
 }
 
-export interface Category {
-  key: string;
-  title: string;
-  about: string;
-  color: string;
-}
+export type { Category } from "../lib/types";
 
 /** An event as search, neighbours and clicks return it. `category` is an index into the categories, 255 or null for none. */
 export interface Hit {
@@ -59,6 +54,8 @@ export interface Hit {
   category: number | string | null;
   start_ns: number;
   dur_ns: number;
+  /** Of a search: it is called like the text, and does not only contain it. */
+  whole?: boolean;
 }
 
 export interface EventRef {

@@ -15,6 +15,7 @@
 
 mod gaps;
 mod launched;
+mod meaning;
 pub mod selection;
 mod shares;
 mod startup;
@@ -129,32 +130,32 @@ impl Breakdown {
 
 /// The category of an instant.
 pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Category {
-    const ORDER: [(State, Category); 14] = [
-        (State::DeviceCompute, Category::Compute),
+    const ORDER: [State; 14] = [
+        State::DeviceCompute,
         // With a device, ops on the host are dispatch: they only compute if there is none, and hide collectives
         // between processors as a device's do.
-        (State::HostCompute, Category::Compute),
-        (State::Communication, Category::Communication),
-        (State::CopyIn, Category::TransferIn),
-        (State::CopyOut, Category::TransferOut),
-        (State::CopyDevice, Category::TransferDevice),
-        (State::Compile, Category::Compile),
-        (State::Tracing, Category::Tracing),
-        (State::Output, Category::Output),
-        (State::InputWait, Category::Input),
-        (State::Launch, Category::Launch),
-        (State::Dispatch, Category::Dispatch),
-        (State::Sync, Category::Sync),
-        (State::Present, Category::Python),
+        State::HostCompute,
+        State::Communication,
+        State::CopyIn,
+        State::CopyOut,
+        State::CopyDevice,
+        State::Compile,
+        State::Tracing,
+        State::Output,
+        State::InputWait,
+        State::Launch,
+        State::Dispatch,
+        State::Sync,
+        State::Present,
     ];
     const HIDES: [Category; 5] =
         [Category::Launch, Category::Dispatch, Category::Python, Category::Sync, Category::Idle];
     let all = host.or(device);
     let unrecorded = || is_inside(&ground.gaps, at);
-    let category = match ORDER.iter().find(|(state, _)| all.has(*state)) {
-        Some((State::Present, _)) if !ground.frames && unrecorded() => Category::Unknown,
-        Some((State::Present, _)) => ground.present,
-        Some(&(_, category)) => category,
+    let category = match ORDER.into_iter().find(|state| all.has(*state)) {
+        Some(State::Present) if !ground.frames && unrecorded() => Category::Unknown,
+        Some(State::Present) => ground.present,
+        Some(state) => Category::of_state(state).unwrap_or(ground.fallback),
         None if unrecorded() => Category::Unknown,
         None => ground.fallback,
     };

@@ -1,5 +1,7 @@
 //! The state of a track, and sets of states.
 
+use crate::vocabulary::{CopyDirection, Role};
+
 /// The activity of a track. Each is one bit, so that the activities of all tracks fit in a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
@@ -47,5 +49,31 @@ impl State {
             self,
             State::InputWait | State::InputWork | State::Output | State::Compile | State::Communication
         )
+    }
+
+    /// What an event of this role does by itself, whatever surrounds it. Ops of a host that feeds a device only
+    /// dispatch. `None` if the role says nothing about the activity.
+    pub fn of_role(role: Role, feeds_device: bool) -> Option<Self> {
+        Some(match role {
+            Role::Annotation | Role::StepMarker | Role::Bookkeeping | Role::Unknown => return None,
+            Role::PythonFrame => State::Present,
+            // Beside a device's own work, the host only launches it.
+            Role::Op | Role::EagerKernel | Role::HostCollective if feeds_device => State::Dispatch,
+            Role::Op | Role::EagerKernel => State::HostCompute,
+            Role::HostCollective | Role::Collective => State::Communication,
+            Role::FunctionCall | Role::Framework | Role::EagerCall | Role::ExecutorRun => State::Dispatch,
+            Role::Tracing => State::Tracing,
+            Role::Compile => State::Compile,
+            Role::InputWait => State::InputWait,
+            Role::InputStage | Role::InputFunction => State::InputWork,
+            Role::Output => State::Output,
+            Role::Launch | Role::LaunchCopy | Role::DeviceMemory => State::Launch,
+            Role::Sync => State::Sync,
+            Role::Kernel | Role::Memset => State::DeviceCompute,
+            Role::Copy(CopyDirection::In) => State::CopyIn,
+            Role::Copy(CopyDirection::Out) => State::CopyOut,
+            Role::Copy(CopyDirection::Device) => State::CopyDevice,
+            Role::DeviceWait => State::DeviceWait,
+        })
     }
 }

@@ -12,9 +12,7 @@ use super::launches::waits_for_copy;
 use super::output::preparations;
 use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
-use crate::vocabulary::{
-    CopyDirection, Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels,
-};
+use crate::vocabulary::{Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels};
 
 /// Facts about the whole trace that are needed before its tracks are walked.
 pub(super) struct Facts<'t> {
@@ -217,38 +215,25 @@ impl<'f, 't> Walk<'f, 't> {
     }
 
     fn own_state(&self, role: Role, index: usize) -> State {
-        let host_op = if self.facts.has_device { State::Dispatch } else { State::HostCompute };
+        let usual = State::of_role(role, self.facts.has_device);
         match role {
-            Role::Annotation | Role::PythonFrame | Role::StepMarker | Role::Bookkeeping => State::Present,
             Role::FunctionCall if self.traces(index) => State::Tracing,
             Role::EagerCall if self.fetches_input(index) => State::InputWait,
-            Role::FunctionCall | Role::Framework | Role::EagerCall => self.pipeline_or(State::Dispatch),
             Role::Unknown => self.unknown(index),
-            Role::Op => self.pipeline_or(host_op),
             Role::EagerKernel if self.runs_function(index) => self.pipeline_or(State::Dispatch),
-            Role::EagerKernel => self.pipeline_or(host_op),
             Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
-            Role::ExecutorRun => self.pipeline_or(State::Dispatch),
-            Role::Tracing => State::Tracing,
-            Role::Compile => State::Compile,
             Role::InputWait if self.in_pipeline => State::InputWork,
             // Generators that run the model return results; what they load is visible inside them.
             Role::InputWait if self.runs_model(index) => State::Present,
-            Role::InputWait => State::InputWait,
-            Role::InputStage | Role::InputFunction => State::InputWork,
-            Role::Output => State::Output,
             Role::LaunchCopy if self.blocks(index) => State::Sync,
-            Role::Launch | Role::LaunchCopy | Role::DeviceMemory => State::Launch,
-            Role::Sync => State::Sync,
-            Role::Kernel | Role::Memset => State::DeviceCompute,
-            Role::Collective => State::Communication,
-            // Beside a device's own work, the host only launches it.
-            Role::HostCollective if self.facts.has_device => State::Dispatch,
-            Role::HostCollective => State::Communication,
-            Role::Copy(CopyDirection::In) => State::CopyIn,
-            Role::Copy(CopyDirection::Out) => State::CopyOut,
-            Role::Copy(CopyDirection::Device) => State::CopyDevice,
-            Role::DeviceWait => State::DeviceWait,
+            // Ops and calls on a thread of the input pipeline belong to the pipeline.
+            Role::FunctionCall
+            | Role::Framework
+            | Role::EagerCall
+            | Role::Op
+            | Role::EagerKernel
+            | Role::ExecutorRun => usual.map_or(State::Present, |state| self.pipeline_or(state)),
+            _ => usual.unwrap_or(State::Present),
         }
     }
 

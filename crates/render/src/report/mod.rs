@@ -1,6 +1,7 @@
 //! The report: the verdict first, then its evidence. One [`Report`] has four forms: text for the terminal, JSON
 //! for programs, Markdown for pull requests, and one self-contained HTML file.
 
+mod answer;
 pub mod html;
 mod json;
 mod markdown;
@@ -157,10 +158,7 @@ impl Report {
         let other = match self.findings.iter().find(|finding| !finding.is_about_trust()) {
             Some(other) => after_colon(&other.summary()),
             // What was sampled or counted is an answer, also where no rule finds trouble in it.
-            None if self.only(Delivers::Counters) || self.only(Delivers::Samples) => {
-                uncapitalised(&self.nothing_found())
-            }
-            None => return None,
+            None => uncapitalised(&self.seen()?),
         };
         let from = if first.is(&no_steps::RULE) {
             "For the whole capture"
@@ -170,6 +168,11 @@ impl Report {
             "From what was recorded"
         };
         Some(format!("{from}: {other}"))
+    }
+
+    /// What was sampled or counted, where that is all there is.
+    fn seen(&self) -> Option<String> {
+        (self.only(Delivers::Counters) || self.only(Delivers::Samples)).then(|| self.nothing_found())
     }
 
     /// If no rule fires on the counters: how close the longest kernel comes to the device's peaks.

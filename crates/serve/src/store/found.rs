@@ -24,6 +24,8 @@ pub(crate) struct Find {
     /// The size of its files.
     pub(crate) bytes: u64,
     pub(crate) fingerprint: Fingerprint,
+    /// Position of the path that it was found below, if several were given.
+    pub(crate) place: Option<usize>,
     /// The files; `None` for the sample.
     pub(crate) chosen: Option<ResolvedSession>,
 }
@@ -52,6 +54,7 @@ impl Find {
             hosts: chosen.files.iter().map(|file| file.host.clone()).collect(),
             bytes: fingerprint.iter().map(|(_, bytes, _)| bytes).sum(),
             fingerprint,
+            place: None,
             chosen: Some(chosen),
         }
     }
@@ -63,6 +66,7 @@ impl Find {
             hosts: vec![SAMPLE_HOST.to_owned()],
             bytes: sample().raw().len() as u64,
             fingerprint: Vec::new(),
+            place: None,
             chosen: None,
         }
     }
@@ -79,26 +83,22 @@ impl Find {
         let runs = files.filter(|file| file.format.delivers == Delivers::Runs);
         runs.flat_map(|file| std::iter::once(&file.path).chain(&file.parts)).cloned().collect()
     }
-
-    fn newest(&self) -> Option<SystemTime> {
-        self.fingerprint.iter().filter_map(|(_, _, modified)| *modified).max()
-    }
 }
 
-/// All sessions, newest first. Sessions from different paths stay separate, so that they can be compared.
+/// All sessions, in the order of the paths, and newest first below each. Sessions from different paths stay separate, so
+/// that they can be compared. File times do not decide the order of paths: copying changes them.
 pub(crate) fn all(source: &Source) -> Result<Vec<Find>, Problem> {
     let Source::Paths(paths) = source else { return Ok(vec![Find::sample()]) };
     let mut all: Vec<Find> = Vec::new();
-    for place in places(paths) {
+    for (number, place) in places(paths).into_iter().enumerate() {
         for chosen in all_sessions(&place)? {
-            let find = Find::of(chosen);
+            let find = Find { place: (paths.len() > 1).then_some(number), ..Find::of(chosen) };
             if !all.iter().any(|known| known.shares_file(&find)) {
                 all.push(find);
             }
         }
     }
     if paths.len() > 1 {
-        all.sort_by_key(|find| std::cmp::Reverse(find.newest()));
         tell_apart(&mut all);
     }
     Ok(all)

@@ -82,6 +82,8 @@ struct Entry {
     read: Option<Fingerprint>,
     /// True if it was found after the server started.
     appeared: bool,
+    /// How often it was given up to be read again, because its files were damaged and then changed.
+    revision: u32,
     /// True if it no longer exists.
     gone: bool,
     /// When it was last requested, counted in requests.
@@ -92,11 +94,37 @@ struct Entry {
 
 impl Entry {
     fn new(find: Find, appeared: bool) -> Self {
-        Entry { find, state: State::Unopened, read: None, appeared, gone: false, used: 0, run: None }
+        Entry {
+            find,
+            state: State::Unopened,
+            read: None,
+            appeared,
+            revision: 0,
+            gone: false,
+            used: 0,
+            run: None,
+        }
     }
 
     fn has_changed(&self) -> bool {
         self.read.as_ref().is_some_and(|read| *read != self.find.fingerprint)
+    }
+
+    /// Takes what the search found now. A session that was damaged or unreadable, because it was still being written, is
+    /// read again when its files stay the same between two searches.
+    fn renew(&mut self, find: Find) {
+        let settled = self.find.fingerprint == find.fingerprint;
+        self.find = find;
+        self.gone = false;
+        let broken = match &self.state {
+            State::Ready(opened) => opened.is_damaged(),
+            State::Failed(..) => true,
+            State::Unopened | State::Loading(_) => false,
+        };
+        if settled && broken && self.has_changed() {
+            (self.state, self.read, self.run) = (State::Unopened, None, None);
+            self.revision += 1;
+        }
     }
 }
 
@@ -104,7 +132,7 @@ impl Entry {
 struct Shelf {
     /// By id.
     entries: Vec<Entry>,
-    /// Ids, newest first.
+    /// Ids, in the order of the list.
     order: Vec<usize>,
     requests: u64,
 }
@@ -157,6 +185,7 @@ impl Store {
             json!({
                 "id": id, "name": entry.find.name, "path": entry.find.path, "hosts": entry.find.hosts,
                 "bytes": entry.find.bytes, "state": state, "appeared": entry.appeared,
+                "place": entry.find.place, "revision": entry.revision,
             })
         });
         json!({
@@ -274,8 +303,7 @@ impl Shelf {
             let known = self.entries.iter().position(|entry| entry.find.shares_file(&find));
             let id = match known.filter(|id| !order.contains(id)) {
                 Some(id) => {
-                    self.entries[id].find = find;
-                    self.entries[id].gone = false;
+                    self.entries[id].renew(find);
                     id
                 }
                 None => {

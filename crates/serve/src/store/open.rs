@@ -79,6 +79,11 @@ impl Opened {
         }
     }
 
+    /// Whether part of it could not be read.
+    pub(crate) fn is_damaged(&self) -> bool {
+        !self.model.profile.problems().is_empty()
+    }
+
     /// Memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.model.bytes()
@@ -122,7 +127,7 @@ impl Opened {
         }
         let pattern = crate::timeline::search::pattern(text)
             .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
-        let found = Arc::new(Found::of(&self.model, &pattern));
+        let found = Arc::new(Found::of(&self.model, text, &pattern));
         let mut kept = searches();
         kept.insert(0, (text.to_owned(), found.clone()));
         kept.truncate(SEARCHES);

@@ -179,6 +179,52 @@ fn a_file_that_cannot_be_read_says_why_and_can_be_mended() {
 }
 
 #[test]
+fn a_half_written_file_is_read_again_once_it_is_complete() {
+    let (folder, store) = store(&["a.json"], PLENTY);
+    let file = folder.path().join("a.json");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() * 2 / 3]).unwrap();
+    look_again(&store);
+    let revision = |store: &Store| store.list()["sessions"][0]["revision"].as_u64().unwrap();
+    run(async {
+        assert!(opened(&store, 0, true).await.unwrap().is_damaged());
+        look_again(&store);
+        assert_eq!((states(&store), revision(&store)), (vec!["ready"], 0), "nothing changed");
+        fs::write(&file, &whole).unwrap();
+        look_again(&store);
+        assert_eq!(revision(&store), 0, "it may still be growing");
+        look_again(&store);
+        assert_eq!((states(&store), revision(&store)), (vec!["unopened"], 1));
+        assert!(!opened(&store, 0, false).await.unwrap().is_damaged());
+        look_again(&store);
+        assert_eq!((states(&store), revision(&store)), (vec!["ready"], 1), "healed once");
+    });
+}
+
+#[test]
+fn several_paths_are_listed_as_given_whatever_their_file_times() {
+    let (one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    write(one.path(), "before.json", 5);
+    write(two.path(), "after.json", 6);
+    let early = std::time::SystemTime::UNIX_EPOCH;
+    let order = |paths: [&TempDir; 2]| -> Vec<(String, u64)> {
+        let paths = paths.map(|path| path.path().to_owned()).to_vec();
+        let list = Store::find(Source::Paths(paths), PLENTY).unwrap().list();
+        let sessions = list["sessions"].as_array().unwrap().iter();
+        let told = |one: &serde_json::Value| {
+            (one["name"].as_str().unwrap().to_owned(), one["place"].as_u64().unwrap())
+        };
+        sessions.map(told).collect()
+    };
+    for older in [one.path().join("before.json"), two.path().join("after.json")] {
+        fs::File::options().write(true).open(older).unwrap().set_modified(early).unwrap();
+        let (before, after) = ("before.json".to_owned(), "after.json".to_owned());
+        assert_eq!(order([&one, &two]), [(before.clone(), 0), (after.clone(), 1)]);
+        assert_eq!(order([&two, &one]), [(after, 0), (before, 1)]);
+    }
+}
+
+#[test]
 fn an_answer_that_panics_fails_alone_and_every_time() {
     let (_folder, store) = store(&["a.json"], PLENTY);
     run(async {

@@ -19,6 +19,7 @@ const MOST_PATTERN: usize = 1 << 20;
 /// The events that match.
 #[derive(Debug)]
 pub(crate) struct Found {
+    text: String,
     total: usize,
     names: usize,
     /// By track, in display order: the events' indices, ascending.
@@ -35,7 +36,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
 
 impl Found {
     /// Searches all tracks, on all cores.
-    pub(crate) fn of(model: &Model, pattern: &Regex) -> Self {
+    pub(crate) fn of(model: &Model, text: &str, pattern: &Regex) -> Self {
         let wanted: Vec<Vec<bool>> =
             (0..model.hosts().len()).map(|host| kinds(model, host, pattern)).collect();
         let mut names = vec![false; model.names()];
@@ -59,6 +60,7 @@ impl Found {
         }
         let tracks: Vec<(u32, Vec<u32>)> = found.into_iter().map(|(id, events, _)| (id, events)).collect();
         Found {
+            text: text.to_owned(),
             total: tracks.iter().map(|(_, events)| events.len()).sum(),
             names: names.iter().filter(|seen| **seen).count(),
             tracks,
@@ -71,9 +73,18 @@ impl Found {
         let hits: Vec<Value> = self
             .in_time(model, offset, limit)
             .into_iter()
-            .filter_map(|(id, event)| hit(model, id, event))
+            .filter_map(|(id, event)| self.hit(model, id, event))
             .collect();
         json!({"total": self.total, "names": self.names, "hits": hits, "density": self.density})
+    }
+
+    fn hit(&self, model: &Model, id: u32, event: u32) -> Option<Value> {
+        let mut hit = hit(model, id, event)?;
+        let entry = model.track(id)?;
+        let kind = model.trace(entry.host).kind(entry.track(model).kind_of(event as usize));
+        let named = |name| is_named(model.trace(entry.host).str(name), &self.text);
+        hit["whole"] = (named(kind.name) || named(kind.display_name)).into();
+        Some(hit)
     }
 
     /// The hits starting at `offset`. Finds the time before which about `offset` hits start by bisection, so
@@ -118,6 +129,18 @@ impl Found {
     }
 }
 
+/// Whether `text` is the name as a whole, apart from a type or a wrapper around it: `dense/MatMul:MatMul` is called
+/// `dense/MatMul`, and `dense/MatMul/Read` is not. Ignores case.
+fn is_named(name: &str, text: &str) -> bool {
+    let (name, text) = (name.to_ascii_lowercase(), text.to_ascii_lowercase());
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut places = name.match_indices(&text);
+    places.any(|(at, found)| {
+        let (before, after) = (name[..at].chars().next_back(), name[at + found.len()..].chars().next());
+        !before.is_some_and(is_word) && !after.is_some_and(|c| is_word(c) || c == '/')
+    })
+}
+
 /// The kinds of a host that match, by shown or recorded name.
 fn kinds(model: &Model, host: usize, pattern: &Regex) -> Vec<bool> {
     let trace = model.trace(host);
@@ -151,4 +174,19 @@ fn on_track(model: &Model, entry: &TrackEntry, wanted: &[bool]) -> (Vec<u32>, Ve
     let density = edges.windows(2).map(|edge| u32::try_from(edge[1] - edge[0]).unwrap_or(u32::MAX));
     let density = density.collect();
     (events, density)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_named;
+
+    #[test]
+    fn a_name_is_told_from_names_that_contain_it() {
+        assert!(is_named("f/dense/MatMul:MatMul", "dense/matmul"));
+        assert!(is_named("PjitFunction(train_step)", "train_step"));
+        assert!(is_named("aten::mm", "aten::mm"));
+        for other in ["dense/MatMul/Read:Read", "dense/MatMul_1:MatMul", "my_dense/MatMul:MatMul", ""] {
+            assert!(!is_named(other, "dense/MatMul"), "{other}");
+        }
+    }
 }

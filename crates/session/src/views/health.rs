@@ -4,18 +4,24 @@ use rayon::prelude::*;
 use stepscope_analyze::recording::health::{Issue, health};
 use stepscope_render::{Style, Table};
 
-use super::View;
+use super::{Group, View};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "health",
+    title: "Health",
+    group: Group::Hardware,
+    question: "Is this recording reliable?",
     about: "Show problems of the recording itself: errors, lost or repaired data, odd events",
     after_help: "Examples:\n  \
         stepscope health logs/                  what may be missing from this profile, and how to fix it\n  \
         stepscope health logs/ --filter error   only problems that make conclusions unreliable\n  \
         stepscope health logs/ --json           JSON for scripts",
+    record: &[],
+    events: None,
     recording: true,
     table,
+    groupings: &[],
 };
 
 fn table(profile: &Profile, style: Style) -> Table {

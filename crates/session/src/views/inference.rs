@@ -4,17 +4,26 @@ use stepscope_analyze::Context;
 use stepscope_analyze::time::inference::InferencePartial;
 use stepscope_render::views::inference::table;
 
-use super::{View, all_hosts, step_by_step};
+use super::{Group, View, all_hosts, step_by_step};
 
 pub(super) const VIEW: View = View {
     name: "inference",
+    title: "Inference",
+    group: Group::Time,
+    question: "How long do requests take?",
     about: "Show inference: latency percentiles of requests, where the time goes, batch sizes",
     after_help: "Examples:\n  \
         stepscope inference logs/          p50 to p99 of a prediction script or a server\n  \
         stepscope inference logs/ --json   JSON for scripts",
+    record: &[
+        "TensorFlow Serving: capture from its gRPC port while it handles requests",
+        "Keras: profile `model.predict`; in your own program, mark each request with `tf.profiler.experimental.Trace('request', step_num=i)`",
+    ],
+    events: None,
     recording: false,
     table: |profile, _| {
         let of = |context: &Context| step_by_step(context, InferencePartial::of);
         table(&all_hosts(profile, of, InferencePartial::merge).finish())
     },
+    groupings: &[],
 };

@@ -1,16 +1,5 @@
 //! The views: one table each, built from the traces of a profile. A new view is one file with a [`View`] and
-//! one line in [`VIEWS`]; the command line and the page both pick it up from there.
-
-mod devices;
-mod functions;
-mod health;
-mod inference;
-mod input;
-mod kernels;
-mod memory;
-mod ops;
-mod scopes;
-mod steps;
+//! one line in the list below; the command line and the page both pick it up from there.
 
 use rayon::prelude::*;
 use stepscope_analyze::breakdown::selection::Range;
@@ -23,45 +12,86 @@ use crate::{HostProfile, Problem, Profile};
 /// One table of a profile.
 #[derive(Debug)]
 pub struct View {
-    /// Its name: the command, and the table's `view`.
+    /// Its name: the command, the table's `view`, and its address on the page.
     pub name: &'static str,
-    /// One-line description.
+    /// What the page calls it: a noun or two.
+    pub title: &'static str,
+    /// Where the page lists it.
+    pub group: Group,
+    /// The question that it answers; the page shows it above the answer.
+    pub question: &'static str,
+    /// One-line description for the command's help.
     pub about: &'static str,
     /// Examples and notes for the command's help.
     pub after_help: &'static str,
+    /// How to record what it shows, one way per line; the page shows it where there are no rows.
+    pub record: &'static [&'static str],
+    /// The column whose values are names of events, so that a row can be found on the timeline.
+    pub events: Option<&'static str>,
     /// True if the view always covers the whole recording, whatever part is selected.
     pub recording: bool,
     /// Computes and renders the table. The style applies to prose only; the caller styles the columns.
     pub table: fn(&Profile, Style) -> Table,
+    /// Other ways to group its rows. The default grouping is [`DEFAULT_GROUPING`].
+    pub groupings: &'static [Grouping],
 }
 
-/// Another way to group a view's rows. The default grouping is `name`.
+/// Another way to group a view's rows.
 #[derive(Debug)]
 pub struct Grouping {
-    /// The view's name.
-    pub view: &'static str,
     /// Name of this grouping.
     pub by: &'static str,
     /// Computes and renders the table.
     pub table: fn(&Profile, Style) -> Table,
 }
 
-/// All views, in reading order.
-pub const VIEWS: &[View] = &[
-    steps::VIEW,
-    ops::VIEW,
-    kernels::VIEW,
-    scopes::VIEW,
-    functions::VIEW,
-    input::VIEW,
-    memory::VIEW,
-    devices::VIEW,
-    inference::VIEW,
-    health::VIEW,
-];
+/// Name of the grouping that a view has by itself.
+pub const DEFAULT_GROUPING: &str = "name";
 
-/// Other ways to group a view's rows.
-pub const GROUPINGS: &[Grouping] = &[Grouping { view: "ops", by: "type", table: ops::by_type }];
+/// Views that belong together; the page lists them under one heading.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// What the whole recording looks like.
+    Summary,
+    /// Where the time goes.
+    Time,
+    /// What the hardware did, and how reliable the data is.
+    Hardware,
+}
+
+impl Group {
+    /// The heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Summary => "Summary",
+            Group::Time => "Time",
+            Group::Hardware => "Hardware and data",
+        }
+    }
+}
+
+/// Declares the modules and lists their views.
+macro_rules! views {
+    ($($name:ident,)+) => {
+        $(mod $name;)+
+
+        /// All views, in reading order.
+        pub const VIEWS: &[View] = &[$($name::VIEW),+];
+    };
+}
+
+views! {
+    steps,
+    ops,
+    kernels,
+    scopes,
+    functions,
+    input,
+    memory,
+    devices,
+    inference,
+    health,
+}
 
 impl View {
     /// The view with this name.
@@ -83,10 +113,19 @@ impl View {
         Ok(table)
     }
 
-    /// The other groupings of its rows.
-    pub fn groupings(&self) -> impl Iterator<Item = &'static Grouping> {
-        let name = self.name;
-        GROUPINGS.iter().filter(move |grouping| grouping.view == name)
+    /// The function that builds the table, grouped this way; `None` if the view has no such grouping.
+    pub fn grouped(&self, by: &str) -> Option<fn(&Profile, Style) -> Table> {
+        if by == DEFAULT_GROUPING {
+            return Some(self.table);
+        }
+        self.groupings.iter().find(|grouping| grouping.by == by).map(|grouping| grouping.table)
+    }
+
+    /// The names of all groupings, its own first; empty if there is no choice.
+    pub fn ways(&self) -> Vec<&'static str> {
+        let others = self.groupings.iter().map(|grouping| grouping.by);
+        let ways: Vec<_> = std::iter::once(DEFAULT_GROUPING).chain(others).collect();
+        if ways.len() > 1 { ways } else { Vec::new() }
     }
 }
 
@@ -125,7 +164,39 @@ fn all_hosts<P: Default + Send>(
 mod tests {
     use stepscope_diagnose::rules::RULES;
 
-    use super::View;
+    use super::{VIEWS, View};
+
+    #[test]
+    fn every_view_says_what_the_page_needs() {
+        for view in VIEWS {
+            assert!(!view.title.is_empty() && view.title.len() < 20, "{}: {}", view.name, view.title);
+            assert!(!view.group.title().is_empty(), "{}", view.name);
+            assert!(view.question.ends_with('?'), "{}: {}", view.name, view.question);
+            // A full stop would end the sentence twice: the page adds its own.
+            assert!(view.record.iter().all(|line| !line.ends_with('.')), "{}", view.name);
+        }
+    }
+
+    #[test]
+    fn names_and_titles_are_unique_and_leave_the_pages_their_own() {
+        // The pages that are no views; `ui/src/lib/pages.ts` has them.
+        let mut names = vec!["overview", "timeline", "model", "compare"];
+        let mut titles = vec!["Overview", "Timeline", "Model", "Compare"];
+        for view in VIEWS {
+            assert!(!names.contains(&view.name) && !titles.contains(&view.title), "{}", view.name);
+            names.push(view.name);
+            titles.push(view.title);
+        }
+    }
+
+    #[test]
+    fn every_grouping_can_be_asked_for() {
+        let ops = View::named("ops").unwrap();
+        assert_eq!(ops.ways(), ["name", "type"]);
+        assert!(ops.grouped("name").is_some() && ops.grouped("type").is_some());
+        assert!(ops.grouped("colour").is_none());
+        assert_eq!(View::named("steps").unwrap().ways(), [""; 0], "there is no choice");
+    }
 
     #[test]
     fn every_finding_leads_to_a_view() {

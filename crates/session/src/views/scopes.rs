@@ -3,17 +3,27 @@
 use stepscope_analyze::work::scopes::{Scopes, ScopesPartial};
 use stepscope_render::{Style, views};
 
-use super::{View, all_hosts};
+use super::{Group, View, all_hosts};
 use crate::Profile;
 
 pub(super) const VIEW: View = View {
     name: "scopes",
+    title: "Scopes",
+    group: Group::Time,
+    question: "Which layers and modules take the time?",
     about: "Show time by name scope, module or Python stack, as a tree",
     after_help: "Examples:\n  \
         stepscope scopes logs/ --top 20    the 20 largest scopes as a tree\n  \
         stepscope scopes logs/ --json      every scope with its parent, for a flame graph",
+    record: &[
+        "TensorFlow: name layers, or wrap parts in `tf.name_scope('block')`",
+        "JAX: wrap parts in `jax.named_scope('block')`",
+        "PyTorch: `torch.profiler.profile(with_stack=True, with_modules=True)`",
+    ],
+    events: None,
     recording: false,
     table: |profile, style: Style| views::scopes::table(&scopes(profile), style),
+    groupings: &[],
 };
 
 fn scopes(profile: &Profile) -> Scopes {

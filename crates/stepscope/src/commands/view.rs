@@ -6,7 +6,7 @@ use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use stepscope_render::{Style, Table, table};
 use stepscope_session::Profile;
-use stepscope_session::views::{Grouping, VIEWS, View};
+use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
 
 use crate::exit::Exit;
 
@@ -51,7 +51,8 @@ impl FromArgMatches for ViewCommand {
         let (name, matches) = matches.subcommand().ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
         let view = View::named(name);
         let view = view.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
-        let table = grouping(view, matches).map_or(view.table, |grouping| grouping.table);
+        let by = matches.try_get_one::<String>("by").ok().flatten();
+        let table = by.and_then(|by| view.grouped(by)).unwrap_or(view.table);
         Ok(ViewCommand { view, table, args: ViewArgs::from_arg_matches(matches)? })
     }
 
@@ -81,16 +82,10 @@ impl Subcommand for ViewCommand {
 
 /// Adds `--by` if there is a choice.
 fn with_groupings(view: &View, command: Command) -> Command {
-    let ways: Vec<&str> = view.groupings().map(|grouping| grouping.by).collect();
+    let ways = view.ways();
     if ways.is_empty() {
         return command;
     }
-    let ways = std::iter::once("name").chain(ways);
-    let by = Arg::new("by").long("by").value_name("WHAT").help("Group rows by this").default_value("name");
-    command.arg(by.value_parser(ways.collect::<Vec<_>>()))
-}
-
-fn grouping(view: &View, matches: &ArgMatches) -> Option<&'static Grouping> {
-    let by = matches.try_get_one::<String>("by").ok().flatten()?;
-    view.groupings().find(|grouping| grouping.by == by)
+    let by = Arg::new("by").long("by").value_name("WHAT").help("Group rows by this");
+    command.arg(by.default_value(DEFAULT_GROUPING).value_parser(ways))
 }

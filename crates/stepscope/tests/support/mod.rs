@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
+pub mod draft;
 pub mod schema;
 
 use std::ffi::OsStr;

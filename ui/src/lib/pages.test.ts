@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { groupsOf, pagesOf } from "./pages";
+import type { ViewInfo } from "./types";
+
+const view = (name: string, group: string): ViewInfo => ({ name, title: name.toUpperCase(), group, question: `${name}?`, about: "", record: [], events: null, ways: [] });
+const views = [view("steps", "Summary"), view("ops", "Time"), view("memory", "Hardware"), view("slowest", "Time")];
+
+it("a view that the page has never heard of is a page among its group", () => {
+  const groups = groupsOf(pagesOf(views)).map(({ title, pages }) => [title, pages.map((page) => page.name)]);
+  expect(groups).toEqual([
+    ["Summary", ["overview", "timeline", "steps"]],
+    ["Time", ["ops", "slowest", "model"]],
+    ["Hardware", ["memory"]],
+    ["Comparison", ["compare"]],
+  ]);
+});
+
+it("a group of its own comes where it first occurs", () => {
+  const groups = groupsOf(pagesOf([...views, view("curves", "Training")]));
+  expect(groups.map((group) => group.title)).toEqual(["Summary", "Time", "Hardware", "Training", "Comparison"]);
+});
+
+it("a page knows its view, and the others have none", () => {
+  const pages = pagesOf(views);
+  expect(pages.find((page) => page.name === "slowest")?.view).toEqual(views[3]);
+  expect(pages.find((page) => page.name === "timeline")?.view).toBeUndefined();
+});
