@@ -86,6 +86,11 @@ struct Feeding {
 }
 
 impl HostPartial {
+    /// When it was recorded, if it has a time of day.
+    pub fn wall(&self) -> Option<Wall> {
+        self.wall
+    }
+
     /// Runs the analyses on one host.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;

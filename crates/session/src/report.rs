@@ -1,14 +1,18 @@
 //! The report: each host is read, analysed and dropped; the partial results are merged and diagnosed.
 
+use std::path::Path;
+
 use rayon::prelude::*;
 use stepscope_analyze::Selection;
 use stepscope_analyze::counters::KernelCounters;
+use stepscope_analyze::gauges::Wall;
 use stepscope_analyze::names::kernel_short_name;
 use stepscope_analyze::ops::{OpRow as OpResult, Where};
-use stepscope_diagnose::diagnose;
 use stepscope_diagnose::gather::{Gathered, HostPartial};
+use stepscope_diagnose::{Severity, diagnose};
 use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 
+use crate::beside::run_beside;
 use crate::load::{Loaded, Looked, Profile};
 use crate::problem::{Exit, Problem, missed};
 
@@ -60,12 +64,18 @@ fn merge(
     targets: Vec<String>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
+    let window = partials.iter().find_map(|host| host.wall()).map(Wall::seconds);
     let nothing = || Problem::new(Exit::Nothing, "no file could be read");
     let Gathered { facts, issues, ops, gauges } = Gathered::finish(partials).ok_or_else(nothing)?;
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }
-    let findings = diagnose(&facts);
+    let mut findings = diagnose(&facts);
+    let beside = sources.first().and_then(|source| run_beside(Path::new(&source.path), window));
+    let (run, of_run) = beside.map_or((None, Vec::new()), |(run, findings)| (Some(run), findings));
+    // What the run's curves show comes behind what the profile shows; a remark is no verdict on a profile.
+    let alone = findings.is_empty();
+    findings.extend(of_run.into_iter().filter(|finding| !alone || finding.severity != Severity::Info));
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
     let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {
         let same = facts.counters.iter().filter(|kernel| kernel.counters.name == longest.name);
@@ -82,6 +92,7 @@ fn merge(
         findings,
         gauges,
         profiled,
+        run,
     })
 }
 

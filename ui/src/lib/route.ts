@@ -8,7 +8,7 @@ import type { Session } from "./types";
 
 export const PAGES = [
   "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "model", "devices", "functions",
-  "inference", "health", "compare",
+  "inference", "health", "compare", "curves",
 ] as const;
 
 export type Page = (typeof PAGES)[number];

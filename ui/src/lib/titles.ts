@@ -16,6 +16,7 @@ export const TITLES: Record<Page, string> = {
   inference: "Inference",
   health: "Health",
   compare: "Compare",
+  curves: "Curves",
 };
 
 /** The question that a page answers. */
@@ -34,4 +35,5 @@ export const ABOUT: Record<Page, string> = {
   inference: "How long do requests take?",
   health: "Is this recording reliable?",
   compare: "What changed between two recordings?",
+  curves: "How did runs go: loss, metrics, speed?",
 };

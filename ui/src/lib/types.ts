@@ -24,6 +24,8 @@ export interface Sessions {
   version: string;
   current: number | null;
   watching: boolean;
+  /** Runs with event files. */
+  curves?: number;
   /** Newest first. */
   sessions: Session[];
 }

@@ -9,6 +9,7 @@ export const GROUPS: { title: string; pages: Page[] }[] = [
   { title: "Time", pages: ["ops", "kernels", "scopes", "model", "input", "functions", "inference"] },
   { title: "Hardware and data", pages: ["memory", "devices", "health"] },
   { title: "Comparison", pages: ["compare"] },
+  { title: "Runs", pages: ["curves"] },
 ];
 
 type Loaded = { default: unknown };
@@ -28,6 +29,7 @@ const LOADERS: Record<Page, () => Promise<Loaded>> = {
   inference: () => import("../pages/Inference.svelte"),
   health: () => import("../pages/Health.svelte"),
   compare: () => import("../pages/Compare.svelte"),
+  curves: () => import("../pages/Curves.svelte"),
 };
 
 /** Loads a page's component. */

@@ -4,7 +4,9 @@
 //! A run is a folder with files whose names contain `tfevents`. Knows nothing of what the values mean.
 
 mod event;
+mod growth;
 pub(crate) mod records;
+mod restart;
 mod run;
 
 use std::collections::BTreeSet;

@@ -8,6 +8,7 @@ use super::thrift::{Struct, varint};
 /// Parquet's physical types.
 const INT32: i32 = 1;
 const INT64: i32 = 2;
+const DOUBLE: i32 = 5;
 const BYTE_ARRAY: i32 = 6;
 /// Parquet's encodings.
 const PLAIN: i32 = 0;
@@ -19,6 +20,7 @@ const RLE_DICTIONARY: i32 = 8;
 pub(super) enum Values {
     Int32(Vec<u8>),
     Int64(Vec<u8>),
+    Double(Vec<u8>),
     /// Text that repeats.
     Names(Dictionary),
     /// Text that does not.
@@ -102,6 +104,7 @@ impl Values {
         match self {
             Values::Int32(_) => INT32,
             Values::Int64(_) => INT64,
+            Values::Double(_) => DOUBLE,
             Values::Names(_) | Values::Text(_) => BYTE_ARRAY,
         }
     }
@@ -111,7 +114,9 @@ impl Values {
         let mut out = Vec::new();
         let mut dictionary = None;
         let (encoding, data) = match self {
-            Values::Int32(plain) | Values::Int64(plain) | Values::Text(plain) => (PLAIN, plain.clone()),
+            Values::Int32(plain) | Values::Int64(plain) | Values::Double(plain) | Values::Text(plain) => {
+                (PLAIN, plain.clone())
+            }
             Values::Names(names) => {
                 dictionary = Some(start);
                 dictionary_page(&mut out, &names.plain, names.lookup.len());
