@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use stepscope_trace::series::{LogDamage, OtherTag, Restart, RunLog, Series};
 
 use self::pace::{Pace, evaluated_s};
-use crate::statistics::quantile;
 
 /// A series in one row. What is not known is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,6 +57,10 @@ pub struct Curve {
 impl Curve {
     /// Of a series.
     pub fn of(series: &Series) -> Self {
+        Curve { pace: pace(series), ..Curve::without_pace(series) }
+    }
+
+    fn without_pace(series: &Series) -> Self {
         let finite = || {
             let points = series.values.iter().copied().zip(series.steps.iter().copied());
             points.filter(|(value, _)| value.is_finite())
@@ -84,7 +87,7 @@ impl Curve {
             before_not_finite: odd.and_then(|at| series.values.get(at.checked_sub(1)?).copied()),
             last_finite: finite().last(),
             steps_per_second: overall(series),
-            pace: pace(series),
+            pace: None,
         }
     }
 }
@@ -129,9 +132,19 @@ pub struct RunCurves {
 
 impl RunCurves {
     /// Of a log.
-    pub fn of(log: &RunLog) -> Self {
-        let curve = |series: &Series| TagCurve {
-            curve: Curve::of(series),
+    pub fn of<'l>(log: &'l RunLog) -> Self {
+        // Most tags of a run are logged together, and have one clock.
+        let mut known: Option<(&Series, Option<(f64, f64)>)> = None;
+        let mut pace_of = |series: &'l Series| match known {
+            Some((last, pace)) if last.steps == series.steps && last.wall_s == series.wall_s => pace,
+            _ => {
+                let pace = pace(series);
+                known = Some((series, pace));
+                pace
+            }
+        };
+        let curve = |series: &'l Series| TagCurve {
+            curve: Curve { pace: pace_of(series), ..Curve::without_pace(series) },
             course: course(&series.values),
             lost: series.lost,
             replaced: series.replaced,
@@ -198,8 +211,15 @@ fn pace(series: &Series) -> Option<(f64, f64)> {
             (steps > 0 && seconds > 0.0).then(|| steps as f64 / seconds)
         })
         .collect();
-    rates.sort_by(f64::total_cmp);
-    Some((quantile(&rates, 0.1)?, quantile(&rates, 0.9)?))
+    Some((quantile_of(&mut rates, 0.1)?, quantile_of(&mut rates, 0.9)?))
+}
+
+/// The same as [`quantile`](crate::statistics::quantile) of values in any order, without sorting all of them.
+fn quantile_of(values: &mut [f64], q: f64) -> Option<f64> {
+    let place = q * values.len().checked_sub(1)? as f64;
+    let (_, below, rest) = values.select_nth_unstable_by(place.floor() as usize, f64::total_cmp);
+    let above = rest.iter().copied().min_by(f64::total_cmp).unwrap_or(*below);
+    Some(*below + (above - *below) * place.fract())
 }
 
 /// When a series first reaches a value, from above or from below, whichever its first value is on the other side of:
@@ -233,6 +253,14 @@ mod tests {
         assert_eq!((curve.mean, curve.first_not_finite), (Some(1.75), Some(20)));
         assert_eq!((curve.first, curve.last), (Some(3.0), Some(2.0)));
         assert_eq!((curve.steps_per_second, curve.pace), (Some(5.0), Some((5.0, 5.0))));
+    }
+
+    #[test]
+    fn quantiles_need_no_order() {
+        let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!(quantile_of(&mut values, 0.1), Some(1.4));
+        assert_eq!(quantile_of(&mut values, 0.9), Some(4.6));
+        assert_eq!(quantile_of(&mut [], 0.5), None);
     }
 
     #[test]

@@ -171,6 +171,7 @@ fn a_run_that_gets_slower_is_named_and_pauses_are_not_slow_steps() {
     assert_eq!(steady["pauses"].as_array().unwrap().len(), 4);
     assert!((steady["seconds_per_step"].as_f64().unwrap() - 1.02).abs() < 0.03, "{steady}");
     let text = String::from_utf8(scalars(&[path]).stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("4 pauses (4 of unknown cause)"), "{text}");
     assert!(text.contains("Throughput drop: `slower/train` is slower by"), "{text}");
 }

@@ -106,10 +106,9 @@ impl Cause for NotFinite {
             ),
             evidence: vec![
                 format!(
-                    "Of {}, {} are not a number and {} are infinite. The first was written at {}.",
+                    "Not finite: {} of {}, the first at {}.",
+                    thousands((nan + infinite) as u64),
                     plural(self.points as u64, "point", "points"),
-                    thousands(nan as u64),
-                    thousands(infinite as u64),
                     at(self.at_s)
                 ),
                 before,

@@ -6,7 +6,7 @@
 //!
 //! # How it is detected
 //! Between two points, at least {TIMES} times the usual time passed beyond what the steps take, and at least {PART} of the
-//! run's time. The log shows neither an evaluation nor a checkpoint nor a restart at the time, and no other pause of the run
+//! run's time, and at least {LEAST}. The log shows neither an evaluation nor a checkpoint nor a restart at the time, and no other pause of the run
 //! is half as long. Or steps no longer went on while the program still logged other values.
 //!
 //! # How to fix it
@@ -39,6 +39,8 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// Shorter gaps are common: checkpoints, evaluations, a slow disk.
     TIMES: Number = 20.0;
+    /// Nobody looks for the cause of a shorter gap.
+    LEAST: Milliseconds = 30_000.0;
     /// A gap of less than this share of the run does not matter.
     PART: Share = 0.05;
 }
@@ -48,7 +50,9 @@ pub fn of(run: &RunCurves) -> Option<Finding> {
     let pace = run.pace.as_ref()?;
     let (from, until) = pace.covers_s();
     let last = run.last_s.unwrap_or(until).max(until);
-    let long = |seconds: f64| seconds >= TIMES * pace.interval_s && seconds >= PART * (last - from);
+    let long = |seconds: f64| {
+        seconds >= TIMES * pace.interval_s && seconds >= PART * (last - from) && seconds * 1e3 >= LEAST
+    };
     let stands = Some(last - until).filter(|seconds| long(*seconds)).map(|seconds| Stall {
         run: run.name.clone(),
         unit: unit(pace.unit),

@@ -29,7 +29,7 @@ fn steps(placed: &Placed) -> String {
     if placed.step - placed.from_step <= 1 {
         format!("{unit} {}", thousands(placed.step))
     } else {
-        format!("{unit} {} to {}", thousands(placed.from_step), thousands(placed.step))
+        format!("{unit}s {} to {}", thousands(placed.from_step), thousands(placed.step))
     }
 }
 

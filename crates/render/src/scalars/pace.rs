@@ -81,11 +81,9 @@ pub fn sentence(run: &RunCurves) -> Option<String> {
     let (from, until) = pace.covers_s();
     if !pace.pauses.is_empty() && until > from {
         let paused: f64 = pace.pauses.iter().map(|pause| pause.seconds).sum();
-        said.push_str(&format!(
-            "; {} take {} of the time",
-            pauses(&pace.pauses),
-            share(paused / (until - from))
-        ));
+        let (all, part) = (pauses(&pace.pauses), share(paused / (until - from)));
+        let take = if pace.pauses.len() == 1 { "takes" } else { "take" };
+        said.push_str(&format!("; {all} {take} {part} of the time"));
     }
     said.push('.');
     Some(said)
