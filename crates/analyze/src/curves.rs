@@ -1,9 +1,17 @@
 //! What a logged series says in one row: how many points, where it began and ended, its extremes, and how fast steps
 //! went by the clock. Beside the timeline's analyses: it takes a [`Series`], not a trace.
 
+pub mod pace;
+pub mod place;
+pub mod said;
+pub mod smooth;
+pub mod versus;
+
+use std::collections::BTreeMap;
+
 use stepscope_trace::series::{LogDamage, OtherTag, Restart, RunLog, Series};
 
-use stepscope_trace::statistics::quantile;
+use self::pace::{Pace, evaluated_s};
 
 /// A series in one row. What is not known is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +42,12 @@ pub struct Curve {
     pub infinite: usize,
     /// The first step whose value is not finite.
     pub first_not_finite: Option<i64>,
+    /// When that was written, in seconds since 1970.
+    pub not_finite_s: Option<f64>,
+    /// The last finite value before that.
+    pub before_not_finite: Option<f64>,
+    /// The last finite value of all, and its step.
+    pub last_finite: Option<(f64, i64)>,
     /// Steps per second over the whole series, by the clock.
     pub steps_per_second: Option<f64>,
     /// Nine of ten pieces are faster, and nine of ten slower than this.
@@ -43,13 +57,17 @@ pub struct Curve {
 impl Curve {
     /// Of a series.
     pub fn of(series: &Series) -> Self {
+        Curve { pace: pace(series), ..Curve::without_pace(series) }
+    }
+
+    fn without_pace(series: &Series) -> Self {
         let finite = || {
             let points = series.values.iter().copied().zip(series.steps.iter().copied());
             points.filter(|(value, _)| value.is_finite())
         };
         let by_value = |a: &(f64, i64), b: &(f64, i64)| a.0.total_cmp(&b.0);
         let (sum, count) = finite().fold((0.0, 0_usize), |(sum, count), (value, _)| (sum + value, count + 1));
-        let odd = series.values.iter().zip(&series.steps).find(|(value, _)| !value.is_finite());
+        let odd = series.values.iter().position(|value| !value.is_finite());
         Curve {
             points: series.values.len(),
             first_step: series.steps.first().copied(),
@@ -64,9 +82,12 @@ impl Curve {
             mean: (count > 0).then(|| sum / count as f64),
             nan: series.values.iter().filter(|value| value.is_nan()).count(),
             infinite: series.values.iter().filter(|value| value.is_infinite()).count(),
-            first_not_finite: odd.map(|(_, step)| *step),
+            first_not_finite: odd.and_then(|at| series.steps.get(at).copied()),
+            not_finite_s: odd.and_then(|at| series.wall_s.get(at).copied()),
+            before_not_finite: odd.and_then(|at| series.values.get(at.checked_sub(1)?).copied()),
+            last_finite: finite().last(),
             steps_per_second: overall(series),
-            pace: pace(series),
+            pace: None,
         }
     }
 }
@@ -99,27 +120,63 @@ pub struct RunCurves {
     pub others: Vec<OtherTag>,
     /// Where it began again.
     pub restarts: Vec<Restart>,
+    /// How fast its steps were.
+    pub pace: Option<Pace>,
+    /// When it evaluated its model, in seconds since 1970.
+    pub evaluated_s: Vec<f64>,
+    /// When it last wrote anything.
+    pub last_s: Option<f64>,
     /// What is wrong with its files.
     pub damage: Vec<LogDamage>,
 }
 
 impl RunCurves {
     /// Of a log.
-    pub fn of(log: RunLog) -> Self {
-        let curve = |series: Series| TagCurve {
-            curve: Curve::of(&series),
+    pub fn of<'l>(log: &'l RunLog) -> Self {
+        // Most tags of a run are logged together, and have one clock.
+        let mut known: Option<(&Series, Option<(f64, f64)>)> = None;
+        let mut pace_of = |series: &'l Series| match known {
+            Some((last, pace)) if last.steps == series.steps && last.wall_s == series.wall_s => pace,
+            _ => {
+                let pace = pace(series);
+                known = Some((series, pace));
+                pace
+            }
+        };
+        let curve = |series: &'l Series| TagCurve {
+            curve: Curve { pace: pace_of(series), ..Curve::without_pace(series) },
             course: course(&series.values),
             lost: series.lost,
             replaced: series.replaced,
-            tag: series.tag,
+            tag: series.tag.clone(),
         };
         RunCurves {
-            name: log.name,
+            name: log.name.clone(),
             records: log.records,
-            curves: log.series.into_iter().map(curve).collect(),
-            others: log.others,
-            restarts: log.restarts,
-            damage: log.damage,
+            curves: log.series.iter().map(curve).collect(),
+            others: log.others.clone(),
+            restarts: log.restarts.clone(),
+            pace: Pace::of(log),
+            evaluated_s: evaluated_s(log),
+            last_s: log.last_s,
+            damage: log.damage.clone(),
+        }
+    }
+
+    /// Names pauses of runs after evaluations that runs beside them logged at the time: `a/validation` stands beside
+    /// `a/train`.
+    pub fn explain(runs: &mut [RunCurves]) {
+        let folder = |name: &str| name.rsplit_once('/').map_or("", |(above, _)| above).to_owned();
+        let mut evaluated: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for run in runs.iter().filter(|run| !run.evaluated_s.is_empty()) {
+            evaluated.entry(folder(&run.name)).or_default().extend(&run.evaluated_s);
+        }
+        evaluated.values_mut().for_each(|times| times.sort_by(f64::total_cmp));
+        for run in runs {
+            let beside = evaluated.get(&folder(&run.name));
+            if let (Some(pace), Some(times)) = (&mut run.pace, beside) {
+                pace.explain(times);
+            }
         }
     }
 }
@@ -154,8 +211,15 @@ fn pace(series: &Series) -> Option<(f64, f64)> {
             (steps > 0 && seconds > 0.0).then(|| steps as f64 / seconds)
         })
         .collect();
-    rates.sort_by(f64::total_cmp);
-    Some((quantile(&rates, 0.1)?, quantile(&rates, 0.9)?))
+    Some((quantile_of(&mut rates, 0.1)?, quantile_of(&mut rates, 0.9)?))
+}
+
+/// The same as [`quantile`](stepscope_trace::statistics::quantile) of values in any order, without sorting all of them.
+fn quantile_of(values: &mut [f64], q: f64) -> Option<f64> {
+    let place = q * values.len().checked_sub(1)? as f64;
+    let (_, below, rest) = values.select_nth_unstable_by(place.floor() as usize, f64::total_cmp);
+    let above = rest.iter().copied().min_by(f64::total_cmp).unwrap_or(*below);
+    Some(*below + (above - *below) * place.fract())
 }
 
 /// When a series first reaches a value, from above or from below, whichever its first value is on the other side of:
@@ -189,6 +253,14 @@ mod tests {
         assert_eq!((curve.mean, curve.first_not_finite), (Some(1.75), Some(20)));
         assert_eq!((curve.first, curve.last), (Some(3.0), Some(2.0)));
         assert_eq!((curve.steps_per_second, curve.pace), (Some(5.0), Some((5.0, 5.0))));
+    }
+
+    #[test]
+    fn quantiles_need_no_order() {
+        let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!(quantile_of(&mut values, 0.1), Some(1.4));
+        assert_eq!(quantile_of(&mut values, 0.9), Some(4.6));
+        assert_eq!(quantile_of(&mut [], 0.5), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From results to answers: what is wrong with a step, whether a change paid, whether CI should stop.
 //!
 //! [`engine`] runs the [`rules`] over [`facts`] and settles which finding owns what of the step.
-//! [`hints`] says what utilisation alone suggests. [`compare`] puts two sides of runs beside each other, [`gate`] holds them against limits, [`journal`] keeps
+//! [`runs`] does the same for the curves that a run logged. [`hints`] says what utilisation alone suggests. [`compare`] puts two sides of runs beside each other, [`gate`] holds them against limits, [`journal`] keeps
 //! a line for each experiment; [`statistics`] is the noise model that all three share.
 //!
 //! A finding is one file in [`rules`]: its [`rule`], its check, its thresholds, its words and its documentation. All
@@ -17,6 +17,7 @@ pub mod hints;
 pub mod journal;
 pub mod rule;
 pub mod rules;
+pub mod runs;
 pub mod statistics;
 pub mod thresholds;
 pub mod warnings;
@@ -26,3 +27,4 @@ pub use engine::diagnose;
 pub use facts::Facts;
 pub use finding::{Finding, Severity, Words};
 pub use rule::Rule;
+pub use runs::{RunVerdict, diagnose_run};

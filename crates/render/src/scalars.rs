@@ -1,13 +1,21 @@
-//! Logged values: a row per run and tag with a line of bars for its course, all points, and the way to a value.
+//! Logged values: a row per run and tag with a line of bars for its course, all points, the way to a value, the pace of
+//! runs, and runs compared.
+
+mod compare;
+mod pace;
 
 use std::io::{self, Write};
 
 use stepscope_analyze::curves::{RunCurves, TagCurve, reaches};
 use stepscope_trace::series::{LogDamage, LogFault, OtherKind, OtherTag, RunLog};
 
-use crate::format::{plural, utc};
+use crate::format::plural;
 use crate::table::{Cell, Column, Format, Table};
 use stepscope_text::csv_field as quoted;
+
+pub use compare::{Compared, comparison, comparison_json};
+pub use pace::{findings_json, pace_json, sentence, write_text as write_pace};
+pub(crate) use pace::{unit, why};
 
 /// A row per run and tag.
 pub fn table(runs: &[RunCurves]) -> Table {
@@ -113,15 +121,6 @@ fn kind(kind: OtherKind) -> &'static str {
 /// Notes on a run, besides its rows.
 fn notes(run: &RunCurves) -> Vec<String> {
     let name = &run.name;
-    let restarts = run.restarts.iter().map(|restart| {
-        let replaced: u64 = run.curves.iter().map(|curve| curve.replaced).sum();
-        format!(
-            "{name}: the program started again at step {} ({}); newer points replaced {}.",
-            restart.step,
-            utc((restart.wall_s * 1e9) as i64),
-            plural(replaced, "older point", "older points")
-        )
-    });
     let others = (!run.others.is_empty()).then(|| {
         let named = |other: &OtherTag| format!("`{}` ({})", other.tag, kind(other.kind));
         let kinds: Vec<String> = run.others.iter().take(MOST_OTHERS).map(named).collect();
@@ -129,7 +128,7 @@ fn notes(run: &RunCurves) -> Vec<String> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{name}: tags without numbers: {}{more}.", kinds.join(", "))
     });
-    restarts.chain(run.damage.iter().map(damage)).chain(others).collect()
+    run.damage.iter().map(damage).chain(others).collect()
 }
 
 /// Where a file is damaged.

@@ -2,7 +2,7 @@
 //!
 //! A request arrives in [`routes`], where the guard checks who is asking, and is answered from the [`store`]:
 //! it finds, watches and opens sessions, and each keeps its [`timeline`] and every answer that was computed
-//! once ([`answers`], and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
+//! once ([`answers`], [`curves`] for what runs logged, and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
 //! the interface with `ui/`.
 //!
 //! The figures are the same as on the command line: both come from `stepscope-session`. Nothing is ever
@@ -11,6 +11,7 @@
 
 mod answers;
 mod assets;
+mod curves;
 mod error;
 mod guard;
 mod query;

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::answers::{self, heavy};
 use crate::assets::Asset;
+use crate::curves;
 use crate::error::Refusal;
 use crate::guard::{Guard, HEADERS};
 use crate::query::{LONGEST, Query};
@@ -44,11 +45,11 @@ pub(crate) struct App {
 }
 
 /// An answer before headers are added.
-struct Reply {
-    kind: &'static str,
-    body: Bytes,
+pub(crate) struct Reply {
+    pub(crate) kind: &'static str,
+    pub(crate) body: Bytes,
     /// Its file name when it is saved.
-    file: Option<String>,
+    pub(crate) file: Option<String>,
 }
 
 impl Reply {
@@ -56,7 +57,7 @@ impl Reply {
         Reply { kind: JSON, body: body.into(), file: None }
     }
 
-    fn value(value: &serde_json::Value) -> Self {
+    pub(crate) fn value(value: &serde_json::Value) -> Self {
         Reply::json(answers::bytes(value))
     }
 }
@@ -90,7 +91,7 @@ impl IntoResponse for Refusal {
 }
 
 /// What a request for data gets.
-type Answer = Result<Reply, Refusal>;
+pub(crate) type Answer = Result<Reply, Refusal>;
 
 /// All addresses, behind the guard.
 pub(crate) fn router(app: App) -> Router {
@@ -119,6 +120,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/api/views", get(views))
         .route("/api/compare", get(compare))
         .nest("/api/s/{id}", session)
+        .nest("/api/curves", curves::routes::router())
         .fallback(page)
         .layer(from_fn_with_state(app.clone(), guarded))
         .with_state(app)

@@ -5,6 +5,7 @@
 //! This crate connects readers, analyses, rules and text. It contains no analysis of its own and knows nothing
 //! about terminals and browsers. Error messages are written here once, for both.
 
+mod beside;
 pub mod find;
 pub mod load;
 pub mod model;

@@ -1,14 +1,17 @@
 //! The report: each host is read, analysed and dropped; the partial results are merged and diagnosed.
 
+use std::path::Path;
+
 use rayon::prelude::*;
+use stepscope_analyze::devices::gpu_samples::Wall;
 use stepscope_analyze::fleet::{HostPartial, Session};
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
-use stepscope_diagnose::Facts;
-use stepscope_diagnose::diagnose;
+use stepscope_diagnose::{Facts, Severity, diagnose};
 use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 
+use crate::beside::run_beside;
 use crate::load::{HostProfile, PerHost, Profile};
 use crate::problem::{Cause, Problem, missed};
 
@@ -47,6 +50,7 @@ fn merge(
     targets: Vec<String>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
+    let window = partials.iter().find_map(|host| host.wall()).map(Wall::seconds);
     let nothing = || Problem::new(Cause::Nothing, "no file could be read");
     let gathered = Session::finish(partials).ok_or_else(nothing)?;
     let facts = Facts::of(&gathered);
@@ -54,7 +58,12 @@ fn merge(
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }
-    let findings = diagnose(&facts);
+    let mut findings = diagnose(&facts);
+    let beside = sources.first().and_then(|source| run_beside(Path::new(&source.path), window));
+    let (run, of_run) = beside.map_or((None, Vec::new()), |(run, findings)| (Some(run), findings));
+    // What the run's curves show comes behind what the profile shows; a remark is no verdict on a profile.
+    let alone = findings.is_empty();
+    findings.extend(of_run.into_iter().filter(|finding| !alone || finding.severity != Severity::Info));
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
     let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {
         let same = facts.counters.iter().filter(|kernel| kernel.counters.name == longest.name);
@@ -71,6 +80,7 @@ fn merge(
         findings,
         gauges,
         profiled,
+        run,
     })
 }
 

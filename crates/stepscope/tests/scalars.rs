@@ -134,3 +134,77 @@ fn real_logs_hold_what_tensorboard_reads_and_lose_only_what_is_damaged() {
     assert_eq!(code(&scalars(&[folder.join("empty_and_garbage").to_str().unwrap()])), 3);
     assert_eq!(code(&scalars(&[folder.join("corrupt_crc/payload").to_str().unwrap()])), 4);
 }
+
+/// A run whose stretch before each step takes so many seconds, and whose loss falls so much per step.
+fn write_timed(folder: &Path, run: &str, fall: f32, seconds: impl Fn(u8) -> f64) {
+    let folder = folder.join(run);
+    std::fs::create_dir_all(&folder).unwrap();
+    let (mut at, mut bytes) = (1_800_000_000.0, Vec::new());
+    for step in 0..200 {
+        at += seconds(step) * (1.0 + f64::from(step % 5) / 100.0);
+        bytes.extend(record(&scalar(at, step, "loss", 3.0 - fall * f32::from(step))));
+    }
+    std::fs::write(folder.join("events.out.tfevents.1.vm"), bytes).unwrap();
+}
+
+fn document(args: &[&str]) -> Value {
+    let output = scalars(&[args, &["--json"]].concat());
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    support::schema::fits(&all);
+    all
+}
+
+#[test]
+fn a_run_that_gets_slower_is_named_and_pauses_are_not_slow_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    write_timed(folder.path(), "steady/train", 0.01, |step| if step % 50 == 49 { 9.0 } else { 1.0 });
+    write_timed(folder.path(), "slower/train", 0.01, |step| if step > 120 { 1.3 } else { 1.0 });
+    let path = folder.path().to_str().unwrap();
+    let all = document(&[path]);
+    let findings = all["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(
+        (&findings[0]["id"], &findings[0]["run"]),
+        (&"throughput-drop".into(), &"slower/train".into())
+    );
+    let steady = all["pace"].as_array().unwrap().iter().find(|pace| pace["run"] == "steady/train").unwrap();
+    assert_eq!(steady["pauses"].as_array().unwrap().len(), 4);
+    assert!((steady["seconds_per_step"].as_f64().unwrap() - 1.02).abs() < 0.03, "{steady}");
+    let text = String::from_utf8(scalars(&[path]).stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("4 pauses (4 of unknown cause)"), "{text}");
+    assert!(text.contains("Throughput drop: `slower/train` is slower by"), "{text}");
+}
+
+#[test]
+fn runs_of_two_paths_are_compared_at_equal_step_and_time() {
+    let folder = tempfile::tempdir().unwrap();
+    write_timed(folder.path(), "old/train", 0.010, |_| 1.0);
+    write_timed(folder.path(), "new/train", 0.012, |_| 0.5);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (old, new) = (path("old"), path("new"));
+    let all = document(&[&old, &new, "--tag", "^loss$"]);
+    let compared = &all["comparison"][0];
+    assert_eq!((&compared["tag"], &compared["at_step"]["step"]), (&"loss".into(), &199.0.into()));
+    assert!(compared["at_step"]["run"].as_f64() < compared["at_step"]["base"].as_f64());
+    let reached = |side: &str| compared["to_value"][side]["seconds"].as_f64().unwrap();
+    assert!(reached("base") > 2.0 * reached("run"), "{compared}");
+    let text = String::from_utf8(scalars(&[&old, &new]).stdout).unwrap();
+    assert!(text.contains("at step 199") && text.contains("times as fast"), "{text}");
+    assert_eq!(document(&[&old])["comparison"], Value::Null, "one path has nothing to compare with");
+}
+
+#[test]
+fn all_points_can_be_had_as_parquet() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a", &[3.0, f32::NAN]);
+    let file = folder.path().join("points.parquet");
+    let output = scalars(&[folder.path().to_str().unwrap(), "--parquet", file.to_str().unwrap()]);
+    assert_eq!(code(&output), 0);
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    let doubles = |value: f64| bytes.windows(8).filter(|window| *window == value.to_le_bytes()).count();
+    assert_eq!((doubles(3.0), doubles(1_800_000_000.5)), (1, 2), "values and times are plain");
+    let missing = folder.path().join("no/such/folder.parquet");
+    assert_eq!(code(&scalars(&[folder.path().to_str().unwrap(), "--parquet", missing.to_str().unwrap()])), 3);
+}

@@ -25,7 +25,10 @@ pub fn with_value(wall_s: f64, step: u8, value: &[u8]) -> Vec<u8> {
     summary.extend(value);
     let mut event = vec![0x09];
     event.extend(wall_s.to_le_bytes());
-    event.extend([0x10, step, 0x2a, summary.len() as u8]);
+    event.push(0x10);
+    // Seven bits per byte.
+    event.extend(if step < 128 { vec![step] } else { vec![step, step >> 7] });
+    event.extend([0x2a, summary.len() as u8]);
     event.extend(summary);
     event
 }

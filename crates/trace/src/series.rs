@@ -57,6 +57,12 @@ pub struct Restart {
     pub step: i64,
     /// When, in seconds since 1970.
     pub wall_s: f64,
+    /// The last step that it had reached before.
+    pub last_step: i64,
+    /// When it had done the first of the repeated steps before.
+    pub from_s: f64,
+    /// When it had done the last of them.
+    pub until_s: f64,
 }
 
 /// Where a log is damaged, and how.
@@ -100,6 +106,12 @@ pub struct RunLog {
     pub others: Vec<OtherTag>,
     /// Where it began again.
     pub restarts: Vec<Restart>,
+    /// When it began each of its files, in seconds since 1970.
+    pub opened_s: Vec<f64>,
+    /// When it says that it saved a checkpoint.
+    pub saved_s: Vec<f64>,
+    /// When it last wrote anything.
+    pub last_s: Option<f64>,
     /// What is wrong with its files.
     pub damage: Vec<LogDamage>,
 }

@@ -6,6 +6,8 @@
  * change, so they are cached for the sessions used last.
  */
 import { writable } from "svelte/store";
+import { decode, type Frame } from "../pages/curves/frame";
+import type { CurveFinding, CurveListing, CurveState, ProfileMark, RangeRow } from "../pages/curves/types";
 import type { ModelInfo, ModelView, NodeInfo, NodeLine, Variable } from "./model";
 import type {
   Category, Comparison, Info, MemoryAt, Progress, Report, Sessions, View, ViewInfo,
@@ -182,6 +184,20 @@ function query(values: Record<string, string | number | undefined>): string {
   return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs.map(([key, value]) => [key, String(value)]))}`;
 }
 
+/** Which points of a tag, for a chart of so many pixels. */
+export interface CurveWish {
+  tag: string;
+  x: string;
+  ids: readonly number[];
+  smooth?: number;
+  range?: [number, number] | null;
+  pixels?: number;
+}
+
+function curveQuery({ tag, x, ids, smooth, range, pixels }: CurveWish): string {
+  return query({ tag, x, runs: ids.join(), smooth, pixels, from: range?.[0], to: range?.[1] });
+}
+
 export const api = {
   sessions: (signal?: AbortSignal) => ask<Sessions>("sessions", signal),
   views: (signal?: AbortSignal) => ask<ViewInfo[]>("views", signal),
@@ -206,4 +222,16 @@ export const api = {
   /** Download URL of a view; a link cannot have a header, so the token is part of the URL. */
   csv: (session: number, name: string, by?: string) =>
     `api/s/${session}/csv/${name}${query({ by, token: token ?? undefined })}`,
+  curves: {
+    state: (since: number, signal?: AbortSignal) => ask<CurveState>(`curves/state${query({ since })}`, signal),
+    runs: (signal?: AbortSignal) => ask<CurveListing>("curves/runs", signal),
+    findings: (signal?: AbortSignal) => ask<{ findings: CurveFinding[]; timed: number[] }>("curves/findings", signal),
+    profiles: (signal?: AbortSignal) => ask<{ marks: ProfileMark[]; complete: boolean }>("curves/profiles", signal),
+    range: (wish: CurveWish, signal?: AbortSignal) => ask<{ rows: RangeRow[] }>(`curves/range${curveQuery(wish)}`, signal),
+    points: async (wish: CurveWish, signal?: AbortSignal): Promise<Frame> => {
+      const response = await reach(`api/curves/points${curveQuery(wish)}`, signal);
+      return response.ok ? decode(await response.arrayBuffer()) : ((await read(response)) as Frame);
+    },
+    csv: (tag: string, ids: readonly number[]) => `api/curves/csv${query({ tag, runs: ids.join(), token: token ?? undefined })}`,
+  },
 };

@@ -12,12 +12,13 @@ it("a view that the page has never heard of is a page among its group", () => {
     ["Time", ["ops", "slowest", "model"]],
     ["Hardware", ["memory"]],
     ["Comparison", ["compare"]],
+    ["Runs", ["curves"]],
   ]);
 });
 
 it("a group of its own comes where it first occurs", () => {
-  const groups = groupsOf(pagesOf([...views, view("curves", "Training")]));
-  expect(groups.map((group) => group.title)).toEqual(["Summary", "Time", "Hardware", "Training", "Comparison"]);
+  const groups = groupsOf(pagesOf([...views, view("tokens", "Training")]));
+  expect(groups.map((group) => group.title)).toEqual(["Summary", "Time", "Hardware", "Training", "Comparison", "Runs"]);
 });
 
 it("a page knows its view, and the others have none", () => {

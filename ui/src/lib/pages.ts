@@ -23,6 +23,7 @@ const BEFORE: readonly PageInfo[] = [OVERVIEW, { name: "timeline", title: "Timel
 const AFTER: readonly PageInfo[] = [
   { name: "model", title: "Model", group: "Time", question: "What is the model made of, and what does each part cost?" },
   { name: "compare", title: "Compare", group: "Comparison", question: "What changed between two recordings?" },
+  { name: "curves", title: "Curves", group: "Runs", question: "How did runs go: loss, metrics, speed?" },
 ];
 
 /** All pages, in the order of the navigation: groups as they first occur, pages within a group in their order. */

@@ -28,6 +28,8 @@ export interface Sessions {
   version: string;
   current: number | null;
   watching: boolean;
+  /** Runs with event files. */
+  curves?: number;
   /** In the order of the command line, newest first below each path. */
   sessions: Session[];
 }

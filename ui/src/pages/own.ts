@@ -23,6 +23,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   inference: () => import("./Inference.svelte"),
   health: () => import("./Health.svelte"),
   compare: () => import("./Compare.svelte"),
+  curves: () => import("./Curves.svelte"),
 };
 const anyView = () => import("../lib/ViewTable.svelte");
 

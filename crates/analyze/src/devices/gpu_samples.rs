@@ -58,6 +58,11 @@ impl Wall {
         Some(Wall { start: origin.checked_add(span.start.ns())?, end: origin.checked_add(span.end.ns())? })
     }
 
+    /// Both, in seconds.
+    pub fn seconds(self) -> (f64, f64) {
+        (self.start as f64 / 1e9, self.end as f64 / 1e9)
+    }
+
     fn apart_ns(self, other: Wall) -> i64 {
         self.start.saturating_sub(other.end).max(other.start.saturating_sub(self.end))
     }

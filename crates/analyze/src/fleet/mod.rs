@@ -66,6 +66,11 @@ struct Sums {
 }
 
 impl HostPartial {
+    /// When it was recorded, if it has a time of day.
+    pub fn wall(&self) -> Option<Wall> {
+        self.wall
+    }
+
     /// Runs the analyses on one host.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use stepscope_read::parquet::layout::encoding::{PLAIN, RLE, RLE_DICTIONARY};
-use stepscope_read::parquet::layout::physical::{BYTE_ARRAY, INT32, INT64};
+use stepscope_read::parquet::layout::physical::{BYTE_ARRAY, DOUBLE, INT32, INT64};
 
 use super::thrift::{Struct, varint};
 
@@ -13,6 +13,7 @@ use super::thrift::{Struct, varint};
 pub(super) enum Values {
     Int32(Vec<u8>),
     Int64(Vec<u8>),
+    Double(Vec<u8>),
     /// Text that repeats.
     Names(Dictionary),
     /// Text that does not.
@@ -96,6 +97,7 @@ impl Values {
         match self {
             Values::Int32(_) => INT32,
             Values::Int64(_) => INT64,
+            Values::Double(_) => DOUBLE,
             Values::Names(_) | Values::Text(_) => BYTE_ARRAY,
         }
     }
@@ -105,7 +107,9 @@ impl Values {
         let mut out = Vec::new();
         let mut dictionary = None;
         let (encoding, data) = match self {
-            Values::Int32(plain) | Values::Int64(plain) | Values::Text(plain) => (PLAIN, plain.clone()),
+            Values::Int32(plain) | Values::Int64(plain) | Values::Double(plain) | Values::Text(plain) => {
+                (PLAIN, plain.clone())
+            }
             Values::Names(names) => {
                 dictionary = Some(start);
                 dictionary_page(&mut out, &names.plain, names.lookup.len());

@@ -5,15 +5,16 @@
 //! so memory does not grow with the trace.
 
 mod column;
+mod points;
+mod sheet;
 mod thrift;
 
 use std::io::{self, Write};
 
-use stepscope_read::parquet::layout::MAGIC;
 use stepscope_trace::{Trace, Track};
 
-use self::column::{Chunk, Dictionary, Values, push_text};
-use self::thrift::Struct;
+use self::column::{Dictionary, Values, push_text};
+use self::sheet::Sheet;
 use super::ExportSource;
 use super::args::push_args;
 use super::time::Origins;
@@ -24,6 +25,8 @@ const ROWS: i32 = 1 << 17;
 const TEXT: usize = 64 << 20;
 /// The size of a page is a signed 32-bit number; no text may come close to it.
 const LONGEST: usize = 1 << 28;
+
+pub use points::write_points_parquet;
 
 /// Writes all events of all hosts, track by track, in time order.
 pub fn write_parquet(sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {
@@ -103,30 +106,15 @@ impl Columns {
     }
 }
 
-/// A row group that has been written.
-struct RowGroup {
-    chunks: Vec<Chunk>,
-    rows: i64,
-}
-
 struct Writer<'a> {
-    out: &'a mut dyn Write,
-    at: i64,
+    sheet: Sheet<'a>,
     columns: Columns,
-    groups: Vec<RowGroup>,
     line: String,
 }
 
 impl<'a> Writer<'a> {
     fn new(out: &'a mut dyn Write) -> io::Result<Self> {
-        out.write_all(MAGIC)?;
-        Ok(Writer {
-            out,
-            at: MAGIC.len() as i64,
-            columns: Columns::new(),
-            groups: Vec::new(),
-            line: String::new(),
-        })
+        Ok(Writer { sheet: Sheet::new(out)?, columns: Columns::new(), line: String::new() })
     }
 
     fn track(
@@ -153,64 +141,20 @@ impl<'a> Writer<'a> {
     fn row_group(&mut self) -> io::Result<()> {
         let full = std::mem::replace(&mut self.columns, Columns::new());
         let rows = full.rows;
-        let mut chunks = Vec::new();
-        for (name, values) in full.listed() {
-            let (bytes, chunk) = values.pages(name, rows, self.at);
-            self.out.write_all(&bytes)?;
-            self.at += bytes.len() as i64;
-            chunks.push(chunk);
-        }
-        self.groups.push(RowGroup { chunks, rows: i64::from(rows) });
-        Ok(())
+        self.sheet.row_group(full.listed(), rows)
     }
 
     fn finish(mut self) -> io::Result<()> {
         if self.columns.rows > 0 {
             self.row_group()?;
         }
-        let footer = footer(&self.groups);
-        self.out.write_all(&footer)?;
-        self.out.write_all(&u32::try_from(footer.len()).unwrap_or(u32::MAX).to_le_bytes())?;
-        self.out.write_all(MAGIC)
+        self.sheet.finish("event", &Columns::new().listed())
     }
-}
-
-fn footer(groups: &[RowGroup]) -> Vec<u8> {
-    let columns = Columns::new().listed();
-    let mut out = Vec::new();
-    Struct::write(&mut out, |file| {
-        file.i32(1, 1);
-        // The first element is the root; its children follow.
-        let elements: Vec<Option<&(&str, Values)>> =
-            std::iter::once(None).chain(columns.iter().map(Some)).collect();
-        file.structs(2, &elements, |element, column| match column {
-            None => {
-                element.text(4, "event");
-                element.i32(5, i32::try_from(columns.len()).unwrap_or(i32::MAX));
-            }
-            Some((name, values)) => {
-                element.i32(1, values.physical());
-                element.i32(3, 0);
-                element.text(4, name);
-                if values.is_text() {
-                    element.i32(6, 0);
-                    element.nested(10, |logical| logical.nested(1, |_| {}));
-                }
-            }
-        });
-        file.i64(3, groups.iter().map(|group| group.rows).sum());
-        file.structs(4, groups, |entry, group| {
-            entry.structs(1, &group.chunks, |column, chunk| chunk.describe(column));
-            entry.i64(2, group.chunks.iter().map(|chunk| chunk.bytes).sum());
-            entry.i64(3, group.rows);
-        });
-        file.text(6, concat!("stepscope ", env!("CARGO_PKG_VERSION")));
-    });
-    out
 }
 
 #[cfg(test)]
 mod tests {
+    use super::sheet::MAGIC;
     use super::*;
     use stepscope_trace::TraceBuilder;
 

@@ -9,6 +9,8 @@ pub mod physical {
     pub const INT32: i32 = 1;
     /// 64-bit integers.
     pub const INT64: i32 = 2;
+    /// Doubles.
+    pub const DOUBLE: i32 = 5;
     /// Text, each with its length in front.
     pub const BYTE_ARRAY: i32 = 6;
 }

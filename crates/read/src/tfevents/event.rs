@@ -40,6 +40,8 @@ pub(super) struct Event {
     pub(super) opens: bool,
     /// Does a session start here? Then what was logged from this step on is obsolete.
     pub(super) starts: bool,
+    /// Was a checkpoint saved here?
+    pub(super) saves: bool,
 }
 
 /// What a tag was given.
@@ -60,7 +62,10 @@ pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8]
             (1, Field::Wide(bytes)) => event.wall_s = f64::from_le_bytes(bytes),
             (2, Field::Number(step)) => event.step = step.cast_signed(),
             (3, Field::Bytes(_)) => event.opens = true,
-            (7, Field::Bytes(log)) => event.starts = session_starts(log),
+            (7, Field::Bytes(log)) => {
+                let status = session_status(log);
+                (event.starts, event.saves) = (status == Some(1), status == Some(3));
+            }
             (4 | 5 | 8 | 9, Field::Bytes(bytes)) => carried = Some((number, bytes)),
             _ => {}
         }
@@ -79,13 +84,14 @@ pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8]
     event
 }
 
-fn session_starts(log: &[u8]) -> bool {
+/// 1 for a start, 2 for a stop, 3 for a checkpoint.
+fn session_status(log: &[u8]) -> Option<u64> {
     for (number, value) in fields(log) {
         if let (1, Field::Number(status)) = (number, value) {
-            return status == 1;
+            return Some(status);
         }
     }
-    false
+    None
 }
 
 /// The first field's bytes.
@@ -338,6 +344,7 @@ mod tests {
         assert!(event(&[0x1a, 1, b'x'], &mut |_, _, _| ()).opens);
         assert!(event(&[0x3a, 2, 0x08, 1], &mut |_, _, _| ()).starts);
         assert!(!event(&[0x3a, 2, 0x08, 2], &mut |_, _, _| ()).starts, "a stop");
+        assert!(event(&[0x3a, 2, 0x08, 3], &mut |_, _, _| ()).saves);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! A run is a folder with files whose names contain `tfevents`. Knows nothing of what the values mean.
 
 mod event;
+mod growth;
 pub(crate) mod records;
+mod restart;
 mod run;
 
 use std::collections::BTreeSet;
@@ -17,6 +19,8 @@ pub use run::RunReader;
 const NAME: &str = "tfevents";
 /// Folders below each other, at most.
 const DEEPEST: usize = 64;
+/// Entries that are looked at, so that a search below `/` ends.
+const MOST_ENTRIES: usize = 400_000;
 
 /// A run's name and its files, in the order in which they were written.
 pub type FoundRun = (String, Vec<PathBuf>);
@@ -27,7 +31,8 @@ pub fn find_runs(path: &Path) -> Vec<FoundRun> {
         return vec![(".".to_owned(), vec![path.to_owned()])];
     }
     let mut found = Vec::new();
-    walk(path, String::new(), &mut BTreeSet::new(), DEEPEST, &mut found);
+    let mut search = Search { seen: BTreeSet::new(), left: MOST_ENTRIES };
+    search.walk(path, String::new(), DEEPEST, &mut found);
     found.sort();
     found
 }
@@ -37,24 +42,37 @@ pub fn is_event_file(name: &str) -> bool {
     name.contains(NAME)
 }
 
-fn walk(folder: &Path, name: String, seen: &mut BTreeSet<PathBuf>, depth: usize, found: &mut Vec<FoundRun>) {
-    if depth == 0 || !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
-        return;
-    }
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut files = Vec::new();
-    for entry in entries.flatten() {
-        let (path, own) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if path.is_dir() {
-            let below = if name.is_empty() { own } else { format!("{name}/{own}") };
-            walk(&path, below, seen, depth - 1, found);
-        } else if is_event_file(&own) && path.is_file() {
-            files.push(path);
+struct Search {
+    /// Folders as they are called without links.
+    seen: BTreeSet<PathBuf>,
+    /// Entries that may still be looked at.
+    left: usize,
+}
+
+impl Search {
+    fn walk(&mut self, folder: &Path, name: String, depth: usize, found: &mut Vec<FoundRun>) {
+        if depth == 0 || !folder.canonicalize().is_ok_and(|real| self.seen.insert(real)) {
+            return;
         }
-    }
-    if !files.is_empty() {
-        files.sort();
-        found.push((if name.is_empty() { ".".to_owned() } else { name }, files));
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        let mut files = Vec::new();
+        for entry in entries.flatten() {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            let (path, own) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if path.is_dir() {
+                let below = if name.is_empty() { own } else { format!("{name}/{own}") };
+                self.walk(&path, below, depth - 1, found);
+            } else if is_event_file(&own) && path.is_file() {
+                files.push(path);
+            }
+        }
+        if !files.is_empty() {
+            files.sort();
+            found.push((if name.is_empty() { ".".to_owned() } else { name }, files));
+        }
     }
 }
 

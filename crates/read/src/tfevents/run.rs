@@ -7,13 +7,16 @@
 //!
 //! Every point is kept. A reader remembers how far it has read each file, so a file that grew by one record costs one.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::series::{LogDamage, LogFault, OtherTag, Restart, RunLog, Series};
+use stepscope_trace::series::{LogDamage, LogFault, OtherTag, RunLog, Series};
 
 use super::event::{Event, Given, event};
+use super::growth::{Grown, grown};
 use super::records::{Piece, Records};
+use super::restart::{Replaced, by_time, replace_from, restart};
 use crate::{Input, ReadError};
 
 /// So many places of damage are remembered; a file of garbage has no end of them.
@@ -26,6 +29,8 @@ const FLIPPED_BYTES: usize = 2;
 struct EventFile {
     path: PathBuf,
     read: usize,
+    /// Offsets in it are not those of its content.
+    compressed: bool,
 }
 
 /// Reads a run, again and again while it grows.
@@ -57,7 +62,7 @@ impl RunReader {
     /// Adds a file that appeared later.
     pub fn add(&mut self, path: PathBuf) {
         if !self.files.iter().any(|file| file.path == path) {
-            self.files.push(EventFile { path, read: 0 });
+            self.files.push(EventFile { path, read: 0, compressed: false });
         }
     }
 
@@ -74,10 +79,32 @@ impl RunReader {
         problem.map_or(Ok(()), Err)
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.log.name
+    }
+
+    /// All that was read so far, without a copy: tags in no particular order.
+    pub fn so_far(&self) -> &RunLog {
+        &self.log
+    }
+
+    /// The points of one tag, in the order in which they count.
+    pub fn points(&self, tag: &str) -> Option<Cow<'_, Series>> {
+        let place = *self.numbers.get(tag.as_bytes())?;
+        let series = self.log.series.get(place)?;
+        if !self.mixed.get(place).copied().unwrap_or(false) {
+            return Some(Cow::Borrowed(series));
+        }
+        let mut ordered = series.clone();
+        by_time(&mut ordered);
+        Some(Cow::Owned(ordered))
+    }
+
     /// What the bytes of one file hold.
     pub fn of_bytes(bytes: &[u8]) -> RunLog {
         let mut reader = RunReader::new(".", vec![PathBuf::new()]);
-        reader.take_bytes(0, Path::new(""), bytes, 0);
+        reader.take_bytes(0, Path::new(""), bytes, 0, 0);
         reader.into_log()
     }
 
@@ -121,18 +148,34 @@ impl RunReader {
     fn read_file(&mut self, number: usize) -> Result<(), ReadError> {
         let Some(file) = self.files.get(number) else { return Ok(()) };
         let (path, from) = (file.path.clone(), file.read);
-        let (bytes, _) = Input::open(&path)?.inflated();
-        // A file that shrank was replaced. What it held before cannot be told from what it holds now.
-        let from = if bytes.len() < from { 0 } else { from };
-        let read = self.take_bytes(number, &path, &bytes, from);
-        if let Some(file) = self.files.get_mut(number) {
-            file.read = read;
+        if from > 0 && !file.compressed {
+            match grown(&path, from)? {
+                Grown::Not => return Ok(()),
+                Grown::By(bytes) => {
+                    let read = self.take_bytes(number, &path, &bytes, from, 0);
+                    self.has_read(number, read, false);
+                    return Ok(());
+                }
+                // A file that shrank was replaced. What it held before cannot be told from what it holds now.
+                Grown::Replaced => {}
+            }
         }
+        let input = Input::open(&path)?;
+        let (bytes, _) = input.inflated();
+        let from = if bytes.len() < from || !input.is_compressed() { 0 } else { from };
+        let read = self.take_bytes(number, &path, &bytes, 0, from);
+        self.has_read(number, read, input.is_compressed());
         Ok(())
     }
 
-    /// Takes what a file holds from an offset on; returns how far it was read.
-    fn take_bytes(&mut self, number: usize, path: &Path, bytes: &[u8], from: usize) -> usize {
+    fn has_read(&mut self, number: usize, read: usize, compressed: bool) {
+        if let Some(file) = self.files.get_mut(number) {
+            (file.read, file.compressed) = (read, compressed);
+        }
+    }
+
+    /// Takes what bytes hold from a place on, which stand at an offset in a file; returns how far that was read.
+    fn take_bytes(&mut self, number: usize, path: &Path, bytes: &[u8], offset: usize, from: usize) -> usize {
         let (mut records, mut sound) = (Records::new(bytes, from), 0_u64);
         let mut read = from;
         while let Some((at, piece)) = records.next() {
@@ -151,7 +194,7 @@ impl RunReader {
                     self.lose(payload);
                     Some(LogFault::Record)
                 }
-                Piece::Gap(length) if sound == 0 && at == 0 && length == bytes.len() => {
+                Piece::Gap(length) if sound == 0 && offset + at == 0 && length == bytes.len() => {
                     Some(LogFault::Nothing)
                 }
                 Piece::Gap(length) => Some(LogFault::Gap(length as u64)),
@@ -161,12 +204,13 @@ impl RunReader {
                 read = records.at();
             }
             if let Some(what) = fault.filter(|_| self.log.damage.len() < MOST_DAMAGE) {
-                self.log.damage.push(LogDamage { file: path.display().to_string(), at: at as u64, what });
+                let at = (offset + at) as u64;
+                self.log.damage.push(LogDamage { file: path.display().to_string(), at, what });
             }
         }
         self.log.records += sound;
         self.log.bytes += read.saturating_sub(from) as u64;
-        read
+        offset + read
     }
 
     fn take(&mut self, file: usize, payload: &[u8]) {
@@ -187,16 +231,23 @@ impl RunReader {
             }
             nth += 1;
         });
+        if said.opens {
+            self.log.opened_s.push(said.wall_s);
+        }
+        if said.saves {
+            self.log.saved_s.push(said.wall_s);
+        }
         if said.starts {
             self.purge(&said);
         }
+        self.log.last_s = Some(self.log.last_s.map_or(said.wall_s, |last| last.max(said.wall_s)));
     }
 
     /// What was logged from a session's first step on is obsolete.
     fn purge(&mut self, start: &Event) {
-        let replaced: u64 = self.log.series.iter_mut().map(|series| replace_from(series, start.step)).sum();
-        if replaced > 0 {
-            self.log.restarts.push(Restart { step: start.step, wall_s: start.wall_s });
+        let replaced = self.log.series.iter_mut().filter_map(|series| replace_from(series, start.step));
+        if let Some(replaced) = replaced.reduce(Replaced::and) {
+            self.log.restarts.push(restart(start, replaced));
         }
     }
 
@@ -208,9 +259,11 @@ impl RunReader {
             let (last_step, last_wall) = (series.steps.last().copied(), series.wall_s.last().copied());
             if last_wall.is_some_and(|last| event.wall_s < last) {
                 self.mixed[place] = true;
-            } else if last_step.is_some_and(|last| event.step <= last) && !self.mixed[place] {
-                replace_from(series, event.step);
-                self.restarted(event);
+            } else if last_step.is_some_and(|last| event.step <= last)
+                && !self.mixed[place]
+                && let Some(replaced) = replace_from(series, event.step)
+            {
+                self.restarted(event, replaced);
             }
             self.writers[place] = file;
         }
@@ -221,12 +274,17 @@ impl RunReader {
     }
 
     /// Remembers a restart once, however many tags it repeats: the first of its steps counts.
-    fn restarted(&mut self, event: &Event) {
+    fn restarted(&mut self, event: &Event, replaced: Replaced) {
         /// Points of one restart are written one after the other.
         const SOON_S: f64 = 60.0;
         match self.log.restarts.last_mut() {
-            Some(last) if event.wall_s - last.wall_s < SOON_S => last.step = last.step.min(event.step),
-            _ => self.log.restarts.push(Restart { step: event.step, wall_s: event.wall_s }),
+            Some(last) if event.wall_s - last.wall_s < SOON_S => {
+                last.step = last.step.min(event.step);
+                last.last_step = last.last_step.max(replaced.last_step);
+                last.from_s = last.from_s.min(replaced.from_s);
+                last.until_s = last.until_s.max(replaced.until_s);
+            }
+            _ => self.log.restarts.push(restart(event, replaced)),
         }
     }
 
@@ -265,28 +323,10 @@ impl RunReader {
     }
 }
 
-/// Removes points from this step on, and counts them. Steps mostly grow, so only the end is looked at.
-fn replace_from(series: &mut Series, step: i64) -> u64 {
-    let keep = series.steps.iter().rposition(|known| *known < step).map_or(0, |last| last + 1);
-    let replaced = (series.steps.len() - keep) as u64;
-    series.steps.truncate(keep);
-    series.wall_s.truncate(keep);
-    series.values.truncate(keep);
-    series.replaced += replaced;
-    replaced
-}
-
-fn by_time(series: &mut Series) {
-    let mut order: Vec<usize> = (0..series.steps.len()).collect();
-    order.sort_by(|&a, &b| series.wall_s[a].total_cmp(&series.wall_s[b]));
-    series.steps = order.iter().map(|&at| series.steps[at]).collect();
-    series.values = order.iter().map(|&at| series.values[at]).collect();
-    series.wall_s = order.iter().map(|&at| series.wall_s[at]).collect();
-}
-
 #[cfg(test)]
 mod tests {
     use stepscope_testkit::tfevents::{record, scalar};
+    use stepscope_trace::series::Restart;
 
     use super::*;
 
@@ -320,7 +360,10 @@ mod tests {
         let loss = &log.series[0];
         assert_eq!(loss.steps, (0..100).collect::<Vec<i64>>());
         assert_eq!((loss.replaced, loss.wall_s[40]), (20, 1_040.0), "the newest wins");
-        assert_eq!(log.restarts, [Restart { step: 40, wall_s: 1_040.0 }]);
+        assert_eq!(
+            log.restarts,
+            [Restart { step: 40, wall_s: 1_040.0, last_step: 59, from_s: 140.0, until_s: 159.0 }]
+        );
     }
 
     #[test]
@@ -341,7 +384,10 @@ mod tests {
         events.extend(points(5..8, 300.0));
         let log = read(vec![folder.write("tfevents", &events)]);
         assert_eq!(log.series[0].steps, [0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(log.restarts, [Restart { step: 5, wall_s: 200.0 }]);
+        assert_eq!(
+            log.restarts,
+            [Restart { step: 5, wall_s: 200.0, last_step: 9, from_s: 105.0, until_s: 109.0 }]
+        );
     }
 
     #[test]
@@ -378,6 +424,25 @@ mod tests {
         reader.read().unwrap();
         let log = reader.log();
         assert_eq!((log.series[0].steps.len(), log.damage.len(), log.records), (10, 0, 10));
+    }
+
+    #[test]
+    fn a_file_that_grows_by_one_record_costs_one_record() {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let path = folder.write("tfevents", &points(0..10, 100.0));
+        let mut reader = RunReader::new(".", vec![path.clone()]);
+        reader.read().unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        // What was read is not looked at again, so damage there goes unnoticed.
+        let whole = bytes.len();
+        bytes.fill(0);
+        bytes.extend(record(&scalar(110.0, 10, "loss", 1.0)));
+        std::fs::write(&path, &bytes).unwrap();
+        reader.read().unwrap();
+        assert_eq!((reader.so_far().series[0].steps.len(), reader.log().damage.len()), (11, 0));
+        assert_eq!(reader.so_far().bytes, bytes.len() as u64, "{whole} and one record");
+        assert_eq!(reader.points("loss").unwrap().steps.last(), Some(&10));
+        assert!(reader.points("other").is_none());
     }
 
     #[test]

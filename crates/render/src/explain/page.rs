@@ -58,10 +58,12 @@ enum Group {
     Kernels,
     Memory,
     Steps,
+    Runs,
 }
 
 impl Group {
-    const ALL: [Group; 5] = [Group::Trust, Group::Step, Group::Kernels, Group::Memory, Group::Steps];
+    const ALL: [Group; 6] =
+        [Group::Trust, Group::Step, Group::Kernels, Group::Memory, Group::Steps, Group::Runs];
 
     /// A finding stands with others that the same view shows.
     fn of(rule: &Rule) -> Group {
@@ -70,6 +72,7 @@ impl Group {
             "kernels" => Group::Kernels,
             "memory" => Group::Memory,
             "steps" | "inference" => Group::Steps,
+            "scalars" => Group::Runs,
             _ => Group::Step,
         }
     }
@@ -81,6 +84,7 @@ impl Group {
             Group::Kernels => "How kernels use the device",
             Group::Memory => "Memory",
             Group::Steps => "Steps and requests",
+            Group::Runs => "What the curves of a run show",
         }
     }
 }

@@ -26,6 +26,9 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     rows(out, " ", "devices", devices(report))?;
     rows(out, " ", "ops", report.ops.iter().map(Op::of))?;
     rows(out, " ", "findings", report.findings.iter().map(Found::of))?;
+    if let Some(run) = &report.run {
+        write!(out, ",\n \"run\": {}", super::place::json(run))?;
+    }
     out.write_all(b"}\n")
 }
 
@@ -163,7 +166,7 @@ impl<'a> Op<'a> {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+pub(crate) struct Found<'a> {
     id: &'static str,
     severity: &'static str,
     subject: Option<&'a str>,
@@ -177,7 +180,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    pub(crate) fn of(finding: &'a Finding) -> Self {
         let Words { summary, evidence, advice } = finding.words();
         Found {
             id: finding.id(),

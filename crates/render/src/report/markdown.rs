@@ -22,6 +22,7 @@ pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let mut facts = report.step_line();
     facts.extend(report.covers().map(|covers| format!("covers {covers}")));
+    facts.extend(report.in_run());
     facts.extend(report.bounded_by().map(|by| format!("bottleneck: {by}")));
     writeln!(out, "{}\n", sentence(&facts.join(" · ")))?;
     breakdown(report, out)?;

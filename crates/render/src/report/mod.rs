@@ -6,6 +6,7 @@ pub mod html;
 mod json;
 mod markdown;
 mod palette;
+mod place;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod text;
 
 use stepscope_analyze::Category;
 use stepscope_analyze::breakdown::selection::Range;
+use stepscope_analyze::curves::place::Placed;
 use stepscope_analyze::devices::gpu_samples::GpuSamples;
 use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::steps::Origin;
@@ -27,6 +29,7 @@ use crate::words::{quoted, share, terms};
 use crate::{gpu_samples, health};
 
 pub use html::write_html;
+pub(crate) use json::Found;
 pub use json::write_json;
 pub use markdown::write_markdown;
 pub use palette::color;
@@ -59,6 +62,21 @@ pub struct Report {
     pub gauges: Vec<GpuSamples>,
     /// The profiled kernel with the longest time.
     pub profiled: Option<Profiled>,
+    /// The run whose curves lie beside the profile.
+    pub run: Option<RunBeside>,
+}
+
+/// The run that a profile is part of, by event files beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunBeside {
+    /// Its name.
+    pub name: String,
+    /// Is it known how fast its steps were?
+    pub has_pace: bool,
+    /// Is it known when the profile was recorded?
+    pub has_clock: bool,
+    /// The profile's place on its curves; `None` if that is not known, or if nothing was logged at the time.
+    pub placed: Option<Placed>,
 }
 
 /// How close a profiled kernel comes to the device's peak.
@@ -314,6 +332,11 @@ impl Report {
             lines.push(gpu_samples::UTILISATION.to_owned());
         }
         lines
+    }
+
+    /// Where on the run's curves the profile was recorded, and whether its steps are typical.
+    fn in_run(&self) -> Option<String> {
+        self.run.as_ref().map(place::words)
     }
 
     /// Which host and device limit the step, if there is a choice.

@@ -136,6 +136,7 @@ pub(crate) fn input_bound() -> Report {
         .to_vec(),
         gauges: Vec::new(),
         profiled: None,
+        run: None,
         findings: vec![settled(input, waits, length, Category::Input), growth()],
     }
 }

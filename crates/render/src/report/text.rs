@@ -64,6 +64,9 @@ impl Page<'_> {
         if let Some(covers) = report.covers() {
             self.labelled("covers", &covers)?;
         }
+        if let Some(place) = report.in_run() {
+            self.labelled("run", &place)?;
+        }
         if let Some(by) = report.bounded_by() {
             self.labelled("bound by", &by)?;
         }

@@ -20,6 +20,7 @@ use stepscope_diagnose::compare::Run;
 use stepscope_render::words::serve as words;
 use stepscope_session::{Cause, Problem};
 
+use crate::curves::{Curves, ProfileAt};
 use crate::error::{Refusal, problem};
 use found::{Find, Fingerprint};
 pub(crate) use loading::{Loading, Progressed};
@@ -145,6 +146,8 @@ pub(crate) struct Store {
     shelf: Mutex<Shelf>,
     /// Held by the thread that reads.
     reading: Mutex<()>,
+    /// What runs logged.
+    curves: Arc<Curves>,
 }
 
 impl Store {
@@ -154,12 +157,34 @@ impl Store {
         let order = (0..found.len()).collect();
         let entries = found.into_iter().map(|find| Entry::new(find, false)).collect();
         let shelf = Mutex::new(Shelf { entries, order, requests: 0 });
-        Ok(Arc::new(Store { source, limits, shelf, reading: Mutex::new(()) }))
+        let roots = match &source {
+            Source::Paths(paths) => paths.clone(),
+            Source::Sample => Vec::new(),
+        };
+        let curves = Arc::new(Curves::of(roots));
+        let counted = curves.clone();
+        std::thread::spawn(move || counted.count());
+        Ok(Arc::new(Store { source, limits, shelf, reading: Mutex::new(()), curves }))
     }
 
     /// A panic elsewhere leaves the data intact: nothing panics while the lock is held.
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What runs logged.
+    pub(crate) fn curves(&self) -> Arc<Curves> {
+        self.curves.clone()
+    }
+
+    /// The first file of each session.
+    pub(crate) fn profile_files(&self) -> Vec<ProfileAt> {
+        let shelf = self.shelf();
+        let one = |&session: &usize| {
+            let (path, bytes, _) = shelf.entries.get(session)?.find.fingerprint.first()?;
+            Some(ProfileAt { session, file: path.clone(), bytes: *bytes })
+        };
+        shelf.order.iter().filter_map(one).collect()
     }
 
     /// Number of sessions.
@@ -190,7 +215,7 @@ impl Store {
         });
         json!({
             "version": env!("CARGO_PKG_VERSION"), "current": shelf.order.first(), "watching": self.is_watching(),
-            "sessions": sessions.collect::<Vec<_>>(),
+            "sessions": sessions.collect::<Vec<_>>(), "curves": self.curves.len(),
         })
     }
 

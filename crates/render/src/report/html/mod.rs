@@ -71,6 +71,10 @@ fn overview(report: &Report) -> Html {
         let sentence = Html::sentence(&format!("The report covers {covers}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
+    if let Some(place) = report.in_run() {
+        let sentence = Html::sentence(&format!("This profile: {place}."));
+        body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
+    }
     if let Some(by) = report.bounded_by() {
         let sentence = Html::sentence(&format!("Bottleneck: {by}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));

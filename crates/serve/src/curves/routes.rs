@@ -1,0 +1,80 @@
+//! Addresses below `/api/curves`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+
+use super::{Curves, csv, findings, listing, points, profiles, range, state};
+use crate::answers::heavy;
+use crate::query::Query;
+use crate::routes::{Answer, App, Reply};
+
+/// How long a request waits for files that are being read.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// All addresses about curves.
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/state", get(state_of))
+        .route("/runs", get(runs))
+        .route("/points", get(points_of))
+        .route("/range", get(range_of))
+        .route("/csv", get(csv_of))
+        .route("/findings", get(findings_of))
+        .route("/profiles", get(profiles_of))
+}
+
+/// The curves after a look at the files, unless that takes long: then it goes on behind the answer.
+async fn looked(app: &App) -> Arc<Curves> {
+    let curves = app.store.curves();
+    let (look, looking) = (curves.clone(), curves.clone());
+    let work = tokio::task::spawn_blocking(move || look.look());
+    let _ = tokio::time::timeout(PATIENCE, work).await;
+    looking
+}
+
+async fn state_of(State(app): State<App>, query: Query) -> Answer {
+    let curves = looked(&app).await;
+    heavy(move || state(&curves, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn runs(State(app): State<App>) -> Answer {
+    let curves = looked(&app).await;
+    heavy(move || Ok(Reply::value(&listing(&curves)))).await
+}
+
+async fn points_of(State(app): State<App>, query: Query) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || {
+        let body = points(&curves, &query)?.into();
+        Ok(Reply { kind: "application/octet-stream", body, file: None })
+    })
+    .await
+}
+
+async fn range_of(State(app): State<App>, query: Query) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || range(&curves, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn csv_of(State(app): State<App>, query: Query) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || {
+        let body = csv(&curves, &query)?.into();
+        Ok(Reply { kind: "text/csv; charset=utf-8", body, file: Some("curves.csv".to_owned()) })
+    })
+    .await
+}
+
+async fn findings_of(State(app): State<App>) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || Ok(Reply::value(&findings(&curves)))).await
+}
+
+async fn profiles_of(State(app): State<App>) -> Answer {
+    let (curves, files) = (app.store.curves(), app.store.profile_files());
+    heavy(move || Ok(Reply::value(&profiles(&curves, &files)))).await
+}

@@ -1,0 +1,135 @@
+/** The page "Curves" on a folder with nothing but event files: shown, filtered, linked, live, and with many runs. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Browser, Page } from "playwright-core";
+import { log, scalar } from "./events";
+import { launch, open, serve, shots, type Served } from "./support";
+
+const NOW = 1_800_000_000;
+let folder: string;
+let server: Served;
+let browser: Browser;
+
+function write(run: string, points: number, slow = Infinity): void {
+  let at = NOW;
+  const records = Array.from({ length: points }, (_, step) => {
+    at += step > slow ? 1.4 : 1;
+    const noise = Math.sin(step * 12.9898 + run.length) * 0.15;
+    return [
+      scalar(at, step * 10, "train/loss", 2 * Math.exp(-step / 150) + noise + 0.3),
+      scalar(at, step * 10, "train/accuracy", 1 - Math.exp(-step / 200)),
+      scalar(at, step * 10, "lr", 1e-3 * (1 - step / points)),
+      ...(step === 200 ? [scalar(at, step * 10, "aux/loss", NaN)] : [scalar(at, step * 10, "aux/loss", 1 + noise)]),
+    ];
+  });
+  log(join(folder, run), records.flat());
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "stepscope-curves-"));
+  write("baseline/train", 400);
+  write("wider/train", 400, 250);
+  write("wider/validation", 40);
+  [server, browser] = [await serve("serve", folder), await launch()];
+}, 120_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Is anything drawn on the canvas of a tag? */
+async function drawn(page: Page, tag: string): Promise<void> {
+  await page.waitForFunction((tag) => {
+    const canvas = document.querySelector<HTMLCanvasElement>(`[data-tag="${tag}"] canvas`);
+    const context = canvas?.getContext("2d");
+    if (!canvas || !context || canvas.width === 0) return false;
+    const { data } = context.getImageData(80, 10, canvas.width - 100, canvas.height - 40);
+    const colors = new Set<number>();
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3]! > 200) colors.add((data[at]! << 16) | (data[at + 1]! << 8) | data[at + 2]!);
+    return colors.size > 3;
+  }, tag);
+}
+
+test("a folder with event files alone opens on its curves", async () => {
+  const { page, wrongs, close } = await open(browser, server.address);
+  await page.getByRole("heading", { name: "Curves" }).waitFor();
+  await drawn(page, "@step_time");
+  await page.locator('[data-tag="train/loss"]').scrollIntoViewIfNeeded();
+  await drawn(page, "train/loss");
+  await page.getByText("slower by").first().waitFor();
+  await page.evaluate(() => scrollTo(0, 0));
+  expect(await page.locator(".runs li").count()).toBe(3);
+  await page.screenshot({ path: `${shots}curves-light.png` });
+  await page.getByLabel("Filter runs by regular expression").fill("^wider/t");
+  await expect.poll(() => page.locator(".runs li").count()).toBe(1);
+  await page.getByLabel("Filter tags by regular expression").fill("loss$");
+  await expect.poll(() => page.locator("article.chart").count()).toBe(2);
+  await expect.poll(() => page.url()).toContain("tag=loss");
+  // The address alone brings all of it back.
+  await page.reload();
+  await expect.poll(() => page.locator("article.chart").count()).toBe(2);
+  expect(wrongs).toEqual([]);
+  await close();
+});
+
+test("values under the pointer, a range, and the keyboard", async () => {
+  const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?tag=train`);
+  await drawn(page, "train/loss");
+  const canvas = page.locator('[data-tag="train/loss"] canvas.over');
+  const box = (await canvas.boundingBox())!;
+  await page.mouse.move(box.x + box.width / 2, box.y + 60);
+  await page.locator(".under tbody tr").first().waitFor();
+  expect(await page.locator(".under th").allTextContents()).toEqual(["", "Run", "Smoothed", "Value", "Step", "Relative", "Time"]);
+  await page.screenshot({ path: `${shots}curves-tooltip.png` });
+  await page.mouse.move(box.x + 120, box.y + 90);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 220, box.y + 90, { steps: 4 });
+  await page.mouse.up();
+  await page.getByRole("region", { name: "Selected range" }).locator("tbody tr").first().waitFor();
+  await page.screenshot({ path: `${shots}curves-range.png` });
+  await page.getByRole("button", { name: "Zoom to it" }).click();
+  await page.getByRole("button", { name: "Show all" }).waitFor();
+  await canvas.focus();
+  await page.keyboard.press("ArrowRight");
+  await page.locator(".under tbody tr").first().waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Show all" }).waitFor({ state: "detached" });
+  expect(wrongs).toEqual([]);
+  await close();
+});
+
+test("a new point shows within two seconds, and a deleted run goes", async () => {
+  write("live/train", 30);
+  const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?run=live&tag=lr`, { colorScheme: "dark" });
+  const steps = page.locator(".runs li .figures");
+  await expect.poll(() => steps.textContent(), { timeout: 10_000 }).toBe("290");
+  await drawn(page, "lr");
+  const began = Date.now();
+  log(join(folder, "live/train"), [scalar(NOW + 40, 5000, "lr", 0.5)]);
+  await page.waitForResponse((response) => response.url().includes("curves/points"));
+  expect(Date.now() - began).toBeLessThan(2000);
+  await page.screenshot({ path: `${shots}curves-dark.png` });
+  rmSync(join(folder, "live"), { recursive: true });
+  await page.getByText("No run matches.").waitFor({ timeout: 10_000 });
+  expect(wrongs).toEqual([]);
+  await close();
+});
+
+test("five hundred runs stay fluid", async () => {
+  for (let run = 0; run < 500; run++) log(join(folder, `many/r${run}`), Array.from({ length: 40 }, (_, step) => scalar(NOW + step, step, "m/loss", Math.exp(-step / 9) * (1 + run / 500))));
+  const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?run=many&tag=m`);
+  await expect.poll(() => page.locator(".runs li").count(), { timeout: 20_000 }).toBe(500);
+  await drawn(page, "m/loss");
+  const canvas = page.locator('[data-tag="m/loss"] canvas.over');
+  const box = (await canvas.boundingBox())!;
+  const began = Date.now();
+  for (let at = 0; at < 30; at++) await page.mouse.move(box.x + 80 + at * 5, box.y + 60);
+  expect((Date.now() - began) / 30).toBeLessThan(100);
+  await page.screenshot({ path: `${shots}curves-many.png` });
+  expect(wrongs).toEqual([]);
+  await close();
+});

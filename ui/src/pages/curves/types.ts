@@ -1,0 +1,67 @@
+/** What the server answers about curves (`crates/serve/API.md`). */
+
+export interface CurveState {
+  version: number;
+  listing: number;
+  /** Runs that changed since the version that was asked about. */
+  changed: number[];
+  total: number;
+  done: number;
+  /** Were all runs read once? */
+  ready: boolean;
+}
+
+export interface CurveRun {
+  id: number;
+  name: string;
+  /** Which of the sets of tags it has. */
+  set: number;
+  gone: boolean;
+  first_s: number | null;
+  last_s: number | null;
+  last_step: number | null;
+  damage: string[];
+}
+
+export interface CurveListing {
+  version: number;
+  listing: number;
+  tags: string[];
+  /** Places in `tags`. */
+  sets: number[][];
+  runs: CurveRun[];
+}
+
+export interface CurveFinding {
+  run: string;
+  run_id: number;
+  id: string;
+  severity: "critical" | "warning" | "info";
+  summary: string;
+  evidence: string[];
+  advice: string[];
+}
+
+export interface ProfileMark {
+  session: number;
+  run: number;
+  start_s: number;
+  end_s: number;
+  first_step: number;
+  last_step: number;
+}
+
+export interface RangeRow {
+  run: number;
+  points: number;
+  start: number | null;
+  end: number | null;
+  start_step: number | null;
+  end_step: number | null;
+  min: number | null;
+  min_step: number | null;
+  max: number | null;
+  max_step: number | null;
+  mean: number | null;
+  seconds: number | null;
+}
