@@ -85,7 +85,7 @@ impl Curve {
             first_not_finite: odd.and_then(|at| series.steps.get(at).copied()),
             not_finite_s: odd.and_then(|at| series.wall_s.get(at).copied()),
             before_not_finite: odd.and_then(|at| series.values.get(at.checked_sub(1)?).copied()),
-            last_finite: finite().last(),
+            last_finite: finite().next_back(),
             steps_per_second: overall(series),
             pace: None,
         }

@@ -154,8 +154,8 @@ impl<'a> Writer<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::sheet::MAGIC;
     use super::*;
+    use stepscope_read::parquet::layout::MAGIC;
     use stepscope_trace::TraceBuilder;
 
     #[test]

@@ -7,8 +7,6 @@ use stepscope_read::parquet::layout::MAGIC;
 use super::column::{Chunk, Values};
 use super::thrift::Struct;
 
-/// What a file begins and ends with.
-pub(super) 
 /// A named column.
 pub(super) type Named = (&'static str, Values);
 
