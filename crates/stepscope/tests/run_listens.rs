@@ -20,7 +20,8 @@ fn heard(python: &str, script: &str, more: &[&str]) -> (Value, String) {
     command.arg("run").arg("--logdir").arg(&logs).arg("--json").arg(&file).args(more);
     let output = command.args(["--", python, "-c", script]).arg(&logs).output().unwrap();
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
-    (serde_json::from_slice(&fs::read(&file).unwrap_or_else(|_| panic!("{page}"))).unwrap(), page)
+    assert!(file.exists(), "{page}");
+    (serde_json::from_slice(&fs::read(&file).unwrap()).unwrap(), page)
 }
 
 fn finding<'v>(run: &'v Value, id: &str) -> Option<&'v Value> {
@@ -88,7 +89,8 @@ with tf.summary.create_file_writer(sys.argv[1]).as_default():
         tf.summary.scalar('loss', train_step(tf.ones((8, 8)), float(i)), step=i)
 ";
     let (run, page) = heard(&python, script, &[]);
-    let retracing = finding(&run, "retracing").unwrap_or_else(|| panic!("{page}"));
+    assert!(finding(&run, "retracing").is_some(), "{page}");
+    let retracing = finding(&run, "retracing").unwrap();
     assert_eq!(retracing["subject"], "train_step");
     assert_eq!(run["steps"]["origin"], "events", "{page}");
 }
