@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use stepscope_render::Style;
 
+use stepscope_render::format::printable;
 use stepscope_session::Problem;
 
 use crate::exit::Exit;
@@ -61,7 +62,9 @@ impl Terminal {
     }
 
     fn say(&self, label: &str, text: &str) {
+        // Paths and names come from elsewhere; only the ends of lines are ours.
+        let text: Vec<String> = text.split('\n').map(printable).collect();
         // If standard error is closed, there is no way to report it.
-        let _ = writeln!(io::stderr(), "{label} {text}");
+        let _ = writeln!(io::stderr(), "{label} {}", text.join("\n"));
     }
 }

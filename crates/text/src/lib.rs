@@ -26,12 +26,15 @@ pub fn thousands(value: impl Into<i128>) -> String {
     out
 }
 
-/// A field of a CSV file, quoted if necessary.
+/// A field of a CSV file, quoted if necessary. Spreadsheets run what looks like a formula, and names come from files of
+/// strangers: such a name gets an apostrophe in front.
 pub fn csv_field(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && text.parse::<f64>().is_err();
+    let text = if is_formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) };
     if text.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {
-        Cow::Borrowed(text)
+        text
     }
 }
 
@@ -201,14 +204,34 @@ pub fn quoted(name: &str) -> String {
     format!("`{}`", name_cut(clean.trim(), 70))
 }
 
-/// `text` without control characters, which could manipulate the terminal.
+/// Text for a terminal: without control characters, which could move the cursor or change its title, and without
+/// marks that change the direction of text, which could show a name as another one.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().filter(|c| !is_direction_mark(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_cannot_steer_a_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{9b}c\u{202e}d\r\ne"), "a [2Jb cd  e");
+    }
+
+    #[test]
+    fn csv_fields_are_quoted_and_are_no_formulas() {
+        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(csv_field("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
+        assert_eq!(
+            (csv_field("-1.5"), csv_field("-x"), csv_field("aten::mm")),
+            ("-1.5".into(), "'-x".into(), "aten::mm".into())
+        );
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -18,6 +18,11 @@ use crate::time::{Clock, Dur, Span, Time};
 use crate::trace::{Process, ProcessKind, Trace};
 use crate::track::{CounterSamples, Track, TrackKind};
 
+/// Different notes that are kept one by one. A damaged file may name something else in each of its events.
+pub const MOST_NOTES: usize = 2_000;
+/// What notes beyond that are about.
+const OTHER_NOTES: &str = "others";
+
 struct TrackDraft {
     process: ProcessId,
     name: StrId,
@@ -46,6 +51,8 @@ pub struct TraceBuilder {
     flows: Vec<FlowPoint>,
     devices: Vec<Device>,
     notes: Vec<Note>,
+    /// Places of notes by kind and detail.
+    note_places: HashMap<(NoteKind, String), usize, FxBuildHasher>,
     arg_sources: Vec<Box<dyn ArgSource>>,
     attachments: Vec<(StrId, ArgRef)>,
 }
@@ -74,6 +81,7 @@ impl TraceBuilder {
             flows: Vec::new(),
             devices: Vec::new(),
             notes: Vec::new(),
+            note_places: HashMap::default(),
             // The arena takes this place at the end.
             arg_sources: vec![Box::new(ArgArena::new())],
             attachments: Vec::new(),
@@ -169,14 +177,18 @@ impl TraceBuilder {
         id
     }
 
-    /// Notes an oddity. Equal ones are counted, not listed.
+    /// Notes an oddity. Equal ones are counted, not listed; beyond [`MOST_NOTES`] different ones, the rest of a kind is
+    /// counted together.
     pub fn note(&mut self, kind: NoteKind, detail: &str, count: u64, offset: Option<u64>) {
         if count == 0 {
             return;
         }
-        match self.notes.iter_mut().find(|note| note.kind == kind && note.detail == detail) {
+        let known = self.note_places.contains_key(&(kind, detail.to_owned()));
+        let detail = if known || self.notes.len() < MOST_NOTES { detail } else { OTHER_NOTES };
+        let place = *self.note_places.entry((kind, detail.to_owned())).or_insert(self.notes.len());
+        match self.notes.get_mut(place) {
             Some(note) => {
-                note.count += count;
+                note.count = note.count.saturating_add(count);
                 note.offset = note.offset.or(offset);
             }
             None => self.notes.push(Note { kind, detail: detail.to_owned(), count, offset }),
@@ -262,5 +274,23 @@ fn sort_samples(samples: &mut CounterSamples) {
         let mut both: Vec<_> = samples.times.iter().copied().zip(samples.values.iter().copied()).collect();
         both.sort_by_key(|&(time, _)| time);
         (samples.times, samples.values) = both.into_iter().unzip();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_counted_and_their_number_is_bounded() {
+        let mut builder = TraceBuilder::new();
+        (0..100_000).for_each(|i| builder.note(NoteKind::Unknown, &format!("phase {i}"), 1, Some(i)));
+        (0..10).for_each(|_| builder.note(NoteKind::Unknown, "phase 7", 1, None));
+        builder.note(NoteKind::Unpaired, "", 3, None);
+        let trace = builder.finish();
+        assert_eq!(trace.notes().iter().map(|note| note.count).sum::<u64>(), 100_013);
+        assert!(trace.notes().len() <= MOST_NOTES + 2, "{}", trace.notes().len());
+        let seventh = trace.notes().iter().find(|note| note.detail == "phase 7").unwrap();
+        assert_eq!((seventh.count, seventh.offset), (11, Some(7)));
     }
 }

@@ -45,14 +45,15 @@ pub struct Load {
     worth: f64,
 }
 
-/// The factor that ops of both sides share, where steps of BASE take `step_ms`; `None` where there are too few.
+/// The factor that ops of both sides share, where steps of both take `step_ms` (their geometric mean, so that the sides may
+/// change places); `None` where there are too few.
 pub fn load(ops: &[OpDelta], step_ms: f64) -> Option<Load> {
     let least = LEAST_SHARE * step_ms;
     let unchanged = |op: &&OpDelta| {
         op.matched == Match::Name
             && op.base_ms.min(op.new_ms) >= least
             && op.base_ms.min(op.new_ms) > 0.0
-            && (op.new_count - op.base_count).abs() <= SAME_COUNT * op.base_count
+            && (op.new_count - op.base_count).abs() <= SAME_COUNT * op.base_count.min(op.new_count)
     };
     let weighted = |op: &OpDelta| ((op.new_ms / op.base_ms).ln(), (op.new_ms * op.base_ms).powf(0.25));
     let mut ratios: Vec<(f64, f64)> = ops.iter().filter(unchanged).map(weighted).collect();

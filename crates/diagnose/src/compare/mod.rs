@@ -216,7 +216,7 @@ impl Figures {
         let measure = |statistic| noise::measure(&old, &now, statistic, run_to_run);
         let (mean, median, p90) =
             (measure(Statistic::Mean), measure(Statistic::Median), measure(Statistic::P90));
-        let load = mean.and_then(|mean| load::load(ops, mean.base_ms));
+        let load = mean.and_then(|mean| load::load(ops, (mean.base_ms * mean.new_ms).sqrt()));
         // Another batch size, device or version changes all ops alike, as load does.
         let alike = comparable::comparability(base, new, None, matching::similarity(ops));
         let beyond = mean
