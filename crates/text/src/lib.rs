@@ -30,7 +30,9 @@ pub fn thousands(value: impl Into<i128>) -> String {
 /// strangers: such a name gets an apostrophe in front.
 pub fn csv_field(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && text.parse::<f64>().is_err();
-    let text = if is_formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) };
+    let steers = text.chars().any(|c| c.is_control() || is_direction_mark(c));
+    let text = if steers { Cow::Owned(printable(text)) } else { Cow::Borrowed(text) };
+    let text = if is_formula { Cow::Owned(format!("'{text}")) } else { text };
     if text.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {
@@ -178,6 +180,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 /// Shortens `text` to at most `width` characters by cutting the middle: both ends of op and kernel names say
 /// most.
 pub fn middle_cut(text: &str, width: usize) -> String {
+    let text = &printable(text);
     let length = text.chars().count();
     if length <= width {
         return text.to_owned();
@@ -192,6 +195,7 @@ pub fn middle_cut(text: &str, width: usize) -> String {
 /// Shortens a name to at most `width` characters: first removes the noise of a C++ signature, then cuts the
 /// middle.
 pub fn name_cut(name: &str, width: usize) -> String {
+    let name = &printable(name);
     if name.chars().count() <= width {
         return name.to_owned();
     }

@@ -1,10 +1,11 @@
 //! The view `kernels`: which kernels run on the GPUs, and how they were launched.
 
+use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::{Counters, KernelCounters, PeakSource, Waste};
 use stepscope_analyze::work::kernels::{KernelRow, Kernels, OccupancySource, uses_tensor_cores};
 
 use super::{counted, covers, describe_window};
-use crate::format::{duration_ms, percent, plural};
+use crate::format::{duration_ms, percent, plural, printable};
 use crate::table::{Cell, Column, Format, Table};
 
 /// Number of kernels whose counters get a line below the table.
@@ -237,5 +238,5 @@ fn headline(kernels: &Kernels) -> String {
         if kernels.devices > 1 { format!(" on each of {} devices", kernels.devices) } else { String::new() };
     let time = duration_ms(kernels.on_each(total));
     format!("kernels take {time} {of}{each}; the longest, {}", percent(first.fraction))
-        + &format!(" of that, is {}", stepscope_analyze::vocabulary::names::kernel_short_name(&first.name))
+        + &format!(" of that, is {}", printable(&kernel_short_name(&first.name)))
 }
