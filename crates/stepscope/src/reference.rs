@@ -92,10 +92,7 @@ fn docs_cli_md_is_what_the_command_line_says() {
         std::fs::write(&path, page()).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page(),
-        "docs/cli.md is out of date; run cargo xtask docs --write"
-    );
+    assert!(written == page(), "docs/cli.md is out of date; run cargo xtask docs --write");
 }
 
 #[test]
