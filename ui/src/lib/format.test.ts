@@ -20,6 +20,10 @@ describe("other figures", () => {
   it("short numbers stay short", () => expect([6, 0.05, 24.88, 2975.4, 3.2e12, 1e-5].map(short)).toEqual(["6", "0.050", "24.9", "2,975", "3.20 T", "1.0e-5"]));
   it("ratios", () => expect([0.5, 3.516, 12.34, null].map(ratio)).toEqual(["0.50×", "3.52×", "12.3×", "–"]));
   it("plurals", () => expect([plural(1, "step", "steps"), plural(1400, "step", "steps")]).toEqual(["1 step", "1,400 steps"]));
+  it("sentences, which leave paths alone", () => {
+    expect(["logs/a.pb: cannot be read", "run_1.json is empty", "cannot read a.pb", "healthy: no problems"].map(sentence))
+      .toEqual(["logs/a.pb: cannot be read", "run_1.json is empty", "Cannot read a.pb", "Healthy: no problems"]);
+  });
   it("titles", () => expect([title("input-bound"), title("small-kernels"), sentence("no steps")]).toEqual(["Input-bound", "Small kernels", "No steps"]));
 });
 

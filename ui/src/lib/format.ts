@@ -101,8 +101,9 @@ export function title(id: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Text as a sentence, with a capital first letter. */
+/** Text as a sentence, with a capital first letter; a path or another name at its start stays as it is. */
 export function sentence(text: string): string {
+  if (/^[^\s]*[./\\_][^\s]/.test(text)) return text;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -16,10 +16,11 @@ export class ViewLink {
   /** The last window anyone showed, relative to the origins; newcomers start with it. */
   private last: Span | null = null;
 
-  /** Joins; returns the way out. */
-  join(member: Member): () => void {
+  /** Joins with the window that it opens with; returns the way out. All start at one scale: the shortest window's. */
+  join(member: Member, opening: Span): () => void {
     this.members.add(member);
-    if (this.last) member.show(own(this.last, member.origin));
+    if (!this.last || length(opening) < length(this.last)) this.moved(member, opening);
+    else member.show(own(this.last, member.origin));
     return () => this.members.delete(member);
   }
 
@@ -28,6 +29,10 @@ export class ViewLink {
     this.last = own(window, -by.origin);
     for (const member of this.members) if (member !== by) member.show(own(this.last, member.origin));
   }
+}
+
+function length(window: Span): number {
+  return window.end - window.start;
 }
 
 function own(window: Span, origin: number): Span {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Source } from "./net";
-import { firstFrom, matcher, Search } from "./search";
+import type { Scene } from "./scene";
+import { firstFrom, markHits, matcher, Search } from "./search";
 
 const hit = (i: number, whole: boolean) => ({ track: 1, event: i, name: `op ${i}`, row: 0, category: 0, start_ns: i, dur_ns: 1, whole });
 
@@ -9,7 +10,7 @@ function source(total: number, asked: number[] = [], whole = -1): Source {
     search: (_text: string, offset: number, limit: number) => {
       asked.push(offset);
       const n = Math.max(0, Math.min(limit, total - offset));
-      return Promise.resolve({ total, names: 2, hits: Array.from({ length: n }, (_, i) => hit(offset + i, offset + i === whole)), density: [600, 0, 600] });
+      return Promise.resolve({ total, names: 2, name_ids: [4, 9], hits: Array.from({ length: n }, (_, i) => hit(offset + i, offset + i === whole)), density: [600, 0, 600] });
     },
   } as unknown as Source;
 }
@@ -51,6 +52,15 @@ describe("search", () => {
     const none = new Search(source(0));
     await none.start("op");
     expect(await none.first()).toBeNull();
+  });
+  it("marks what the server found, whatever its shown name", async () => {
+    const search = new Search(source(1));
+    await search.start("dense/MatMul");
+    const chunk = { spans: 3, names: new Map([[4, "FusedMatMul"], [5, "dense/MatMul"]]), name: Uint32Array.of(4, 5, 4), hit: new Uint8Array(3), hitVersion: 0 };
+    const scene = { first: 0, last: 0, level: 0, store: { place: () => ({ chunks: [chunk] }) } };
+    markHits(scene as unknown as Scene, search);
+    expect([...chunk.hit]).toEqual([1, 0, 1]);
+    expect(chunk.hitVersion).toBe(search.version);
   });
   it("counts what lies before a moment", () => {
     expect(firstFrom([1, 2, 3, 4], 0.5)).toBe(3);

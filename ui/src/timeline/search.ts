@@ -36,7 +36,9 @@ export class Search {
   /** Number of the hit that was stepped to; -1 before the first step. */
   at = -1;
   density: number[] = [];
-  /** Grows with every new text; chunks compare it with theirs. */
+  /** The names that match, as tiles number them; null until the server has said, or if there are too many. */
+  ids: ReadonlySet<number> | null = null;
+  /** Grows with every new text and with its answer; chunks compare it with theirs. */
   version = 0;
   private readonly pages = new Map<number, Hit[]>();
   private running: AbortController | null = null;
@@ -56,6 +58,7 @@ export class Search {
     this.total = 0;
     this.names = 0;
     this.density = [];
+    this.ids = null;
     this.pages.clear();
     if (text === "") return true;
     const running = new AbortController();
@@ -66,6 +69,8 @@ export class Search {
       this.total = answer.total;
       this.names = answer.names;
       this.density = answer.density;
+      this.ids = answer.name_ids && new Set(answer.name_ids);
+      this.version += 1;
       this.pages.set(0, answer.hits);
       return true;
     } catch (error) {
@@ -108,15 +113,17 @@ export function markHits(scene: Scene, search: Search): void {
     for (const chunk of scene.store.place(scene.level, tile)?.chunks ?? []) {
       if (chunk.hitVersion === search.version) continue;
       if (matches === undefined) matches = matcher(search.text);
-      if (matches) setHits(chunk, matches);
+      const { ids } = search;
+      if (ids) setHits(chunk, (id) => ids.has(id));
+      else if (matches) setHits(chunk, (_, name) => matches?.(name) ?? false);
       chunk.hitVersion = search.version;
     }
   }
 }
 
-function setHits(chunk: Chunk, matches: (name: string) => boolean): void {
+function setHits(chunk: Chunk, matches: (id: number, name: string) => boolean): void {
   const hits = new Map<number, number>();
-  for (const [id, name] of chunk.names) hits.set(id, matches(name) ? 1 : 0);
+  for (const [id, name] of chunk.names) hits.set(id, matches(id, name) ? 1 : 0);
   chunk.hit = new Uint8Array(chunk.spans);
   for (let i = 0; i < chunk.spans; i += 1) chunk.hit[i] = hits.get(chunk.name[i] as number) ?? 0;
 }

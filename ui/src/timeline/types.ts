@@ -91,6 +91,8 @@ export interface EventDetails extends EventRef {
 export interface SearchAnswer {
   total: number;
   names: number;
+  /** The matching names as tiles number them; null if there are too many. */
+  name_ids: number[] | null;
   hits: Hit[];
   density: number[];
 }

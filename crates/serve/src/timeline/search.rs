@@ -13,6 +13,8 @@ use super::model::{Model, TrackEntry};
 const PIECES: usize = 1024;
 /// Number of events of a track that one core scans at a time.
 const CHUNK: usize = 1 << 18;
+/// More matching names than this are not listed.
+const MOST_NAMES: usize = 2_000;
 /// A pattern that needs more memory than this is refused.
 const MOST_PATTERN: usize = 1 << 20;
 
@@ -21,7 +23,8 @@ const MOST_PATTERN: usize = 1 << 20;
 pub(crate) struct Found {
     text: String,
     total: usize,
-    names: usize,
+    /// The shown names of what matches, as tiles number them; a recorded name may match where the shown one does not.
+    names: Vec<u32>,
     /// By track, in display order: the events' indices, ascending.
     tracks: Vec<(u32, Vec<u32>)>,
     density: Vec<u32>,
@@ -62,7 +65,7 @@ impl Found {
         Found {
             text: text.to_owned(),
             total: tracks.iter().map(|(_, events)| events.len()).sum(),
-            names: names.iter().filter(|seen| **seen).count(),
+            names: (0_u32..).zip(&names).filter(|(_, seen)| **seen).map(|(name, _)| name).collect(),
             tracks,
             density,
         }
@@ -75,7 +78,10 @@ impl Found {
             .into_iter()
             .filter_map(|(id, event)| self.hit(model, id, event))
             .collect();
-        json!({"total": self.total, "names": self.names, "hits": hits, "density": self.density})
+        let listed = (self.names.len() <= MOST_NAMES).then_some(&self.names);
+        json!({
+            "total": self.total, "names": self.names.len(), "name_ids": listed, "hits": hits, "density": self.density,
+        })
     }
 
     fn hit(&self, model: &Model, id: u32, event: u32) -> Option<Value> {
