@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import axe from "axe-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser, Page } from "playwright-core";
 import { log, scalar } from "./events";
@@ -63,6 +64,10 @@ test("a folder with event files alone opens on its curves", async () => {
   await page.getByText("slower by").first().waitFor();
   await page.evaluate(() => scrollTo(0, 0));
   expect(await page.locator(".runs li").count()).toBe(3);
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
+  expect(serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`)).toEqual([]);
   await page.screenshot({ path: `${shots}curves-light.png` });
   await page.getByLabel("Filter runs by regular expression").fill("^wider/t");
   await expect.poll(() => page.locator(".runs li").count()).toBe(1);
