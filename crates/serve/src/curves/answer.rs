@@ -185,7 +185,7 @@ fn in_range(id: usize, series: &Series, within: impl Fn(usize) -> bool) -> Value
     let finite = || inside.iter().copied().filter(|(_, value)| value.is_finite());
     let least = finite().min_by(|a, b| a.1.total_cmp(&b.1));
     let most = finite().max_by(|a, b| a.1.total_cmp(&b.1));
-    let (first, last) = (finite().next(), finite().last());
+    let (first, last) = (finite().next(), finite().next_back());
     let count = finite().count();
     let mean = (count > 0).then(|| finite().map(|(_, value)| value).sum::<f64>() / count as f64);
     let seconds = first
