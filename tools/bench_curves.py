@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,63 +99,72 @@ def write(args: argparse.Namespace) -> None:
     print(f"{total / 1e9:.2f} GB, {args.runs} runs x {args.tags} tags x {args.points} points in {logdir}")
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Seconds and peak megabytes of a command."""
+class Took(NamedTuple):
+    """What a loader took. On a machine that others use too, processor time says more than time by the clock."""
+
+    wall: float
+    cpu: float
+    megabytes: float
+
+    def line(self, who: str, note: str = "") -> str:
+        return f"{who:24}{self.wall:8.2f} s{self.cpu:8.2f} s of processor{self.megabytes:8.0f} MB  {note}"
+
+
+def measured(command: list[str]) -> Took:
     began = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         sys.exit(f"{command[0]} failed with {status}")
-    return time.perf_counter() - began, usage.ru_maxrss / 1024
+    return Took(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def data_server(logdir: str) -> tuple[float, float]:
-    """Until TensorBoard's data server has loaded all runs once: it polls its own log."""
+def data_server(logdir: str) -> Took:
+    """Until TensorBoard's data server has loaded all runs once, by its own log."""
     import tensorboard_data_server
 
     binary = tensorboard_data_server.server_binary()
     with tempfile.TemporaryDirectory() as folder:
-        log = open(pathlib.Path(folder) / "log", "w+")
-        began = time.perf_counter()
-        child = subprocess.Popen(
-            [binary, "--logdir", logdir, "--port", "0", "--reload", "once", "--verbose", "--verbose"],
-            stdin=subprocess.PIPE, stdout=log, stderr=log,
-        )
-        while time.perf_counter() - began < 600:
-            time.sleep(0.01)
-            text = pathlib.Path(log.name).read_text()
-            if re.search(r"[Ff]inished load cycle|load cycle .*finished", text):
-                break
-        took = time.perf_counter() - began
-        peak = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{child.pid}/status").read_text())
-        child.kill()
-        child.wait()
-    return took, int(peak.group(1)) / 1024 if peak else math.nan
+        log = pathlib.Path(folder) / "log"
+        with open(log, "w") as out:
+            began = time.perf_counter()
+            command = [binary, "--logdir", logdir, "--port", "0", "--reload", "once", "-vv"]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            while "Finished load cycle" not in log.read_text() and time.perf_counter() - began < 600:
+                time.sleep(0.01)
+            wall = time.perf_counter() - began
+            status = pathlib.Path(f"/proc/{child.pid}/status").read_text()
+            child.kill()
+            _, _, usage = os.wait4(child.pid, 0)
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return Took(wall, usage.ru_utime + usage.ru_stime, int(peak.group(1)) / 1024 if peak else math.nan)
 
 
-def python_loader(logdir: str, runs: int) -> tuple[float, float]:
-    """TensorBoard's own accumulator on a few runs; returns the time scaled to all."""
+def python_loader(logdir: str, runs: int) -> Took:
+    """TensorBoard's own accumulator on a few runs; its times are scaled to all."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     folders = sorted(path for path in pathlib.Path(logdir).iterdir() if path.is_dir())
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), time.process_time()
     for folder in folders[:runs]:
         EventAccumulator(str(folder)).Reload()
-    took = time.perf_counter() - began
-    return took * len(folders) / runs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    scale = len(folders) / runs
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Took((time.perf_counter() - began) * scale, (time.process_time() - busy) * scale, peak)
 
 
 def times(args: argparse.Namespace) -> None:
     print(f"load: {os.getloadavg()}")
-    rounds = [measured([args.stepscope, "scalars", args.logdir, "--csv"]) for _ in range(args.rounds)]
-    best = min(rounds)
-    print(f"stepscope scalars      {best[0]:8.2f} s {best[1]:8.0f} MB   (of {[round(took, 2) for took, _ in rounds]})")
+    own = min(measured([args.stepscope, "scalars", args.logdir, "--csv"]) for _ in range(args.rounds))
+    print(own.line("stepscope scalars"))
+    others = []
     if args.server:
-        took, peak = min(data_server(args.logdir) for _ in range(args.rounds))
-        print(f"tensorboard data server{took:8.2f} s {peak:8.0f} MB   {took / best[0]:.1f} times as long")
+        others.append(("TensorBoard data server", min(data_server(args.logdir) for _ in range(args.rounds)), ""))
     if args.python_runs:
-        took, peak = python_loader(args.logdir, args.python_runs)
-        print(f"tensorboard in Python  {took:8.1f} s {peak:8.0f} MB   {took / best[0]:.0f} times as long (scaled from {args.python_runs} runs)")
+        scaled = f", scaled from {args.python_runs} runs"
+        others.append(("TensorBoard in Python", python_loader(args.logdir, args.python_runs), scaled))
+    for who, took, scaled in others:
+        print(took.line(who, f"{took.wall / own.wall:.1f} times as long, {took.cpu / own.cpu:.1f} times the processor{scaled}"))
 
 
 def main() -> None:

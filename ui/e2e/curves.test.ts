@@ -1,11 +1,12 @@
 /** The page "Curves" on a folder with nothing but event files: shown, filtered, linked, live, and with many runs. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import axe from "axe-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser, Page } from "playwright-core";
 import { log, scalar } from "./events";
-import { launch, open, serve, shots, type Served } from "./support";
+import { fixtures, launch, open, serve, shots, type Served } from "./support";
 
 const NOW = 1_800_000_000;
 let folder: string;
@@ -63,6 +64,10 @@ test("a folder with event files alone opens on its curves", async () => {
   await page.getByText("slower by").first().waitFor();
   await page.evaluate(() => scrollTo(0, 0));
   expect(await page.locator(".runs li").count()).toBe(3);
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
+  expect(serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`)).toEqual([]);
   await page.screenshot({ path: `${shots}curves-light.png` });
   await page.getByLabel("Filter runs by regular expression").fill("^wider/t");
   await expect.poll(() => page.locator(".runs li").count()).toBe(1);
@@ -112,11 +117,41 @@ test("a new point shows within two seconds, and a deleted run goes", async () =>
   log(join(folder, "live/train"), [scalar(NOW + 40, 5000, "lr", 0.5)]);
   await page.waitForResponse((response) => response.url().includes("curves/points"));
   expect(Date.now() - began).toBeLessThan(2000);
+  await expect.poll(() => steps.textContent()).toBe("5,000");
   await page.screenshot({ path: `${shots}curves-dark.png` });
   rmSync(join(folder, "live"), { recursive: true });
   await page.getByText("No run matches.").waitFor({ timeout: 10_000 });
   expect(wrongs).toEqual([]);
   await close();
+});
+
+test("a profile is marked on the curve of its run, and a click opens it", async () => {
+  const logs = mkdtempSync(join(tmpdir(), "stepscope-marked-"));
+  cpSync(`${fixtures}/tf-train/plugins`, join(logs, "train/plugins"), { recursive: true });
+  const own = await serve("serve", logs);
+  const timeline = async (): Promise<{ origin_unix_ns?: string; start_ns?: number }> => (await fetch(`${own.address}/api/s/0/timeline`)).json();
+  await expect.poll(async () => (await timeline()).origin_unix_ns, { timeout: 60_000 }).toBeTruthy();
+  const at = Number((await timeline()).origin_unix_ns) / 1e9;
+  log(join(logs, "train"), Array.from({ length: 200 }, (_, step) => scalar(at - 100 + step, step, "loss", Math.exp(-step / 60))));
+  const { page, wrongs, close } = await open(browser, `${own.address}/#//curves`);
+  await drawn(page, "loss");
+  const marks = async (): Promise<unknown[]> => ((await (await fetch(`${own.address}/api/curves/profiles`)).json()) as { marks: unknown[] }).marks;
+  await expect.poll(async () => (await marks()).length, { timeout: 60_000 }).toBe(1);
+  await page.reload();
+  await drawn(page, "loss");
+  await page.waitForTimeout(1500);
+  await page.screenshot({ path: `${shots}curves-profile.png` });
+  const canvas = page.locator('[data-tag="loss"] canvas.over');
+  const box = (await canvas.boundingBox())!;
+  const [mark] = (await marks()) as { last_step: number }[];
+  await canvas.click({ position: { x: 58 + ((box.width - 68) * mark!.last_step) / 199, y: 120 } });
+  await expect.poll(() => page.url()).toContain("/overview");
+  await page.getByText("recorded at step").waitFor();
+  await page.screenshot({ path: `${shots}curves-report.png` });
+  expect(wrongs).toEqual([]);
+  await close();
+  await own.stop();
+  rmSync(logs, { recursive: true });
 });
 
 test("five hundred runs stay fluid", async () => {

@@ -60,35 +60,41 @@ impl Curve {
         Curve { pace: pace(series), ..Curve::without_pace(series) }
     }
 
+    /// One pass over the values: a log directory of a gigabyte has fifty million of them.
     fn without_pace(series: &Series) -> Self {
-        let finite = || {
-            let points = series.values.iter().copied().zip(series.steps.iter().copied());
-            points.filter(|(value, _)| value.is_finite())
-        };
-        let by_value = |a: &(f64, i64), b: &(f64, i64)| a.0.total_cmp(&b.0);
-        let (sum, count) = finite().fold((0.0, 0_usize), |(sum, count), (value, _)| (sum + value, count + 1));
-        let odd = series.values.iter().position(|value| !value.is_finite());
-        Curve {
-            points: series.values.len(),
-            first_step: series.steps.first().copied(),
-            last_step: series.steps.last().copied(),
-            first_wall_s: series.wall_s.first().copied(),
-            last_wall_s: series.wall_s.last().copied(),
-            first: series.values.first().copied(),
-            last: series.values.last().copied(),
+        let mut curve = Curve { points: series.values.len(), ..Curve::default() };
+        let (mut least, mut most, mut last) = (None::<usize>, None::<usize>, None::<usize>);
+        let (mut low, mut high, mut sum, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0_usize);
+        let mut odd = None;
+        for (at, &value) in series.values.iter().enumerate() {
+            if !value.is_finite() {
+                odd = odd.or(Some(at));
+                curve.nan += usize::from(value.is_nan());
+                curve.infinite += usize::from(value.is_infinite());
+                continue;
+            }
             // Of equal ones the first counts.
-            min: finite().min_by(by_value),
-            max: finite().reduce(|best, next| if next.0 > best.0 { next } else { best }),
-            mean: (count > 0).then(|| sum / count as f64),
-            nan: series.values.iter().filter(|value| value.is_nan()).count(),
-            infinite: series.values.iter().filter(|value| value.is_infinite()).count(),
-            first_not_finite: odd.and_then(|at| series.steps.get(at).copied()),
-            not_finite_s: odd.and_then(|at| series.wall_s.get(at).copied()),
-            before_not_finite: odd.and_then(|at| series.values.get(at.checked_sub(1)?).copied()),
-            last_finite: finite().next_back(),
-            steps_per_second: overall(series),
-            pace: None,
+            if value < low {
+                (low, least) = (value, Some(at));
+            }
+            if value > high {
+                (high, most) = (value, Some(at));
+            }
+            (sum, count, last) = (sum + value, count + 1, Some(at));
         }
+        let point = |at: usize| Some((*series.values.get(at)?, *series.steps.get(at)?));
+        (curve.min, curve.max) = (least.and_then(point), most.and_then(point));
+        curve.last_finite = last.and_then(point);
+        curve.mean = (count > 0).then(|| sum / count as f64);
+        curve.first_not_finite = odd.and_then(|at| series.steps.get(at).copied());
+        curve.not_finite_s = odd.and_then(|at| series.wall_s.get(at).copied());
+        curve.before_not_finite = odd.and_then(|at| series.values.get(at.checked_sub(1)?).copied());
+        (curve.first_step, curve.last_step) = (series.steps.first().copied(), series.steps.last().copied());
+        (curve.first_wall_s, curve.last_wall_s) =
+            (series.wall_s.first().copied(), series.wall_s.last().copied());
+        (curve.first, curve.last) = (series.values.first().copied(), series.values.last().copied());
+        curve.steps_per_second = overall(series);
+        curve
     }
 }
 

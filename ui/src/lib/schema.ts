@@ -14,6 +14,8 @@ export interface Report {
   health: ReportHealth[];
   /** The ops that take most of the time, by self time. */
   ops: ReportOp[];
+  /** The run that the profile is part of, by event files beside it. Absent if there are none. */
+  run?: ReportRun;
   /** The name of this schema. */
   schema: "stepscope.report.v1";
   /** The files that were read. */
@@ -118,6 +120,31 @@ export interface ReportOwner {
   fraction: number;
   /** Milliseconds of the mean step. */
   ms_per_step: number;
+}
+
+export interface ReportRun {
+  /** First step of the stretch in which the profile was recorded; null if that is unknown. */
+  first_step: number | null;
+  /** Last step of that stretch. */
+  last_step: number | null;
+  /** Its name. */
+  name: string;
+  /** Last step that the run logged. */
+  of_steps: number | null;
+  /** A pause that the profile lies in. */
+  pause: "evaluation" | "checkpoint" | "restart" | "unknown" | null;
+  /** Time per step there by the log; null if the log shows only a pause. */
+  step_ms: number | null;
+  /** Where in the run the profile was recorded, and whether its steps were typical, in words. */
+  summary: string;
+  /** The tag whose times show it. */
+  tag: string | null;
+  /** Whether steps there were typical of the run; null if that is unknown. */
+  typical: "yes" | "slower" | "faster" | null;
+  /** Median time per step of the run, without pauses. */
+  typical_ms: number | null;
+  /** What is counted. */
+  unit: "step" | "epoch" | null;
 }
 
 export interface ReportSource {

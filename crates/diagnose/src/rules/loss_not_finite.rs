@@ -134,7 +134,8 @@ mod tests {
     fn run(tag: &str, values: &[f64]) -> RunCurves {
         let steps: Vec<i64> = (0..values.len() as i64).collect();
         let wall_s = steps.iter().map(|step| 1.8e9 + *step as f64).collect();
-        let series = Series { tag: tag.to_owned(), steps, wall_s, values: values.to_vec(), ..Series::default() };
+        let series =
+            Series { tag: tag.to_owned(), steps, wall_s, values: values.to_vec(), ..Series::default() };
         RunCurves::of(&RunLog { name: "train".to_owned(), series: vec![series], ..RunLog::default() })
     }
 

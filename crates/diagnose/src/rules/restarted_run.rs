@@ -55,7 +55,11 @@ pub struct Restarts {
 
 impl Cause for Restarts {
     fn words(&self, _: &Finding) -> Words {
-        let repeated: i64 = self.restarts.iter().map(|it| it.last_step.saturating_sub(it.step).saturating_add(1).max(0)).sum();
+        let repeated: i64 = self
+            .restarts
+            .iter()
+            .map(|it| it.last_step.saturating_sub(it.step).saturating_add(1).max(0))
+            .sum();
         let lost: f64 = self.restarts.iter().map(|it| (it.wall_s - it.from_s).max(0.0)).sum();
         let one = |restart: &Restart| {
             format!(
@@ -75,7 +79,9 @@ impl Cause for Restarts {
                 plural(repeated.unsigned_abs(), "step", "steps")
             ),
             evidence: self.restarts.iter().take(NAMED).map(one).collect(),
-            advice: lines(["Find out why it stopped, and save checkpoints more often, so that less is repeated."]),
+            advice: lines([
+                "Find out why it stopped, and save checkpoints more often, so that less is repeated.",
+            ]),
         }
     }
 
@@ -90,7 +96,8 @@ mod tests {
     use crate::rules::testing::speaks;
     use crate::runs::testing::log;
 
-    const RESTART: Restart = Restart { step: 80, wall_s: 1.8e9, last_step: 99, from_s: 1.8e9 - 90.0, until_s: 1.8e9 - 60.0 };
+    const RESTART: Restart =
+        Restart { step: 80, wall_s: 1.8e9, last_step: 99, from_s: 1.8e9 - 90.0, until_s: 1.8e9 - 60.0 };
 
     #[test]
     fn a_restart_costs_the_time_since_its_first_repeated_step() {
@@ -98,7 +105,10 @@ mod tests {
         assert!(of(&RunCurves::of(&log)).is_none());
         log.restarts = vec![RESTART];
         let summary = of(&RunCurves::of(&log)).unwrap().summary();
-        assert!(summary.contains("1 time") && summary.contains("90.0 s") && summary.contains("20 steps"), "{summary}");
+        assert!(
+            summary.contains("1 time") && summary.contains("90.0 s") && summary.contains("20 steps"),
+            "{summary}"
+        );
     }
 
     #[test]

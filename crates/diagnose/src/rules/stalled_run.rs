@@ -85,7 +85,10 @@ fn last_step(pace: &Pace) -> i64 {
 
 /// The longest pause that nothing explains, if it is no habit.
 fn longest(pauses: &[Pause]) -> Option<&Pause> {
-    let longest = pauses.iter().filter(|pause| pause.why == Why::Unknown).max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let longest = pauses
+        .iter()
+        .filter(|pause| pause.why == Why::Unknown)
+        .max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let alike = pauses.iter().filter(|pause| pause.seconds >= longest.seconds / 2.0).count();
     (alike == 1).then_some(longest)
 }
@@ -122,7 +125,10 @@ impl Cause for Stall {
             summary,
             evidence: vec![
                 format!("It began at {}.", at(self.at_s)),
-                format!("It is {} of the run's time; the log does not show what happened.", share(self.of_run)),
+                format!(
+                    "It is {} of the run's time; the log does not show what happened.",
+                    share(self.of_run)
+                ),
             ],
             advice: lines([
                 "Look at what the program does there. If it still stands still, `py-spy dump --pid PID` shows where.",
@@ -148,7 +154,10 @@ mod tests {
         let finding = gap(60.0).unwrap();
         assert!(finding.summary().contains("behind step 1,200"), "{}", finding.summary());
         assert!(gap(9.0).is_none(), "too short");
-        assert!(of(&run(0.1, (0..400).map(|at| if at % 100 == 50 { 60.0 } else { 1.0 }))).is_none(), "a habit");
+        assert!(
+            of(&run(0.1, (0..400).map(|at| if at % 100 == 50 { 60.0 } else { 1.0 }))).is_none(),
+            "a habit"
+        );
         let mut saved = log(0.1, (0..200).map(|at| if at == 120 { 60.0 } else { 1.0 }));
         saved.saved_s = vec![saved.series[0].wall_s[120] + 30.0];
         assert!(of(&RunCurves::of(&saved)).is_none(), "a checkpoint");
@@ -166,7 +175,10 @@ mod tests {
     fn it_speaks() {
         for ended in [true, false] {
             let run = "train".to_owned();
-            speaks(&RULE, Stall { run, unit: "step", step: 9, at_s: 1.8e9, seconds: 900.0, of_run: 0.3, ended });
+            speaks(
+                &RULE,
+                Stall { run, unit: "step", step: 9, at_s: 1.8e9, seconds: 900.0, of_run: 0.3, ended },
+            );
         }
     }
 }

@@ -171,7 +171,10 @@ mod tests {
         let change = Change { step: 4_200, at_s: 1.8e9, before_s: 0.011, after_s: 0.013, p: 1e-6 };
         for until in [None, Some((5_000, 1.9e9))] {
             let (run, tag) = ("train".to_owned(), "loss".to_owned());
-            speaks(&RULE, Drop { run, tag, unit: "step", change, until, lost_s: 30.0, restarted: until.is_some() });
+            speaks(
+                &RULE,
+                Drop { run, tag, unit: "step", change, until, lost_s: 30.0, restarted: until.is_some() },
+            );
         }
     }
 }

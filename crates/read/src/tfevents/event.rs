@@ -105,13 +105,31 @@ fn first_bytes(message: &[u8]) -> Option<&[u8]> {
 }
 
 fn values<'b>(summary: &'b [u8], each: &mut dyn FnMut(&'b [u8], Given)) {
-    for (number, value) in fields(summary) {
+    let mut rest = summary;
+    // Nearly all values of nearly all logs look like this. Reading them field by field takes three times as long.
+    while let Some((tag, number, behind)) = plain(rest) {
+        each(tag, Given::Number(number));
+        rest = behind;
+    }
+    for (number, value) in fields(rest) {
         if let (1, Field::Bytes(value)) = (number, value)
             && let Some((tag, given)) = tagged(value)
         {
             each(tag, given);
         }
     }
+}
+
+/// A short tag and a number, and what is behind them; `None` of anything else.
+#[inline]
+fn plain(summary: &[u8]) -> Option<(&[u8], f64, &[u8])> {
+    let [0x0a, length @ 0..0x80, rest @ ..] = summary else { return None };
+    let (value, behind) = rest.split_at_checked(usize::from(*length))?;
+    let [0x0a, length @ 0..0x80, rest @ ..] = value else { return None };
+    let (tag, rest) = rest.split_at_checked(usize::from(*length))?;
+    let [0x15, number @ ..] = rest else { return None };
+    let number: &[u8; 4] = number.try_into().ok()?;
+    Some((tag, f64::from(f32::from_le_bytes(*number)), behind))
 }
 
 /// One value of a summary.
@@ -320,6 +338,20 @@ mod tests {
         assert_eq!(given(&[0x08, 1]), Given::Number(0.0), "zero is left out");
         let Given::Number(nan) = given(&content(1, &f32::NAN.to_le_bytes())) else { unreachable!() };
         assert!(nan.is_nan());
+    }
+
+    #[test]
+    fn values_of_one_event_are_all_read_whatever_they_look_like() {
+        let plain = |tag: u8| [&[0x0a, 1, tag, 0x15][..], &2.5_f32.to_le_bytes()].concat();
+        let mut summary = Vec::new();
+        for value in [plain(b'a'), of_tensor(&[0x08, 3, 0x38, 5], "scalars"), plain(b'b')] {
+            summary.extend([0x0a, value.len() as u8]);
+            summary.extend(value);
+        }
+        let mut seen = Vec::new();
+        values(&summary, &mut |tag, given| seen.push((tag.to_vec(), given)));
+        let number = |tag: &[u8], value: f64| (tag.to_vec(), Given::Number(value));
+        assert_eq!(seen, [number(b"a", 2.5), number(b"t", 5.0), number(b"b", 2.5)]);
     }
 
     #[test]

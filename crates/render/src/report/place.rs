@@ -68,6 +68,7 @@ pub(super) fn json(run: &RunBeside) -> Value {
     let placed = run.placed.as_ref();
     json!({
         "name": run.name,
+        "summary": words(run),
         "first_step": placed.map(|placed| placed.from_step),
         "last_step": placed.map(|placed| placed.step),
         "of_steps": placed.map(|placed| placed.last_step),

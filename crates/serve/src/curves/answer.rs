@@ -34,13 +34,16 @@ pub(crate) fn state(curves: &Curves, query: &Query) -> Result<Value, Refusal> {
         let shelf = curves.shelf();
         (shelf.version, shelf.listing)
     };
-    let changed: Vec<usize> = curves
-        .all()
-        .iter()
-        .enumerate()
-        .filter(|(_, run)| run.try_read().is_ok_and(|run| run.version > since))
-        .map(|(id, _)| id)
-        .collect();
+    let one = |(id, run): (usize, &Shared)| {
+        let run = read(run);
+        if run.version <= since {
+            return None;
+        }
+        let log = run.reader.so_far();
+        let last_step = log.series.iter().filter_map(|series| series.steps.last()).max();
+        Some(json!({"run": id, "last_step": last_step, "last_s": log.last_s}))
+    };
+    let changed: Vec<Value> = curves.all().iter().enumerate().filter_map(one).collect();
     Ok(json!({
         "version": version, "listing": listing, "changed": changed, "total": curves.total.load(Ordering::Relaxed),
         "done": curves.done.load(Ordering::Relaxed), "ready": curves.shelf().searched.is_some(),

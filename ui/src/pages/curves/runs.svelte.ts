@@ -159,7 +159,10 @@ export class Curves {
     if (first || this.listing?.listing !== state.listing) this.listing = await api.curves.runs();
     this.#version = state.version;
     const times = untrack(() => this.times) + 1;
-    for (const run of state.changed) this.grown.set(run, times);
+    for (const { run } of state.changed) this.grown.set(run, times);
+    const last = new Map(state.changed.map((change) => [change.run, change]));
+    const runs = this.listing.runs.map((run) => ({ ...run, last_step: last.get(run.id)?.last_step ?? run.last_step, last_s: last.get(run.id)?.last_s ?? run.last_s }));
+    this.listing = { ...this.listing, runs };
     this.times = times;
     void this.#judge(first);
     return POLL_MS;

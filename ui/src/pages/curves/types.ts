@@ -4,7 +4,7 @@ export interface CurveState {
   version: number;
   listing: number;
   /** Runs that changed since the version that was asked about. */
-  changed: number[];
+  changed: { run: number; last_step: number | null; last_s: number | null }[];
   total: number;
   done: number;
   /** Were all runs read once? */
