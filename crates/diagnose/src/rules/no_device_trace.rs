@@ -77,7 +77,9 @@ impl Cause for NoDevice {
         if advice.is_empty() {
             advice = fixes(&self.missing_device);
         }
-        if finding.framework == Framework::PyTorch && !matches!(self.missing_device, MissingDevice::Replayed { .. }) {
+        if finding.framework == Framework::PyTorch
+            && !matches!(self.missing_device, MissingDevice::Replayed { .. })
+        {
             advice.push(
                 "Ask for the device: `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`."
                     .to_owned(),
@@ -109,7 +111,9 @@ fn summary(missing_device: &MissingDevice) -> &'static str {
 fn seen(missing_device: &MissingDevice) -> String {
     match missing_device {
         MissingDevice::NotAsked { asked } => format!("Asked for: {}.", asked.join(", ")),
-        MissingDevice::Unseen => "The host talks to a device, but the recording has no kernel of it.".to_owned(),
+        MissingDevice::Unseen => {
+            "The host talks to a device, but the recording has no kernel of it.".to_owned()
+        }
         MissingDevice::Replayed { ranges } => format!(
             "The recording has {} of hardware counters instead of kernels.",
             plural(*ranges, "range", "ranges")
@@ -118,7 +122,9 @@ fn seen(missing_device: &MissingDevice) -> String {
             "The recording has {} to the device's library; none of them starts a kernel.",
             plural(*calls, "call", "calls")
         ),
-        MissingDevice::NeverCalled => "The recorder watched the device's library; nobody called it.".to_owned(),
+        MissingDevice::NeverCalled => {
+            "The recorder watched the device's library; nobody called it.".to_owned()
+        }
         MissingDevice::Unknown => "The recording does not say whether the device was asked for.".to_owned(),
     }
 }
@@ -186,7 +192,10 @@ mod tests {
     fn it_speaks() {
         speaks(
             &RULE,
-            NoDevice { missing_device: MissingDevice::Unseen, complaints: vec!["Failed to load libcupti".into()] },
+            NoDevice {
+                missing_device: MissingDevice::Unseen,
+                complaints: vec!["Failed to load libcupti".into()],
+            },
         );
     }
 

@@ -21,9 +21,9 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::time::odd_steps::OddSteps;
-use stepscope_trace::statistics::Moments;
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_text::{duration_ms, quoted, share, short};
+use stepscope_trace::statistics::Moments;
 
 use super::shared::{of_step, total};
 use crate::facts::Facts;

@@ -15,8 +15,8 @@
 //! # How to check
 //! The hosts' medians move closer together.
 
-use stepscope_trace::statistics::quantile;
 use stepscope_text::{duration_ms, plural, quoted, share};
+use stepscope_trace::statistics::quantile;
 
 use super::shared::{of_step, severity};
 use crate::facts::Facts;
