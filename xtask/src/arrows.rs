@@ -42,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-tfprof",
         ],
     ),
+    ("stepscope-frame", &["stepscope-trace", "stepscope-export", "stepscope-render", "stepscope-session"]),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
         "stepscope",
@@ -56,6 +57,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-serve",
             "stepscope-capture",
             "stepscope-tfprof",
+        ],
+    ),
+    (
+        "stepscope-python",
+        &[
+            "stepscope",
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-session",
+            "stepscope-frame",
         ],
     ),
 ];

@@ -16,6 +16,7 @@ use stepscope_trace::Trace;
 pub use chrome::write_chrome;
 pub use csv::write_csv;
 pub use parquet::{write_parquet, write_points_parquet};
+pub use time::Origins;
 
 /// The trace of one host to export.
 #[derive(Copy, Clone, Debug)]

@@ -4,6 +4,7 @@
 //! [`page`] holds the safe, general parts; [`chart`] and [`parts`] hold the pieces. Other pages use them too.
 
 pub mod chart;
+pub mod notebook;
 pub mod page;
 pub mod parts;
 

@@ -15,11 +15,12 @@ and with ``tf.function``:
     profiler.profile_operations(ProfileOptionBuilder.time_and_memory())
 
 TensorFlow is needed for recording only. Graph, runs and op log are saved below ``logdir``; the views are computed by the
-``stepscope`` binary on these files, so that the same tables can be had later from the command line. The binary is the
-one that the environment variable ``STEPSCOPE`` names, or the one on the path.
+``stepscope`` command on these files, so that the same tables can be had later from the command line. The command is the
+one that the environment variable ``STEPSCOPE`` names, else the one in this package, else the one on the path.
 """
 
 import copy
+import importlib.util
 import json
 import os
 import shutil
@@ -306,7 +307,7 @@ class Profiler:
         return _tree(self._run(view, *kept, "--json"))
 
     def _run(self, view, *arguments):
-        command = [_binary(), "tfprof", view] + self._files() + list(arguments)
+        command = _binary() + ["tfprof", view] + self._files() + list(arguments)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         sys.stderr.write(done.stderr)
         if done.returncode not in (0, 4):
@@ -513,7 +514,13 @@ def _tree(text):
 
 
 def _binary():
-    found = os.environ.get("STEPSCOPE") or shutil.which("stepscope")
+    """The command as a list: the named one, that of this package, or the one on the path."""
+    named = os.environ.get("STEPSCOPE")
+    if named:
+        return [named]
+    if importlib.util.find_spec("stepscope._stepscope") is not None:
+        return [sys.executable, "-m", "stepscope"]
+    found = shutil.which("stepscope")
     if not found:
-        raise RuntimeError("the stepscope binary was not found; put it on the path or name it in STEPSCOPE")
-    return found
+        raise RuntimeError("the stepscope command was not found; install the package, or name the binary in STEPSCOPE")
+    return [found]
