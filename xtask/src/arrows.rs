@@ -19,6 +19,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-diagnose", &["stepscope-text", "stepscope-trace", "stepscope-analyze"]),
     ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
+        "stepscope-fleet",
+        &[
+            "stepscope-text",
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+        ],
+    ),
+    (
         "stepscope-session",
         &[
             "stepscope-trace",
@@ -52,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-analyze",
             "stepscope-diagnose",
             "stepscope-export",
+            "stepscope-fleet",
             "stepscope-render",
             "stepscope-session",
             "stepscope-serve",
@@ -69,6 +81,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-diagnose",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-fleet",
             "stepscope-frame",
         ],
     ),

@@ -3,6 +3,7 @@
 //!
 //! It contains no analysis, no sentences for users and no state besides its threads.
 
+mod fleet;
 mod frame;
 mod recording;
 mod report;
@@ -33,6 +34,10 @@ pub(crate) fn error(problem: &Problem) -> PyErr {
 mod _stepscope {
     #[pymodule_export]
     use super::Error;
+    #[pymodule_export]
+    use super::fleet::{
+        FleetReport, fleet_failed, fleet_finish, fleet_format, fleet_merge, fleet_partial, fleet_plan,
+    };
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]

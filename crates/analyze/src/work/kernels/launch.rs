@@ -4,7 +4,9 @@
 use stepscope_trace::{Args, StrId, Trace, Value};
 
 /// A kernel's launch configuration. Missing or impossible values are `None`.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct LaunchConfig {
     /// Blocks in each dimension.
     pub grid: Option<[u32; 3]>,
