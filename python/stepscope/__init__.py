@@ -37,8 +37,6 @@ from .record import PHASES, KerasCallback, StepscopeWarning, __version__, mark, 
 
 if TYPE_CHECKING:
     from ._stepscope import Error as Error
-    from .benchmark import Regression as Regression
-    from .benchmark import benchmark as benchmark
     from .frame import Frame as Frame
     from .profile import Comparison as Comparison
     from .profile import Finding as Finding
@@ -48,6 +46,8 @@ if TYPE_CHECKING:
     from .profile import open as open
     from .server import Server as Server
     from .server import serve as serve
+    from .timing import Regression as Regression
+    from .timing import benchmark as benchmark
 
 # `open` is left out: `from stepscope import *` must not hide Python's own.
 __all__ = [
@@ -78,10 +78,10 @@ _LAZY = {
     "Finding": "profile",
     "Frame": "frame",
     "Profile": "profile",
-    "Regression": "benchmark",
+    "Regression": "timing",
     "Report": "profile",
     "Server": "server",
-    "benchmark": "benchmark",
+    "benchmark": "timing",
     "demo": "profile",
     "open": "profile",
     "serve": "server",
@@ -91,10 +91,7 @@ _MODULES = ("fleet", "tfprof")
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module("." + _LAZY[name], __name__), name)
-        # A submodule of the same name (`benchmark`) would otherwise stand in its place after the import.
-        globals()[name] = value
-        return value
+        return getattr(importlib.import_module("." + _LAZY[name], __name__), name)
     if name in _MODULES:
         return importlib.import_module("." + name, __name__)
     raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))

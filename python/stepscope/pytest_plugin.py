@@ -29,7 +29,7 @@ def pytest_configure(config: Any) -> None:
     update = config.getoption("--stepscope-update")
     if folder is None and not update:
         return
-    from .benchmark import settings
+    from .timing import settings
 
     settings.folder = folder or settings.folder
     settings.update = update
@@ -37,9 +37,9 @@ def pytest_configure(config: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Prints one paragraph per benchmark."""
-    benchmark = sys.modules.get("stepscope.benchmark")
-    if benchmark is None or not benchmark.told:
+    timing = sys.modules.get("stepscope.timing")
+    if timing is None or not timing.told:
         return
     terminalreporter.section("stepscope")
-    for line in benchmark.told:
+    for line in timing.told:
         terminalreporter.write_line(line)

@@ -22,6 +22,8 @@ one that the environment variable ``STEPSCOPE`` names, else the one in this pack
 import copy
 import importlib.util
 import json
+import json.decoder
+import json.scanner
 import os
 import shutil
 import subprocess
@@ -506,11 +508,21 @@ def _whole(expression):
 def _tree(text):
     # The op view is as deep as there are operation types.
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20000))
+    sys.setrecursionlimit(max(limit, 200000))
     try:
-        return Node(json.loads(text))
+        return Node(_decoded(text))
     finally:
         sys.setrecursionlimit(limit)
+
+
+def _decoded(text):
+    try:
+        return json.loads(text)
+    except RecursionError:  # Python 3.12 and later limit the depth of C code apart from that of Python code
+        decoder = json.JSONDecoder()
+        decoder.parse_object, decoder.parse_array = json.decoder.JSONObject, json.decoder.JSONArray
+        decoder.scan_once = json.scanner.py_make_scanner(decoder)
+        return decoder.decode(text)
 
 
 def _binary():

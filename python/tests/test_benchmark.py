@@ -71,7 +71,7 @@ class Benchmarks(unittest.TestCase):
         stored["machine"] = "another machine"
         with open(path, "w") as file:
             json.dump(stored, file)
-        with self.assertRaises(stepscope.Regression):
+        with self.assertRaisesRegex(stepscope.Error, "another machine"):
             self.run_step(10.0)
 
     def test_a_file_that_is_no_baseline_is_named(self):

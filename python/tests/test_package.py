@@ -91,7 +91,9 @@ class Profiles(unittest.TestCase):
             self.assertEqual(len(frame), len(told["rows"]), name)
             for row, other in zip(frame, told["rows"]):
                 for key, value in other.items():
-                    if isinstance(value, dict):
+                    if value is None and key not in row:  # rows of named numbers: one column per name
+                        value = {column: None for column in row if column.startswith(key + ".")}
+                    elif isinstance(value, dict):
                         value = {"{}.{}".format(key, part): number for part, number in value.items()}
                     else:
                         value = {key: value}

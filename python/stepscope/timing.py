@@ -134,8 +134,11 @@ def _check(folder: str, title: str, times: list[list[float]], limit: float, stri
         _store(path, title, times)
         told.append("{}: stored as the baseline in {}".format(title, path))
         return
-    base = (stored["runs"], str(stored.get("machine", "")))
-    outcome, text, _ratio = _stepscope.gate_steps(base, (times, _machine()), limit)
+    machine = str(stored.get("machine", ""))
+    if machine != _machine():
+        text = "{} was stored on another machine; it has {}, this is {}; store one here with `pytest --stepscope-update`"
+        raise _stepscope.Error(text.format(path, machine, _machine()))
+    outcome, text, _ratio = _stepscope.gate_steps((stored["runs"], machine), (times, machine), limit)
     told.append("{}: {}".format(title, text.strip()))
     if outcome == "failed" or (strict and outcome == "unclear"):
         advice = "if the change is intended, store it with `pytest --stepscope-update` or delete {}".format(path)
