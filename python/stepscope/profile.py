@@ -363,6 +363,27 @@ class Profile:
         """
         return Frame(self._native.events())
 
+    def sql(
+        self, query: str, *, rows: int | None = None, seconds: float | None = None, quiet: bool = False
+    ) -> Frame:
+        """Answers a SELECT over the recording: its events, what surrounds them, and stepscope's results as tables.
+
+            >>> profile.sql("SELECT name, count(*), sum(dur) / 1e6 AS ms FROM event GROUP BY name ORDER BY ms DESC")
+            >>> profile.sql("SELECT category, sum(dur) FROM breakdown GROUP BY category").to_pandas()
+
+        Times are nanoseconds. ``stepscope sql PATH .tables`` lists the tables, ``stepscope sql --examples`` shows useful
+        queries. Queries only read. ``rows`` and ``seconds`` limit the answer (default: 1,000,000 rows, 60 seconds); a
+        warning says if rows are missing, unless ``quiet`` is set.
+        """
+        native, cut = self._native.sql(query, rows, seconds)
+        if cut and not quiet:
+            warnings.warn(
+                "the answer was cut after {:,} rows; raise `rows` to get more".format(native.rows),
+                StepscopeWarning,
+                stacklevel=2,
+            )
+        return Frame(native)
+
     def __getattr__(self, name: str) -> Frame:
         if not name.startswith("_") and any(name == view for view, _, _ in _stepscope.views()):
             return self.view(name)

@@ -203,8 +203,20 @@ class Node:
 
     def __init__(self, fields):
         self._fields = fields
-        self.children = [Node(child) for child in fields.get("children", [])]
-        self.graph_nodes = [Node(node) for node in fields.get("graph_nodes", [])]
+        self.children, self.graph_nodes = [], []
+        # Not by recursion: a tree may be deeper than Python allows calls to be.
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            for name, nodes in (("children", node.children), ("graph_nodes", node.graph_nodes)):
+                nodes += [Node._alone(one) for one in node._fields.get(name, [])]
+                waiting += nodes
+
+    @classmethod
+    def _alone(cls, fields):
+        node = cls.__new__(cls)
+        node._fields, node.children, node.graph_nodes = fields, [], []
+        return node
 
     def __getattr__(self, name):
         if name.startswith("_"):

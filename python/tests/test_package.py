@@ -142,6 +142,21 @@ class Profiles(unittest.TestCase):
             self.assertTrue(any("damaged" in str(one.message) for one in caught))
             self.assertTrue(profile.problems and len(profile.events) > 0)
 
+    def test_sql_answers_with_a_frame(self):
+        found = self.profile.sql("SELECT count(*) AS events, sum(dur) AS ns, 'x' AS text, NULL AS none FROM event")
+        self.assertEqual(found.columns, ["events", "ns", "text", "none"])
+        row = found.rows()[0]
+        self.assertEqual((row["events"], row["text"], row["none"]), (len(self.profile.events), "x", None))
+        self.assertEqual(len(self.profile.sql("SELECT name FROM event", rows=5, quiet=True)), 5)
+        with self.assertWarnsRegex(stepscope.StepscopeWarning, "5 rows"):
+            self.profile.sql("SELECT name FROM event", rows=5)
+        for bad in ("DELETE FROM event", "SELECT * FROM nowhere", "ATTACH 'x' AS y", ""):
+            with self.assertRaises(stepscope.Error):
+                self.profile.sql(bad)
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+        with self.assertRaises(stepscope.Error):
+            self.profile.sql(endless, seconds=0.2)
+
     def test_two_profiles_compare_as_on_the_command_line(self):
         change = self.profile.compare(FAST)
         self.assertEqual(change.json, json.loads(command("compare", SLOW, FAST, "--json").stdout))
@@ -216,7 +231,7 @@ class Frames(unittest.TestCase):
         import duckdb
 
         events = self.profile.events  # noqa: F841 (DuckDB finds it by its name)
-        found = duckdb.sql("SELECT count(*), sum(duration_ps) FROM events").fetchone()
+        found = duckdb.sql("SELECT count(*), sum(duration_ps) FROM events").fetchall()[0]
         self.assertEqual(found, (len(events), sum(events["duration_ps"])))
 
     def test_an_empty_frame_is_a_frame(self):

@@ -42,6 +42,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "stepscope-query",
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-export",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-session",
+            "stepscope-tfprof",
+        ],
+    ),
+    (
         "stepscope-serve",
         &[
             "stepscope-trace",
@@ -50,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-diagnose",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-query",
             "stepscope-tfprof",
         ],
     ),
@@ -66,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-fleet",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-query",
             "stepscope-serve",
             "stepscope-capture",
             "stepscope-tfprof",
@@ -82,6 +97,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-render",
             "stepscope-session",
             "stepscope-fleet",
+            "stepscope-query",
             "stepscope-frame",
         ],
     ),

@@ -8,6 +8,7 @@ mod frame;
 mod recording;
 mod report;
 mod sides;
+mod sql;
 mod work;
 
 use std::ffi::OsString;

@@ -2,20 +2,22 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use stepscope_analyze::Selection;
 use stepscope_analyze::breakdown::selection::Range;
+use stepscope_query::{Database, Limits};
 use stepscope_read::Progress;
 use stepscope_render::Style;
 use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
 use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, sample};
 use stepscope_trace::{Span, Time};
 
-use crate::error;
 use crate::frame::Frame;
 use crate::report::Report;
 use crate::work::{self, Shown};
+use crate::{Error, error, sql};
 
 /// One session, read and ready for questions.
 #[pyclass(frozen, module = "stepscope._stepscope")]
@@ -23,6 +25,16 @@ pub(crate) struct Recording {
     pub(crate) profile: Arc<Profile>,
     /// The paths as given.
     targets: Vec<String>,
+    /// What queries have computed so far.
+    database: Database,
+}
+
+impl Recording {
+    fn new(profile: Profile, targets: Vec<String>) -> Self {
+        let profile = Arc::new(profile);
+        let database = Database::new(Arc::clone(&profile) as _, Limits::TERMINAL);
+        Recording { profile, targets, database }
+    }
 }
 
 /// What to read of which session, as Python gives it.
@@ -72,7 +84,7 @@ impl Recording {
         let read =
             move || ResolvedSession::of(&query, &|_| {}).and_then(|chosen| Profile::load(chosen, &progress));
         let profile = work::run(py, Some(shown), read)?.map_err(|problem| error(&problem))?;
-        Ok(Recording { profile: Arc::new(profile.selecting(selection)), targets })
+        Ok(Recording::new(profile.selecting(selection), targets))
     }
 
     /// Reads the sample that is built in.
@@ -83,7 +95,7 @@ impl Recording {
             Profile::read("sample".to_owned(), vec!["sample".to_owned()], inputs, &Progress::new())
         };
         let profile = work::run(py, None, read)?.map_err(|problem| error(&problem))?;
-        Ok(Recording { profile: Arc::new(profile), targets: vec![SAMPLE_NAME.to_owned()] })
+        Ok(Recording::new(profile, vec![SAMPLE_NAME.to_owned()]))
     }
 
     /// Name of the session.
@@ -133,6 +145,25 @@ impl Recording {
         let profile = Arc::clone(&self.profile);
         let columns = work::run(py, None, move || stepscope_frame::events::frame(&profile))?;
         Ok(Frame { columns: Arc::new(columns), table: None })
+    }
+
+    /// Runs one SELECT, for at most `seconds`; returns at most `rows` rows, and whether there were more.
+    #[pyo3(signature = (query, rows=None, seconds=None))]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        query: String,
+        rows: Option<usize>,
+        seconds: Option<f64>,
+    ) -> PyResult<(Frame, bool)> {
+        let most = Limits::TERMINAL;
+        let time =
+            seconds.map_or(most.time, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(most.time));
+        let database = self.database.limited(Limits { rows: rows.unwrap_or(most.rows), time, ..most });
+        let asked = move || database.query(&query);
+        let answer = work::run(py, None, asked)?.map_err(|error| Error::new_err(error.to_string()))?;
+        let truncated = answer.truncated;
+        Ok((Frame::of(sql::table(answer)), truncated))
     }
 
     /// The report.
