@@ -107,7 +107,8 @@ class Finding:
 
 def _finding(raw: dict[str, Any]) -> Finding:
     names = ("id", "severity", "subject", "fraction", "gain_ms_per_step", "confidence", "summary", "evidence", "advice")
-    return Finding(**{name: raw.get(name) for name in names}, raw=raw)
+    known: dict[str, Any] = {name: raw.get(name) for name in names}
+    return Finding(**known, raw=raw)
 
 
 class Report:

@@ -207,7 +207,7 @@ def _framework_name():
     return loaded[0] if loaded else None
 
 
-_cache = {}
+_cache = {}  # type: dict
 
 
 def _framework(name=None):

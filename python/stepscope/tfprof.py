@@ -32,7 +32,7 @@ import tempfile
 
 __all__ = ["ProfileOptionBuilder", "Profiler", "advise", "profile", "write_op_log"]
 
-_ALL_ADVICE = {
+_ALL_ADVICE = {  # type: dict
     "ExpensiveOperationChecker": {},
     "AcceleratorUtilizationChecker": {},
     "JobChecker": {},
