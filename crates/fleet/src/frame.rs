@@ -30,7 +30,7 @@ use crate::shard::Shards;
 pub(crate) const FORMAT: u16 = 1;
 /// The least format that a reader of these frames must know.
 const LEAST: u16 = 1;
-const MAGIC: &[u8; 8] = b"\x89SSFLT\r\n";
+pub(crate) const MAGIC: &[u8; 8] = b"\x89SSFLT\r\n";
 /// Bytes before the header.
 const PREFIX: usize = 32;
 /// The checksum's place in the prefix.

@@ -16,6 +16,7 @@ pub mod devices;
 mod error;
 mod finish;
 mod frame;
+pub mod gate;
 mod job;
 mod local;
 mod partial;
