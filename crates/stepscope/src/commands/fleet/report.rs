@@ -21,14 +21,14 @@ use crate::output::Terminal;
 /// resumes, and the next one only reads what is new.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tables for --csv: jobs, hosts, causes, job_causes, changes, series, ops, kernels, communication, \
+    after_help = "Tables for --table: jobs, hosts, causes, job_causes, changes, series, ops, kernels, communication, \
     memory, unusable, failed, damaged\n\n\
     Examples:\n  \
     stepscope fleet report logs/                          all jobs below logs/\n  \
     stepscope fleet report logs/ --since 7d --json        the last week, for scripts\n  \
     stepscope fleet report logs/ --job-pattern '/(?P<team>[^/]+)/(?P<job>[^/]+)/plugins/'\n  \
     stepscope fleet report logs/ --devices hours.csv      what it costs in device hours\n  \
-    stepscope fleet report day1.part day2.part --csv hosts"
+    stepscope fleet report day1.part day2.part --csv --table hosts"
 )]
 pub(super) struct ReportArgs {
     /// Log directories, profiles, or partials.
@@ -43,9 +43,16 @@ pub(super) struct ReportArgs {
     /// Write JSON (schema stepscope.fleet.v1).
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// Write one table as CSV.
-    #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "jobs", value_parser = clap::builder::PossibleValuesParser::new(TABLES.iter().copied()), hide_possible_values = true)]
-    csv: Option<String>,
+    /// Write one table as CSV: that of the jobs, or the one given with --table.
+    #[arg(long)]
+    csv: bool,
+    /// The table for --csv.
+    #[arg(long, value_name = "NAME", requires = "csv", default_value = "jobs", hide_default_value = true, hide_possible_values = true,
+        value_parser = clap::builder::PossibleValuesParser::new(TABLES.iter().copied()))]
+    table: String,
+    /// Show at most N rows per table in text; 0 shows all.
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
     /// Write every table as a Parquet file into DIR.
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
@@ -67,13 +74,14 @@ impl ReportArgs {
         let mut out = terminal.stdout();
         if self.json {
             write_json(&report, &mut out)?;
-        } else if let Some(name) = &self.csv {
+        } else if self.csv {
+            let name = &self.table;
             let unknown = || Problem::new(Cause::Usage, format!("there is no table `{name}`"));
             let table = table(&report, name).ok_or_else(unknown)?;
             let picked = table.pick(&Select::default(), None)?;
             tables::write_csv(&table, &picked, &mut out)?;
         } else {
-            write_text(&report, terminal.out, &mut out)?;
+            write_text(&report, self.top, terminal.out, &mut out)?;
         }
         out.flush()?;
         Ok(worse(exit, missing(&report, terminal)))
