@@ -30,7 +30,7 @@ use crate::shard::Shards;
 pub(crate) const FORMAT: u16 = 1;
 /// The least format that a reader of these frames must know.
 const LEAST: u16 = 1;
-const MAGIC: &[u8; 8] = b"\x89SSFLT\r\n";
+pub(crate) const MAGIC: &[u8; 8] = b"\x89SSFLT\r\n";
 /// Bytes before the header.
 const PREFIX: usize = 32;
 /// The checksum's place in the prefix.
@@ -216,11 +216,19 @@ pub(crate) fn encoded<T: Serialize>(content: &T) -> Result<Vec<u8>, FleetError> 
     if packed.len() as u64 > LARGEST_BODY {
         return Err(FleetError::Content(format!("{} bytes are too many for an entry", packed.len())));
     }
-    let level = ruzstd::encoding::CompressionLevel::Fastest;
-    Ok(ruzstd::encoding::compress_to_vec(&packed[..], level))
+    Ok(compressed(&packed))
+}
+
+pub(crate) fn compressed(packed: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(packed, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
 fn decoded<T: DeserializeOwned>(body: &[u8]) -> Result<T, FleetError> {
+    rmp_serde::from_slice(&unpacked(body)?).map_err(|error| FleetError::Content(error.to_string()))
+}
+
+/// The decompressed body, up to a limit.
+pub(crate) fn unpacked(body: &[u8]) -> Result<Vec<u8>, FleetError> {
     let content = |error: &dyn std::fmt::Display| FleetError::Content(error.to_string());
     let decoder = ruzstd::decoding::StreamingDecoder::new(body).map_err(|error| content(&error))?;
     let mut packed = Vec::new();
@@ -228,7 +236,7 @@ fn decoded<T: DeserializeOwned>(body: &[u8]) -> Result<T, FleetError> {
     if packed.len() as u64 > LARGEST_BODY {
         return Err(FleetError::Content("an entry is larger than any that stepscope writes".to_owned()));
     }
-    rmp_serde::from_slice(&packed).map_err(|error| content(&error))
+    Ok(packed)
 }
 
 /// An id for what was hashed: 128 bits, so that equal ids mean equal inputs.

@@ -16,6 +16,9 @@ pub mod devices;
 mod error;
 mod finish;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod gate;
 mod job;
 mod local;
 mod partial;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::FleetError;
-use crate::frame::{Frame, Header, Kind, frames};
+use crate::frame::{Frame, Header, Kind, MAGIC, frames};
 use crate::record::record_of;
 use crate::shard::{Shard, Shards};
 
@@ -125,9 +125,27 @@ impl Set {
         self.slots.is_empty()
     }
 
-    /// The ids of all inputs that are known one by one.
-    pub fn open_inputs(&self) -> impl Iterator<Item = &str> {
-        self.slots.values().flat_map(|slot| slot.hosts.keys().map(String::as_str))
+    /// Is this recording finished in it?
+    pub fn has_finished(&self, recording: &str) -> bool {
+        self.slots.get(recording).is_some_and(|slot| slot.finished.is_some())
+    }
+
+    /// Does it hold all of this shard?
+    pub fn has_shard(&self, plan: &str, shard: Shard) -> bool {
+        self.shards.has(plan, shard)
+    }
+
+    /// Is there a file in it that could not be read?
+    pub fn has_failures(&self) -> bool {
+        self.slots
+            .values()
+            .flat_map(|slot| slot.hosts.values())
+            .any(|frame| frame.header.kind == Kind::Failed)
+    }
+
+    /// Do bytes start like a partial?
+    pub fn recognises(head: &[u8]) -> bool {
+        head.starts_with(MAGIC)
     }
 }
 

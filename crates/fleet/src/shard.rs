@@ -68,6 +68,13 @@ impl Shards {
         self.0.entry(plan.to_owned()).or_default().entry(shard.of).or_default().insert(shard.index);
     }
 
+    pub(crate) fn has(&self, plan: &str, shard: Shard) -> bool {
+        self.0
+            .get(plan)
+            .and_then(|parts| parts.get(&shard.of))
+            .is_some_and(|have| have.contains(&shard.index))
+    }
+
     pub(crate) fn merge(&mut self, other: &Shards) {
         for (plan, parts) in &other.0 {
             for (of, have) in parts {

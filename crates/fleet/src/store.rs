@@ -10,14 +10,20 @@ use std::path::{Path, PathBuf};
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, frames};
 
-/// Writes a file that appears whole.
+/// Writes a file that appears whole and is still there after a crash of the machine.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
+    write(path, bytes, true)
+}
+
+fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::File { path: path.to_owned(), error };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
+    if durable {
+        file.as_file().sync_all().map_err(failed)?;
+    }
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
@@ -82,7 +88,8 @@ impl Cache {
     /// Keeps an entry. Failures are not kept: the file may be complete next time.
     pub(crate) fn put(&self, frame: &Frame) -> Result<(), FleetError> {
         match self.path(&frame.header.id).filter(|_| frame.header.kind == Kind::Host) {
-            Some(path) => write_whole(&path, frame.raw()),
+            // What a crash of the machine leaves damaged is read again: frames have checksums.
+            Some(path) => write(&path, frame.raw(), false),
             None => Ok(()),
         }
     }

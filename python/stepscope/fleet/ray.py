@@ -18,13 +18,14 @@ def run(*paths: Any, threads: int = 1, **options: Any) -> FleetReport:
     """Plans here, reads and merges on the cluster that ``ray.init`` reached. Options are those of ``fleet.plan``."""
     works = plan(*paths, **options)
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    ask = ray.remote(version).options(num_cpus=0)
-    asked = [ask.options(scheduling_strategy=On(node["NodeID"], soft=True)).remote() for node in nodes]
+    ask = ray.remote(version)
+    asked = [ask.options(num_cpus=0, scheduling_strategy=On(node["NodeID"], soft=True)).remote() for node in nodes]
     check_versions(dict(zip([node["NodeID"] for node in nodes], ray.get(asked))))
     # A hint beyond what any node has would make a task wait for ever.
     most = max((node["Resources"].get("memory", 0) for node in nodes), default=0)
-    read = ray.remote(partial).options(max_retries=_RETRIES, num_cpus=threads)
-    refs = [read.options(memory=int(min(memory(work), most))).remote(work, threads) for work in works]
+    needs = [{"memory": int(min(memory(work), most)), "num_cpus": threads, "max_retries": _RETRIES} for work in works]
+    read = ray.remote(partial)
+    refs = [read.options(**need).remote(work, threads) for need, work in zip(needs, works)]
     parts = [slice(first, first + _WIDTH) for first in range(0, len(refs), _WIDTH)]
     merged = [(_merge.remote(*refs[part]), refs[part], works[part]) for part in parts]
     kept = [_whole(*group) for group in merged]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::Style;
-use crate::format::{plural, printable};
+use crate::format::printable;
 use crate::table::{self, Select};
 
 use super::{FleetReport, of_devices, tables};
@@ -23,21 +23,27 @@ const SHOWN: &[(&str, &str, usize)] = &[
     ("damaged", "Files that were read in part", 10),
 ];
 
-/// Writes the text.
-pub fn write_text(report: &FleetReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the text, with at most `top` rows per table.
+pub fn write_text(
+    report: &FleetReport,
+    top: Option<usize>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{}", style.bold(&report.answer()))?;
     writeln!(out, "Covers {}.", report.coverage())?;
     if !report.missing_shards.is_empty() {
         let named: Vec<&str> = report.missing_shards.iter().take(20).map(String::as_str).collect();
         writeln!(out, "Missing shards: {}.", named.join(", "))?;
     }
-    for (name, title, top) in SHOWN {
+    for (name, title, usual) in SHOWN {
         let Some(table) = tables::table(report, name).filter(|table| !table.rows().is_empty()) else {
             continue;
         };
         writeln!(out, "\n{}", style.bold(title))?;
-        let select = Select { top: Some(*top), ..Select::default() };
-        let picked = table.pick(&select, Some(*top)).map_err(|error| io::Error::other(error.to_string()))?;
+        let select = Select { top, ..Select::default() };
+        let picked =
+            table.pick(&select, Some(*usual)).map_err(|error| io::Error::other(error.to_string()))?;
         table::write_text(&table, &picked, style, out)?;
         if *name == "jobs" {
             fixes(report, out)?;
@@ -60,10 +66,6 @@ fn fixes(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {} ({} devices lost)", printable(&job.job), of_devices(job))?;
         writeln!(out, "    {}", printable(summary))?;
         writeln!(out, "    Fix: {}", printable(fix))?;
-    }
-    let more = report.jobs.len().saturating_sub(20) as u64;
-    if more > 0 {
-        writeln!(out, "  … and {}; see --csv or --json.", plural(more, "more job", "more jobs"))?;
     }
     Ok(())
 }
