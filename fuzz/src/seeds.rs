@@ -23,6 +23,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ]);
     seeds.extend([tfprof::checkpoint().0, tfprof::graph_text().into_bytes()]);
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
+    seeds.extend(stepscope_fleet::fuzzing::seeds(&fixtures.join("tf-train")));
     for file in files_below(&fixtures) {
         let Ok(bytes) = fs::read(&file) else { continue };
         let (inflated, _) = Input::from_bytes("seed", Bytes::held(bytes.clone())).inflated();

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use stepscope_fleet::fuzzing;
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
 use stepscope_read::tfevents::RunReader;
@@ -27,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tf_checkpoint", tf_checkpoint),
     ("tf_events", tf_events),
     ("tfevents", tfevents),
+    ("fleet", fleet),
     ("any", any),
     ("discover", discover),
 ];
@@ -48,6 +50,14 @@ pub fn tables(bytes: &[u8]) {
     let input = Input::from_tables("fuzz", names.map(table).to_vec());
     if let Ok(opened) = open_input(&input, &Progress::new()) {
         walk(&opened.trace);
+    }
+}
+
+/// A partial of a fleet: as it is, and as the content of entries whose checksums fit.
+pub fn fleet(bytes: &[u8]) {
+    for partial in [bytes.to_vec(), fuzzing::framed(bytes), fuzzing::packed(bytes)] {
+        let _ = stepscope_fleet::finish(&partial);
+        let _ = stepscope_fleet::merge(&[partial]);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::steps::Step;
 
 /// What totals cover.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Window {
     /// This many steps, summed over the hosts.
     Steps(usize),

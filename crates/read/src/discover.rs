@@ -40,7 +40,8 @@ pub struct ProfileFile {
     pub host: String,
     /// Further files of the same recording: runs of one program, one file each.
     pub parts: Vec<PathBuf>,
-    modified: SystemTime,
+    /// When it was last written.
+    pub modified: SystemTime,
 }
 
 impl ProfileFile {
@@ -96,6 +97,8 @@ pub struct Discovery {
     pub sessions: Vec<Session>,
     /// Files that are not profiles: how many of each kind, with one example.
     pub others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    /// Files that are named like a profile, but hold nothing that can be read.
+    pub unread: Vec<PathBuf>,
     /// Number of files examined.
     pub files: u64,
     /// Number of folders searched.
@@ -132,6 +135,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     Ok(Discovery {
         sessions,
         others: search.others,
+        unread: search.unread,
         files: search.files,
         folders: search.folders,
         gave_up: search.entries >= MAX_ENTRIES,
@@ -183,6 +187,7 @@ fn numbers_of(path: &Path) -> Vec<(String, u64)> {
 struct Search {
     found: Vec<ProfileFile>,
     others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    unread: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
     files: u64,
     folders: u64,
@@ -228,6 +233,10 @@ impl Search {
             Err(other) => {
                 let entry = self.others.entry(other).or_insert_with(|| (0, path.to_owned()));
                 entry.0 += 1;
+                let lower = file_name(path).to_ascii_lowercase();
+                if PROFILE_NAMES.iter().any(|part| lower.contains(part)) {
+                    self.unread.push(path.to_owned());
+                }
             }
         }
     }
@@ -295,6 +304,9 @@ const TOOL_RESULTS: &[&str] = &[
     ".SSTABLE",
     ".cached_tools.json",
 ];
+
+/// Parts of the names that only profiles have.
+const PROFILE_NAMES: &[&str] = &[".xplane.pb", ".trace.json", "_trace.json"];
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

@@ -14,8 +14,8 @@ use stepscope_trace::Span;
 #[cfg(unix)]
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
-    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, GateArgs, JournalArgs, ManArgs,
-    PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, JournalArgs,
+    ManArgs, PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     Gate(GateArgs),
     Journal(JournalArgs),
+    Fleet(FleetArgs),
     Serve(ServeArgs),
     Capture(CaptureArgs),
     #[cfg(unix)]
@@ -87,6 +88,7 @@ impl Command {
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),
+            Command::Fleet(args) => args.run(terminal),
             Command::Serve(args) => args.run(terminal),
             Command::Capture(args) => args.run(terminal),
             #[cfg(unix)]

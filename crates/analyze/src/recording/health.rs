@@ -24,7 +24,7 @@ pub enum Severity {
 }
 
 /// The kind of problem.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Trouble {
     /// The file is truncated or contains invalid data; `detail` says what.
     Damaged,
@@ -76,7 +76,7 @@ pub enum Trouble {
 }
 
 /// One problem of one host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Issue {
     /// The host.
     pub host: String,
@@ -90,6 +90,13 @@ pub struct Issue {
     pub offset: Option<u64>,
     /// Length of the recording, if that is the problem.
     pub span: Option<Dur>,
+}
+
+impl Issue {
+    /// The order in which problems are shown: the worst first, the same whichever host came first.
+    pub(crate) fn order(&self) -> impl Ord + '_ {
+        (std::cmp::Reverse(self.trouble.severity()), &self.host, self.trouble, &self.detail, self.offset)
+    }
 }
 
 impl Trouble {
@@ -165,9 +172,7 @@ pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     }
     events(trace, &mut found);
     let mut issues = found.issues;
-    issues.sort_by(|a, b| {
-        (b.trouble.severity(), a.trouble, &a.detail).cmp(&(a.trouble.severity(), b.trouble, &b.detail))
-    });
+    issues.sort_by(|a, b| a.order().cmp(&b.order()));
     issues
 }
 

@@ -50,7 +50,7 @@ impl Correlations {
 }
 
 /// Host calls that launched kernels.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LaunchCalls {
     /// Kernels whose call is known.
     pub kernels: u64,

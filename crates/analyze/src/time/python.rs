@@ -49,25 +49,27 @@ pub struct PythonFrames {
 pub const MOST_FRAMES: usize = 50;
 
 /// The frames of one host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct PythonPartial {
     traced: bool,
     steps: usize,
+    #[serde(with = "crate::stored::sorted")]
     frames: HashMap<(String, Option<u32>, String), Sums, FxBuildHasher>,
     /// The time of user and library frames in the waits for input.
+    #[serde(with = "crate::stored::sorted")]
     waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
     /// The total of these waits.
     waited: Dur,
 }
 
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Wait {
     calls: u64,
     inclusive: Dur,
     user: bool,
 }
 
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Sums {
     calls: u64,
     inclusive: Dur,
@@ -75,6 +77,20 @@ struct Sums {
 }
 
 impl PythonPartial {
+    /// Keeps the longest frames, a few times as many as a result shows.
+    pub(crate) fn bound(&mut self) {
+        const FRAMES: usize = 4 * MOST_FRAMES;
+        if self.frames.len() > FRAMES {
+            let all = self.frames.drain();
+            let kept = crate::stored::keep_largest(all, FRAMES, |sums| (sums.own, sums.inclusive)).0;
+            self.frames = kept.into_iter().collect();
+        }
+        if self.waiting.len() > FRAMES {
+            let kept = crate::stored::keep_largest(self.waiting.drain(), FRAMES, |wait| wait.inclusive).0;
+            self.waiting = kept.into_iter().collect();
+        }
+    }
+
     /// One pass over the threads with frames; nothing if no tracer ran.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;

@@ -6,6 +6,7 @@
 
 mod column;
 mod points;
+mod rows;
 mod sheet;
 mod thrift;
 
@@ -27,6 +28,7 @@ const TEXT: usize = 64 << 20;
 const LONGEST: usize = 1 << 28;
 
 pub use points::write_points_parquet;
+pub use rows::{TableColumn, write_table_parquet};
 
 /// Writes all events of all hosts, track by track, in time order.
 pub fn write_parquet(sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {

@@ -9,6 +9,7 @@ mod compare;
 pub(crate) mod demo;
 mod explain;
 pub(crate) mod export;
+mod fleet;
 mod gate;
 pub(crate) mod info;
 mod journal;
@@ -29,6 +30,7 @@ pub(crate) use capture::CaptureArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use explain::ExplainArgs;
 pub(crate) use export::Exported;
+pub(crate) use fleet::FleetArgs;
 pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
 #[cfg(unix)]

@@ -39,13 +39,13 @@ pub fn lacks_limits(trace: &Trace) -> bool {
 }
 
 /// A kernel and its launch configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 struct Key {
     name: String,
     launch: LaunchConfig,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entry {
     launches: u64,
     total: Dur,
@@ -55,12 +55,22 @@ struct Entry {
 }
 
 /// The profiled kernels of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct CountersPartial {
+    #[serde(with = "crate::stored::sorted")]
     entries: HashMap<Key, Entry, FxBuildHasher>,
 }
 
 impl CountersPartial {
+    /// Keeps the longest kernels.
+    pub(crate) fn bound(&mut self) {
+        const KERNELS: usize = 512;
+        if self.entries.len() > KERNELS {
+            let kept = crate::stored::keep_largest(self.entries.drain(), KERNELS, |entry| entry.total).0;
+            self.entries = kept.into_iter().collect();
+        }
+    }
+
     /// The profiled kernels of one host.
     pub fn of(trace: &Trace) -> Self {
         let mut found = CountersPartial::default();
