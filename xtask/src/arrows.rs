@@ -42,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-tfprof",
         ],
     ),
+    ("stepscope-agents", &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session"]),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
         "stepscope",
@@ -54,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-render",
             "stepscope-session",
             "stepscope-serve",
+            "stepscope-agents",
             "stepscope-capture",
             "stepscope-tfprof",
         ],

@@ -15,7 +15,7 @@ use stepscope_trace::Span;
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, GateArgs, JournalArgs, ManArgs,
-    PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Gate(GateArgs),
     Journal(JournalArgs),
     Serve(ServeArgs),
+    Mcp(McpArgs),
     Capture(CaptureArgs),
     #[cfg(unix)]
     Run(RunArgs),
@@ -88,6 +89,7 @@ impl Command {
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),
             Command::Serve(args) => args.run(terminal),
+            Command::Mcp(args) => args.run(),
             Command::Capture(args) => args.run(terminal),
             #[cfg(unix)]
             Command::Run(args) => args.run(terminal),
@@ -123,7 +125,7 @@ pub(crate) struct SourceArgs {
 
 impl SourceArgs {
     pub(crate) fn wanted(self) -> Query {
-        Query { paths: self.paths, session: self.session, host: self.host }
+        Query { paths: self.paths, session: self.session, host: self.host, ..Query::default() }
     }
 }
 

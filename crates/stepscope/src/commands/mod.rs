@@ -12,6 +12,7 @@ pub(crate) mod export;
 mod gate;
 pub(crate) mod info;
 mod journal;
+mod mcp;
 #[cfg(unix)]
 mod monitor;
 mod packaging;
@@ -31,6 +32,7 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use export::Exported;
 pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
+pub(crate) use mcp::McpArgs;
 #[cfg(unix)]
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use packaging::{CompletionsArgs, ManArgs};
