@@ -31,6 +31,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "stepscope-query",
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-export",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-session",
+            "stepscope-tfprof",
+        ],
+    ),
+    (
         "stepscope-serve",
         &[
             "stepscope-trace",
@@ -39,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-diagnose",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-query",
             "stepscope-tfprof",
         ],
     ),
@@ -54,6 +68,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-export",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-query",
             "stepscope-serve",
             "stepscope-agents",
             "stepscope-capture",

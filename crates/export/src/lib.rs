@@ -13,6 +13,7 @@ mod time;
 
 use stepscope_trace::Trace;
 
+pub use args::args_json;
 pub use chrome::write_chrome;
 pub use csv::write_csv;
 pub use parquet::{write_parquet, write_points_parquet};

@@ -6,6 +6,7 @@
 //! about terminals and browsers. Error messages are written here once, for both.
 
 mod beside;
+mod clock;
 pub mod find;
 pub mod load;
 pub mod model;

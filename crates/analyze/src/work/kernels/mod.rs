@@ -21,8 +21,7 @@ use crate::window::{Window, Windows};
 use crate::work::ops::OpTable;
 use crate::work::ops::launching_op::{LaunchingOps, OpKeys};
 
-pub use launch::LaunchConfig;
-pub(crate) use launch::LaunchKeys;
+pub use launch::{LaunchConfig, LaunchKeys};
 pub use occupancy::{Limiter, Occupancy, theoretical, waves};
 pub use tensor_core::{is_product_without, uses_tensor_cores};
 
