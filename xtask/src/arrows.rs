@@ -56,7 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-tfprof",
         ],
     ),
-    ("stepscope-agents", &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session"]),
+    ("stepscope-agents", &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session", "stepscope-query"]),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
         "stepscope",

@@ -125,7 +125,7 @@ fn table_page(
         .filter_map(|row| table.rows().get(*row))
         .map(|row| object(table.columns(), row))
         .collect();
-    let data = json!({"headline": table.headline, "total_rows": rows.len(), "rows": objects});
+    let data = json!({"headline": table.headline.as_deref().map(clean::line), "total_rows": rows.len(), "rows": objects});
     let text = joined(preface, &clean::fenced(&String::from_utf8_lossy(&text)), place);
     Ok(Answer { text, data: with_cursor(&data, next) })
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
+use stepscope_query::Database;
 use stepscope_read::discover::{ProfileFile, RUN_FILE, is_within};
 use stepscope_read::{NsysReportReader, Progress, Reader as _};
 use stepscope_render::report::Report;
@@ -24,7 +25,9 @@ type Key = Vec<(PathBuf, u64, Option<SystemTime>)>;
 /// An open profile.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) profile: Profile,
+    pub(crate) profile: Arc<Profile>,
+    /// The same for queries; what they compute is kept with it.
+    pub(crate) database: OnceLock<Database>,
     report: OnceLock<Result<Report, Problem>>,
 }
 
@@ -69,7 +72,8 @@ impl Shelf {
         let opened = match self.take(&key) {
             Some(opened) => opened,
             None => Arc::new(Opened {
-                profile: Profile::load(chosen, &Progress::new())?,
+                profile: Arc::new(Profile::load(chosen, &Progress::new())?),
+                database: OnceLock::new(),
                 report: OnceLock::new(),
             }),
         };
@@ -101,7 +105,7 @@ impl Shelf {
 impl Asked {
     /// Its report; computed once.
     pub(crate) fn report(&self, roots: &Roots) -> Result<&Report, Failed> {
-        let Opened { profile, report } = &*self.opened;
+        let Opened { profile, report, .. } = &*self.opened;
         let made = || report_within(profile, vec![self.target.clone()], roots.all());
         report.get_or_init(made).as_ref().map_err(|problem| problem.clone().into())
     }

@@ -115,6 +115,10 @@ fn an_investigation_goes_from_the_list_to_the_fix() {
 
     let input = call(&server, "view", &json!({"path": path, "name": "input"}));
     assert!(text(&input).contains("Map"), "{}", text(&input));
+    let query = "SELECT name, count(*) AS n FROM event GROUP BY 1 ORDER BY n DESC";
+    let events = call(&server, "sql", &json!({"path": path, "query": query}));
+    let data = &events["structuredContent"];
+    assert!(data["rows"][0]["n"].as_u64().unwrap() > 10 && data["next_cursor"].is_string(), "{events}");
     let same = call(&server, "compare", &json!({"before": path, "after": [path]}));
     assert_eq!(same["structuredContent"]["verdict"], "same", "{same}");
 }
@@ -173,6 +177,10 @@ fn wrong_arguments_are_errors_that_say_what_is_right() {
     );
     assert!(said("finding", json!({"id": "slow"})).contains("the findings are"));
     assert!(said("compare", json!({"before": "tf-train", "after": []})).contains("at most 8 paths"));
+    let wrong = said("sql", json!({"path": "tf-train", "query": "SELECT x FROM event"}));
+    assert!(wrong.contains("the tool schema lists"), "{wrong}");
+    assert!(said("sql", json!({"path": "tf-train", "query": "ATTACH 'x.db' AS x"})).contains("error: "));
+    assert!(said("schema", json!({"table": "users"})).contains("the tables are "));
     assert!(said("report", json!({"path": "../Cargo.toml"})).contains("reads below"));
 }
 
@@ -223,6 +231,8 @@ fn names_from_a_profile_steer_nobody() {
         call(&server, "report", &json!({"path": path})),
         call(&server, "compare", &json!({"before": path, "after": path})),
         call(&server, "finding", &json!({"path": path, "id": "compute-bound"})),
+        call(&server, "sql", &json!({"path": path, "query": "SELECT name, dur FROM event"})),
+        call(&server, "sql", &json!({"path": path, "query": format!("SELECT 1 AS \"{NASTY}\"")})),
         call(&server, "report", &json!({"path": format!("no{NASTY}")})),
     ];
     for view in ["steps", "ops", "scopes", "functions", "health"] {

@@ -5,6 +5,8 @@ mod compare;
 mod finding;
 mod list_profiles;
 mod report;
+mod schema;
+mod sql;
 mod view;
 
 use serde_json::{Map, Value, json};
@@ -33,7 +35,7 @@ pub(crate) struct Tool {
 
 /// All tools, in the order in which an investigation uses them.
 pub(crate) const TOOLS: &[Tool] =
-    &[list_profiles::TOOL, report::TOOL, finding::TOOL, view::TOOL, compare::TOOL];
+    &[list_profiles::TOOL, report::TOOL, finding::TOOL, view::TOOL, compare::TOOL, sql::TOOL, schema::TOOL];
 
 /// The tool with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Tool> {
@@ -57,6 +59,9 @@ pub(crate) fn sql_schema_uri() -> &'static str {
 
 /// The text of a resource.
 pub(crate) fn resource(uri: &str) -> Option<String> {
+    if uri == sql_schema_uri() {
+        return Some(schema::all());
+    }
     let id = uri.strip_prefix("stepscope://findings/")?;
     finding::explained(id)
 }
