@@ -56,7 +56,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-tfprof",
         ],
     ),
-    ("stepscope-agents", &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session", "stepscope-query"]),
+    (
+        "stepscope-agents",
+        &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session", "stepscope-query"],
+    ),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
         "stepscope",

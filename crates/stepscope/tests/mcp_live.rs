@@ -36,7 +36,10 @@ fn is_answered(mode: &str, version: &str) {
     assert_eq!(tools, ["list_profiles", "report", "finding", "view", "compare", "sql", "schema"]);
     let said = |key: &str| heard[key].as_str().unwrap();
     assert!(said("report").contains("Input-bound") && said("finding").contains("AUTOTUNE"), "{heard}");
-    assert!(heard["median_ms"].as_f64().unwrap() > 30.0 && heard["events"].as_u64().unwrap() > 1_000, "{heard}");
+    assert!(
+        heard["median_ms"].as_f64().unwrap() > 30.0 && heard["events"].as_u64().unwrap() > 1_000,
+        "{heard}"
+    );
     assert_eq!((&heard["ops"], &heard["more"], &heard["compare"]), (&2.into(), &"2".into(), &"same".into()));
     assert_eq!(heard["wrong"], true, "an error of a tool is no error of the protocol");
     assert!(said("resource").contains("How to fix"), "{heard}");
