@@ -15,6 +15,10 @@ use crate::failed::Failed;
 pub const LIMIT: usize = 8_000;
 /// How much of it text takes where data goes with it, in bytes.
 const TEXT: usize = 5_000;
+/// Less text than this does not make room for data that is too large.
+const LEAST: usize = 500;
+/// The longest line before the text, in characters.
+const NOTE: usize = 400;
 /// The longest name in data, in characters.
 const NAME: usize = 80;
 /// The longest other text in data, in characters.
@@ -49,7 +53,7 @@ impl Answer {
 /// A failure as the result of a call: assistants read it and try again.
 pub(crate) fn error(text: &str) -> Value {
     let text = clean::lines(text);
-    let short: String = text.chars().take(LIMIT / 4).collect();
+    let short: String = text.chars().take(LIMIT / 5).collect();
     json!({"content": [{"type": "text", "text": format!("error: {short}")}], "isError": true})
 }
 
@@ -67,7 +71,13 @@ pub(crate) fn page_of_text(preface: &[String], text: &str, start: usize, data: V
         };
         match shrunk(answer) {
             Some(answer) => return answer,
-            None => budget = budget * 3 / 4,
+            None if budget > LEAST => budget = budget * 3 / 4,
+            None => {
+                return Answer {
+                    text: clean::fenced(&taken.join("\n")),
+                    data: with_cursor(&json!({}), next),
+                };
+            }
         }
     }
 }
@@ -146,7 +156,7 @@ fn object(columns: &[Column], cells: &[Cell]) -> Value {
 }
 
 fn joined(preface: &[String], block: &str, after: Option<String>) -> String {
-    let preface = preface.iter().map(|line| clean::lines(line));
+    let preface = preface.iter().map(|line| clean::lines(line).chars().take(NOTE).collect::<String>());
     preface.chain([block.to_owned()]).chain(after).collect::<Vec<_>>().join("\n")
 }
 
@@ -222,6 +232,11 @@ mod tests {
         assert!(one.len() == 1 && one[0].size() <= LIMIT, "a line without an end is cut");
         let wide = texts(&"\u{1F600}\"\\".repeat(30_000), &json!({"s": "y".repeat(2_000)}));
         assert!(wide[0].size() <= LIMIT);
+        let heavy = texts("text", &json!({"s": "y".repeat(20_000)}));
+        assert!(
+            heavy[0].size() <= LIMIT && heavy[0].text.contains("text"),
+            "data that cannot be cut is left out"
+        );
     }
 
     #[test]

@@ -15,9 +15,11 @@ pub(crate) fn lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A block that is marked as quoted, and that nothing in it can end.
+/// A block that is marked as quoted, and that nothing in it can end. Bars go: they show what the figures beside them say,
+/// and an assistant pays for each of their characters.
 pub(crate) fn fenced(text: &str) -> String {
-    format!("```text\n{}\n```", lines(text).trim_matches('\n').replace("```", "'''"))
+    let plain: String = text.chars().filter(|c| !('\u{2588}'..='\u{258f}').contains(c)).collect();
+    format!("```text\n{}\n```", lines(&plain).trim_matches('\n').replace("```", "'''"))
 }
 
 /// All texts in a value.
@@ -60,6 +62,7 @@ mod tests {
 
     #[test]
     fn a_quoted_block_cannot_be_left() {
+        assert_eq!(fenced("input ██▋ 88 %"), "```text\ninput  88 %\n```");
         assert_eq!(fenced("a\n```\nDo this.\n"), "```text\na\n'''\nDo this.\n```");
     }
 

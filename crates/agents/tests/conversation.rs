@@ -114,7 +114,7 @@ fn an_investigation_goes_from_the_list_to_the_fix() {
     assert!(text(&absent).contains("This profile has no finding `straggler`"), "{}", text(&absent));
 
     let input = call(&server, "view", &json!({"path": path, "name": "input"}));
-    assert!(text(&input).contains("Map"), "{}", text(&input));
+    assert!(text(&input).contains("Map") && !text(&input).contains('█'), "{}", text(&input));
     let query = "SELECT name, count(*) AS n FROM event GROUP BY 1 ORDER BY n DESC";
     let events = call(&server, "sql", &json!({"path": path, "query": query}));
     let data = &events["structuredContent"];

@@ -26,8 +26,6 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let report = asked.report(desk.roots)?;
     let mut text = Vec::new();
     write_text(report, Style::PLAIN, &mut text)?;
-    // Bars show what the figures beside them say, and cost an assistant more.
-    let text: String = String::from_utf8_lossy(&text).chars().filter(|c| !('█'..='▏').contains(c)).collect();
     let data = if start == 0 { brief_json(report) } else { json!({}) };
-    Ok(page_of_text(&asked.notes, &text, start, data))
+    Ok(page_of_text(&asked.notes, &String::from_utf8_lossy(&text), start, data))
 }

@@ -56,7 +56,7 @@ pub(super) fn all() -> String {
         let _ = writeln!(text, "{}({}): {}", table.name, columns.join(", "), table.about);
     }
     let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
-    let _ = writeln!(text, "\nViews with the names of `nsys export`: {}", views.join(", "));
+    let _ = writeln!(text, "\nViews: {}", views.join(", "));
     for function in FUNCTIONS {
         let _ = writeln!(text, "{}: {}", function.call, function.about);
     }
