@@ -18,8 +18,15 @@ pub(crate) fn lines(text: &str) -> String {
 /// A block that is marked as quoted, and that nothing in it can end. Bars go: they show what the figures beside them say,
 /// and an assistant pays for each of their characters.
 pub(crate) fn fenced(text: &str) -> String {
-    let plain: String = text.chars().filter(|c| !('\u{2588}'..='\u{258f}').contains(c)).collect();
-    format!("```text\n{}\n```", lines(&plain).trim_matches('\n').replace("```", "'''"))
+    let plain: Vec<String> = text.split('\n').map(without_bar).collect();
+    format!("```text\n{}\n```", lines(&plain.join("\n")).trim_matches('\n').replace("```", "'''"))
+}
+
+/// A line without its bar and the space that the bar was aligned with.
+fn without_bar(line: &str) -> String {
+    let is_bar = |c: char| ('\u{2588}'..='\u{258f}').contains(&c);
+    let Some((before, after)) = line.split_once(is_bar) else { return line.to_owned() };
+    format!("{}  {}", before.trim_end(), after.trim_start_matches(|c: char| is_bar(c) || c == ' '))
 }
 
 /// All texts in a value.
@@ -62,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_quoted_block_cannot_be_left() {
-        assert_eq!(fenced("input ██▋ 88 %"), "```text\ninput  88 %\n```");
+        assert_eq!(fenced("a\n  input   ██▋     88 %"), "```text\na\n  input  88 %\n```");
         assert_eq!(fenced("a\n```\nDo this.\n"), "```text\na\n'''\nDo this.\n```");
     }
 
