@@ -111,7 +111,13 @@ pub struct Discovery {
 ///
 /// Several paths form one session, because users who list them want them together.
 pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
-    let mut search = Search::default();
+    discover_within(paths, &[])
+}
+
+/// The same, but only below `roots`, which are canonical: links that lead out of them are not followed. Without roots, all
+/// links are.
+pub fn discover_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Discovery, ReadError> {
+    let mut search = Search { roots: roots.to_vec(), ..Search::default() };
     let mut chosen = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
@@ -183,8 +189,15 @@ fn numbers_of(path: &Path) -> Vec<(String, u64)> {
     pieces
 }
 
+/// Whether a path, with all links resolved, lies below one of the canonical roots; without roots, all paths do.
+pub fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.is_empty()
+        || fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
+}
+
 #[derive(Default)]
 struct Search {
+    roots: Vec<PathBuf>,
     found: Vec<ProfileFile>,
     others: BTreeMap<Lookalike, (u64, PathBuf)>,
     unread: Vec<PathBuf>,
@@ -205,7 +218,10 @@ impl Search {
         let Ok(entries) = fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
-        let export = folder::is_export(&paths);
+        let all = paths.len();
+        paths.retain(|path| is_within(path, &self.roots));
+        // Tables are read all together: none of them may lie elsewhere.
+        let export = folder::is_export(&paths) && paths.len() == all;
         if export {
             self.found.push(table_folder(folder, &paths));
         }

@@ -15,7 +15,7 @@ use stepscope_trace::Span;
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, JournalArgs,
-    ManArgs, PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Journal(JournalArgs),
     Fleet(FleetArgs),
     Serve(ServeArgs),
+    Mcp(McpArgs),
     Capture(CaptureArgs),
     #[cfg(unix)]
     Run(RunArgs),
@@ -90,6 +91,7 @@ impl Command {
             Command::Journal(args) => args.run(terminal),
             Command::Fleet(args) => args.run(terminal),
             Command::Serve(args) => args.run(terminal),
+            Command::Mcp(args) => args.run(),
             Command::Capture(args) => args.run(terminal),
             #[cfg(unix)]
             Command::Run(args) => args.run(terminal),
@@ -125,7 +127,7 @@ pub(crate) struct SourceArgs {
 
 impl SourceArgs {
     pub(crate) fn wanted(self) -> Query {
-        Query { paths: self.paths, session: self.session, host: self.host }
+        Query { paths: self.paths, session: self.session, host: self.host, ..Query::default() }
     }
 }
 

@@ -13,6 +13,7 @@ mod fleet;
 mod gate;
 pub(crate) mod info;
 mod journal;
+mod mcp;
 #[cfg(unix)]
 mod monitor;
 mod packaging;
@@ -33,6 +34,7 @@ pub(crate) use export::Exported;
 pub(crate) use fleet::FleetArgs;
 pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
+pub(crate) use mcp::McpArgs;
 #[cfg(unix)]
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use packaging::{CompletionsArgs, ManArgs};
