@@ -22,6 +22,9 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse_from(commands::with_two_dashes(std::env::args_os()));
     let terminal = output::Terminal::new(cli.color);
+    if let Some(bytes) = cli.budget {
+        stepscope_read::allow_inflated_bytes(bytes);
+    }
     match cli.command.run(&terminal) {
         Ok(code) => code.into(),
         Err(failure::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
