@@ -13,8 +13,7 @@ use stepscope_testkit::hostile::bombs;
 use stepscope_testkit::hostile::shapes::{Content, SHAPES};
 use support::{code, stepscope};
 
-const EVENT: &str =
-    "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"aten::mm\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":5}";
+const EVENT: &str = "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"aten::mm\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":5}";
 
 fn written(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.join(name);
