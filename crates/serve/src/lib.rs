@@ -14,6 +14,7 @@ mod assets;
 mod curves;
 mod error;
 mod guard;
+mod offline;
 mod query;
 mod routes;
 mod server;
@@ -23,5 +24,6 @@ mod tests;
 mod tfprof;
 mod timeline;
 
+pub use offline::Offline;
 pub use server::{DEFAULT_PORT, Options, Server};
 pub use store::{Limits, Source};

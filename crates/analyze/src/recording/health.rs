@@ -28,6 +28,10 @@ pub enum Severity {
 pub enum Trouble {
     /// The file is truncated or contains invalid data; `detail` says what.
     Damaged,
+    /// The file changed while it was read.
+    Changed,
+    /// The file holds more than its budget allows; `count` is the limit, `detail` names what it counts.
+    OverBudget,
     /// The profiler reported an error; `detail` is its text.
     CollectionError,
     /// There are no events.
@@ -104,6 +108,8 @@ impl Trouble {
     pub fn id(self) -> &'static str {
         match self {
             Trouble::Damaged => "damaged",
+            Trouble::Changed => "changed",
+            Trouble::OverBudget => "over-budget",
             Trouble::CollectionError => "collection-error",
             Trouble::NoEvents => "no-events",
             Trouble::NoDeviceEvents => "no-device-trace",
@@ -133,6 +139,8 @@ impl Trouble {
     pub fn severity(self) -> Severity {
         match self {
             Trouble::Damaged
+            | Trouble::Changed
+            | Trouble::OverBudget
             | Trouble::CollectionError
             | Trouble::NoEvents
             | Trouble::NoDeviceEvents
@@ -197,6 +205,8 @@ impl Found<'_> {
 fn noted(note: &Note, host: &str) -> Issue {
     let trouble = match note.kind {
         NoteKind::Damaged => Trouble::Damaged,
+        NoteKind::Changed => Trouble::Changed,
+        NoteKind::OverBudget => Trouble::OverBudget,
         NoteKind::CollectionError => Trouble::CollectionError,
         NoteKind::CollectionWarning => Trouble::CollectionWarning,
         NoteKind::DroppedByRecorder => Trouble::DroppedEvents,

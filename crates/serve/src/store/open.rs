@@ -84,6 +84,13 @@ impl Opened {
         !self.model.profile.problems().is_empty()
     }
 
+    /// The problem of a file that changed since it was read, if arguments would still be decoded from it.
+    pub(crate) fn changed(&self) -> Option<Problem> {
+        let profile = &self.model.profile;
+        let changed = profile.hosts.iter().any(|loaded| !loaded.trace.is_intact());
+        changed.then(|| profile.problems().into_iter().next()).flatten()
+    }
+
     /// Memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.model.bytes()
