@@ -7,6 +7,8 @@ mod cli;
 mod commands;
 mod exit;
 mod failure;
+#[cfg(target_os = "linux")]
+mod large_memory;
 mod load;
 mod near;
 mod output;
@@ -18,6 +20,10 @@ mod reference;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static MEMORY: large_memory::LargeMemory = large_memory::LargeMemory;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse_from(commands::with_two_dashes(std::env::args_os()));
