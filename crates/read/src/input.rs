@@ -3,12 +3,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 
 use crate::codec::{ZSTD_MAGIC, Zstd};
 use crate::error::ReadError;
@@ -47,6 +49,22 @@ impl Bytes {
         match &*self.0 {
             Storage::Held(bytes) => bytes.capacity(),
             Storage::Mapped(_) | Storage::Static(_) => 0,
+        }
+    }
+}
+
+impl Bytes {
+    /// Takes the pages of a mapped range out of this process's memory; they stay in the system's cache, and a later read
+    /// brings them back. Without it, a process that has read a file counts all of it as its own.
+    pub(crate) fn release(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        if let Storage::Mapped(map) = &*self.0 {
+            // Only whole pages inside the range: neighbours are still in use.
+            let start = range.start.next_multiple_of(PAGE);
+            let end = range.end.min(map.len()) / PAGE * PAGE;
+            if start < end {
+                release(map, start..end);
+            }
         }
     }
 }
@@ -222,6 +240,21 @@ fn map(file: &File) -> io::Result<Bytes> {
     Ok(Bytes(Arc::new(Storage::Mapped(map))))
 }
 
+/// The largest page of common systems.
+#[cfg(unix)]
+const PAGE: usize = 64 << 10;
+
+#[cfg(unix)]
+#[expect(
+    unsafe_code,
+    reason = "this advice discards changes to a map, and this map has none: it is read-only"
+)]
+fn release(map: &Mmap, range: Range<usize>) {
+    // SAFETY: the map is of a file, shared and read-only, so that its pages hold nothing but the file's bytes, before and
+    // after. If the system refuses, they only stay in memory.
+    let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +288,21 @@ mod tests {
         assert_eq!(input.head(), text);
         let half = Input::from_bytes("x", Bytes::held(packed[..packed.len() / 2].to_vec()));
         assert!(half.inflated().1.is_some());
+    }
+
+    #[test]
+    fn released_bytes_are_read_again_from_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let content: Vec<u8> = (0..MAP_FROM as usize + 999).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let bytes = bytes_of(&path).unwrap();
+        assert!(matches!(&*bytes.0, Storage::Mapped(_)));
+        for range in [0..content.len() * 2, 70_000..70_001, 1..content.len() - 1, 5..5] {
+            assert_eq!(&bytes[..], content);
+            bytes.release(range);
+            assert_eq!(&bytes[..], content);
+        }
     }
 
     #[test]
