@@ -5,6 +5,7 @@ use crate::device::{Device, Environment};
 use crate::flow::FlowPoint;
 use crate::ids::{DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
 use crate::kind::Kind;
+use crate::kind_set::KindSet;
 use crate::note::{Note, NoteKind};
 use crate::strings::StringTable;
 use crate::time::{Clock, Span};
@@ -55,6 +56,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// The kinds for which `wanted` holds, to find their events with [`Track::events_of`].
+    pub fn kinds_where(&self, wanted: impl FnMut(KindId) -> bool) -> KindSet {
+        KindSet::of(self.kinds.len(), wanted)
+    }
+
     /// All interned strings.
     pub fn strings(&self) -> &StringTable {
         &self.strings

@@ -99,6 +99,7 @@ impl Launches {
         if keys.0.is_empty() {
             return Launches::default();
         }
+        let correlated = trace.kinds_where(|kind| vocabulary.signatures.keys(kind).has(Keys::Correlation));
         let (mut calls, mut works) = (Vec::new(), Vec::new());
         for track in trace.tracks() {
             let side = match (track.kind, trace.process(track.process).kind) {
@@ -106,10 +107,7 @@ impl Launches {
                 (TrackKind::Stream, ProcessKind::Device) => &mut works,
                 _ => continue,
             };
-            for (index, &kind) in track.kinds().iter().enumerate() {
-                if !vocabulary.signatures.keys(kind).has(Keys::Correlation) {
-                    continue;
-                }
+            for (index, _) in track.events_of(&correlated) {
                 if let Some(id) = keys.read(trace.args_at(track, index)) {
                     side.push((id, track.event_id(index)));
                 }

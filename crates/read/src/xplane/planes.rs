@@ -10,9 +10,10 @@ use stepscope_trace::{ArgRef, ArgSourceId, Form, Kind, ProcessId, StrId, TraceBu
 use super::clock::Origin;
 use super::events::{Kinds, Placed};
 use super::id_map::IdMap;
+use super::line::Line;
 use super::names::{ENVIRONMENT_PLANE, METADATA_PLANE, PlaneKind, track_kind};
 use super::properties::{add_capture, add_device, add_host_properties, plane_stats};
-use super::scan::{Entry, Line, Plane};
+use super::scan::{Entry, Plane};
 use super::schema::event_metadata;
 use super::stats::{EventStats, MetadataStats, StatNames};
 use super::wire::{Payload, walk};

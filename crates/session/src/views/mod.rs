@@ -152,8 +152,16 @@ fn all_hosts<P: Default + Send>(
     of: impl Fn(&Context) -> P + Sync,
     merge: impl Fn(&mut P, P) + Sync,
 ) -> P {
-    let partials = profile.hosts.par_iter().map(|loaded| one_host(loaded, &of));
-    let merged = partials.reduce_with(|mut all, one| {
+    merged_hosts(profile, |loaded| one_host(loaded, &of), merge)
+}
+
+/// The same for an analysis of whole recordings. What it covers is known without the steps, so nobody looks for them.
+fn merged_hosts<P: Default + Send>(
+    profile: &Profile,
+    of: impl Fn(&HostProfile) -> P + Sync,
+    merge: impl Fn(&mut P, P) + Sync,
+) -> P {
+    let merged = profile.hosts.par_iter().map(&of).reduce_with(|mut all, one| {
         merge(&mut all, one);
         all
     });
