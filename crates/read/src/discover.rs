@@ -17,6 +17,10 @@ use crate::folder;
 use crate::input::Input;
 use crate::{NsysReader, READERS, Reader, nsys, reader_for};
 
+mod together;
+
+use together::recorded_together;
+
 /// Maximum folder depth, so that a loop of mounts cannot stall the search.
 const MAX_DEPTH: usize = 40;
 /// Maximum number of entries in a search, so that `stepscope report /` does not read the whole disk.
@@ -172,7 +176,11 @@ fn join_runs(session: &mut Session) {
 
 /// The parts of a file name, so that 10 sorts after 9.
 fn numbers_of(path: &Path) -> Vec<(String, u64)> {
-    let name = file_name(path);
+    numbers(&file_name(path))
+}
+
+/// Each number of a name, behind the text before it.
+fn numbers(name: &str) -> Vec<(String, u64)> {
     let (mut pieces, mut text, mut digits) = (Vec::new(), String::new(), String::new());
     for c in name.chars() {
         if c.is_ascii_digit() {
@@ -359,7 +367,7 @@ fn is_time(text: &str) -> bool {
 /// Groups files into sessions.
 ///
 /// Profiles in one folder below `plugins/profile` are one session, whatever their names. Elsewhere a folder may
-/// contain unrelated files, so only files whose names differ in digits alone (`rank0`, `rank1`) are grouped.
+/// contain unrelated files, so only files whose names differ in digits alone and that are ranks of one job are grouped.
 fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
     let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
     for file in files {
@@ -373,7 +381,11 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         };
         groups.entry((folder, together)).or_default().push(file);
     }
-    let sessions = groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect();
+    let parted = groups.into_iter().flat_map(|((folder, _), files)| {
+        let parts = if is_session_folder(&folder) { vec![files] } else { recorded_together(files) };
+        parts.into_iter().map(move |files| (folder.clone(), files))
+    });
+    let sessions = parted.flat_map(|(folder, files)| split_repeats(folder, files)).collect();
     with_samples(completed(sessions))
 }
 

@@ -2,23 +2,12 @@
 //! bytes of all files in a folder that is one profile.
 
 use std::fs::File;
-<<<<<<< HEAD
 use std::io::{self, Read, Seek};
-use std::ops::Deref;
-=======
-use std::io::{self, Read};
 use std::ops::{Deref, Range};
->>>>>>> light
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-<<<<<<< HEAD
-=======
-use memmap2::Mmap;
-#[cfg(unix)]
-use memmap2::UncheckedAdvice;
->>>>>>> light
 
 use crate::budget::{Budget, OverBudget};
 use crate::codec::{ZSTD_MAGIC, Zstd};
@@ -79,14 +68,8 @@ impl Bytes {
     /// Takes the pages of a mapped range out of this process's memory; they stay in the system's cache, and a later read
     /// brings them back. Without it, a process that has read a file counts all of it as its own.
     pub(crate) fn release(&self, range: Range<usize>) {
-        #[cfg(unix)]
         if let Storage::Mapped(map) = &*self.0 {
-            // Only whole pages inside the range: neighbours are still in use.
-            let start = range.start.next_multiple_of(PAGE);
-            let end = range.end.min(map.len()) / PAGE * PAGE;
-            if start < end {
-                release(map, start..end);
-            }
+            map.release(range);
         }
     }
 }
@@ -302,21 +285,6 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
     Ok(Bytes(Arc::new(storage)))
 }
 
-/// The largest page of common systems.
-#[cfg(unix)]
-const PAGE: usize = 64 << 10;
-
-#[cfg(unix)]
-#[expect(
-    unsafe_code,
-    reason = "this advice discards changes to a map, and this map has none: it is read-only"
-)]
-fn release(map: &Mmap, range: Range<usize>) {
-    // SAFETY: the map is of a file, shared and read-only, so that its pages hold nothing but the file's bytes, before and
-    // after. If the system refuses, they only stay in memory.
-    let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,7 +321,6 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
     fn inflation_ends_at_the_budget_and_what_came_before_is_kept() {
         let text = b"{\"traceEvents\": []}".repeat(10_000);
         let zstd = compress_to_vec(&text[..], CompressionLevel::Fastest);
@@ -366,7 +333,9 @@ mod tests {
         let input = Input::from_bytes("x", Bytes::held(gzip(&text)));
         assert_eq!(input.inflated().0.len(), text.len());
         assert_eq!(input.over_budget(), None);
-=======
+    }
+
+    #[test]
     fn released_bytes_are_read_again_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large");
@@ -379,7 +348,6 @@ mod tests {
             bytes.release(range);
             assert_eq!(&bytes[..], content);
         }
->>>>>>> light
     }
 
     #[test]

@@ -11,16 +11,22 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::SystemTime;
 
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 
 use crate::input::Bytes;
 
 /// Maps that are guarded at a time. Beyond that, files are read instead.
 const MOST_MAPS: usize = 2_048;
+
+/// The largest page of common systems.
+#[cfg(unix)]
+const LARGEST_PAGE: usize = 64 << 10;
 
 /// What a write to a file changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -81,6 +87,25 @@ impl Map {
         slot.start.store(map.as_ptr().addr(), SeqCst);
         Ok(Some(Map { map, file, opened, slot }))
     }
+
+    /// Takes the pages of a range out of this process's memory. A later read brings them back.
+    #[cfg(unix)]
+    pub(crate) fn release(&self, range: Range<usize>) {
+        // Only whole pages inside the range: neighbours are still in use.
+        let start = range.start.next_multiple_of(LARGEST_PAGE);
+        let end = range.end.min(self.map.len()) / LARGEST_PAGE * LARGEST_PAGE;
+        if start < end {
+            // SAFETY: the map is of a file and read-only, so that its pages hold nothing but the file's bytes, before and
+            // after; empty memory in place of a file that shrank is empty again. If the system refuses, pages only stay
+            // in memory.
+            let advice = UncheckedAdvice::DontNeed;
+            let _ = unsafe { self.map.unchecked_advise_range(advice, start, end - start) };
+        }
+    }
+
+    /// This system keeps the pages.
+    #[cfg(not(unix))]
+    pub(crate) fn release(&self, _: Range<usize>) {}
 
     /// Whether the file was written to since it was opened.
     pub(crate) fn has_changed(&self) -> bool {

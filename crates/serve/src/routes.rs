@@ -21,6 +21,7 @@ use crate::assets::Asset;
 use crate::curves;
 use crate::error::Refusal;
 use crate::guard::{Guard, HEADERS};
+use crate::home;
 use crate::query::{LONGEST, Query};
 use crate::store::{Opened, Store};
 use crate::tfprof;
@@ -121,6 +122,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/api/compare", get(compare))
         .nest("/api/s/{id}", session)
         .nest("/api/curves", curves::routes::router())
+        .merge(home::router())
         .fallback(page)
         .layer(from_fn_with_state(app.clone(), guarded))
         .with_state(app)

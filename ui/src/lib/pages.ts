@@ -18,8 +18,13 @@ export interface PageInfo {
 
 export const OVERVIEW: PageInfo = { name: "overview", title: "Overview", group: "Summary", question: "Why is the step slow?" };
 
+export const HOME: PageInfo = { name: "home", title: "All runs", group: "Runs", question: "Which runs are there, and which are slow?" };
+
+/** Pages about all runs: they need no session. */
+export const OF_ALL: readonly string[] = ["home", "curves"];
+
 /** Pages that are no views: some before the views, some after them. */
-const BEFORE: readonly PageInfo[] = [OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
+const BEFORE: readonly PageInfo[] = [HOME, OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
 const AFTER: readonly PageInfo[] = [
   { name: "model", title: "Model", group: "Time", question: "What is the model made of, and what does each part cost?" },
   { name: "compare", title: "Compare", group: "Comparison", question: "What changed between two recordings?" },

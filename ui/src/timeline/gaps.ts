@@ -39,6 +39,12 @@ export function gapsByProcess(timeline: Timeline, gaps: readonly DeviceGap[], ca
   return found;
 }
 
+/** The gap of a device at a moment; gaps that are too narrow to be drawn do not answer. */
+export function gapAt(gaps: readonly Gap[], scene: Pick<Scene, "window" | "width">, ns: number): Gap | null {
+  const perPixel = (scene.window.end - scene.window.start) / Math.max(1, scene.width);
+  return gaps.find((gap) => gap.start <= ns && ns <= gap.end && gap.end - gap.start >= NARROWEST * perPixel) ?? null;
+}
+
 /** Draws a device's gaps into its heading, from `top` to `bottom`. */
 export function drawGaps(context: CanvasRenderingContext2D, scene: Scene, theme: Theme, gaps: readonly Gap[], top: number, bottom: number, hatch: CanvasPattern | string): void {
   context.font = "11px system-ui, sans-serif";

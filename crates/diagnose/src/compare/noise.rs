@@ -88,14 +88,16 @@ impl Measured {
     pub fn of_means(base_ms: f64, new_ms: f64, from_steps: Option<f64>, from_runs: f64) -> Self {
         let width = from_steps.map(|from_steps| from_steps.hypot(from_runs));
         let (delta, log) = (new_ms - base_ms, (new_ms / base_ms).ln());
-        let off = width.map(|width| width * base_ms.max(new_ms));
+        // Both sides around their geometric mean: the difference excludes 0 exactly where the ratio excludes 1.
+        let middle = (base_ms * new_ms).sqrt();
+        let apart = |log: f64| 2.0 * middle * (log / 2.0).sinh();
         Measured {
             base_ms,
             new_ms,
             delta_ms: Estimate {
                 value: delta,
-                low: off.map(|off| delta - off),
-                high: off.map(|off| delta + off),
+                low: width.map(|width| apart(log - width)),
+                high: width.map(|width| apart(log + width)),
             },
             ratio: (base_ms > 0.0).then(|| Estimate {
                 value: new_ms / base_ms,

@@ -7,6 +7,7 @@
 mod found;
 mod loading;
 mod open;
+mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +23,10 @@ use stepscope_session::{Cause, Problem};
 
 use crate::curves::{Curves, ProfileAt};
 use crate::error::{Refusal, problem};
-use found::{Find, Fingerprint};
+pub(crate) use found::{Find, Fingerprint};
 pub(crate) use loading::{Loading, Progressed};
 pub(crate) use open::Opened;
+pub(crate) use seen::Seen;
 
 /// How long a request waits for a session that is being opened.
 const PATIENCE: Duration = Duration::from_millis(250);
