@@ -7,8 +7,6 @@ mod cli;
 mod commands;
 mod exit;
 mod failure;
-#[cfg(target_os = "linux")]
-mod large_memory;
 mod load;
 mod near;
 mod output;
@@ -20,10 +18,6 @@ mod reference;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-
-#[cfg(target_os = "linux")]
-#[global_allocator]
-static MEMORY: large_memory::LargeMemory = large_memory::LargeMemory;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse_from(commands::with_two_dashes(std::env::args_os()));
