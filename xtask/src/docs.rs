@@ -12,6 +12,7 @@ const LISTED: [(&str, &str); 2] =
 /// Tests that would call a page stale, and write it when they are told to.
 const WRITERS: [(&str, &[&str]); 3] = [
     ("docs/findings.md", &["-p", "stepscope-render", "--test", "findings_doc"]),
+    ("docs/sql.md", &["-p", "stepscope-query", "--test", "sql_doc"]),
     ("docs/cli.md", &["-p", "stepscope", "--bin", "stepscope", "reference"]),
     ("docs/json.md and docs/schema", &["-p", "stepscope", "--test", "schemas", "every_schema"]),
 ];

@@ -17,6 +17,7 @@ mod guard;
 mod query;
 mod routes;
 mod server;
+mod sql;
 mod store;
 #[cfg(test)]
 mod tests;

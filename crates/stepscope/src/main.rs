@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod editor;
 mod exit;
 mod failure;
 mod load;

@@ -11,6 +11,7 @@ it("a view that the page has never heard of is a page among its group", () => {
     ["Summary", ["overview", "timeline", "steps"]],
     ["Time", ["ops", "slowest", "model"]],
     ["Hardware", ["memory"]],
+    ["Queries", ["sql"]],
     ["Comparison", ["compare"]],
     ["Runs", ["curves"]],
   ]);
@@ -18,7 +19,7 @@ it("a view that the page has never heard of is a page among its group", () => {
 
 it("a group of its own comes where it first occurs", () => {
   const groups = groupsOf(pagesOf([...views, view("tokens", "Training")]));
-  expect(groups.map((group) => group.title)).toEqual(["Summary", "Time", "Hardware", "Training", "Comparison", "Runs"]);
+  expect(groups.map((group) => group.title)).toEqual(["Summary", "Time", "Hardware", "Training", "Queries", "Comparison", "Runs"]);
 });
 
 it("a page knows its view, and the others have none", () => {

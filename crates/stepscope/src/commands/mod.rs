@@ -20,6 +20,7 @@ pub(crate) mod report;
 mod run;
 mod scalars;
 mod serve;
+mod sql;
 mod tfprof;
 mod view;
 
@@ -38,5 +39,6 @@ pub(crate) use packaging::{CompletionsArgs, ManArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scalars::ScalarsArgs;
 pub(crate) use serve::{PlaceArgs, ServeArgs};
+pub(crate) use sql::SqlArgs;
 pub(crate) use tfprof::{TfprofArgs, with_two_dashes};
 pub(crate) use view::ViewCommand;
