@@ -19,6 +19,7 @@ mod home;
 mod query;
 mod routes;
 mod server;
+mod sql;
 mod store;
 #[cfg(test)]
 mod tests;

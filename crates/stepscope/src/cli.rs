@@ -15,7 +15,8 @@ use stepscope_trace::Span;
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, JournalArgs,
-    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo, export, info,
+    report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     Tfprof(TfprofArgs),
     Scalars(ScalarsArgs),
+    Sql(SqlArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -104,6 +106,7 @@ impl Command {
             Command::Bench(args) => args.run(terminal),
             Command::Tfprof(args) => args.run(terminal),
             Command::Scalars(args) => args.run(terminal),
+            Command::Sql(args) => args.run(terminal),
             Command::Completions(args) => args.run(terminal),
             Command::Man(args) => args.run(terminal),
             Command::Export(args) => {

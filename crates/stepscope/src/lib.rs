@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod editor;
 mod exit;
 mod failure;
 mod load;

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use stepscope_analyze::fleet::HostPartial;
 use stepscope_analyze::memory::{Ledger, MemoryPartial};
 use stepscope_diagnose::compare::Run;
+use stepscope_query::{Database, Limits};
 use stepscope_read::Progress;
 use stepscope_render::report::Report;
 use stepscope_session::report::{HostLook, report_on};
@@ -38,6 +39,7 @@ pub(crate) struct Opened {
     answers: Mutex<FxHashMap<String, Kept>>,
     searches: Mutex<Vec<(String, Arc<Found>)>>,
     ledgers: OnceLock<Ledgers>,
+    database: OnceLock<Database>,
     /// The model behind runs of classic TensorFlow.
     pub(crate) tfprof: LazyModel,
 }
@@ -75,6 +77,7 @@ impl Opened {
             answers: Mutex::new(FxHashMap::default()),
             searches: Mutex::new(Vec::new()),
             ledgers: OnceLock::new(),
+            database: OnceLock::new(),
             tfprof: LazyModel::default(),
         }
     }
@@ -139,6 +142,11 @@ impl Opened {
         kept.insert(0, (text.to_owned(), found.clone()));
         kept.truncate(SEARCHES);
         Ok(found)
+    }
+
+    /// The session as tables; what queries computed is kept for the next ones.
+    pub(crate) fn database(&self) -> &Database {
+        self.database.get_or_init(|| Database::new(self.model.profile.clone(), Limits::PAGE))
     }
 
     /// Which allocations were live when.

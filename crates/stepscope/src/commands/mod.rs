@@ -22,6 +22,7 @@ pub(crate) mod report;
 mod run;
 mod scalars;
 mod serve;
+mod sql;
 mod tfprof;
 mod view;
 
@@ -42,5 +43,6 @@ pub(crate) use packaging::{CompletionsArgs, ManArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scalars::ScalarsArgs;
 pub(crate) use serve::{PlaceArgs, ServeArgs};
+pub(crate) use sql::SqlArgs;
 pub(crate) use tfprof::{TfprofArgs, with_two_dashes};
 pub(crate) use view::ViewCommand;
