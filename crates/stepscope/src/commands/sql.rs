@@ -88,7 +88,8 @@ impl SqlArgs {
             return Ok(Exit::Done);
         }
         let paths = self.path.iter().cloned().collect();
-        let wanted = Query { paths, session: self.session.clone(), host: self.host.clone() };
+        let wanted =
+            Query { paths, session: self.session.clone(), host: self.host.clone(), ..Query::default() };
         let profile = Arc::new(load::profile(&wanted, terminal)?);
         let database = Database::new(profile.clone(), self.limits());
         match &query {
