@@ -51,10 +51,10 @@ fn of_sources(sources: &[ExportSource<'_>]) -> Frame {
         let code = |stretch: &Stretch<'_>, row: usize| stretch.code(column, row);
         match codes {
             Codes::I8(out) => {
-                fill(&stretches, out, |stretch, row| i8::try_from(code(stretch, row)).unwrap_or(0))
+                fill(&stretches, out, |stretch, row| i8::try_from(code(stretch, row)).unwrap_or(0));
             }
             Codes::I16(out) => {
-                fill(&stretches, out, |stretch, row| i16::try_from(code(stretch, row)).unwrap_or(0))
+                fill(&stretches, out, |stretch, row| i16::try_from(code(stretch, row)).unwrap_or(0));
             }
             Codes::I32(out) => fill(&stretches, out, code),
         }
