@@ -31,7 +31,11 @@ pub(crate) fn build(dev: bool) -> Outcome {
 /// Builds a wheel and tests it with every Python; leaves it out where the package index cannot be reached.
 pub(crate) fn check(skips: &mut Skips) -> Outcome {
     if let Err(why) = environment() {
-        skips.note("Python package", &why, "`cargo xtask wheel --check` builds and tests it where there is a network");
+        skips.note(
+            "Python package",
+            &why,
+            "`cargo xtask wheel --check` builds and tests it where there is a network",
+        );
         return Ok(());
     }
     let wheel = wheel(true)?;

@@ -58,11 +58,60 @@ pub enum Values {
     Text(Words),
     /// Text from a small set: the position of each value in it.
     Code {
-        /// Positions; none is negative.
-        codes: Vec<i32>,
+        /// Positions.
+        codes: Codes,
         /// The set; each text once.
         words: Arc<Words>,
     },
+}
+
+/// Positions in a set, as narrow as the set allows: data-frame libraries narrow wider ones, which takes a copy. None is
+/// negative.
+#[derive(Debug)]
+pub enum Codes {
+    /// One byte each.
+    I8(Vec<i8>),
+    /// Two bytes each.
+    I16(Vec<i16>),
+    /// Four bytes each.
+    I32(Vec<i32>),
+}
+
+impl Codes {
+    /// `len` times the first position of a set of `words` texts.
+    pub fn zeros(len: usize, words: usize) -> Self {
+        if i8::try_from(words).is_ok() {
+            Codes::I8(vec![0; len])
+        } else if i16::try_from(words).is_ok() {
+            Codes::I16(vec![0; len])
+        } else {
+            Codes::I32(vec![0; len])
+        }
+    }
+
+    /// Number of positions.
+    pub fn len(&self) -> usize {
+        match self {
+            Codes::I8(codes) => codes.len(),
+            Codes::I16(codes) => codes.len(),
+            Codes::I32(codes) => codes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The `place`th position.
+    pub fn get(&self, place: usize) -> Option<usize> {
+        let code = match self {
+            Codes::I8(codes) => codes.get(place).map(|&code| i32::from(code)),
+            Codes::I16(codes) => codes.get(place).map(|&code| i32::from(code)),
+            Codes::I32(codes) => codes.get(place).copied(),
+        };
+        code.and_then(|code| usize::try_from(code).ok())
+    }
 }
 
 /// Texts, one after the other in one buffer.
@@ -98,7 +147,7 @@ impl Words {
     /// The text at a position; empty if there is none.
     pub fn get(&self, place: usize) -> &str {
         let end = |place: usize| self.ends.get(place).and_then(|&end| usize::try_from(end).ok());
-        let range = end(place).zip(end(place + 1)).map(|(from, to)| from..to);
+        let range = end(place).zip(end(place.saturating_add(1))).map(|(from, to)| from..to);
         let bytes = range.and_then(|range| self.bytes.get(range)).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
     }

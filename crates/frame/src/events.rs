@@ -1,8 +1,8 @@
 //! All events of a profile as columns, with the names and units of the Parquet export: host, process, track, name,
 //! category, start and duration in picoseconds.
 //!
-//! Names are codes into one set for all hosts, so that nine million events take 36 bytes each and no text is repeated.
-//! The columns are filled on all cores, each track into its own part.
+//! Names are codes into one set for all hosts, as narrow as the set allows, so that an event takes about 22 bytes
+//! and no text is repeated. The columns are filled on all cores.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use stepscope_export::{ExportSource, Origins};
 use stepscope_session::Profile;
-use stepscope_trace::{StrId, Trace, Track};
+use stepscope_trace::{StrId, Time, Trace, Track};
 
-use crate::column::{Column, Frame, Values, Words};
+use crate::column::{Codes, Column, Frame, Values, Words};
 
 /// Events per piece of work.
 const PIECE: usize = 1 << 18;
@@ -26,114 +26,99 @@ pub fn frame(profile: &Profile) -> Frame {
 
 fn of_sources(sources: &[ExportSource<'_>]) -> Frame {
     let origins = Origins::of(sources);
-    let rows: usize = sources.iter().flat_map(|source| source.trace.tracks()).map(Track::len).sum();
     let mut sets = Sets::default();
-    let mut out = Columns::new(rows);
-    let mut pieces = Vec::new();
-    let mut rest = out.all();
+    let mut stretches = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         let host = sets.host.code(source.host);
-        let kinds: Arc<Vec<(i32, i32)>> = Arc::new(sets.kinds(source.trace));
+        let kinds: Arc<Vec<[i32; 2]>> = Arc::new(sets.kinds(source.trace));
+        // The origin of a host as its offset from the earliest; centuries apart, times saturate.
+        let offset = origins.ps(number, Time::ZERO);
+        let offset = i64::try_from(offset).unwrap_or(if offset < 0 { i64::MIN } else { i64::MAX });
         for track in source.trace.tracks() {
             let process = sets.process.code(source.trace.str(source.trace.process(track.process).name));
             let place = [host, process, sets.track.code(source.trace.str(track.name))];
             for first in (0..track.len()).step_by(PIECE) {
-                let (part, left) = rest.split(PIECE.min(track.len() - first));
-                rest = left;
-                pieces.push(Piece { number, track, first, place, kinds: Arc::clone(&kinds), part });
+                let len = PIECE.min(track.len() - first);
+                stretches.push(Stretch { track, first, len, offset, place, kinds: Arc::clone(&kinds) });
             }
         }
     }
-    pieces.into_par_iter().for_each(|piece| piece.fill(&origins));
-    out.finish(sets)
+    // Names and categories depend on the event; the other three are the same for a stretch.
+    let rows = stretches.iter().map(|stretch| stretch.len).sum();
+    let mut codes = sets.sizes().map(|words| Codes::zeros(rows, words));
+    let (mut starts, mut durs) = (vec![0; rows], vec![0; rows]);
+    for (column, codes) in codes.iter_mut().enumerate() {
+        let code = |stretch: &Stretch<'_>, row: usize| stretch.code(column, row);
+        match codes {
+            Codes::I8(out) => {
+                fill(&stretches, out, |stretch, row| i8::try_from(code(stretch, row)).unwrap_or(0));
+            }
+            Codes::I16(out) => {
+                fill(&stretches, out, |stretch, row| i16::try_from(code(stretch, row)).unwrap_or(0));
+            }
+            Codes::I32(out) => fill(&stretches, out, code),
+        }
+    }
+    fill(&stretches, &mut starts, |stretch, row| {
+        stretch.track.start(stretch.first + row).ps().saturating_add(stretch.offset)
+    });
+    fill(&stretches, &mut durs, |stretch, row| stretch.track.dur(stretch.first + row).ps());
+    named(codes, sets, starts, durs)
 }
 
-/// A part of a track, and where its columns go.
-struct Piece<'a> {
-    number: usize,
+/// Events of one track that follow one another.
+struct Stretch<'a> {
     track: &'a Track,
     first: usize,
+    len: usize,
+    /// From the earliest origin to that of the host, in picoseconds.
+    offset: i64,
+    /// Codes of host, process and track.
     place: [i32; 3],
     /// Codes of name and category for each kind of the host.
-    kinds: Arc<Vec<(i32, i32)>>,
-    part: Part<'a>,
+    kinds: Arc<Vec<[i32; 2]>>,
 }
 
-impl Piece<'_> {
-    fn fill(self, origins: &Origins) {
-        let Part { codes: [host, process, track, name, category], start, dur } = self.part;
-        for (column, code) in [host, process, track].into_iter().zip(self.place) {
-            column.fill(code);
+impl Stretch<'_> {
+    /// The code of the `row`th event in the `column`th column.
+    #[inline]
+    fn code(&self, column: usize, row: usize) -> i32 {
+        if let Some(code) = self.place.get(column) {
+            return *code;
         }
-        let columns = name.iter_mut().zip(category).zip(start).zip(dur);
-        for (index, (((name, category), start), dur)) in (self.first..).zip(columns) {
-            let kind = self.track.kind_of(index);
-            (*name, *category) = self.kinds.get(kind.index()).copied().unwrap_or_default();
-            let ps = origins.ps(self.number, self.track.start(index));
-            *start = i64::try_from(ps).unwrap_or(if ps < 0 { i64::MIN } else { i64::MAX });
-            *dur = self.track.dur(index).ps();
-        }
+        let kind = self.track.kind_of(self.first + row);
+        let codes = self.kinds.get(kind.index()).copied().unwrap_or_default();
+        codes.get(column - self.place.len()).copied().unwrap_or(0)
     }
 }
 
-/// Columns while they are filled.
-struct Columns {
-    codes: [Vec<i32>; 5],
-    start: Vec<i64>,
-    dur: Vec<i64>,
+/// Fills a column on all cores: each stretch its own part, so that memory is first touched by the core that fills it.
+fn fill<T: Copy + Send>(
+    stretches: &[Stretch<'_>],
+    out: &mut [T],
+    value: impl Fn(&Stretch<'_>, usize) -> T + Sync,
+) {
+    let (mut parts, mut rest) = (Vec::with_capacity(stretches.len()), out);
+    for stretch in stretches {
+        let (part, left) = rest.split_at_mut(stretch.len.min(rest.len()));
+        parts.push((stretch, part));
+        rest = left;
+    }
+    parts.into_par_iter().for_each(|(stretch, part)| {
+        part.iter_mut().enumerate().for_each(|(row, slot)| *slot = value(stretch, row));
+    });
 }
 
-/// A stretch of all columns.
-struct Part<'a> {
-    codes: [&'a mut [i32]; 5],
-    start: &'a mut [i64],
-    dur: &'a mut [i64],
-}
-
-impl Columns {
-    fn new(rows: usize) -> Self {
-        // Zeroed memory is first touched by the core that fills it.
-        Columns { codes: std::array::from_fn(|_| vec![0; rows]), start: vec![0; rows], dur: vec![0; rows] }
-    }
-
-    fn all(&mut self) -> Part<'_> {
-        let codes = self.codes.each_mut().map(Vec::as_mut_slice);
-        Part { codes, start: &mut self.start, dur: &mut self.dur }
-    }
-
-    fn finish(self, sets: Sets) -> Frame {
-        let Sets { host, process, track, name, category } = sets;
-        let sets = [host, process, track, name, category];
-        let titles = ["host", "process", "track", "name", "category"];
-        let named = titles.into_iter().zip(self.codes).zip(sets);
-        let mut columns: Vec<Column> = named
-            .map(|((title, codes), set)| {
-                Column::new(title, Values::Code { codes, words: Arc::new(set.words) })
-            })
-            .collect();
-        columns.push(Column::new("start_ps", Values::Int(self.start)));
-        columns.push(Column::new("duration_ps", Values::Int(self.dur)));
-        Frame::new(columns)
-    }
-}
-
-impl<'a> Part<'a> {
-    /// The first `len` rows, and the others.
-    fn split(self, len: usize) -> (Part<'a>, Part<'a>) {
-        let (mut front, mut back) = (Vec::with_capacity(5), Vec::with_capacity(5));
-        for column in self.codes {
-            let (head, tail) = column.split_at_mut(len.min(column.len()));
-            front.push(head);
-            back.push(tail);
-        }
-        let five = |all: Vec<&'a mut [i32]>| {
-            let mut all = all.into_iter();
-            std::array::from_fn(|_| all.next().unwrap_or_default())
-        };
-        let (start, starts) = self.start.split_at_mut(len.min(self.start.len()));
-        let (dur, durs) = self.dur.split_at_mut(len.min(self.dur.len()));
-        (Part { codes: five(front), start, dur }, Part { codes: five(back), start: starts, dur: durs })
-    }
+fn named(codes: [Codes; 5], sets: Sets, starts: Vec<i64>, durs: Vec<i64>) -> Frame {
+    let Sets { host, process, track, name, category } = sets;
+    let titles = ["host", "process", "track", "name", "category"];
+    let coded = titles.into_iter().zip(codes).zip([host, process, track, name, category]);
+    let mut columns: Vec<Column> = coded
+        .map(|((title, codes), set)| Column::new(title, Values::Code { codes, words: Arc::new(set.words) }))
+        .collect();
+    columns.push(Column::new("start_ps", Values::Int(starts)));
+    columns.push(Column::new("duration_ps", Values::Int(durs)));
+    Frame::new(columns)
 }
 
 /// The texts of each coded column.
@@ -147,14 +132,19 @@ struct Sets {
 }
 
 impl Sets {
+    /// How many texts each has.
+    fn sizes(&self) -> [usize; 5] {
+        [&self.host, &self.process, &self.track, &self.name, &self.category].map(|set| set.words.len())
+    }
+
     /// Codes of name and category for each kind of a trace. Kinds share names; a text is coded once.
-    fn kinds(&mut self, trace: &Trace) -> Vec<(i32, i32)> {
+    fn kinds(&mut self, trace: &Trace) -> Vec<[i32; 2]> {
         let mut known: FxHashMap<StrId, i32> = FxHashMap::default();
         let kinds = trace.kinds().iter();
         kinds
             .map(|kind| {
                 let name = *known.entry(kind.name).or_insert_with(|| self.name.code(trace.str(kind.name)));
-                (name, self.category.code(trace.str(kind.category)))
+                [name, self.category.code(trace.str(kind.category))]
             })
             .collect()
     }
@@ -187,7 +177,7 @@ mod tests {
 
     fn code(frame: &Frame, column: usize, row: usize) -> &str {
         match &frame.columns()[column].values {
-            Values::Code { codes, words } => words.get(usize::try_from(codes[row]).unwrap()),
+            Values::Code { codes, words } => words.get(codes.get(row).unwrap()),
             other => panic!("{other:?} is not coded"),
         }
     }

@@ -9,4 +9,4 @@ pub mod events;
 pub mod stream;
 pub mod table;
 
-pub use column::{Column, Frame, Values, Words};
+pub use column::{Codes, Column, Frame, Values, Words};

@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::column::{Column, Frame, Values, Words};
+use crate::column::{Codes, Column, Frame, Values, Words};
 
 /// A column may hold unknown values.
 const NULLABLE: i64 = 2;
@@ -111,7 +111,14 @@ impl ArrowSchema {
             Values::Float(_) => ("g", None),
             Values::Bool { .. } => ("b", None),
             Values::Text(_) => ("U", None),
-            Values::Code { .. } => ("i", Some(Self::new("U", "", NULLABLE, Vec::new(), None))),
+            Values::Code { codes, .. } => {
+                let format = match codes {
+                    Codes::I8(_) => "c",
+                    Codes::I16(_) => "s",
+                    Codes::I32(_) => "i",
+                };
+                (format, Some(Self::new("U", "", NULLABLE, Vec::new(), None)))
+            }
         };
         Self::new(format, &column.name, NULLABLE, Vec::new(), dictionary)
     }
@@ -166,7 +173,12 @@ impl ArrowArray {
             Values::Text(words) => (text(valid, words), None),
             Values::Code { codes, words } => {
                 let set = Self::new(frame, words.len(), 0, text(ptr::null(), words), Vec::new(), None);
-                (vec![valid, codes.as_ptr().cast()], Some(set))
+                let codes = match codes {
+                    Codes::I8(codes) => codes.as_ptr().cast(),
+                    Codes::I16(codes) => codes.as_ptr().cast(),
+                    Codes::I32(codes) => codes.as_ptr().cast(),
+                };
+                (vec![valid, codes], Some(set))
             }
         };
         Self::new(frame, frame.rows(), column.nulls(), buffers, Vec::new(), dictionary)
@@ -298,7 +310,10 @@ mod tests {
             Column::new("n", Values::Int(vec![1, 2, 3])),
             Column::with_nulls("x", Values::Float(vec![0.5, 0.0, 1.5]), [true, false, true]),
             Column::new("t\0hidden", Values::Text(words(&["a", "", "ü"]))),
-            Column::new("c", Values::Code { codes: vec![1, 0, 1], words: Arc::new(words(&["host", "gpu"])) }),
+            Column::new(
+                "c",
+                Values::Code { codes: Codes::I16(vec![1, 0, 1]), words: Arc::new(words(&["host", "gpu"])) },
+            ),
         ]))
     }
 
@@ -340,7 +355,7 @@ mod tests {
                 (text(child.name), text(child.format))
             })
             .collect();
-        assert_eq!(names, [("n", "l"), ("x", "g"), ("t", "U"), ("c", "i")]);
+        assert_eq!(names, [("n", "l"), ("x", "g"), ("t", "U"), ("c", "s")]);
         let batch = batches.remove(0);
         // A consumer may move a child out and release its parent first.
         // SAFETY: the batch is alive and has four children; the moved one is marked as the interface demands.

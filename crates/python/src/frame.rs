@@ -99,8 +99,7 @@ fn value<'py>(py: Python<'py>, column: &Column, place: usize) -> PyResult<Bound<
         Values::Bool { .. } => column.values.truth(place).into_pyobject(py)?.into_any(),
         Values::Text(words) => words.get(place).into_pyobject(py)?.into_any(),
         Values::Code { codes, words } => {
-            let code = codes.get(place).and_then(|&code| usize::try_from(code).ok()).unwrap_or(usize::MAX);
-            words.get(code).into_pyobject(py)?.into_any()
+            words.get(codes.get(place).unwrap_or(usize::MAX)).into_pyobject(py)?.into_any()
         }
     })
 }
