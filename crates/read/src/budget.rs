@@ -42,6 +42,8 @@ pub enum Limit {
     Value,
     /// Rows of tables.
     Rows,
+    /// Events.
+    Events,
     /// Seconds.
     Time,
 }
@@ -53,6 +55,7 @@ impl Limit {
             Limit::Bytes => "inflated bytes",
             Limit::Value => "bytes of a single value",
             Limit::Rows => "rows",
+            Limit::Events => "events",
             Limit::Time => "seconds",
         }
     }
@@ -78,6 +81,8 @@ impl From<OverBudget> for io::Error {
 #[derive(Debug)]
 pub struct Budget {
     bytes: u64,
+    /// Events that a file may have however short they are.
+    few_events: u64,
     /// Rows read so far.
     rows: AtomicU64,
     /// Set by the first question.
@@ -89,14 +94,18 @@ impl Budget {
     /// The budget of a file of `size` bytes.
     pub fn of(size: u64) -> Self {
         match ALLOWED.load(Ordering::Relaxed) {
-            0 => Self::new(size.saturating_mul(RATIO).max(FLOOR)),
+            0 => {
+                let few_events = FLOOR / BYTES_PER_ROW;
+                Budget { few_events, ..Self::new(size.saturating_mul(RATIO).max(FLOOR)) }
+            }
             allowed => Self::new(allowed),
         }
     }
 
     /// A budget for a number of inflated bytes.
     pub fn new(bytes: u64) -> Self {
-        Budget { bytes, rows: AtomicU64::new(0), began: OnceLock::new(), met: OnceLock::new() }
+        let few_events = bytes / BYTES_PER_ROW;
+        Budget { bytes, few_events, rows: AtomicU64::new(0), began: OnceLock::new(), met: OnceLock::new() }
     }
 
     /// Inflated bytes that may be held at a time.
@@ -151,6 +160,18 @@ impl Budget {
             return Err(self.over(Limit::Rows, self.most_rows()));
         }
         if before / ROWS_PER_LOOK == now / ROWS_PER_LOOK { Ok(()) } else { self.in_time() }
+    }
+
+    /// How many events a file of so many bytes may have. An event without content takes two bytes in a file, and twenty
+    /// in memory; real ones take more than ten.
+    pub(crate) fn most_events(&self, file_bytes: usize) -> usize {
+        const BYTES_PER_EVENT: usize = 8;
+        (file_bytes / BYTES_PER_EVENT).max(usize::try_from(self.few_events).unwrap_or(usize::MAX))
+    }
+
+    /// More events than a file may have.
+    pub(crate) fn over_events(&self, most: usize) {
+        self.over(Limit::Events, most as u64);
     }
 
     /// Whether a database may run so many instructions over all its queries: 64 per row.

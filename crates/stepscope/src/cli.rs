@@ -43,7 +43,7 @@ pub(crate) struct Cli {
         hide_possible_values = true
     )]
     pub(crate) color: Color,
-    /// Read at most this much of each file, counted once decompressed [default: 64 times its size, at least 268MB].
+    /// Read at most this much of each file once it is decompressed; by default 64 times its size, at least 268MB.
     #[arg(long, global = true, value_name = "SIZE", value_parser = quantity::size)]
     pub(crate) budget: Option<u64>,
     #[command(subcommand)]

@@ -27,10 +27,10 @@ pub(super) fn read(import: &mut Import) {
         ids.entry(number).or_insert(id);
     }
     for &(number, process) in &used {
-        if !ids.contains_key(&number) {
+        ids.entry(number).or_insert_with(|| {
             let device = device_of(import, number, Some(process), Vec::new());
-            ids.insert(number, import.builder.device(device));
-        }
+            import.builder.device(device)
+        });
     }
     import.places.tie_devices(|gpu| ids.get(&gpu).copied(), &mut import.builder);
 }

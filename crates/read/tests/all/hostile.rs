@@ -102,6 +102,25 @@ fn a_compressed_profile_of_any_format_ends_at_the_budget() {
 }
 
 #[test]
+fn events_without_content_do_not_take_ten_times_the_file() {
+    // Two bytes each: the tag of an event, and the length 0.
+    let mut line = vec![0x08, 1];
+    line.extend([0x22, 0].repeat(400_000));
+    let length = |bytes: &[u8]| {
+        let n = bytes.len();
+        vec![n as u8 & 0x7f | 0x80, (n >> 7) as u8 & 0x7f | 0x80, (n >> 14) as u8]
+    };
+    let field = |number: u8, bytes: &[u8]| [vec![number << 3 | 2], length(bytes), bytes.to_vec()].concat();
+    let name = [&[0x12, 9][..], b"/host:CPU"].concat();
+    let bytes = field(1, &[name, field(3, &line)].concat());
+    let (trace, over) = read(&input(bytes.clone()));
+    assert!(trace.events() > 0 && trace.events() <= BUDGET / 64, "{}", trace.events());
+    assert_eq!(over, Some(("events".to_owned(), BUDGET / 64)));
+    let (trace, over) = read(&Input::from_bytes("few", Bytes::held(bytes)));
+    assert_eq!((trace.events(), over), (400_000, None));
+}
+
+#[test]
 fn shared_pages_of_a_database_do_not_multiply_without_end() {
     let bytes = bombs::shared_pages();
     assert!(bytes.len() < 32 << 10);
