@@ -61,7 +61,7 @@ class App {
 
   /** Changes the query without a new entry in the history. */
   setQuery(query: Query): void {
-    const hash = this.link(this.route.page, query);
+    const hash = this.link(this.page.name, query);
     if (hash === location.hash) return;
     history.replaceState(null, "", hash);
     this.route = route.parse(hash);

@@ -41,9 +41,14 @@ const TELLING = /shape|dims|dtype|type$|^(call )?stack|source|file|line|module|o
 const MOST = 8;
 const LONGEST = 300;
 
+/** The event that started this one from another track, such as the launch of a kernel. */
+export function starterOf(event: EventCard): Ref | null {
+  return event.flows.find((flow) => flow.direction === "in") ?? null;
+}
+
 /** What started an event, what it is part of, and what it worked on. */
 export function originOf(event: EventCard): { flows: (EventCard["flows"][number] & { words: string })[]; parents: Ref[]; args: [string, string][] } {
-  const words = (flow: EventCard["flows"][number]) => (flow.kind === "launch" ? (flow.direction === "in" ? "Launched by" : "Launches") : flow.direction === "in" ? "Arrow from" : "Arrow to");
+  const words = (flow: EventCard["flows"][number]) => (flow.kind === "launch" || /launch/i.test(flow.name) ? (flow.direction === "in" ? "Launched by" : "Launches") : flow.direction === "in" ? "Arrow from" : "Arrow to");
   const args = event.args.filter((arg) => TELLING.test(arg.key)).slice(0, MOST);
   return {
     flows: event.flows.slice(0, 4).map((flow) => ({ ...flow, words: words(flow) })),

@@ -316,6 +316,24 @@ mod tests {
     }
 
     #[test]
+    fn the_difference_excludes_nothing_where_the_ratio_does_not() {
+        for (base, new, width) in
+            [(90.0, 30.0, 0.7), (90.0, 30.0, 1.2), (10.0, 10.5, 0.02), (10.0, 10.5, 0.1)]
+        {
+            let measured = Measured::of_means(base, new, Some(width), 0.0);
+            let (ratio, delta) = (measured.ratio.unwrap(), measured.delta_ms);
+            let outside =
+                |low: Option<f64>, high: Option<f64>, at: f64| low.unwrap() > at || high.unwrap() < at;
+            assert_eq!(
+                outside(ratio.low, ratio.high, 1.0),
+                outside(delta.low, delta.high, 0.0),
+                "{measured:?}"
+            );
+            assert!(delta.low.unwrap() < delta.value && delta.value < delta.high.unwrap(), "{measured:?}");
+        }
+    }
+
+    #[test]
     fn steps_that_scatter_widen_the_interval() {
         let deviation = |spread| {
             let run = noisy(1, 60, 10.0, spread);

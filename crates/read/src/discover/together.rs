@@ -12,8 +12,8 @@ use super::{ProfileFile, file_name, is_time, numbers};
 
 /// Words before a number that makes a file one of several.
 const RANK_WORDS: &[&str] = &[
-    "rank", "worker", "w", "host", "node", "process", "proc", "task", "replica", "machine", "gpu", "device", "shard",
-    "dp", "tp", "pp", "ep",
+    "rank", "worker", "w", "host", "node", "process", "proc", "task", "replica", "machine", "gpu", "device",
+    "shard", "dp", "tp", "pp", "ep",
 ];
 /// Times below this are not since 1970: it is 2001 in nanoseconds.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
@@ -186,7 +186,9 @@ mod tests {
     #[test]
     fn processes_are_one_job_if_they_say_their_ranks_and_each_rank_once() {
         let folder = tempfile::tempdir().unwrap();
-        let info = |rank| format!("\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {rank}, \"world_size\": 2}},");
+        let info = |rank| {
+            format!("\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {rank}, \"world_size\": 2}},")
+        };
         for (pid, rank, minute) in [(11, 0, 0), (12, 1, 0), (13, 1, 9), (14, 0, 9)] {
             let start = 1_700_000_000_000_000_u64 + minute * 60_000_000;
             let name = format!("box_{pid}.{}.pt.trace.json", start / 1_000 + 10);
