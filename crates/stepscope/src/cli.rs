@@ -15,8 +15,8 @@ use stepscope_trace::Span;
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, JournalArgs,
-    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo, export, info,
-    report,
+    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo, export,
+    info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
