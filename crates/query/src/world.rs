@@ -49,6 +49,9 @@ pub(crate) struct Host {
     names: OnceLock<Vec<(StrId, KindId)>>,
 }
 
+/// Rows of a table in the order of a column, by table and column.
+type Orders = FxHashMap<(usize, usize), Arc<Vec<u32>>>;
+
 /// The recording and everything computed from it.
 pub(crate) struct World {
     holder: Arc<dyn Holder>,
@@ -57,7 +60,7 @@ pub(crate) struct World {
     tracks: Vec<(u32, u32)>,
     pub(crate) events: u64,
     sheets: Vec<OnceLock<Box<dyn Rows>>>,
-    orders: Mutex<FxHashMap<(usize, usize), Arc<Vec<u32>>>>,
+    orders: Mutex<Orders>,
     /// Nanoseconds spent on analyses, which do not count for the time of a query.
     computing: AtomicU64,
 }

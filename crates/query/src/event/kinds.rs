@@ -86,7 +86,7 @@ fn matches(text: &str, pattern: &str, many: char, one: char, same: fn(char, char
                 in_pattern += 1;
             }
             Some(&wanted) if wanted == one || same(wanted, letter) => {
-                (at, in_pattern) = (at + 1, in_pattern + 1)
+                (at, in_pattern) = (at + 1, in_pattern + 1);
             }
             _ => match back {
                 Some((wild, from)) => {

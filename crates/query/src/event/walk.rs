@@ -368,7 +368,7 @@ impl EventWalk {
             named().last().and_then(|(number, _)| world.hosts.get(number + 1)).map(|host| host.first_track);
         match first {
             Some(first) if end != Some(first) => {
-                self.along(first, end.map_or(last, |end| end.saturating_sub(1)))
+                self.along(first, end.map_or(last, |end| end.saturating_sub(1)));
             }
             _ => self.stop(),
         }

@@ -442,6 +442,6 @@ impl Rows for Strings {
             return Cell::Null;
         }
         let text = strings.get(StrId::from_index(number));
-        if row % 2 == 0 { text.into() } else { Cell::Text(kernel_short_name(text)) }
+        if row.is_multiple_of(2) { text.into() } else { Cell::Text(kernel_short_name(text)) }
     }
 }
