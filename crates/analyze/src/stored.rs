@@ -70,13 +70,16 @@ pub(crate) fn thin<T>(all: &mut Vec<T>, most: usize) {
     });
 }
 
+/// Keys with their values.
+type Pairs<K, V> = Vec<(K, V)>;
+
 /// The `most` largest pairs by a weight and then by their key; the rest are returned.
 pub(crate) fn keep_largest<K: Ord, V, W: Ord>(
     pairs: impl Iterator<Item = (K, V)>,
     most: usize,
     weight: impl Fn(&V) -> W,
-) -> (Vec<(K, V)>, Vec<(K, V)>) {
-    let mut all: Vec<(K, V)> = pairs.collect();
+) -> (Pairs<K, V>, Pairs<K, V>) {
+    let mut all: Pairs<K, V> = pairs.collect();
     all.sort_by(|a, b| weight(&b.1).cmp(&weight(&a.1)).then_with(|| a.0.cmp(&b.0)));
     let rest = all.split_off(most.min(all.len()));
     (all, rest)

@@ -96,10 +96,13 @@ impl Work {
     }
 }
 
+/// A file with what its path says, and when it was written in seconds since 1970.
+type Member = (Named, WorkInput, i64);
+
 /// Lists what there is to read below the paths. The same files give the same plan.
 pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetError> {
     let namer = Namer::new(options.job_pattern.as_deref())?;
-    let mut found: BTreeMap<(String, String, String), Vec<(Named, WorkInput, i64)>> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String, String), Vec<Member>> = BTreeMap::new();
     for root in paths {
         let Discovery { sessions, unread, gave_up, .. } = discover(std::slice::from_ref(root))?;
         if gave_up {
@@ -129,7 +132,7 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
     Ok(grouped(wanted, options.group_bytes.max(1)))
 }
 
-fn piece(job: String, session: String, folder: String, members: Vec<(Named, WorkInput, i64)>) -> Piece {
+fn piece(job: String, session: String, folder: String, members: Vec<Member>) -> Piece {
     let named = members.iter().find_map(|(named, ..)| named.at);
     let written = members.iter().map(|(_, _, modified)| *modified).max().unwrap_or(0);
     let labels = members.first().map(|(named, ..)| named.labels.clone()).unwrap_or_default();

@@ -19,13 +19,26 @@ fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::File { path: path.to_owned(), error };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(failed)?;
+    let mut file = unfinished(folder).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     if durable {
         file.as_file().sync_all().map_err(failed)?;
     }
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// A file under a name that nobody looks for. Whoever else may read the folder may read it: tasks of an array and the
+/// one that merges them may belong to different users.
+fn unfinished(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
 }
 
 /// Reads a file.

@@ -1,5 +1,6 @@
 //! Partials merge to the same bytes in any order, any tree and with any repetition, and their report is that of the
 //! hosts themselves.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -3,19 +3,27 @@
 //! The motivating situation: Keras writes `train/plugins/profile/…` into the folder of the run `train`. A profile of twenty
 //! steps was recorded while the machine was busy with something else; only the run's curve can say so.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::curves::place::Placed;
-use stepscope_analyze::curves::said::is_evaluation;
+use stepscope_analyze::curves::said::{is_evaluation, is_loss};
+use stepscope_analyze::curves::thin::{Over, Window, thinned};
 use stepscope_diagnose::{Finding, diagnose_run};
 use stepscope_read::tfevents::{RunReader, is_event_file};
 use stepscope_render::report::RunBeside;
+use stepscope_trace::series::{RunLog, Series};
+
+/// Charts in a report, and their width in pixels.
+const CHARTS: usize = 6;
+const CHART_PIXELS: usize = 120;
 
 /// The run beside a profile file, and what is wrong with it; `None` if no event files lie there. The window is that of
 /// the profile in seconds since 1970, if it has a time of day.
 pub(crate) fn run_beside(file: &Path, window: Option<(f64, f64)>) -> Option<(RunBeside, Vec<Finding>)> {
-    let mut runs: Vec<RunCurves> = folders(file).iter().filter_map(|folder| read(folder)).collect();
+    let logs: Vec<RunLog> = folders(file).iter().filter_map(|folder| read(folder)).collect();
+    let mut runs: Vec<RunCurves> = logs.iter().map(RunCurves::of).collect();
     RunCurves::explain(&mut runs);
     let place = |run: &RunCurves| {
         let (from, until) = window?;
@@ -30,8 +38,17 @@ pub(crate) fn run_beside(file: &Path, window: Option<(f64, f64)>) -> Option<(Run
         has_pace: run.pace.is_some(),
         has_clock: window.is_some(),
         placed: place(run),
+        curves: logs.iter().find(|log| log.name == run.name).map(shown).unwrap_or_default(),
     };
     Some((beside, diagnose_run(run).findings))
+}
+
+/// The values that say most about a run: losses first, then those with the most points.
+fn shown(log: &RunLog) -> Vec<Series> {
+    let mut series: Vec<&Series> = log.series.iter().filter(|series| series.values.len() > 1).collect();
+    series.sort_by_key(|series| (!is_loss(&series.tag), Reverse(series.values.len()), series.tag.as_str()));
+    let window = Window { over: Over::Step, range: None, pixels: CHART_PIXELS };
+    series.into_iter().take(CHARTS).map(|series| thinned(series, window)).collect()
 }
 
 /// Folders in which the run of a profile may lie: that of the profile, or that which holds `plugins/profile`; where that
@@ -70,14 +87,14 @@ fn name_of(folder: &Path) -> String {
 }
 
 /// Files that cannot be read leave the profile's report as it is.
-fn read(folder: &Path) -> Option<RunCurves> {
+fn read(folder: &Path) -> Option<RunLog> {
     let files = event_files(folder);
     if files.is_empty() {
         return None;
     }
     let mut reader = RunReader::new(name_of(folder), files);
     reader.read().ok()?;
-    Some(RunCurves::of(&reader.into_log()))
+    Some(reader.into_log())
 }
 
 #[cfg(test)]

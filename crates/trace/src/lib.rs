@@ -20,6 +20,7 @@ mod flow;
 mod format;
 mod ids;
 mod kind;
+pub mod load_test;
 mod nesting;
 mod note;
 pub mod series;

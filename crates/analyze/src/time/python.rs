@@ -4,6 +4,8 @@
 //! code, so the Python time below a user's frame is that frame's *own* time until the next user frame; time in
 //! which the framework works (ops, compilers, waiting for a device) is not counted.
 
+mod kept;
+
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
@@ -11,6 +13,7 @@ use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, 
 use crate::context::Context;
 use crate::states::{State, StateLine};
 use crate::vocabulary::{Role, is_python_frame};
+use kept::{Sums, Wait};
 
 /// A line of the user's code.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,35 +65,7 @@ pub struct PythonPartial {
     waited: Dur,
 }
 
-#[derive(Copy, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Wait {
-    calls: u64,
-    inclusive: Dur,
-    user: bool,
-}
-
-#[derive(Copy, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Sums {
-    calls: u64,
-    inclusive: Dur,
-    own: Dur,
-}
-
 impl PythonPartial {
-    /// Keeps the longest frames, a few times as many as a result shows.
-    pub(crate) fn bound(&mut self) {
-        const FRAMES: usize = 4 * MOST_FRAMES;
-        if self.frames.len() > FRAMES {
-            let all = self.frames.drain();
-            let kept = crate::stored::keep_largest(all, FRAMES, |sums| (sums.own, sums.inclusive)).0;
-            self.frames = kept.into_iter().collect();
-        }
-        if self.waiting.len() > FRAMES {
-            let kept = crate::stored::keep_largest(self.waiting.drain(), FRAMES, |wait| wait.inclusive).0;
-            self.waiting = kept.into_iter().collect();
-        }
-    }
-
     /// One pass over the threads with frames; nothing if no tracer ran.
     pub fn of(context: &Context) -> Self {
         let trace = context.trace;

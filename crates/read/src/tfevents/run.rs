@@ -11,12 +11,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::series::{LogDamage, LogFault, OtherTag, RunLog, Series};
+use stepscope_trace::series::{Histograms, LogDamage, LogFault, OtherKind, OtherTag, RunLog, Series};
 
 use super::event::{Event, Given, event};
 use super::growth::{Grown, grown};
 use super::records::{Piece, Records};
 use super::restart::{Replaced, by_time, replace_from, restart};
+use super::shape::{Kept, Shape, note};
 use crate::{Input, ReadError};
 
 /// So many places of damage are remembered; a file of garbage has no end of them.
@@ -40,6 +41,7 @@ pub struct RunReader {
     files: Vec<EventFile>,
     numbers: FxHashMap<Box<[u8]>, usize>,
     others: FxHashMap<Box<[u8]>, usize>,
+    histograms: FxHashMap<Box<[u8]>, Kept>,
     /// The series that the nth value of the last event belonged to: most events name the same tags in the same order.
     usual: Vec<usize>,
     /// The file that wrote each series last.
@@ -101,6 +103,11 @@ impl RunReader {
         Some(Cow::Owned(ordered))
     }
 
+    /// The distributions of one tag.
+    pub fn histograms(&self, tag: &str) -> Option<&Histograms> {
+        self.histograms.get(tag.as_bytes()).map(|kept| &kept.histograms)
+    }
+
     /// What the bytes of one file hold.
     pub fn of_bytes(bytes: &[u8]) -> RunLog {
         let mut reader = RunReader::new(".", vec![PathBuf::new()]);
@@ -133,6 +140,9 @@ impl RunReader {
         }
         log.series.sort_by(|a, b| a.tag.cmp(&b.tag));
         log.others.sort_by(|a, b| a.tag.cmp(&b.tag));
+        log.texts.sort_by(|a, b| a.tag.cmp(&b.tag));
+        log.histograms = self.histograms.values().map(|kept| kept.histograms.clone()).collect();
+        log.histograms.sort_by(|a, b| a.tag.cmp(&b.tag));
     }
 
     /// The series that a damaged tag most likely names.
@@ -218,16 +228,7 @@ impl RunReader {
         let said = event(payload, &mut |event, tag, given| {
             match given {
                 Given::Number(value) => self.point(file, nth, event, tag, value),
-                Given::Other(kind) => {
-                    let place = *self.others.entry(tag.into()).or_insert_with(|| {
-                        let tag = String::from_utf8_lossy(tag).into_owned();
-                        self.log.others.push(OtherTag { tag, kind, count: 0 });
-                        self.log.others.len() - 1
-                    });
-                    if let Some(other) = self.log.others.get_mut(place) {
-                        other.count += 1;
-                    }
-                }
+                Given::Other(kind, shape) => self.other(file, event, tag, kind, shape),
             }
             nth += 1;
         });
@@ -241,6 +242,25 @@ impl RunReader {
             self.purge(&said);
         }
         self.log.last_s = Some(self.log.last_s.map_or(said.wall_s, |last| last.max(said.wall_s)));
+    }
+
+    fn other(&mut self, file: usize, event: &Event, tag: &[u8], kind: OtherKind, shape: Option<Shape<'_>>) {
+        let place = *self.others.entry(tag.into()).or_insert_with(|| {
+            let tag = String::from_utf8_lossy(tag).into_owned();
+            self.log.others.push(OtherTag { tag, kind, count: 0 });
+            self.log.others.len() - 1
+        });
+        if let Some(other) = self.log.others.get_mut(place) {
+            other.count += 1;
+        }
+        match (kind, shape) {
+            (OtherKind::Histogram, Some(shape)) => {
+                let new = || Kept::new(String::from_utf8_lossy(tag).into_owned(), file);
+                self.histograms.entry(tag.into()).or_insert_with(new).take(file, event, shape);
+            }
+            (OtherKind::Text, Some(shape)) => note(&mut self.log.texts, event, tag, shape),
+            _ => {}
+        }
     }
 
     /// What was logged from a session's first step on is obsolete.

@@ -199,9 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn every_finding_leads_to_a_view() {
+    fn every_finding_leads_to_a_view_or_to_the_curves() {
         for rule in RULES {
-            assert!(View::named(rule.view).is_some(), "{} names the view {}", rule.id, rule.view);
+            let known = View::named(rule.view).is_some() || rule.view == "scalars";
+            assert!(known, "{} names the view {}", rule.id, rule.view);
         }
     }
 }

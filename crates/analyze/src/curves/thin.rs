@@ -5,14 +5,18 @@ use stepscope_trace::series::Series;
 
 /// What a chart is drawn over.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub enum Over {
+    /// Steps.
     Step,
+    /// Seconds since the first point.
     Relative,
+    /// Seconds since 1970.
     Wall,
 }
 
 impl Over {
-    pub(crate) fn named(name: &str) -> Option<Over> {
+    /// By its public name.
+    pub fn named(name: &str) -> Option<Over> {
         match name {
             "step" => Some(Over::Step),
             "relative" => Some(Over::Relative),
@@ -22,7 +26,7 @@ impl Over {
     }
 
     /// Where a point lies.
-    pub(crate) fn of(self, series: &Series, at: usize) -> f64 {
+    pub fn of(self, series: &Series, at: usize) -> f64 {
         let wall = |at: usize| series.wall_s.get(at).copied().unwrap_or_default();
         match self {
             Over::Step => series.steps.get(at).map_or(0.0, |step| *step as f64),
@@ -34,15 +38,31 @@ impl Over {
 
 /// The part of a chart that is drawn, and how many pixels it has.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Window {
-    pub(crate) over: Over,
+pub struct Window {
+    /// What it is drawn over.
+    pub over: Over,
     /// From where to where; `None` for all.
-    pub(crate) range: Option<(f64, f64)>,
-    pub(crate) pixels: usize,
+    pub range: Option<(f64, f64)>,
+    /// Its width in pixels.
+    pub pixels: usize,
+}
+
+/// The series with the points alone that a chart needs.
+pub fn thinned(series: &Series, window: Window) -> Series {
+    let kept = thin(series, window);
+    let pick = |column: &[f64]| kept.iter().filter_map(|&at| column.get(at).copied()).collect();
+    Series {
+        tag: series.tag.clone(),
+        steps: kept.iter().filter_map(|&at| series.steps.get(at).copied()).collect(),
+        wall_s: pick(&series.wall_s),
+        values: pick(&series.values),
+        lost: series.lost,
+        replaced: series.replaced,
+    }
 }
 
 /// The points to draw, in order.
-pub(crate) fn thin(series: &Series, window: Window) -> Vec<usize> {
+pub fn thin(series: &Series, window: Window) -> Vec<usize> {
     let place = |at: usize| window.over.of(series, at);
     let count = series.values.len();
     let all = || (0..count).map(place);
