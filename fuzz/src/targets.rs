@@ -13,6 +13,8 @@ use stepscope_read::{
 };
 use stepscope_trace::{Args, Trace};
 
+pub use crate::whole::{analyses, rendering, requests, tiles};
+
 /// A fuzzing target.
 pub type Target = fn(&[u8]);
 
@@ -31,6 +33,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("fleet", fleet),
     ("any", any),
     ("discover", discover),
+    ("analyses", analyses),
+    ("rendering", rendering),
+    ("tiles", tiles),
+    ("requests", requests),
 ];
 
 /// The XPlane reader, whether it recognises the bytes or not.
@@ -127,7 +133,7 @@ pub fn discover(bytes: &[u8]) {
     }
 }
 
-fn input(bytes: &[u8]) -> Input {
+pub(crate) fn input(bytes: &[u8]) -> Input {
     Input::from_bytes("fuzz", Bytes::held(bytes.to_vec()))
 }
 

@@ -68,6 +68,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("stepscope-frame", &["stepscope-trace", "stepscope-export", "stepscope-render", "stepscope-session"]),
+    (
+        "stepscope-agents",
+        &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session", "stepscope-query"],
+    ),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
         "stepscope",
@@ -82,6 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-session",
             "stepscope-query",
             "stepscope-serve",
+            "stepscope-agents",
             "stepscope-capture",
             "stepscope-tfprof",
         ],

@@ -64,7 +64,7 @@ impl FleetReport {
     /// Text, as the command line prints it.
     #[pyo3(signature = (width=None))]
     fn text(&self, width: Option<usize>) -> PyResult<String> {
-        written(|out| render::write_text(&self.report, Style { color: false, width }, out))
+        written(|out| render::write_text(&self.report, None, Style { color: false, width }, out))
     }
 
     /// One self-contained page.

@@ -78,7 +78,7 @@ impl Recording {
         let selection = asked.selection();
         let Asked { paths, session, host, .. } = asked;
         let targets = paths.iter().map(|path| path.display().to_string()).collect();
-        let query = Query { paths, session, host };
+        let query = Query { paths, session, host, ..Query::default() };
         let progress = Arc::new(Progress::new());
         let shown = Shown { progress: Arc::clone(&progress), tick };
         let read =

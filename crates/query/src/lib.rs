@@ -11,6 +11,7 @@ mod arguments;
 mod cell;
 mod error;
 mod event;
+mod examples;
 mod family;
 mod functions;
 mod guard;
@@ -32,6 +33,7 @@ use rusqlite::{Batch, Statement};
 use serde::ser::{Serialize, Serializer};
 
 pub use error::{Failed, QueryError};
+pub use examples::{EXAMPLES, Example};
 pub use schema::{Column, FUNCTIONS, Function, Holds, TABLES, Table, View};
 pub use tables::nsys::VIEWS;
 pub use world::Holder;
@@ -149,6 +151,11 @@ impl Database {
     /// The same recording with other limits; what was computed is shared.
     pub fn limited(&self, limits: Limits) -> Self {
         Database { world: self.world.clone(), limits }
+    }
+
+    /// The tables and views, or the one with this name, as statements that would create them.
+    pub fn schema(table: Option<&str>) -> String {
+        schema::described(table)
     }
 
     /// Runs one SELECT.

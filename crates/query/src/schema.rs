@@ -160,3 +160,33 @@ pub(crate) fn declaration(table: &Table) -> String {
     }
     text + ")"
 }
+
+/// Tables, views and functions for people: what rows are, columns with their meaning. Empty if nothing has that name.
+pub(crate) fn described(wanted: Option<&str>) -> String {
+    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(name));
+    let mut text = String::new();
+    for table in TABLES.iter().filter(|table| is_wanted(table.name)) {
+        let _ = writeln!(text, "-- {}\nCREATE TABLE {}(", table.about, table.name);
+        for (place, column) in table.columns.iter().enumerate() {
+            let comma = if place + 1 < table.columns.len() { "," } else { "" };
+            let declared = format!("{} {}", column.name, column.holds.sql());
+            let hidden = if column.hidden { "; not in SELECT *" } else { "" };
+            let _ = writeln!(
+                text,
+                "  {:<28} -- {}{hidden}",
+                declared.trim_end().to_owned() + comma,
+                column.about
+            );
+        }
+        text.push_str(");\n\n");
+    }
+    for view in tables::nsys::VIEWS.iter().filter(|view| is_wanted(view.name)) {
+        let _ = writeln!(text, "-- {}\nCREATE VIEW {} AS\n  {};\n", view.about, view.name, view.query);
+    }
+    if wanted.is_none() {
+        for function in FUNCTIONS {
+            let _ = writeln!(text, "-- {}: {}", function.call, function.about);
+        }
+    }
+    text
+}

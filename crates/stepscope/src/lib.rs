@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod editor;
 mod exit;
 mod failure;
 mod load;
@@ -31,6 +32,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
         }
     };
     let terminal = output::Terminal::new(cli.color);
+    if let Some(bytes) = cli.budget {
+        stepscope_read::allow_inflated_bytes(bytes);
+    }
     let exit = match cli.command.run(&terminal) {
         Ok(exit) => exit,
         Err(failure::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {

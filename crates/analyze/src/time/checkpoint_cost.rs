@@ -26,10 +26,11 @@ impl CheckpointCost {
         let trace = context.trace;
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
         let mut all = CheckpointCost { steps: windows.len() as u64, ..CheckpointCost::default() };
+        let outputs = trace.kinds_where(|kind| context.vocabulary().role(kind) == Role::Output);
         let writes = |track: &&Track| {
             track.kind == TrackKind::Thread
                 && runs_python(trace, context.vocabulary(), track)
-                && track.kinds().iter().any(|&kind| context.vocabulary().role(kind) == Role::Output)
+                && track.has_any(&outputs)
         };
         for track in trace.tracks().iter().filter(writes) {
             let walked: Vec<Stretches> =

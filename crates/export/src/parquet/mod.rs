@@ -4,9 +4,9 @@
 //! A row group stays in memory until it is full, which is after [`ROWS`] rows or [`TEXT`] bytes of arguments,
 //! so memory does not grow with the trace.
 
+mod answer;
 mod column;
 mod points;
-mod rows;
 mod sheet;
 mod thrift;
 
@@ -27,8 +27,8 @@ const TEXT: usize = 64 << 20;
 /// The size of a page is a signed 32-bit number; no text may come close to it.
 const LONGEST: usize = 1 << 28;
 
+pub use answer::{AnyColumn, write_table_parquet};
 pub use points::write_points_parquet;
-pub use rows::{TableColumn, write_table_parquet};
 
 /// Writes all events of all hosts, track by track, in time order.
 pub fn write_parquet(sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {

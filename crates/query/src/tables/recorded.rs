@@ -393,6 +393,8 @@ fn notes(world: &World) -> Box<dyn Rows> {
 fn note_kind(kind: NoteKind) -> &'static str {
     match kind {
         NoteKind::Damaged => "damaged",
+        NoteKind::Changed => "changed",
+        NoteKind::OverBudget => "over-budget",
         NoteKind::CollectionError => "collection-error",
         NoteKind::CollectionWarning => "collection-warning",
         NoteKind::DroppedByRecorder => "dropped",

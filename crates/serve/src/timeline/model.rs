@@ -1,5 +1,7 @@
 //! A session's timeline: hosts on one clock, with tracks and names numbered across all of them.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use stepscope_analyze::states::launches::Launch;
@@ -136,7 +138,8 @@ impl TrackEntry {
 /// The timeline of a session.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) profile: Profile,
+    /// Shared with the database that answers queries.
+    pub(crate) profile: Arc<Profile>,
     hosts: Vec<Host>,
     pub(crate) processes: Vec<ProcessEntry>,
     tracks: Vec<TrackEntry>,
@@ -179,8 +182,16 @@ impl Model {
             .zip(&shifts)
             .filter_map(|(loaded, &shift)| loaded.trace.span().map(|span| (span.end + shift).ps()));
         let end = spans.max().unwrap_or(0).max(0);
-        let mut model =
-            Model { profile, hosts, processes, tracks, order: Vec::new(), names, origin_unix_ns, end };
+        let mut model = Model {
+            profile: Arc::new(profile),
+            hosts,
+            processes,
+            tracks,
+            order: Vec::new(),
+            names,
+            origin_unix_ns,
+            end,
+        };
         model.order = order(&model, &main);
         model
     }

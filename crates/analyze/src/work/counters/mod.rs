@@ -12,7 +12,7 @@ mod tests;
 mod useful;
 
 use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use stepscope_trace::{Args, Dur, StrId, Trace};
 
 use crate::vocabulary::launch_tracks;
@@ -142,7 +142,8 @@ impl Entry {
 struct Ceilings {
     /// The argument with the device.
     key: Option<StrId>,
-    devices: Vec<Ceiling>,
+    /// By the number of the device.
+    devices: FxHashMap<i64, Ceiling>,
 }
 
 /// The peaks of one device, in bytes and operations per second.
@@ -166,12 +167,17 @@ impl Ceilings {
                 sheet_flops: sheet.and_then(|sheet| sheet.fp32).map(|rate| rate * 1e12),
             }
         });
-        Ceilings { key: trace.strings().find("device"), devices: devices.collect() }
+        // The first of equal numbers counts.
+        let mut by_number = FxHashMap::default();
+        for ceiling in devices {
+            by_number.entry(ceiling.device).or_insert(ceiling);
+        }
+        Ceilings { key: trace.strings().find("device"), devices: by_number }
     }
 
     fn complete(&self, figures: &mut Figures, args: Args<'_>) {
         let number = self.key.and_then(|key| args.get(key)).and_then(|number| number.as_i64()).unwrap_or(0);
-        if let Some(ceiling) = self.devices.iter().find(|ceiling| ceiling.device == number) {
+        if let Some(ceiling) = self.devices.get(&number) {
             figures.set(Metric::DramPeak, ceiling.memory);
             figures.set(Metric::SheetDramPeak, ceiling.sheet_memory);
             figures.set(Metric::SheetFlopPeak, ceiling.sheet_flops);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use stepscope_export::{TableColumn, write_table_parquet};
+use stepscope_export::{AnyColumn, write_table_parquet};
 use stepscope_fleet::FleetReport;
 use stepscope_fleet::store::write_whole;
 use stepscope_render::fleet::{TABLES, table};
@@ -17,20 +17,23 @@ pub(super) fn write_parquet(report: &FleetReport, folder: &Path) -> Result<(), F
     for name in TABLES {
         let Some(table) = table(report, name) else { continue };
         let mut bytes = Vec::new();
-        write_table_parquet("row", &columns(&table), &mut bytes)?;
+        write_table_parquet(&columns(&table), table.rows().len(), &mut bytes)?;
         write_whole(&folder.join(format!("{name}.parquet")), &bytes).map_err(|error| problem(&error))?;
     }
     Ok(())
 }
 
-fn columns(table: &Table) -> Vec<(&'static str, TableColumn)> {
+fn columns(table: &Table) -> Vec<(&'static str, AnyColumn)> {
     let column = |(place, column): (usize, &stepscope_render::Column)| {
         let Cow::Borrowed(name) = column.key else { return None };
         let cells = || table.rows().iter().map(move |row| row.get(place).unwrap_or(&Cell::Null));
         let values = match column.format {
-            Format::Name | Format::Text => TableColumn::Text(cells().map(text).collect()),
-            Format::Count | Format::Id => TableColumn::Int(cells().map(|cell| number(cell) as i64).collect()),
-            _ => TableColumn::Double(cells().map(number).collect()),
+            Format::Name | Format::Text => AnyColumn::Texts(cells().map(text).collect()),
+            // Unknown is not 0: a column with gaps is one of numbers.
+            Format::Count | Format::Id if cells().all(|cell| matches!(cell, Cell::Int(_))) => {
+                AnyColumn::Ints(cells().map(|cell| number(cell) as i64).collect())
+            }
+            _ => AnyColumn::Reals(cells().map(number).collect()),
         };
         Some((name, values))
     };
