@@ -86,7 +86,9 @@ fn tools() -> Vec<Vec<u8>> {
     report.launch("gemm", [32, 1, 1], [128, 1, 1], &metrics).launch("add", [1, 1, 1], [32, 1, 1], &metrics);
     let events = (0..20).flat_map(|step| {
         let both = [("loss", 1.0 / (1.0 + f32::from(step))), ("steps_per_second", 10.0)];
-        both.map(|(tag, value)| tfevents::record(&tfevents::scalar(1.7e9 + f64::from(step), step, tag, value)))
+        both.map(|(tag, value)| {
+            tfevents::record(&tfevents::scalar(1.7e9 + f64::from(step), step, tag, value))
+        })
     });
     let texts = [
         "timestamp, index, name, utilization.gpu [%], memory.used [MiB]\n\

@@ -23,7 +23,7 @@ pub fn analyses(bytes: &[u8]) {
     let Some(profile) = profile(bytes) else { return };
     let _ = report_of(&profile, Vec::new());
     info(&profile.sources());
-    VIEWS.iter().for_each(|view| drop((view.table)(&profile, Style::default())));
+    VIEWS.iter().for_each(|view| drop((view.table)(&profile, Style::PLAIN)));
 }
 
 /// Everything that is written: the report in all its forms, and all views in theirs.
@@ -31,17 +31,17 @@ pub fn rendering(bytes: &[u8]) {
     let Some(profile) = profile(bytes) else { return };
     let mut out = Vec::new();
     if let Ok(report) = report_of(&profile, Vec::new()) {
-        let written = report::write_text(&report, Style::default(), &mut out)
+        let written = report::write_text(&report, Style::PLAIN, &mut out)
             .and_then(|()| report::write_json(&report, &mut out))
             .and_then(|()| report::write_html(&report, &mut out))
             .and_then(|()| report::write_markdown(&report, &mut out));
         assert!(written.is_ok());
     }
     for view in VIEWS {
-        let of_view = (view.table)(&profile, Style::default());
+        let of_view = (view.table)(&profile, Style::PLAIN);
         let Ok(picked) = of_view.pick(&Select::default(), None) else { continue };
         out.clear();
-        let written = table::write_text(&of_view, &picked, Style::default(), &mut out)
+        let written = table::write_text(&of_view, &picked, Style::PLAIN, &mut out)
             .and_then(|()| table::write_json(&of_view, &picked, &mut out))
             .and_then(|()| table::write_csv(&of_view, &picked, &mut out));
         assert!(written.is_ok());
