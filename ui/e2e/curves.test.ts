@@ -5,7 +5,7 @@ import { join } from "node:path";
 import axe from "axe-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser, Page } from "playwright-core";
-import { log, scalar } from "./events";
+import { histogram, log, scalar } from "./events";
 import { fixtures, launch, open, serve, shots, type Served } from "./support";
 
 const NOW = 1_800_000_000;
@@ -79,6 +79,24 @@ test("a folder with event files alone opens on its curves", async () => {
   await expect.poll(() => page.locator("article.chart").count()).toBe(2);
   expect(wrongs).toEqual([]);
   await close();
+});
+
+test("distributions are heat maps with counts under the pointer", async () => {
+  const own = mkdtempSync(join(tmpdir(), "stepscope-heat-"));
+  const limits = Array.from({ length: 20 }, (_, at) => at - 9);
+  const bell = (step: number) => limits.map((limit) => Math.round(1000 * Math.exp(-((limit - step / 20) ** 2) / 8)));
+  log(join(own, "run"), Array.from({ length: 60 }, (_, at) => histogram(NOW + at, at * 5, "weights/dense", limits, bell(at))));
+  const served = await serve("serve", own);
+  const { page, wrongs, close } = await open(browser, `${served.address}/#//curves`);
+  const chart = page.getByRole("article", { name: "weights/dense, run" });
+  await chart.getByRole("img", { name: /heat map: steps 0 to 295/ }).waitFor();
+  await chart.hover();
+  await chart.getByText(/Step \d+: [\d.,]+ values from/).waitFor();
+  await page.screenshot({ path: `${shots}curves-heat.png` });
+  expect(wrongs).toEqual([]);
+  await close();
+  await served.stop();
+  rmSync(own, { recursive: true, force: true });
 });
 
 test("values under the pointer, a range, and the keyboard", async () => {

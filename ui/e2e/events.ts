@@ -27,15 +27,31 @@ function varint(value: number): Buffer {
 
 const field = (key: number, bytes: Buffer): Buffer => Buffer.concat([Buffer.from([key]), varint(bytes.length), bytes]);
 
+function double(key: number, value: number): Buffer {
+  const out = Buffer.alloc(9);
+  out[0] = key;
+  out.writeDoubleLE(value, 1);
+  return out;
+}
+
 /** One record with one number. */
 export function scalar(wallS: number, step: number, tag: string, value: number): Buffer {
   const number = Buffer.alloc(5);
   number[0] = 0x15;
   number.writeFloatLE(value, 1);
-  const time = Buffer.alloc(9);
-  time[0] = 0x09;
-  time.writeDoubleLE(wallS, 1);
-  const summary = field(0x2a, field(0x0a, Buffer.concat([field(0x0a, Buffer.from(tag)), number])));
+  return record(wallS, step, tag, number);
+}
+
+/** One record with a distribution, as PyTorch writes it: upper bounds and counts. */
+export function histogram(wallS: number, step: number, tag: string, limits: number[], counts: number[]): Buffer {
+  const packed = (values: number[]) => Buffer.concat(values.map((value) => double(0, value).subarray(1)));
+  const message = [double(0x09, limits[0]! - 1), double(0x11, limits.at(-1)!), field(0x32, packed(limits)), field(0x3a, packed(counts))];
+  return record(wallS, step, tag, field(0x2a, Buffer.concat(message)));
+}
+
+function record(wallS: number, step: number, tag: string, value: Buffer): Buffer {
+  const time = double(0x09, wallS);
+  const summary = field(0x2a, field(0x0a, Buffer.concat([field(0x0a, Buffer.from(tag)), value])));
   const event = Buffer.concat([time, Buffer.from([0x10]), varint(step), summary]);
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(event.length));

@@ -5,6 +5,7 @@ pub mod pace;
 pub mod place;
 pub mod said;
 pub mod smooth;
+pub mod thin;
 pub mod versus;
 
 use std::collections::BTreeMap;

@@ -17,6 +17,10 @@ use crate::folder;
 use crate::input::Input;
 use crate::{NsysReader, READERS, Reader, nsys, reader_for};
 
+mod together;
+
+use together::recorded_together;
+
 /// Maximum folder depth, so that a loop of mounts cannot stall the search.
 const MAX_DEPTH: usize = 40;
 /// Maximum number of entries in a search, so that `stepscope report /` does not read the whole disk.
@@ -40,7 +44,8 @@ pub struct ProfileFile {
     pub host: String,
     /// Further files of the same recording: runs of one program, one file each.
     pub parts: Vec<PathBuf>,
-    modified: SystemTime,
+    /// When it was last written.
+    pub modified: SystemTime,
 }
 
 impl ProfileFile {
@@ -96,6 +101,8 @@ pub struct Discovery {
     pub sessions: Vec<Session>,
     /// Files that are not profiles: how many of each kind, with one example.
     pub others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    /// Files that are named like a profile, but hold nothing that can be read.
+    pub unread: Vec<PathBuf>,
     /// Number of files examined.
     pub files: u64,
     /// Number of folders searched.
@@ -108,7 +115,13 @@ pub struct Discovery {
 ///
 /// Several paths form one session, because users who list them want them together.
 pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
-    let mut search = Search::default();
+    discover_within(paths, &[])
+}
+
+/// The same, but only below `roots`, which are canonical: links that lead out of them are not followed. Without roots, all
+/// links are.
+pub fn discover_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Discovery, ReadError> {
+    let mut search = Search { roots: roots.to_vec(), ..Search::default() };
     let mut chosen = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
@@ -132,6 +145,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     Ok(Discovery {
         sessions,
         others: search.others,
+        unread: search.unread,
         files: search.files,
         folders: search.folders,
         gave_up: search.entries >= MAX_ENTRIES,
@@ -162,7 +176,11 @@ fn join_runs(session: &mut Session) {
 
 /// The parts of a file name, so that 10 sorts after 9.
 fn numbers_of(path: &Path) -> Vec<(String, u64)> {
-    let name = file_name(path);
+    numbers(&file_name(path))
+}
+
+/// Each number of a name, behind the text before it.
+fn numbers(name: &str) -> Vec<(String, u64)> {
     let (mut pieces, mut text, mut digits) = (Vec::new(), String::new(), String::new());
     for c in name.chars() {
         if c.is_ascii_digit() {
@@ -179,10 +197,18 @@ fn numbers_of(path: &Path) -> Vec<(String, u64)> {
     pieces
 }
 
+/// Whether a path, with all links resolved, lies below one of the canonical roots; without roots, all paths do.
+pub fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.is_empty()
+        || fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
+}
+
 #[derive(Default)]
 struct Search {
+    roots: Vec<PathBuf>,
     found: Vec<ProfileFile>,
     others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    unread: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
     files: u64,
     folders: u64,
@@ -200,7 +226,10 @@ impl Search {
         let Ok(entries) = fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
-        let export = folder::is_export(&paths);
+        let all = paths.len();
+        paths.retain(|path| is_within(path, &self.roots));
+        // Tables are read all together: none of them may lie elsewhere.
+        let export = folder::is_export(&paths) && paths.len() == all;
         if export {
             self.found.push(table_folder(folder, &paths));
         }
@@ -228,6 +257,10 @@ impl Search {
             Err(other) => {
                 let entry = self.others.entry(other).or_insert_with(|| (0, path.to_owned()));
                 entry.0 += 1;
+                let lower = file_name(path).to_ascii_lowercase();
+                if PROFILE_NAMES.iter().any(|part| lower.contains(part)) {
+                    self.unread.push(path.to_owned());
+                }
             }
         }
     }
@@ -296,6 +329,9 @@ const TOOL_RESULTS: &[&str] = &[
     ".cached_tools.json",
 ];
 
+/// Parts of the names that only profiles have.
+const PROFILE_NAMES: &[&str] = &[".xplane.pb", ".trace.json", "_trace.json"];
+
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -331,7 +367,7 @@ fn is_time(text: &str) -> bool {
 /// Groups files into sessions.
 ///
 /// Profiles in one folder below `plugins/profile` are one session, whatever their names. Elsewhere a folder may
-/// contain unrelated files, so only files whose names differ in digits alone (`rank0`, `rank1`) are grouped.
+/// contain unrelated files, so only files whose names differ in digits alone and that are ranks of one job are grouped.
 fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
     let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
     for file in files {
@@ -345,7 +381,11 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
         };
         groups.entry((folder, together)).or_default().push(file);
     }
-    let sessions = groups.into_iter().flat_map(|((folder, _), files)| split_repeats(folder, files)).collect();
+    let parted = groups.into_iter().flat_map(|((folder, _), files)| {
+        let parts = if is_session_folder(&folder) { vec![files] } else { recorded_together(files) };
+        parts.into_iter().map(move |files| (folder.clone(), files))
+    });
+    let sessions = parted.flat_map(|(folder, files)| split_repeats(folder, files)).collect();
     with_samples(completed(sessions))
 }
 

@@ -63,6 +63,9 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         let answering = report.answering().and_then(|at| report.findings.get(at));
         let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
+        let mut markdown = Vec::new();
+        report::write_markdown(&report, &mut markdown).map_err(|_| Refusal::Broken)?;
+        answer["markdown"] = String::from_utf8_lossy(&markdown).into();
         answer["verdict"] = json!({
             "headline": report.answer(), "severity": severity, "finding": report.answering(), "doubts": report.doubts(),
         });

@@ -6,13 +6,13 @@
 
 mod answer;
 mod frame;
+mod heat;
 mod profiles;
 pub(crate) mod routes;
 #[cfg(test)]
 mod tests;
-mod thin;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -22,8 +22,10 @@ use rayon::prelude::*;
 use stepscope_analyze::curves::RunCurves;
 use stepscope_diagnose::{RunVerdict, diagnose_run};
 use stepscope_read::tfevents::{FoundRun, RunReader, find_runs};
+use stepscope_trace::series::{OtherKind, RunLog};
 
 use answer::{csv, findings, listing, points, range, state};
+use heat::heat;
 pub(crate) use profiles::ProfileAt;
 use profiles::{KnownProfile, profiles};
 
@@ -60,6 +62,12 @@ impl Run {
     fn folder(&self) -> Option<&Path> {
         self.files.first().and_then(|file| file.parent())
     }
+}
+
+/// What the list of runs shows of a log besides its points: how many tags, and how many texts were written.
+fn listed(log: &RunLog) -> (usize, u64) {
+    let texts = log.others.iter().filter(|other| other.kind == OtherKind::Text).map(|other| other.count);
+    (log.series.len() + log.others.len(), texts.sum())
 }
 
 /// A run that several may look at.
@@ -160,11 +168,12 @@ impl Curves {
         self.total.store(found.len(), Ordering::Relaxed);
         let known = self.all();
         let name_of = |run: &Shared| read(run).reader.name().to_owned();
-        let names: Vec<String> = known.iter().map(name_of).collect();
+        let ids: HashMap<String, usize> =
+            known.iter().enumerate().map(|(id, run)| (name_of(run), id)).collect();
         let mut new = Vec::new();
         let mut there = BTreeSet::new();
         for (name, files) in found {
-            match names.iter().position(|known| *known == name).and_then(|id| Some((id, known.get(id)?))) {
+            match ids.get(&name).and_then(|id| Some((*id, known.get(*id)?))) {
                 Some((id, run)) => {
                     there.insert(id);
                     let mut run = write(run);
@@ -225,9 +234,9 @@ impl Curves {
                 return;
             }
             let mut run = write(run);
-            let before = (run.reader.so_far().records, run.reader.so_far().series.len());
+            let before = (run.reader.so_far().records, listed(run.reader.so_far()));
             let _ = run.reader.read();
-            let after = (run.reader.so_far().records, run.reader.so_far().series.len());
+            let after = (run.reader.so_far().records, listed(run.reader.so_far()));
             if before == after {
                 return;
             }

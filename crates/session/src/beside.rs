@@ -3,19 +3,32 @@
 //! The motivating situation: Keras writes `train/plugins/profile/…` into the folder of the run `train`. A profile of twenty
 //! steps was recorded while the machine was busy with something else; only the run's curve can say so.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::curves::place::Placed;
-use stepscope_analyze::curves::said::is_evaluation;
+use stepscope_analyze::curves::said::{is_evaluation, is_loss};
+use stepscope_analyze::curves::thin::{Over, Window, thinned};
 use stepscope_diagnose::{Finding, diagnose_run};
+use stepscope_read::discover::is_within;
 use stepscope_read::tfevents::{RunReader, is_event_file};
 use stepscope_render::report::RunBeside;
+use stepscope_trace::series::{RunLog, Series};
+
+/// Charts in a report, and their width in pixels.
+const CHARTS: usize = 6;
+const CHART_PIXELS: usize = 120;
 
 /// The run beside a profile file, and what is wrong with it; `None` if no event files lie there. The window is that of
-/// the profile in seconds since 1970, if it has a time of day.
-pub(crate) fn run_beside(file: &Path, window: Option<(f64, f64)>) -> Option<(RunBeside, Vec<Finding>)> {
-    let mut runs: Vec<RunCurves> = folders(file).iter().filter_map(|folder| read(folder)).collect();
+/// the profile in seconds since 1970, if it has a time of day. Only files below the roots are read, if there are any.
+pub(crate) fn run_beside(
+    file: &Path,
+    window: Option<(f64, f64)>,
+    roots: &[PathBuf],
+) -> Option<(RunBeside, Vec<Finding>)> {
+    let logs: Vec<RunLog> = folders(file).iter().filter_map(|folder| read(folder, roots)).collect();
+    let mut runs: Vec<RunCurves> = logs.iter().map(RunCurves::of).collect();
     RunCurves::explain(&mut runs);
     let place = |run: &RunCurves| {
         let (from, until) = window?;
@@ -30,8 +43,17 @@ pub(crate) fn run_beside(file: &Path, window: Option<(f64, f64)>) -> Option<(Run
         has_pace: run.pace.is_some(),
         has_clock: window.is_some(),
         placed: place(run),
+        curves: logs.iter().find(|log| log.name == run.name).map(shown).unwrap_or_default(),
     };
     Some((beside, diagnose_run(run).findings))
+}
+
+/// The values that say most about a run: losses first, then those with the most points.
+fn shown(log: &RunLog) -> Vec<Series> {
+    let mut series: Vec<&Series> = log.series.iter().filter(|series| series.values.len() > 1).collect();
+    series.sort_by_key(|series| (!is_loss(&series.tag), Reverse(series.values.len()), series.tag.as_str()));
+    let window = Window { over: Over::Step, range: None, pixels: CHART_PIXELS };
+    series.into_iter().take(CHARTS).map(|series| thinned(series, window)).collect()
 }
 
 /// Folders in which the run of a profile may lie: that of the profile, or that which holds `plugins/profile`; where that
@@ -70,14 +92,15 @@ fn name_of(folder: &Path) -> String {
 }
 
 /// Files that cannot be read leave the profile's report as it is.
-fn read(folder: &Path) -> Option<RunCurves> {
-    let files = event_files(folder);
+fn read(folder: &Path, roots: &[PathBuf]) -> Option<RunLog> {
+    let mut files = event_files(folder);
+    files.retain(|file| is_within(file, roots));
     if files.is_empty() {
         return None;
     }
     let mut reader = RunReader::new(name_of(folder), files);
     reader.read().ok()?;
-    Some(RunCurves::of(&reader.into_log()))
+    Some(reader.into_log())
 }
 
 #[cfg(test)]
@@ -105,17 +128,19 @@ mod tests {
         write(&validation, |_| 1.0);
         let profile = train.join("plugins/profile/2030_01_01/vm.xplane.pb");
         let at = |from: f64| Some((1_800_000_000.0 + from, 1_800_000_000.0 + from + 0.5));
-        let (beside, _) = run_beside(&profile, at(40.3)).unwrap();
+        let (beside, _) = run_beside(&profile, at(40.3), &[]).unwrap();
         let placed = beside.placed.unwrap();
         assert_eq!(
             (beside.name.as_str(), placed.from_step, placed.step, placed.last_step),
             ("train", 39, 40, 99)
         );
-        let (beside, _) = run_beside(&profile, None).unwrap();
+        let (beside, _) = run_beside(&profile, None, &[]).unwrap();
         assert!(beside.placed.is_none() && !beside.has_clock && beside.has_pace);
         // A profile in the log directory itself, as from tf.profiler.experimental.
         let above = folder.path().join("plugins/profile/x/vm.xplane.pb");
-        assert_eq!(run_beside(&above, at(40.3)).unwrap().0.name, "train");
-        assert!(run_beside(Path::new("/nowhere/x.json"), None).is_none());
+        assert_eq!(run_beside(&above, at(40.3), &[]).unwrap().0.name, "train");
+        assert!(run_beside(Path::new("/nowhere/x.json"), None, &[]).is_none());
+        let elsewhere = [validation.canonicalize().unwrap()];
+        assert!(run_beside(&profile, None, &elsewhere).is_none(), "the run lies outside the roots");
     }
 }

@@ -21,6 +21,7 @@ mod format;
 mod ids;
 mod kind;
 mod kind_set;
+pub mod load_test;
 mod nesting;
 mod note;
 pub mod series;

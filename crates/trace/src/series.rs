@@ -50,6 +50,50 @@ pub struct OtherTag {
     pub count: u64,
 }
 
+/// How many values lie between two bounds.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Bucket {
+    /// The lower bound.
+    pub from: f64,
+    /// The upper bound.
+    pub to: f64,
+    /// How many.
+    pub count: f64,
+}
+
+/// The distribution that a program logged in one step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    /// The step.
+    pub step: i64,
+    /// When it was written, in seconds since 1970.
+    pub wall_s: f64,
+    /// Its buckets, from the lowest to the highest.
+    pub buckets: Vec<Bucket>,
+}
+
+/// The distributions of one tag. Those that are kept are spread evenly over what was written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histograms {
+    /// What the program calls it.
+    pub tag: String,
+    /// The distributions, by step.
+    pub kept: Vec<Histogram>,
+}
+
+/// The latest text of a tag.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Note {
+    /// What the program calls it.
+    pub tag: String,
+    /// The step.
+    pub step: i64,
+    /// When it was written, in seconds since 1970.
+    pub wall_s: f64,
+    /// The text, or the beginning of a long one.
+    pub text: String,
+}
+
 /// A program that began again and repeated steps.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Restart {
@@ -87,6 +131,8 @@ pub enum LogFault {
     Gap(u64),
     /// The file ends within a record: it is still being written, or was cut off.
     Cut,
+    /// The file holds more than its budget allows: the rest was not read.
+    OverBudget,
     /// Nothing in the file is a record.
     Nothing,
 }
@@ -104,6 +150,10 @@ pub struct RunLog {
     pub series: Vec<Series>,
     /// Its other tags, by tag.
     pub others: Vec<OtherTag>,
+    /// Its distributions, by tag.
+    pub histograms: Vec<Histograms>,
+    /// Its texts, by tag.
+    pub texts: Vec<Note>,
     /// Where it began again.
     pub restarts: Vec<Restart>,
     /// When it began each of its files, in seconds since 1970.

@@ -7,7 +7,7 @@
  */
 import { writable } from "svelte/store";
 import { decode, type Frame } from "../pages/curves/frame";
-import type { CurveFinding, CurveListing, CurveState, ProfileMark, RangeRow } from "../pages/curves/types";
+import type { CurveFinding, CurveListing, CurveState, HeatMap, ProfileMark, RangeRow } from "../pages/curves/types";
 import type { ModelInfo, ModelView, NodeInfo, NodeLine, Variable } from "./model";
 import type {
   Category, Comparison, Info, MemoryAt, Progress, Report, Sessions, View, ViewInfo,
@@ -225,6 +225,7 @@ export const api = {
   curves: {
     state: (since: number, signal?: AbortSignal) => ask<CurveState>(`curves/state${query({ since })}`, signal),
     runs: (signal?: AbortSignal) => ask<CurveListing>("curves/runs", signal),
+    heat: (tag: string, run: number, signal?: AbortSignal) => ask<HeatMap>(`curves/heat${query({ tag, run })}`, signal),
     findings: (signal?: AbortSignal) => ask<{ findings: CurveFinding[]; timed: number[] }>("curves/findings", signal),
     profiles: (signal?: AbortSignal) => ask<{ marks: ProfileMark[]; complete: boolean }>("curves/profiles", signal),
     range: (wish: CurveWish, signal?: AbortSignal) => ask<{ rows: RangeRow[] }>(`curves/range${curveQuery(wish)}`, signal),

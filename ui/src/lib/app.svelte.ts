@@ -1,8 +1,9 @@
 /** What the whole page shares: the address, the sessions, the pages, the categories, the theme. */
 import { api, forget, problemOf, type Problem } from "./api";
-import { OVERVIEW, pagesOf } from "./pages";
+import { HOME, OVERVIEW, pagesOf } from "./pages";
 import * as route from "./route";
 import type { Query, Route } from "./route";
+import { runNames } from "./runs";
 import type { Category, Session, Sessions, ViewInfo } from "./types";
 
 /** How often to look for new sessions, in milliseconds. */
@@ -25,13 +26,17 @@ class App {
   #seen = $state(-1);
   /** The session for a URL without one: the newest when the page was opened. New sessions are offered, not opened automatically. */
   #first = $state<number | null>(null);
+  /** Whether there were several sessions when the page was opened: an address without a page is then the list of them. */
+  #several = $state(false);
 
   sessions = $derived(this.listed?.sessions ?? []);
+  /** The names of all runs, by session. */
+  names = $derived(runNames(this.sessions));
   session = $derived.by(() => this.#chosen());
   /** All pages, in the order of the navigation. */
   pages = $derived(pagesOf(this.views ?? []));
   /** The page that the address names; the overview if there is none of that name. */
-  page = $derived(this.pages.find((page) => page.name === this.route.page) ?? OVERVIEW);
+  page = $derived(this.#several && isBare(this.route) ? HOME : (this.pages.find((page) => page.name === this.route.page) ?? OVERVIEW));
   colors = $derived(new Map(this.categories.map((category) => [category.key, category])));
   appeared = $derived(this.sessions.find((session) => session.appeared && session.id > this.#seen && session.id !== this.session?.id));
 
@@ -42,7 +47,7 @@ class App {
 
   /** The label of a session. */
   label(session: Session): string {
-    return route.labelOf(session, this.sessions);
+    return this.names.get(session.id)?.name ?? session.name;
   }
 
   /** A URL within the page; of the current session by default. */
@@ -56,7 +61,7 @@ class App {
 
   /** Changes the query without a new entry in the history. */
   setQuery(query: Query): void {
-    const hash = this.link(this.route.page, query);
+    const hash = this.link(this.page.name, query);
     if (hash === location.hash) return;
     history.replaceState(null, "", hash);
     this.route = route.parse(hash);
@@ -75,6 +80,7 @@ class App {
     try {
       const [listed] = await Promise.all([api.sessions(), this.views === null ? this.#describe() : undefined]);
       if (this.#first === null) this.#first = listed.current;
+      if (this.listed === null) this.#several = listed.sessions.length > 1;
       if (this.listed === null) this.#seen = Math.max(-1, ...listed.sessions.map((session) => session.id));
       for (const { id, revision } of listed.sessions) {
         if (this.sessions.some((known) => known.id === id && known.revision !== revision)) forget(id);
@@ -120,6 +126,11 @@ class App {
     applyTheme(this.theme);
     this.repaint++;
   }
+}
+
+/** An address that names neither a session nor a page. */
+function isBare({ session, page, query }: Route): boolean {
+  return session === "" && page === "overview" && Object.keys(query).length === 0;
 }
 
 function storedTheme(): Theme {

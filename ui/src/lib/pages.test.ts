@@ -8,17 +8,18 @@ const views = [view("steps", "Summary"), view("ops", "Time"), view("memory", "Ha
 it("a view that the page has never heard of is a page among its group", () => {
   const groups = groupsOf(pagesOf(views)).map(({ title, pages }) => [title, pages.map((page) => page.name)]);
   expect(groups).toEqual([
+    ["Runs", ["home", "curves"]],
     ["Summary", ["overview", "timeline", "steps"]],
     ["Time", ["ops", "slowest", "model"]],
     ["Hardware", ["memory"]],
+    ["Queries", ["sql"]],
     ["Comparison", ["compare"]],
-    ["Runs", ["curves"]],
   ]);
 });
 
 it("a group of its own comes where it first occurs", () => {
   const groups = groupsOf(pagesOf([...views, view("tokens", "Training")]));
-  expect(groups.map((group) => group.title)).toEqual(["Summary", "Time", "Hardware", "Training", "Comparison", "Runs"]);
+  expect(groups.map((group) => group.title)).toEqual(["Runs", "Summary", "Time", "Hardware", "Training", "Queries", "Comparison"]);
 });
 
 it("a page knows its view, and the others have none", () => {

@@ -18,10 +18,16 @@ export interface PageInfo {
 
 export const OVERVIEW: PageInfo = { name: "overview", title: "Overview", group: "Summary", question: "Why is the step slow?" };
 
+export const HOME: PageInfo = { name: "home", title: "All runs", group: "Runs", question: "Which runs are there, and which are slow?" };
+
+/** Pages about all runs: they need no session. */
+export const OF_ALL: readonly string[] = ["home", "curves"];
+
 /** Pages that are no views: some before the views, some after them. */
-const BEFORE: readonly PageInfo[] = [OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
+const BEFORE: readonly PageInfo[] = [HOME, OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
 const AFTER: readonly PageInfo[] = [
   { name: "model", title: "Model", group: "Time", question: "What is the model made of, and what does each part cost?" },
+  { name: "sql", title: "SQL", group: "Queries", question: "What else do you want to know?" },
   { name: "compare", title: "Compare", group: "Comparison", question: "What changed between two recordings?" },
   { name: "curves", title: "Curves", group: "Runs", question: "How did runs go: loss, metrics, speed?" },
 ];

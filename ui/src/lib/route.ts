@@ -37,10 +37,27 @@ export function format(route: { session: string; page: string; query?: Query }):
 /** The last part of a session's name; the server uses the full path if names clash. */
 const lastPart = (session: Session) => session.name.split("/").at(-1) ?? "";
 
+const indexes = new WeakMap<readonly Session[], Map<string, Session[]>>();
+
+/** Sessions with the same last part. A list of thousands asks for every row, so they are found once per listing. */
+function rivalsOf(last: string, all: readonly Session[]): Session[] {
+  let index = indexes.get(all);
+  if (!index) {
+    index = new Map();
+    for (const session of all) {
+      const same = index.get(lastPart(session));
+      if (same) same.push(session);
+      else index.set(lastPart(session), [session]);
+    }
+    indexes.set(all, index);
+  }
+  return index.get(last) ?? [];
+}
+
 /** The label of a session: its name, with the distinctive part of its path if several share the name. */
 export function labelOf(session: Session, all: readonly Session[]): string {
   const own = pathOf(session);
-  const paths = all.filter((other) => lastPart(other) === lastPart(session)).map(pathOf);
+  const paths = rivalsOf(lastPart(session), all).map(pathOf);
   if (paths.length < 2) return lastPart(session);
   const shared = (at: (path: string[], index: number) => string | undefined) => {
     let length = 0;
@@ -58,14 +75,14 @@ function pathOf(session: Session): string[] {
 /** The name of a session in a route: its label, unless another session has the same one. */
 export function keyOf(session: Session, all: readonly Session[]): string {
   const label = labelOf(session, all);
-  const rivals = all.filter((other) => other !== session && lastPart(other) === lastPart(session));
+  const rivals = rivalsOf(lastPart(session), all).filter((other) => other !== session);
   return label !== "" && rivals.every((other) => labelOf(other, all) !== label) ? label : `s/${session.id}`;
 }
 
 /** The session of a route. If sessions were added or removed since, the last part decides, newest first. */
 export function find(key: string, all: readonly Session[]): Session | undefined {
   const last = key.split("/").at(-1) ?? "";
-  const rivals = all.filter((session) => last !== "" && lastPart(session) === last);
+  const rivals = last === "" ? [] : rivalsOf(last, all);
   const named = rivals.find((session) => session.name === key || keyOf(session, all) === key) ?? rivals[0];
   if (named) return named;
   const id = /^s\/(\d+)$/.exec(key)?.[1];

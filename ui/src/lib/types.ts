@@ -100,6 +100,8 @@ export interface Report extends Omit<ReportDocument, "schema" | "breakdown" | "f
   };
   damage: { what: string; found: string; todo: string }[];
   step_host: string | null;
+  /** The report in Markdown, as the command line writes it. */
+  markdown?: string;
   breakdown: BreakdownRow[];
   findings: Finding[];
 }

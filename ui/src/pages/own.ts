@@ -12,6 +12,7 @@ export type PageComponent = Component<{ session: number; name: string }>;
 const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   // The first page is part of the main chunk.
   overview: () => Promise.resolve({ default: Overview }),
+  home: () => import("./Home.svelte"),
   timeline: () => import("./Timeline.svelte"),
   steps: () => import("./Steps.svelte"),
   kernels: () => import("./Kernels.svelte"),
@@ -22,6 +23,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   devices: () => import("./Devices.svelte"),
   inference: () => import("./Inference.svelte"),
   health: () => import("./Health.svelte"),
+  sql: () => import("./Sql.svelte"),
   compare: () => import("./Compare.svelte"),
   curves: () => import("./Curves.svelte"),
 };

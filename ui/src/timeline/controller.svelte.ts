@@ -5,7 +5,8 @@ import { type LinkState, read, write, type Query } from "./deeplink";
 import type { Engine } from "./engine";
 import type { Hover } from "./hover";
 import type { Commands } from "./input";
-import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, move, trackOrder } from "./layout";
+import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, move, shownTracks, trackOrder } from "./layout";
+import { beside, firstOn } from "./keyboard";
 import type { Source } from "./net";
 import { type Area, tracksBetween } from "./selection";
 import type { AreaAnswer, EventDetails, EventRef, Hit, Span } from "./types";
@@ -164,6 +165,28 @@ export class Controller implements Commands {
     }, (error) => this.fail(error));
   }
 
+  /** Selects an event in view; with a selection, shows it. */
+  pick(): void {
+    if (this.selected) this.fit();
+    else this.take(firstOn(this.source, shownTracks(this.engine.timeline, this.engine.layout), this.engine.goal));
+  }
+
+  /** Moves the selection to what is beside, around or inside it. */
+  step(way: "left" | "right" | "up" | "down"): void {
+    const { selected, engine } = this;
+    if (!selected) this.pick();
+    else if (way === "left" || way === "right") this.neighbour(way === "right" ? "next" : "previous", "row");
+    else if (way === "up" && selected.parents[0]) this.selectRef(selected.parents[0]);
+    else this.take(beside(this.source, selected, way, shownTracks(engine.timeline, engine.layout), engine.goal));
+  }
+
+  private take(found: Promise<Hit | null>): void {
+    found.then((hit) => {
+      if (hit) void this.select(hit);
+      else this.page.say("No event in view");
+    }, (error) => this.fail(error));
+  }
+
   flow(direction: "in" | "out"): boolean {
     const flow = this.selected?.flows.find((f) => f.direction === direction);
     if (flow) void this.select(flow);
@@ -174,6 +197,10 @@ export class Controller implements Commands {
 
   click(x: number, y: number): void {
     const found = this.engine.at(x, y);
+    if (found?.idle !== undefined) {
+      this.selectIdle(found);
+      return;
+    }
     if (!found || found.count === 0) {
       this.clear();
       return;
@@ -186,6 +213,16 @@ export class Controller implements Commands {
     this.source.at(found.track.id, found.row, this.engine.timeAt(x), tolerance).then((hit) => {
       if (hit) void this.select(hit, "stay");
     }, (error) => this.fail(error));
+  }
+
+  /** An idle time of a device: what its host did meanwhile. */
+  private selectIdle(gap: Hover): void {
+    const { processes, tracks } = this.engine.timeline;
+    const hostOf = (process: number) => processes.find((one) => one.id === process);
+    const own = hostOf(gap.track.process);
+    const beside = tracks.filter((track) => hostOf(track.process)?.kind !== "device" && hostOf(track.process)?.host === own?.host && track.kind !== "counter");
+    this.glide(fit(gap, 0.6));
+    void this.selectArea({ start: gap.start, end: gap.end, tracks: beside.slice(0, MOST_TRACKS).map((track) => track.id) });
   }
 
   drag(x0: number, y0: number, x1: number, y1: number, done: boolean): void {

@@ -17,7 +17,7 @@ import type { Source } from "./net";
 import { pickRenderer, type Wanted } from "./renderer";
 import type { Renderer, Scene } from "./scene";
 import { markHits, Search } from "./search";
-import { type Area, areaCaption, drawArea, drawMark, drawOutline, markCaption } from "./selection";
+import { type Area, areaCaption, drawArea, drawDistances, drawMark, drawOutline, markCaption } from "./selection";
 import { TileStore } from "./store";
 import { readTheme, type Theme } from "./theme";
 import type { Part } from "./tiles";
@@ -252,7 +252,7 @@ export class Engine {
 
   /** What is drawn at a position of the plot. */
   at(x: number, y: number): Hover | null {
-    return hoverAt(this.scene, this.timeline, x, y);
+    return hoverAt(this.scene, this.timeline, x, y, this.backdrop.gaps);
   }
 
   timeAt(x: number): number {
@@ -449,6 +449,7 @@ export class Engine {
     if (this.selected) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
     if (this.place) markCaption(context, scene, this.place, theme, 0);
     this.marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane + (this.place ? 1 : 0)));
+    drawDistances(context, scene, this.marks, theme);
     if (this.area) areaCaption(context, scene, this.area, theme, top);
     if (this.pointer) {
       context.fillStyle = theme.soft;

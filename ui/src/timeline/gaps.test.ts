@@ -19,3 +19,9 @@ it("gaps stand with the device of their own host, on the session's clock", () =>
   expect(found.get(5)).toEqual([{ start: 1_000_500, end: 3_000_500, cause: "Input" }]);
   expect(found.get(4)).toEqual([{ start: 1_000_000, end: 3_000_000, cause: "Input" }]);
 });
+
+it("the only device of a host has its gaps, although the file does not name it", () => {
+  const nameless = { ...timeline, processes: [{ id: 9, host: 0, name: "device", kind: "device" }] } as unknown as Timeline;
+  expect(gapsByProcess(nameless, [gap("a", "GPU 0")], []).get(9)).toHaveLength(1);
+  expect(gapsByProcess(nameless, [gap("a", "GPU 0"), gap("a", "GPU 1")], []).size).toBe(0);
+});

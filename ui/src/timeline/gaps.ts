@@ -28,7 +28,10 @@ export function gapsByProcess(timeline: Timeline, gaps: readonly DeviceGap[], ca
   const found = new Map<number, Gap[]>();
   for (const gap of gaps) {
     const host = Math.max(0, timeline.hosts.indexOf(gap.host));
-    const process = timeline.processes.find((one) => one.kind === "device" && one.host === host && one.name === gap.device);
+    const devices = timeline.processes.filter((one) => one.kind === "device" && one.host === host);
+    // A device without a name in the file is the one that is meant, if there is no other.
+    const alone = devices.length === 1 && gaps.every((other) => other.host !== gap.host || other.device === gap.device);
+    const process = devices.find((one) => one.name === gap.device) ?? (alone ? devices[0] : undefined);
     if (!process) continue;
     const start = gap.start_ms * 1e6 + (timeline.shifts_ns?.[host] ?? 0);
     const entry = { start, end: start + gap.duration_ms * 1e6, cause: titles.get(gap.cause) ?? gap.cause };
@@ -37,6 +40,12 @@ export function gapsByProcess(timeline: Timeline, gaps: readonly DeviceGap[], ca
     else found.set(process.id, [entry]);
   }
   return found;
+}
+
+/** The gap of a device at a moment; gaps that are too narrow to be drawn do not answer. */
+export function gapAt(gaps: readonly Gap[], scene: Pick<Scene, "window" | "width">, ns: number): Gap | null {
+  const perPixel = (scene.window.end - scene.window.start) / Math.max(1, scene.width);
+  return gaps.find((gap) => gap.start <= ns && ns <= gap.end && gap.end - gap.start >= NARROWEST * perPixel) ?? null;
 }
 
 /** Draws a device's gaps into its heading, from `top` to `bottom`. */

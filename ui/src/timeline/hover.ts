@@ -1,5 +1,7 @@
 /** What is under the pointer: a span, several merged into one, or a counter's value. */
 import { counterAt } from "./counters";
+import { type Gap, gapAt } from "./gaps";
+import { duration } from "./format";
 import { rowAt } from "./layout";
 import { bucketPx, eachPart, type Scene, tileX } from "./scene";
 import { itemAtPlot, type Outline } from "./selection";
@@ -24,11 +26,14 @@ export interface Hover extends Outline {
   /** For a counter: its values there. */
   low: number | null;
   high: number | null;
+  /** For an idle time of a device: what the host did meanwhile. */
+  idle?: string;
 }
 
-export function hoverAt(scene: Scene, timeline: Timeline, x: number, y: number): Hover | null {
+export function hoverAt(scene: Scene, timeline: Timeline, x: number, y: number, gaps: ReadonlyMap<number, readonly Gap[]> = new Map()): Hover | null {
   const { layout, scroll } = scene;
   const item = itemAtPlot(layout, scroll, y);
+  if (item?.kind === "process") return idleHover(scene, timeline, item.id, gaps.get(item.id) ?? [], x, y);
   const track = item && timeline.tracks[item.slot];
   if (!item || !track) return null;
   if (track.kind === "counter") return counterHover(scene, item.slot, track, x, y);
@@ -38,6 +43,16 @@ export function hoverAt(scene: Scene, timeline: Timeline, x: number, y: number):
     if (found === null && x >= left && x < right) found = spanHover(scene, part, track, row, x, y);
   });
   return found;
+}
+
+/** The heading of a device: its idle times. */
+function idleHover(scene: Scene, timeline: Timeline, process: number, gaps: readonly Gap[], x: number, y: number): Hover | null {
+  const gap = gapAt(gaps, scene, timeAt(scene.window, x, scene.width));
+  const slot = timeline.tracks.findIndex((track) => track.process === process);
+  const track = timeline.tracks[slot];
+  if (!gap || !track) return null;
+  const name = `Idle for ${duration(gap.end - gap.start)}`;
+  return { x, y, slot, row: 0, start: gap.start, end: gap.end, track, name, event: -1, count: 0, busy: 0, category: 255, low: null, high: null, idle: gap.cause };
 }
 
 function counterHover(scene: Scene, slot: number, track: Track, x: number, y: number): Hover | null {

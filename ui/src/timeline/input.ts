@@ -18,6 +18,10 @@ export interface Commands {
   cancelDrag(): void;
   fit(): void;
   neighbour(dir: "next" | "previous", same: "name" | "row"): void;
+  /** Moves the selection. */
+  step(way: "left" | "right" | "up" | "down"): void;
+  /** Selects an event in view; with a selection, shows it. */
+  pick(): void;
   /** Goes along an arrow; false when there is none. */
   flow(direction: "in" | "out"): boolean;
   mark(): void;
@@ -229,6 +233,10 @@ export class Input {
   /** True if the key was handled here. */
   private act(key: string, event: KeyboardEvent): boolean {
     const { commands } = this;
+    if (event.shiftKey && key.startsWith("arrow") && !this.onControl(event)) {
+      commands.step(key.slice("arrow".length) as "left" | "right" | "up" | "down");
+      return true;
+    }
     if (MOVES.has(key)) {
       // Arrow keys keep their meaning on buttons and in lists; letters work everywhere on the page.
       if (key.startsWith("arrow") && this.onControl(event)) return false;
@@ -244,6 +252,10 @@ export class Input {
       case "]": return commands.flow("out");
       case "[": return commands.flow("in");
       case "f": commands.fit(); return true;
+      case "enter":
+        if (this.onControl(event)) return false;
+        commands.pick();
+        return true;
       case "m": commands.mark(); return true;
       case "/": commands.search(); return true;
       case "?": commands.help(); return true;

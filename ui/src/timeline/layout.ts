@@ -248,3 +248,11 @@ export function rowAt(layout: Layout, slot: number, y: number): number {
   const rows = layout.slots[slot * 4 + 2] ?? 1;
   return Math.max(0, Math.min(rows - 1, Math.floor((y - top) / height)));
 }
+
+/** Tracks with events that are not folded away, from top to bottom; their ids. */
+export function shownTracks(timeline: Timeline, layout: Layout): number[] {
+  const { slots } = layout;
+  const top = (slot: number) => (slots[slot * 4 + 3] === 1 ? -1e9 : 0) + (slots[slot * 4] ?? 0);
+  const shown = timeline.tracks.flatMap((track, slot) => ((slots[slot * 4 + 3] ?? -1) >= 0 && track.kind !== "counter" ? [slot] : []));
+  return shown.sort((a, b) => top(a) - top(b)).flatMap((slot) => timeline.tracks[slot]?.id ?? []);
+}

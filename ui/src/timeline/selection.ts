@@ -118,6 +118,23 @@ export function markCaption(context: CanvasRenderingContext2D, scene: Scene, mar
   if (middle !== null) caption(context, theme, middle, scene.height - 12 - (lane % 3) * 18, duration(mark.end - mark.start), theme.mark);
 }
 
+/** The time from the start of each mark to that of the next, with a line between them. */
+export function drawDistances(context: CanvasRenderingContext2D, scene: Scene, marks: readonly Span[], theme: Theme): void {
+  const sorted = [...marks].sort((a, b) => a.start - b.start);
+  sorted.slice(1).forEach((mark, place) => {
+    const before = sorted[place];
+    if (!before || mark.start === before.start) return;
+    const between = { start: before.start, end: mark.start };
+    const middle = visibleMiddle(scene, between);
+    if (middle === null) return;
+    const y = 22 + (place % 3) * 18;
+    const left = Math.max(0, xAt(scene.window, between.start, scene.width));
+    context.fillStyle = theme.mark;
+    context.fillRect(left, y, Math.min(scene.width, xAt(scene.window, between.end, scene.width)) - left, 1);
+    caption(context, theme, middle, y, `${duration(between.end - between.start)} apart`, theme.mark);
+  });
+}
+
 function caption(context: CanvasRenderingContext2D, theme: Theme, x: number, y: number, text: string, edge = theme.accent): void {
   context.font = "600 11px system-ui, sans-serif";
   const width = context.measureText(text).width + 12;

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::vocabulary::{Keys, Role, iterator_path, op_type};
 
 /// Totals of one host's pipeline events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct TfData {
     /// Parents before their inputs.
     pub(super) stages: Vec<Tally>,

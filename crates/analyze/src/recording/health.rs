@@ -28,10 +28,14 @@ pub enum Severity {
 }
 
 /// The kind of problem.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Trouble {
     /// The file is truncated or contains invalid data; `detail` says what.
     Damaged,
+    /// The file changed while it was read.
+    Changed,
+    /// The file holds more than its budget allows; `count` is the limit, `detail` names what it counts.
+    OverBudget,
     /// The profiler reported an error; `detail` is its text.
     CollectionError,
     /// There are no events.
@@ -80,7 +84,7 @@ pub enum Trouble {
 }
 
 /// One problem of one host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Issue {
     /// The host.
     pub host: String,
@@ -96,11 +100,20 @@ pub struct Issue {
     pub span: Option<Dur>,
 }
 
+impl Issue {
+    /// The order in which problems are shown: the worst first, the same whichever host came first.
+    pub(crate) fn order(&self) -> impl Ord + '_ {
+        (std::cmp::Reverse(self.trouble.severity()), &self.host, self.trouble, &self.detail, self.offset)
+    }
+}
+
 impl Trouble {
     /// Public id; never changes its meaning.
     pub fn id(self) -> &'static str {
         match self {
             Trouble::Damaged => "damaged",
+            Trouble::Changed => "changed",
+            Trouble::OverBudget => "over-budget",
             Trouble::CollectionError => "collection-error",
             Trouble::NoEvents => "no-events",
             Trouble::NoDeviceEvents => "no-device-trace",
@@ -130,6 +143,8 @@ impl Trouble {
     pub fn severity(self) -> Severity {
         match self {
             Trouble::Damaged
+            | Trouble::Changed
+            | Trouble::OverBudget
             | Trouble::CollectionError
             | Trouble::NoEvents
             | Trouble::NoDeviceEvents
@@ -169,9 +184,7 @@ pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     }
     events(trace, &mut found);
     let mut issues = found.issues;
-    issues.sort_by(|a, b| {
-        (b.trouble.severity(), a.trouble, &a.detail).cmp(&(a.trouble.severity(), b.trouble, &b.detail))
-    });
+    issues.sort_by(|a, b| a.order().cmp(&b.order()));
     issues
 }
 
@@ -196,6 +209,8 @@ impl Found<'_> {
 fn noted(note: &Note, host: &str) -> Issue {
     let trouble = match note.kind {
         NoteKind::Damaged => Trouble::Damaged,
+        NoteKind::Changed => Trouble::Changed,
+        NoteKind::OverBudget => Trouble::OverBudget,
         NoteKind::CollectionError => Trouble::CollectionError,
         NoteKind::CollectionWarning => Trouble::CollectionWarning,
         NoteKind::DroppedByRecorder => Trouble::DroppedEvents,

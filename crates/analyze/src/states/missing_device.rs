@@ -8,7 +8,7 @@ use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
 use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, runs_on_device, starts_kernels};
 
 /// What is known about a device whose kernels were not recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum MissingDevice {
     /// The profiler's settings did not include the device.
     NotAsked {

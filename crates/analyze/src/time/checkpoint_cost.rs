@@ -12,7 +12,7 @@ use crate::states::runs_python;
 use crate::vocabulary::Role;
 
 /// Partial result: stretches of the loop in which something was written, in the counted steps.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CheckpointCost {
     /// The stretches.
     pub stretches: Dur,

@@ -19,7 +19,7 @@ pub const LONG: f64 = 2.0;
 const ELSEWHERE: f64 = 0.1;
 
 /// The odd steps of one host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct OddSteps {
     /// How often they occur.
     pub recurrence: Recurrence,

@@ -93,7 +93,7 @@ pub enum Role {
 }
 
 /// The software that wrote a trace.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Framework {
     /// TensorFlow without Keras' training loop.
     TensorFlow,

@@ -49,7 +49,7 @@ impl Sign {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entry {
     calls: u64,
     traces: u64,
@@ -110,7 +110,7 @@ impl Entry {
 }
 
 /// The functions of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct FunctionsPartial {
     window: Window,
     entries: BTreeMap<String, Entry>,
@@ -148,6 +148,24 @@ impl FunctionsPartial {
         self.window = self.window.merge(other.window);
         for (name, entry) in other.entries {
             self.entries.entry(name).or_default().add(entry);
+        }
+    }
+
+    /// Keeps the functions that take longest to build, and a bounded number of their versions.
+    pub(crate) fn bound(&mut self) {
+        const FUNCTIONS: usize = 512;
+        const VERSIONS: usize = 128;
+        let cut = |names: &mut BTreeSet<String>| {
+            if let Some(after) = names.iter().nth(VERSIONS).cloned() {
+                drop(names.split_off(&after));
+            }
+        };
+        let all = std::mem::take(&mut self.entries).into_iter();
+        let longest = |entry: &Entry| (entry.tracing + entry.compiling, entry.time);
+        self.entries = crate::stored::keep_largest(all, FUNCTIONS, longest).0.into_iter().collect();
+        for entry in self.entries.values_mut() {
+            cut(&mut entry.modules);
+            cut(&mut entry.concrete);
         }
     }
 

@@ -88,14 +88,16 @@ impl Measured {
     pub fn of_means(base_ms: f64, new_ms: f64, from_steps: Option<f64>, from_runs: f64) -> Self {
         let width = from_steps.map(|from_steps| from_steps.hypot(from_runs));
         let (delta, log) = (new_ms - base_ms, (new_ms / base_ms).ln());
-        let off = width.map(|width| width * base_ms.max(new_ms));
+        // Both sides around their geometric mean: the difference excludes 0 exactly where the ratio excludes 1.
+        let middle = (base_ms * new_ms).sqrt();
+        let apart = |log: f64| 2.0 * middle * (log / 2.0).sinh();
         Measured {
             base_ms,
             new_ms,
             delta_ms: Estimate {
                 value: delta,
-                low: off.map(|off| delta - off),
-                high: off.map(|off| delta + off),
+                low: width.map(|width| apart(log - width)),
+                high: width.map(|width| apart(log + width)),
             },
             ratio: (base_ms > 0.0).then(|| Estimate {
                 value: new_ms / base_ms,
@@ -311,6 +313,24 @@ mod tests {
     fn differ(base: &[Vec<f64>], new: &[Vec<f64>]) -> RunToRun {
         let unrest: Vec<Unrest> = base.iter().chain(new).map(|run| Unrest::of(run)).collect();
         run_to_run(base, new, &unrest, Confidence::default())
+    }
+
+    #[test]
+    fn the_difference_excludes_nothing_where_the_ratio_does_not() {
+        for (base, new, width) in
+            [(90.0, 30.0, 0.7), (90.0, 30.0, 1.2), (10.0, 10.5, 0.02), (10.0, 10.5, 0.1)]
+        {
+            let measured = Measured::of_means(base, new, Some(width), 0.0);
+            let (ratio, delta) = (measured.ratio.unwrap(), measured.delta_ms);
+            let outside =
+                |low: Option<f64>, high: Option<f64>, at: f64| low.unwrap() > at || high.unwrap() < at;
+            assert_eq!(
+                outside(ratio.low, ratio.high, 1.0),
+                outside(delta.low, delta.high, 0.0),
+                "{measured:?}"
+            );
+            assert!(delta.low.unwrap() < delta.value && delta.value < delta.high.unwrap(), "{measured:?}");
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use stepscope_trace::series::OtherKind;
 
+use super::shape::Shape;
 use crate::xplane::wire::{Cursor, Payload};
 
 /// A field of a message.
-enum Field<'b> {
+pub(super) enum Field<'b> {
     Number(u64),
     Wide([u8; 8]),
     Bytes(&'b [u8]),
@@ -14,7 +15,7 @@ enum Field<'b> {
 
 /// The fields of a message, up to its end or to where it is broken.
 #[inline]
-fn fields(message: &[u8]) -> impl Iterator<Item = (u32, Field<'_>)> {
+pub(super) fn fields(message: &[u8]) -> impl Iterator<Item = (u32, Field<'_>)> {
     let mut cursor = Cursor::new(message, 0..message.len());
     std::iter::from_fn(move || {
         let field = cursor.field().ok()??;
@@ -46,15 +47,15 @@ pub(super) struct Event {
 
 /// What a tag was given.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum Given {
+pub(super) enum Given<'b> {
     /// A number.
     Number(f64),
     /// Something else.
-    Other(OtherKind),
+    Other(OtherKind, Option<Shape<'b>>),
 }
 
 /// Reads an event and hands each of its values on, with the event's time and step.
-pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8], Given)) -> Event {
+pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8], Given<'b>)) -> Event {
     let mut event = Event::default();
     let mut carried = None;
     for (number, value) in fields(payload) {
@@ -73,11 +74,11 @@ pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8]
     // The time and the step may stand behind what they belong to.
     match carried {
         Some((5, summary)) => values(summary, &mut |tag, given| each(&event, tag, given)),
-        Some((4, _)) => each(&event, b"__run_graph__", Given::Other(OtherKind::Graph)),
-        Some((9, _)) => each(&event, b"__meta_graph__", Given::Other(OtherKind::Graph)),
+        Some((4, _)) => each(&event, b"__run_graph__", Given::Other(OtherKind::Graph, None)),
+        Some((9, _)) => each(&event, b"__meta_graph__", Given::Other(OtherKind::Graph, None)),
         Some((_, tagged)) => {
             let tag = first_bytes(tagged).unwrap_or_default();
-            each(&event, tag, Given::Other(OtherKind::RunMetadata));
+            each(&event, tag, Given::Other(OtherKind::RunMetadata, None));
         }
         None => {}
     }
@@ -104,7 +105,7 @@ fn first_bytes(message: &[u8]) -> Option<&[u8]> {
     None
 }
 
-fn values<'b>(summary: &'b [u8], each: &mut dyn FnMut(&'b [u8], Given)) {
+fn values<'b>(summary: &'b [u8], each: &mut dyn FnMut(&'b [u8], Given<'b>)) {
     let mut rest = summary;
     // Nearly all values of nearly all logs look like this. Reading them field by field takes three times as long.
     while let Some((tag, number, behind)) = plain(rest) {
@@ -134,26 +135,29 @@ fn plain(summary: &[u8]) -> Option<(&[u8], f64, &[u8])> {
 
 /// One value of a summary.
 #[inline]
-fn tagged(value: &[u8]) -> Option<(&[u8], Given)> {
+fn tagged(value: &[u8]) -> Option<(&[u8], Given<'_>)> {
     let (mut tag, mut given, mut plugin) = (None, None, None);
     for (number, value) in fields(value) {
         match (number, value) {
             (1, Field::Bytes(text)) => tag = Some(text),
             (2, Field::Narrow(bytes)) => given = Some(Given::Number(f64::from(f32::from_le_bytes(bytes)))),
-            (3 | 5, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Histogram)),
-            (4, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Image)),
-            (6, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Audio)),
+            (3, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Histogram, None)),
+            (4, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Image, None)),
+            (5, Field::Bytes(message)) => {
+                given = Some(Given::Other(OtherKind::Histogram, Some(Shape::Histogram(message))));
+            }
+            (6, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Audio, None)),
             (8, Field::Bytes(bytes)) => given = Some(tensor(bytes)),
             (9, Field::Bytes(metadata)) => plugin = first_bytes(metadata).and_then(first_bytes),
             _ => {}
         }
     }
-    let given = given.or_else(|| plugin.is_some().then_some(Given::Other(OtherKind::Tensor)))?;
+    let given = given.or_else(|| plugin.is_some().then_some(Given::Other(OtherKind::Tensor, None)))?;
     Some((tag?, of_plugin(given, plugin)))
 }
 
 /// What the plugin that a value is for makes of it: numbers for others than scalars are no curve.
-fn of_plugin(given: Given, plugin: Option<&[u8]>) -> Given {
+fn of_plugin<'b>(given: Given<'b>, plugin: Option<&[u8]>) -> Given<'b> {
     let kind = match plugin {
         None | Some(b"scalars" | b"") => return given,
         Some(b"histograms") => OtherKind::Histogram,
@@ -165,29 +169,32 @@ fn of_plugin(given: Given, plugin: Option<&[u8]>) -> Given {
         // A plugin of somebody else may well log numbers.
         Some(_) => return given,
     };
-    Given::Other(kind)
+    match given {
+        Given::Other(_, shape) => Given::Other(kind, shape),
+        Given::Number(_) => Given::Other(kind, None),
+    }
 }
 
 /// TensorFlow's numbers of element types.
-mod types {
-    pub(super) const FLOAT: u64 = 1;
-    pub(super) const DOUBLE: u64 = 2;
-    pub(super) const INT32: u64 = 3;
-    pub(super) const UINT8: u64 = 4;
-    pub(super) const INT16: u64 = 5;
-    pub(super) const INT8: u64 = 6;
-    pub(super) const STRING: u64 = 7;
-    pub(super) const INT64: u64 = 9;
-    pub(super) const BOOL: u64 = 10;
-    pub(super) const BFLOAT16: u64 = 14;
-    pub(super) const UINT16: u64 = 17;
-    pub(super) const HALF: u64 = 19;
-    pub(super) const UINT32: u64 = 22;
-    pub(super) const UINT64: u64 = 23;
+pub(super) mod types {
+    pub(in crate::tfevents) const FLOAT: u64 = 1;
+    pub(in crate::tfevents) const DOUBLE: u64 = 2;
+    pub(in crate::tfevents) const INT32: u64 = 3;
+    pub(in crate::tfevents) const UINT8: u64 = 4;
+    pub(in crate::tfevents) const INT16: u64 = 5;
+    pub(in crate::tfevents) const INT8: u64 = 6;
+    pub(in crate::tfevents) const STRING: u64 = 7;
+    pub(in crate::tfevents) const INT64: u64 = 9;
+    pub(in crate::tfevents) const BOOL: u64 = 10;
+    pub(in crate::tfevents) const BFLOAT16: u64 = 14;
+    pub(in crate::tfevents) const UINT16: u64 = 17;
+    pub(in crate::tfevents) const HALF: u64 = 19;
+    pub(in crate::tfevents) const UINT32: u64 = 22;
+    pub(in crate::tfevents) const UINT64: u64 = 23;
 }
 
 /// A tensor: a number if it has one element, else something else.
-fn tensor(tensor: &[u8]) -> Given {
+fn tensor(tensor: &[u8]) -> Given<'_> {
     let (mut kind, mut elements, mut content, mut listed) = (0, 1_u64, None, None);
     for (number, value) in fields(tensor) {
         match (number, value) {
@@ -206,7 +213,8 @@ fn tensor(tensor: &[u8]) -> Given {
         (None, None) => Some(0.0),
     });
     let text = if kind == types::STRING { OtherKind::Text } else { OtherKind::Tensor };
-    single.flatten().filter(|_| kind != types::STRING).map_or(Given::Other(text), Given::Number)
+    let other = Given::Other(text, Some(Shape::Tensor(tensor)));
+    single.flatten().filter(|_| kind != types::STRING).map_or(other, Given::Number)
 }
 
 /// How many elements a shape has.
@@ -296,9 +304,13 @@ mod tests {
 
     use super::*;
 
-    fn first(payload: &[u8]) -> Option<(Event, String, Given)> {
+    fn first(payload: &[u8]) -> Option<(Event, String, Given<'static>)> {
         let mut seen = None;
         event(payload, &mut |event, tag, given| {
+            let given = match given {
+                Given::Number(number) => Given::Number(number),
+                Given::Other(kind, _) => Given::Other(kind, None),
+            };
             seen = Some((*event, String::from_utf8_lossy(tag).into_owned(), given));
         });
         seen
@@ -359,16 +371,16 @@ mod tests {
         let kind = |plugin: &str| {
             first(&with_value(1.0, 1, &of_tensor(&[0x08, 7, 0x42, 1, b'x'], plugin))).unwrap().2
         };
-        assert_eq!(kind("text"), Given::Other(OtherKind::Text));
-        assert_eq!(kind("images"), Given::Other(OtherKind::Image));
-        assert_eq!(kind("scalars"), Given::Other(OtherKind::Text));
+        assert_eq!(kind("text"), Given::Other(OtherKind::Text, None));
+        assert_eq!(kind("images"), Given::Other(OtherKind::Image, None));
+        assert_eq!(kind("scalars"), Given::Other(OtherKind::Text, None));
         let vector = [0x08, 1, 0x12, 4, 0x12, 2, 0x08, 3, 0x22, 0];
         assert_eq!(
             first(&with_value(1.0, 1, &of_tensor(&vector, "mine"))).unwrap().2,
-            Given::Other(OtherKind::Tensor)
+            Given::Other(OtherKind::Tensor, None)
         );
         let graph = first(&[0x22, 1, 0]).unwrap();
-        assert_eq!((graph.1.as_str(), graph.2), ("__run_graph__", Given::Other(OtherKind::Graph)));
+        assert_eq!((graph.1.as_str(), graph.2), ("__run_graph__", Given::Other(OtherKind::Graph, None)));
     }
 
     #[test]

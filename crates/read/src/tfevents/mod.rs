@@ -8,6 +8,7 @@ mod growth;
 pub(crate) mod records;
 mod restart;
 mod run;
+mod shape;
 
 use std::collections::BTreeSet;
 use std::fs;

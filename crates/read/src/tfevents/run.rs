@@ -11,12 +11,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::series::{LogDamage, LogFault, OtherTag, RunLog, Series};
+use stepscope_trace::series::{Histograms, LogDamage, LogFault, OtherKind, OtherTag, RunLog, Series};
 
 use super::event::{Event, Given, event};
 use super::growth::{Grown, grown};
 use super::records::{Piece, Records};
-use super::restart::{Replaced, by_time, replace_from, restart};
+use super::restart::{Ends, Replaced, by_time, replace_from, restart};
+use super::shape::{Kept, Shape, note};
 use crate::{Input, ReadError};
 
 /// So many places of damage are remembered; a file of garbage has no end of them.
@@ -40,6 +41,7 @@ pub struct RunReader {
     files: Vec<EventFile>,
     numbers: FxHashMap<Box<[u8]>, usize>,
     others: FxHashMap<Box<[u8]>, usize>,
+    histograms: FxHashMap<Box<[u8]>, Kept>,
     /// The series that the nth value of the last event belonged to: most events name the same tags in the same order.
     usual: Vec<usize>,
     /// The file that wrote each series last.
@@ -48,6 +50,7 @@ pub struct RunReader {
     mixed: Vec<bool>,
     /// Tags of damaged records, as far as they can be made out.
     lost: Vec<Box<[u8]>>,
+    ends: Ends,
 }
 
 impl RunReader {
@@ -101,6 +104,11 @@ impl RunReader {
         Some(Cow::Owned(ordered))
     }
 
+    /// The distributions of one tag.
+    pub fn histograms(&self, tag: &str) -> Option<&Histograms> {
+        self.histograms.get(tag.as_bytes()).map(|kept| &kept.histograms)
+    }
+
     /// What the bytes of one file hold.
     pub fn of_bytes(bytes: &[u8]) -> RunLog {
         let mut reader = RunReader::new(".", vec![PathBuf::new()]);
@@ -133,6 +141,9 @@ impl RunReader {
         }
         log.series.sort_by(|a, b| a.tag.cmp(&b.tag));
         log.others.sort_by(|a, b| a.tag.cmp(&b.tag));
+        log.texts.sort_by(|a, b| a.tag.cmp(&b.tag));
+        log.histograms = self.histograms.values().map(|kept| kept.histograms.clone()).collect();
+        log.histograms.sort_by(|a, b| a.tag.cmp(&b.tag));
     }
 
     /// The series that a damaged tag most likely names.
@@ -165,6 +176,13 @@ impl RunReader {
         let from = if bytes.len() < from || !input.is_compressed() { 0 } else { from };
         let read = self.take_bytes(number, &path, &bytes, 0, from);
         self.has_read(number, read, input.is_compressed());
+        if input.over_budget().is_some() {
+            let file = path.display().to_string();
+            let damage = LogDamage { file, at: bytes.len() as u64, what: LogFault::OverBudget };
+            if !self.log.damage.contains(&damage) {
+                self.log.damage.push(damage);
+            }
+        }
         Ok(())
     }
 
@@ -218,16 +236,7 @@ impl RunReader {
         let said = event(payload, &mut |event, tag, given| {
             match given {
                 Given::Number(value) => self.point(file, nth, event, tag, value),
-                Given::Other(kind) => {
-                    let place = *self.others.entry(tag.into()).or_insert_with(|| {
-                        let tag = String::from_utf8_lossy(tag).into_owned();
-                        self.log.others.push(OtherTag { tag, kind, count: 0 });
-                        self.log.others.len() - 1
-                    });
-                    if let Some(other) = self.log.others.get_mut(place) {
-                        other.count += 1;
-                    }
-                }
+                Given::Other(kind, shape) => self.other(file, event, tag, kind, shape),
             }
             nth += 1;
         });
@@ -243,10 +252,28 @@ impl RunReader {
         self.log.last_s = Some(self.log.last_s.map_or(said.wall_s, |last| last.max(said.wall_s)));
     }
 
+    fn other(&mut self, file: usize, event: &Event, tag: &[u8], kind: OtherKind, shape: Option<Shape<'_>>) {
+        let place = *self.others.entry(tag.into()).or_insert_with(|| {
+            let tag = String::from_utf8_lossy(tag).into_owned();
+            self.log.others.push(OtherTag { tag, kind, count: 0 });
+            self.log.others.len() - 1
+        });
+        if let Some(other) = self.log.others.get_mut(place) {
+            other.count += 1;
+        }
+        match (kind, shape) {
+            (OtherKind::Histogram, Some(shape)) => {
+                let new = || Kept::new(String::from_utf8_lossy(tag).into_owned(), file);
+                self.histograms.entry(tag.into()).or_insert_with(new).take(file, event, shape);
+            }
+            (OtherKind::Text, Some(shape)) => note(&mut self.log.texts, event, tag, shape),
+            _ => {}
+        }
+    }
+
     /// What was logged from a session's first step on is obsolete.
     fn purge(&mut self, start: &Event) {
-        let replaced = self.log.series.iter_mut().filter_map(|series| replace_from(series, start.step));
-        if let Some(replaced) = replaced.reduce(Replaced::and) {
+        if let Some(replaced) = self.ends.replace_from(&mut self.log.series, start.step) {
             self.log.restarts.push(restart(start, replaced));
         }
     }
@@ -271,6 +298,7 @@ impl RunReader {
         series.steps.push(event.step);
         series.wall_s.push(event.wall_s);
         series.values.push(value);
+        self.ends.changed(place);
     }
 
     /// Remembers a restart once, however many tags it repeats: the first of its steps counts.
@@ -317,9 +345,8 @@ impl RunReader {
     fn lose(&mut self, payload: &[u8]) {
         let mut tags = Vec::new();
         event(payload, &mut |_, tag, _| tags.push(tag.into()));
-        if self.lost.len() < MOST_DAMAGE {
-            self.lost.append(&mut tags);
-        }
+        tags.truncate(MOST_DAMAGE.saturating_sub(self.lost.len()));
+        self.lost.append(&mut tags);
     }
 }
 

@@ -62,8 +62,13 @@ impl Reader for XPlaneReader {
         let (file, gzip_error) = input.inflated();
         progress.expect(file.len() as u64);
         let space = Space::scan(&file);
-        let scanned: Vec<Scanned> =
+        let mut scanned: Vec<Scanned> =
             space.planes.par_iter().map(|range| Scanned::new(&file, range.clone())).collect();
+        let most = input.budget().most_events(file.len());
+        if scanned.iter().map(Scanned::events).sum::<usize>() > most {
+            input.budget().over_events(most);
+            scanned.iter_mut().fold(most, |left, scanned| scanned.keep(left));
+        }
         let mut damage = Damage::default();
         if let Some(error) = gzip_error {
             damage.add(format!("gzip: {error}"), file.len());

@@ -45,6 +45,24 @@ impl Scanned {
         entries == 0 && self.lines.iter().all(|line| line.events == 0)
     }
 
+    /// Number of its events.
+    pub fn events(&self) -> usize {
+        self.lines.iter().map(|line| line.events).sum()
+    }
+
+    /// Keeps the first events, up to `left` of them; returns how many others may keep.
+    pub fn keep(&mut self, mut left: usize) -> usize {
+        for line in &mut self.lines {
+            line.pieces.retain(|piece| {
+                let fits = piece.events <= left;
+                left -= if fits { piece.events } else { left };
+                fits
+            });
+            line.events = line.pieces.iter().map(|piece| piece.events).sum();
+        }
+        left
+    }
+
     fn has_events(&self) -> bool {
         self.lines.iter().any(|line| line.events > 0)
     }

@@ -4,6 +4,8 @@ mod table;
 
 use std::io::{self, Write};
 
+use stepscope_trace::load_test::{Broken, Load};
+
 use super::{Bin, rate, write_histogram, write_rows};
 use crate::format::{UNKNOWN, bytes, duration_ms, percent, plural, printable, short, thousands};
 use crate::style::Style;
@@ -31,23 +33,6 @@ pub struct Percentiles {
     pub max: Option<f64>,
 }
 
-/// The load of a measurement.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Load {
-    /// Open loop: requests per second, even if earlier requests are unanswered.
-    Open {
-        /// Requests per second.
-        per_second: f64,
-        /// At random times instead of equal intervals.
-        poisson: bool,
-    },
-    /// Closed loop: clients that wait for their answers.
-    Closed {
-        /// Number of clients.
-        clients: u64,
-    },
-}
-
 /// Requests that failed in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -57,25 +42,6 @@ pub struct Failure {
     pub count: u64,
     /// Message of the server or the system; may be empty.
     pub said: String,
-}
-
-/// Why a load in a sweep is not sustainable.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// Too many requests failed.
-    Failures,
-    /// Fewer answers than requests.
-    Throughput,
-    /// More clients, no more answers.
-    NoGain,
-    /// The SLO was missed.
-    Promise,
-    /// Too few requests to decide.
-    Unknown,
-    /// The generator could not keep up.
-    Generator,
-    /// This machine was too busy for a reliable result.
-    Busy,
 }
 
 /// One measurement.
@@ -235,7 +201,7 @@ fn offered(infer: &Infer, step: &Step) -> String {
             format!(
                 "{} requests/s{examples} with {}",
                 rate(step.throughput),
-                plural(clients, "client", "clients")
+                plural(clients as u64, "client", "clients")
             )
         }
     }
@@ -244,7 +210,7 @@ fn offered(infer: &Infer, step: &Step) -> String {
 fn load(load: Load) -> String {
     match load {
         Load::Open { per_second, .. } => format!("{} requests/s", rate(per_second)),
-        Load::Closed { clients } => plural(clients, "client", "clients"),
+        Load::Closed { clients } => plural(clients as u64, "client", "clients"),
     }
 }
 

@@ -2,6 +2,7 @@
 //! for programs, Markdown for pull requests, and one self-contained HTML file.
 
 mod answer;
+mod brief;
 pub mod html;
 mod json;
 mod markdown;
@@ -22,12 +23,14 @@ use stepscope_analyze::steps::Origin;
 use stepscope_analyze::time::summary::{HostSummary, Summary};
 use stepscope_diagnose::Finding;
 use stepscope_diagnose::rules::{no_device_trace, no_steps, overhead_distorts, truncated_trace};
+use stepscope_trace::series::Series;
 use stepscope_trace::{Delivers, Format};
 
 use crate::format::{duration_ms, plural};
 use crate::words::{quoted, share, terms};
 use crate::{gpu_samples, health};
 
+pub use brief::{brief_json, finding_json};
 pub use html::write_html;
 pub(crate) use json::Found;
 pub use json::write_json;
@@ -77,6 +80,8 @@ pub struct RunBeside {
     pub has_clock: bool,
     /// The profile's place on its curves; `None` if that is not known, or if nothing was logged at the time.
     pub placed: Option<Placed>,
+    /// The values that say most about it, thinned to what a small chart shows.
+    pub curves: Vec<Series>,
 }
 
 /// How close a profiled kernel comes to the device's peak.

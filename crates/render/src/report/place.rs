@@ -100,7 +100,13 @@ mod tests {
             typical,
             pause: there_s.is_none().then_some(Why::Evaluation),
         };
-        RunBeside { name: "train".to_owned(), has_pace: true, has_clock: true, placed: Some(placed) }
+        RunBeside {
+            name: "train".to_owned(),
+            has_pace: true,
+            has_clock: true,
+            placed: Some(placed),
+            curves: Vec::new(),
+        }
     }
 
     #[test]

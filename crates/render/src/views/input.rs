@@ -94,6 +94,9 @@ fn most(input: &Input) -> Option<f64> {
 
 fn headline(input: &Input) -> String {
     let waits = match input.wait_ms_per_step {
+        None if input.wait_fraction < NEGLIGIBLE => {
+            "No steps found; nothing in the capture waits for input".to_owned()
+        }
         _ if input.wait_fraction < NEGLIGIBLE => "Steps hardly wait for input".to_owned(),
         Some(wait) => {
             format!("Steps wait {} ({}) for input", duration_ms(wait), percent(input.wait_fraction))

@@ -13,6 +13,10 @@ const DESCRIBED: usize = 4;
 /// Steady growth below this share of the peak over the capture does not appear in the headline.
 const WORTH_TELLING: f64 = 0.001;
 
+/// Without addresses, nobody can tell which block is freed when.
+const NO_ADDRESSES: &str = "What was live at the peak is unknown: the profiler recorded no addresses of blocks. Newer versions of \
+                            PyTorch record them.";
+
 /// The table.
 pub fn table(memory: &Memory) -> Table {
     let mut table = Table::new(
@@ -153,6 +157,9 @@ fn describe(table: &mut Table, allocator: &Allocator) {
     ));
     if let Some(chart) = chart(allocator) {
         table.note(format!("  in use  {chart}"));
+    }
+    if allocator.peak > 0 && allocator.at_peak.is_empty() && allocator.before_capture == 0 {
+        table.note(format!("  {NO_ADDRESSES}"));
     }
     if let Some(growth) = allocator.growth.filter(|growth| growth.grows) {
         let kept = allocator.leaks.first().map_or(String::new(), |leak| {

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use stepscope_analyze::curves::pace::Pace;
 use stepscope_analyze::curves::smooth::smoothed;
+use stepscope_analyze::curves::thin::{Over, Window, thin};
 use stepscope_render::scalars;
-use stepscope_trace::series::{RunLog, Series};
+use stepscope_trace::series::{OtherKind, RunLog, Series};
 
 use super::frame::{Line, write};
-use super::thin::{Over, Window, thin};
 use super::{Curves, Run, Shared, read};
 use crate::error::Refusal;
 use crate::query::Query;
@@ -82,9 +82,19 @@ pub(crate) fn listing(curves: &Curves) -> Value {
             "first_s": log.series.iter().filter_map(|series| series.wall_s.first().copied()).min_by(f64::total_cmp),
             "last_step": log.series.iter().filter_map(|series| series.steps.last().copied()).max(),
             "damage": log.damage.iter().take(5).map(scalars::damage).collect::<Vec<_>>(),
+            "histograms": of_kind(log, OtherKind::Histogram), "images": of_kind(log, OtherKind::Image),
+            "texts": log.texts.iter().map(|note| json!({"tag": note.tag, "step": note.step, "text": note.text})).collect::<Vec<_>>(),
         }));
     }
     json!({"version": version, "listing": listing, "tags": tags.keys().collect::<Vec<_>>(), "sets": sets, "runs": listed})
+}
+
+/// The tags of a kind that are no numbers.
+fn of_kind(log: &RunLog, kind: OtherKind) -> Vec<&str> {
+    let mut tags: Vec<&str> =
+        log.others.iter().filter(|other| other.kind == kind).map(|other| other.tag.as_str()).collect();
+    tags.sort_unstable();
+    tags
 }
 
 /// The runs that a request names.

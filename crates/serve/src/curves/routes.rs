@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 
-use super::{Curves, csv, findings, listing, points, profiles, range, state};
+use super::{Curves, csv, findings, heat, listing, points, profiles, range, state};
 use crate::answers::heavy;
 use crate::query::Query;
 use crate::routes::{Answer, App, Reply};
@@ -23,6 +23,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/points", get(points_of))
         .route("/range", get(range_of))
         .route("/csv", get(csv_of))
+        .route("/heat", get(heat_of))
         .route("/findings", get(findings_of))
         .route("/profiles", get(profiles_of))
 }
@@ -67,6 +68,11 @@ async fn csv_of(State(app): State<App>, query: Query) -> Answer {
         Ok(Reply { kind: "text/csv; charset=utf-8", body, file: Some("curves.csv".to_owned()) })
     })
     .await
+}
+
+async fn heat_of(State(app): State<App>, query: Query) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || heat(&curves, &query).map(|value| Reply::value(&value))).await
 }
 
 async fn findings_of(State(app): State<App>) -> Answer {

@@ -7,6 +7,7 @@
 mod found;
 mod loading;
 mod open;
+mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +23,10 @@ use stepscope_session::{Cause, Problem};
 
 use crate::curves::{Curves, ProfileAt};
 use crate::error::{Refusal, problem};
-use found::{Find, Fingerprint};
+pub(crate) use found::{Find, Fingerprint};
 pub(crate) use loading::{Loading, Progressed};
 pub(crate) use open::Opened;
+pub(crate) use seen::Seen;
 
 /// How long a request waits for a session that is being opened.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -246,7 +248,13 @@ impl Store {
         entry.used = now;
         let changed = fresh && entry.has_changed();
         match &entry.state {
-            State::Ready(opened) if !changed => return Ok(Looked::Ready(opened.clone())),
+            // Until its files are complete again, the message is the answer; then the session is read again.
+            State::Ready(opened) if !changed => {
+                return match opened.changed() {
+                    Some(problem) => Err(Refusal::Unreadable(Box::new(problem))),
+                    None => Ok(Looked::Ready(opened.clone())),
+                };
+            }
             State::Loading(loading) => return Ok(Looked::Loading(loading.clone())),
             State::Failed(problem, when) if !(changed || fresh && when.elapsed() > RETRY) => {
                 return Err(Refusal::Unreadable(Box::new(problem.clone())));

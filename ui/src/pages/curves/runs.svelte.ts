@@ -99,6 +99,17 @@ export class Curves {
     return (this.listing?.tags ?? []).filter((tag, place) => used.has(place) && (wanted === null || wanted.test(tag)));
   });
   groups = $derived(groupsOf(this.tags));
+  /** Tags with distributions, each with a run that has it. */
+  distributions = $derived.by(() => {
+    const wanted = pattern(this.tagText);
+    const all = this.active.flatMap((run) => run.histograms.map((tag) => ({ tag, run })));
+    return all.filter(({ tag }) => wanted === null || wanted.test(tag)).sort((a, b) => (a.tag < b.tag ? -1 : a.tag > b.tag ? 1 : a.run.id - b.run.id));
+  });
+  /** The latest texts of the shown runs. */
+  texts = $derived.by(() => {
+    const wanted = pattern(this.tagText);
+    return this.active.flatMap((run) => run.texts.map((text) => ({ ...text, run }))).filter(({ tag }) => wanted === null || wanted.test(tag));
+  });
 
   /** The shown runs that have a tag. */
   runsOf(tag: string): CurveRun[] {

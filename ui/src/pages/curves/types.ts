@@ -21,6 +21,22 @@ export interface CurveRun {
   last_s: number | null;
   last_step: number | null;
   damage: string[];
+  /** Tags with distributions and with pictures. */
+  histograms: string[];
+  images: string[];
+  /** The latest text of each tag. */
+  texts: { tag: string; step: number; text: string }[];
+}
+
+/** Distributions of a tag over steps: counts of each step in equal bins. */
+export interface HeatMap {
+  run: number;
+  tag: string;
+  low: number | null;
+  high: number | null;
+  steps: number[];
+  wall_s: number[];
+  rows: number[][];
 }
 
 export interface CurveListing {

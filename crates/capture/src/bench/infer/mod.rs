@@ -26,7 +26,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 
 pub use connection::{Failure, Fault, Reply};
-pub use schedule::Arrivals;
+pub use stepscope_trace::load_test::{Arrivals, Broken, Load};
 pub use tally::{Failures, Outcome};
 pub use target::{Protocol, Target};
 
@@ -37,23 +37,6 @@ use tally::{Around, Ended, Tally};
 
 /// Maximum number of waiting requests: a server that is this far behind will not catch up.
 const MOST_WAITING: usize = 100_000;
-
-/// The load on the server.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Load {
-    /// Requests at a fixed rate, even if earlier ones are unanswered.
-    Open {
-        /// Requests per second.
-        per_second: f64,
-        /// Their spread over time.
-        arrivals: Arrivals,
-    },
-    /// Clients that wait for their answers.
-    Closed {
-        /// Number of clients.
-        clients: usize,
-    },
-}
 
 /// How long to measure, and how long to wait.
 #[derive(Copy, Clone, Debug)]

@@ -6,14 +6,7 @@
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// How requests are spread over time.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    /// At equal intervals.
-    Constant,
-    /// At random, as from many independent clients.
-    Poisson,
-}
+use super::Arrivals;
 
 /// The intervals between requests.
 #[derive(Clone, Debug)]

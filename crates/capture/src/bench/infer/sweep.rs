@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Arrivals, Client, Load, Outcome, Plan};
+use super::{Arrivals, Broken, Client, Load, Outcome, Plan};
 use crate::bench::Stop;
 
 /// A larger share of failures is never acceptable.
@@ -31,25 +31,6 @@ pub struct Promise {
     pub percentile: f64,
     /// The limit.
     pub limit: Duration,
-}
-
-/// Why a load is not sustainable.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// Too many requests failed.
-    Failures,
-    /// Answers do not keep up with the requests.
-    Throughput,
-    /// More clients bring no more answers.
-    NoGain,
-    /// An SLO was missed.
-    Promise,
-    /// Too few requests to decide whether the SLO was met.
-    Unknown,
-    /// The generator could not keep up: says nothing about the server.
-    Generator,
-    /// The SLO was missed while this machine was busy: says nothing about the server either.
-    Busy,
 }
 
 /// One measurement of a sweep.

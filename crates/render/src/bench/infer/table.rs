@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::{Broken, Infer, Load, Step, broken, headline, remarks};
+use stepscope_trace::load_test::{Arrivals, Broken, Load};
+
+use super::{Infer, Step, broken, headline, remarks};
 use crate::table::{Cell, Column, Format, Table};
 
 /// One row per measurement.
@@ -67,10 +69,9 @@ fn columns(infer: &Infer) -> Vec<Column> {
 
 fn row(infer: &Infer, step: &Step) -> Vec<Cell> {
     let (per_second, arrivals, clients) = match step.load {
-        Load::Open { per_second, poisson } => {
-            (Some(per_second), Some(if poisson { "poisson" } else { "constant" }), None)
-        }
-        Load::Closed { clients } => (None, None, Some(clients)),
+        Load::Open { per_second, arrivals: Arrivals::Poisson } => (Some(per_second), Some("poisson"), None),
+        Load::Open { per_second, arrivals: Arrivals::Constant } => (Some(per_second), Some("constant"), None),
+        Load::Closed { clients } => (None, None, Some(clients as u64)),
     };
     let (it, service, late) = (&step.latency, &step.service, step.lateness.unwrap_or_default());
     let errors = step.failures.iter().map(|it| (it.id.clone(), it.count as f64)).collect();

@@ -4,6 +4,8 @@
 //! [`page`] holds the safe, general parts; [`chart`] and [`parts`] hold the pieces. Other pages use them too.
 
 pub mod chart;
+mod curves;
+pub mod notebook;
 pub mod page;
 pub mod parts;
 
@@ -34,6 +36,7 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
         Section::new("Ops", ops(report)),
         Section::new("Devices", devices(report)),
+        Section::new("Training curves", report.run.as_ref().map(curves::curves).unwrap_or_default()),
         Section::new("Run", run(report)),
         Section::new("Recording health", health(report)),
     ];

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use stepscope_capture::bench::infer::sweep::{self, Broken, Promise, Step, Sweep};
+use stepscope_capture::bench::infer::sweep::{self, Promise, Step, Sweep};
 use stepscope_capture::bench::infer::{
     Arrivals, Client, Failure as Kind, Fault, First, Limits, Load, Outcome, Plan, Protocol, Target,
 };
@@ -263,14 +263,8 @@ fn nothing_answered(url: &str, steps: &[Step]) -> Option<Problem> {
 fn step(step: &Step) -> render::Step {
     let outcome: &Outcome = &step.outcome;
     let all = outcome.elapsed.as_secs_f64().max(outcome.window.as_secs_f64());
-    let load = match outcome.load {
-        Load::Open { per_second, arrivals } => {
-            render::Load::Open { per_second, poisson: arrivals == Arrivals::Poisson }
-        }
-        Load::Closed { clients } => render::Load::Closed { clients: clients as u64 },
-    };
     render::Step {
-        load,
+        load: outcome.load,
         seconds: outcome.window.as_secs_f64(),
         warmup: outcome.warmup,
         requests: outcome.requests,
@@ -292,25 +286,13 @@ fn step(step: &Step) -> render::Step {
         closed: outcome.closed,
         generator_cpus: outcome.cpu.as_secs_f64() / all.max(f64::MIN_POSITIVE),
         stopped: outcome.stopped,
-        broken: step.broken.map(broken),
+        broken: step.broken,
         histogram: outcome
             .latency
             .histogram(ROWS)
             .iter()
             .map(|bin| Bin { from_ms: ms(bin.from), to_ms: ms(bin.to), count: bin.count })
             .collect(),
-    }
-}
-
-fn broken(broken: Broken) -> render::Broken {
-    match broken {
-        Broken::Failures => render::Broken::Failures,
-        Broken::Throughput => render::Broken::Throughput,
-        Broken::NoGain => render::Broken::NoGain,
-        Broken::Promise => render::Broken::Promise,
-        Broken::Unknown => render::Broken::Unknown,
-        Broken::Generator => render::Broken::Generator,
-        Broken::Busy => render::Broken::Busy,
     }
 }
 

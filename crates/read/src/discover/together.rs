@@ -1,0 +1,204 @@
+//! Which files of one folder were recorded together, if no session folder says so: the ranks of one job.
+//!
+//! Names that differ in digits alone prove nothing: `workers_0` and `workers_4` are two runs, and so are two processes that ran
+//! the same script. Files belong together if they say themselves which rank they are, in the name (`rank0`) or inside, unless
+//! their recorded times contradict. Everything else is a separate run.
+
+use std::collections::BTreeSet;
+
+use stepscope_trace::Delivers;
+
+use super::{ProfileFile, file_name, is_time, numbers};
+
+/// Words before a number that makes a file one of several.
+const RANK_WORDS: &[&str] = &[
+    "rank", "worker", "w", "host", "node", "process", "proc", "task", "replica", "machine", "gpu", "device",
+    "shard", "dp", "tp", "pp", "ep",
+];
+/// Times below this are not since 1970: it is 2001 in nanoseconds.
+const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
+
+/// Splits files whose names differ in digits alone into those that were recorded together.
+pub(super) fn recorded_together(files: Vec<ProfileFile>) -> Vec<Vec<ProfileFile>> {
+    let timelines = files.iter().all(|file| file.format.delivers == Delivers::Timeline);
+    let hosts: BTreeSet<&str> = files.iter().map(|file| file.host.as_str()).collect();
+    if hosts.len() < 2 || !timelines {
+        return vec![files];
+    }
+    let named = are_ranks(&hosts);
+    let mut said: Vec<(Said, ProfileFile)> = files.into_iter().map(|file| (Said::of(&file), file)).collect();
+    let world = said.first().and_then(|(first, _)| first.world);
+    if said.iter().all(|(said, _)| said.rank.is_some() && said.world == world) {
+        said.sort_by_key(|(said, _)| said.end_ns.or(said.start_ns));
+        return rounds(said);
+    }
+    if named { overlapping(said) } else { said.into_iter().map(|(_, file)| vec![file]).collect() }
+}
+
+/// Whether names differ only in numbers that follow a word such as `rank`.
+fn are_ranks(hosts: &BTreeSet<&str>) -> bool {
+    let pieces: Vec<Vec<(String, u64)>> = hosts.iter().map(|host| numbers(host)).collect();
+    let Some((first, others)) = pieces.split_first() else { return false };
+    let same_shape = |other: &&Vec<(String, u64)>| {
+        other.len() == first.len() && other.iter().zip(first).all(|(other, first)| other.0 == first.0)
+    };
+    others.iter().all(|other| same_shape(&other))
+        && first.iter().enumerate().all(|(at, (text, number))| {
+            let differs = others.iter().filter_map(|other| other.get(at)).any(|other| other.1 != *number);
+            !differs || RANK_WORDS.contains(&last_word(text).as_str())
+        })
+}
+
+fn last_word(text: &str) -> String {
+    let text = text.trim_end_matches(|c: char| !c.is_alphabetic());
+    text.rsplit(|c: char| !c.is_alphabetic()).next().unwrap_or("").to_lowercase()
+}
+
+/// Ranks in the order in which they were written: a rank that comes again starts the next recording.
+fn rounds(said: Vec<(Said, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
+    let mut rounds: Vec<(BTreeSet<Option<u64>>, Vec<ProfileFile>)> = Vec::new();
+    for (said, file) in said {
+        match rounds.last_mut() {
+            Some((ranks, files)) if !ranks.contains(&said.rank) => {
+                ranks.insert(said.rank);
+                files.push(file);
+            }
+            _ => rounds.push((BTreeSet::from([said.rank]), vec![file])),
+        }
+    }
+    rounds.into_iter().map(|(_, files)| files).collect()
+}
+
+/// Splits files where their times have a gap. If the times of one are unknown, nothing contradicts.
+fn overlapping(mut said: Vec<(Said, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
+    if said.iter().any(|(said, _)| said.start_ns.is_none() || said.end_ns.is_none()) {
+        return vec![said.into_iter().map(|(_, file)| file).collect()];
+    }
+    said.sort_by_key(|(said, _)| said.start_ns);
+    let mut groups: Vec<(Option<i64>, Vec<ProfileFile>)> = Vec::new();
+    for (said, file) in said {
+        match groups.last_mut() {
+            Some((end, files)) if said.start_ns <= *end => {
+                *end = said.end_ns.max(*end);
+                files.push(file);
+            }
+            _ => groups.push((said.end_ns, vec![file])),
+        }
+    }
+    groups.into_iter().map(|(_, files)| files).collect()
+}
+
+/// What a file says of itself at its beginning and in its name.
+#[derive(Default)]
+struct Said {
+    rank: Option<u64>,
+    world: Option<u64>,
+    /// When its first events started, in nanoseconds since 1970.
+    start_ns: Option<i64>,
+    /// When it was written, after its last event.
+    end_ns: Option<i64>,
+}
+
+impl Said {
+    fn of(file: &ProfileFile) -> Said {
+        let end_ns = written_ns(&file_name(&file.path));
+        let Ok(input) = file.open() else { return Said { end_ns, ..Said::default() } };
+        let head = input.head();
+        let info = after(&head, b"\"distributedInfo\"").map(|at| &at[..at.len().min(4_096)]);
+        let number = |key: &[u8]| info.and_then(|info| after(info, key)).and_then(leading_number);
+        let count = |key: &[u8]| number(key).filter(|count| *count >= 0.0).map(|count| count as u64);
+        let base = after(&head, b"\"baseTimeNanoseconds\"").and_then(leading_number).unwrap_or(0.0);
+        let first = after(&head, b"\"ts\"").and_then(leading_number);
+        let start_ns = first.map(|ts| (base + ts * 1e3) as i64).filter(|start| *start >= EPOCH_NS);
+        Said { rank: count(b"\"rank\""), world: count(b"\"world_size\""), start_ns, end_ns }
+    }
+}
+
+/// The time in a name, in nanoseconds; PyTorch writes milliseconds, or nanoseconds since 2.1.
+fn written_ns(name: &str) -> Option<i64> {
+    let text = name.split('.').find(|part| is_time(part))?;
+    let time: i64 = text.parse().ok()?;
+    match text.len() {
+        12..=13 => time.checked_mul(1_000_000),
+        16 => time.checked_mul(1_000),
+        19 => Some(time),
+        _ => None,
+    }
+}
+
+/// What follows the first occurrence of `key`.
+fn after<'t>(text: &'t [u8], key: &[u8]) -> Option<&'t [u8]> {
+    let at = text.windows(key.len()).position(|window| window == key)?;
+    text.get(at + key.len()..)
+}
+
+/// The number behind a colon.
+fn leading_number(text: &[u8]) -> Option<f64> {
+    let start = text.iter().position(|byte| !matches!(byte, b':' | b' ' | b'\n' | b'"'))?;
+    let rest = text.get(start..)?;
+    let end = rest.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b'.' | b'-')).unwrap_or(rest.len());
+    std::str::from_utf8(rest.get(..end)?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::super::{Session, discover};
+
+    fn found(folder: &Path) -> Vec<Vec<String>> {
+        let names = |session: &Session| session.files.iter().map(|file| file.host.clone()).collect();
+        let mut all: Vec<Vec<String>> =
+            discover(&[folder.to_owned()]).unwrap().sessions.iter().map(names).collect();
+        all.sort();
+        all
+    }
+
+    fn trace(folder: &Path, name: &str, start_us: u64, info: &str) {
+        let text = format!(
+            "{{\"schemaVersion\": 1, {info} \"traceEvents\": [{{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", \
+             \"pid\": 1, \"tid\": 1, \"ts\": {start_us}, \"dur\": 5}}]}}"
+        );
+        fs::write(folder.join(name), text).unwrap();
+    }
+
+    #[test]
+    fn runs_that_differ_in_a_setting_are_not_the_ranks_of_one_job() {
+        let folder = tempfile::tempdir().unwrap();
+        trace(folder.path(), "workers_0_worker0.1623143089861.pt.trace.json", 1_623_142_623_460_111, "");
+        trace(folder.path(), "workers_4_worker0.1623212756351.pt.trace.json", 1_623_212_700_000_000, "");
+        assert_eq!(found(folder.path()), [["workers_0_worker0"], ["workers_4_worker0"]]);
+    }
+
+    #[test]
+    fn ranks_in_names_are_one_job_unless_their_times_contradict() {
+        let folder = tempfile::tempdir().unwrap();
+        let hour = 3_600_000_000;
+        for (rank, hours) in [(0, 0), (1, 0), (2, 19)] {
+            let start = 1_623_142_623_000_000 + hours * hour;
+            let name = format!("rank{rank}.{}.pt.trace.json", (start + 60_000_000) / 1_000);
+            trace(folder.path(), &name, start + 1_000_000 * rank, "");
+        }
+        assert_eq!(found(folder.path()), [vec!["rank0", "rank1"], vec!["rank2"]]);
+    }
+
+    #[test]
+    fn processes_are_one_job_if_they_say_their_ranks_and_each_rank_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let info = |rank| {
+            format!("\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {rank}, \"world_size\": 2}},")
+        };
+        for (pid, rank, minute) in [(11, 0, 0), (12, 1, 0), (13, 1, 9), (14, 0, 9)] {
+            let start = 1_700_000_000_000_000_u64 + minute * 60_000_000;
+            let name = format!("box_{pid}.{}.pt.trace.json", start / 1_000 + 10);
+            trace(folder.path(), &name, start, &info(rank));
+        }
+        assert_eq!(found(folder.path()), [["box_11", "box_12"], ["box_13", "box_14"]]);
+        let other = tempfile::tempdir().unwrap();
+        for pid in [11, 12] {
+            trace(other.path(), &format!("box_{pid}.json"), 1_700_000_000_000_000, "");
+        }
+        assert_eq!(found(other.path()), [["box_11"], ["box_12"]], "the same script, run twice");
+    }
+}

@@ -1,0 +1,511 @@
+"""Records a steady-state window of a training loop, with step markers and named phases.
+
+Part of the package ``stepscope``, and usable without it: the file has no dependencies, so you can also copy it next to
+your training script as ``stepscope.py``. It imports no framework; it uses the one that your program has already imported
+(TensorFlow, Keras 3, JAX or PyTorch). It never breaks training: any problem with the
+profiler becomes a warning, and the loop continues.
+
+    import stepscope
+
+    with stepscope.window("logs", warmup=10, steps=20) as w:
+        for batch in w.wrap(dataset):
+            train_step(batch)
+
+If the loop is not a ``for`` over batches, call ``w.step()`` at the end of each iteration. With Keras, use
+``model.fit(..., callbacks=[stepscope.KerasCallback("logs", warmup=10, steps=20)])``.
+
+Ten steps run unprofiled, so that tracing, compiling and cold caches are over. The next twenty are recorded. Then the
+profile is written below ``logs``, and ``stepscope report logs`` explains why the step is slow.
+
+``stepscope.step(i)`` and ``stepscope.mark("input")`` only annotate steps and their phases, for programs that are
+recorded from outside with ``stepscope capture``.
+"""
+
+import atexit
+import contextlib
+import gzip
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import warnings
+
+__all__ = ["KerasCallback", "mark", "step", "window"]
+__version__ = "0.1.0"
+
+#: Phases that the analysis knows; any other name is kept as a plain annotation.
+PHASES = ("input", "output", "python", "compute", "sync")
+
+
+class StepscopeWarning(UserWarning):
+    """The profile is not as requested; training is not affected."""
+
+
+def _warn(text):
+    try:
+        warnings.warn("stepscope: " + text, StepscopeWarning, stacklevel=4)
+    except StepscopeWarning as warning:  # where warnings are errors, this one still must not break training
+        print(warning, file=sys.stderr)
+
+
+# --- The frameworks: how each records, and how each marks -----------------------------------------------------------
+
+
+class _TensorFlow:
+    name = "tensorflow"
+
+    def __init__(self, module):
+        self._profiler = module.profiler.experimental
+        self._test = getattr(module, "test", None)
+
+    def prepare(self, python):
+        pass
+
+    def start(self, logdir, python):
+        options = self._profiler.ProfilerOptions(
+            host_tracer_level=2, python_tracer_level=int(python), device_tracer_level=1
+        )
+        self._profiler.start(logdir, options=options)
+
+    def finish_work(self):
+        """Waits for devices that run behind the loop."""
+        sync = getattr(getattr(self._test, "experimental", None), "sync_devices", None)
+        if sync is not None:
+            sync()
+
+    def stop(self, logdir, unfinished):
+        self._profiler.stop()
+
+    def unprepare(self):
+        pass
+
+    def step(self, name, number):
+        return self._profiler.Trace(name, step_num=number, _r=1)
+
+    def mark(self, name):
+        return self._profiler.Trace(name)
+
+
+class _Jax:
+    name = "jax"
+
+    def __init__(self, module):
+        self._jax = module
+        self._profiler = module.profiler
+
+    def prepare(self, python):
+        pass
+
+    def start(self, logdir, python):
+        options = getattr(self._profiler, "ProfileOptions", None)
+        if options is None:  # before 0.4.36 every Python call was recorded
+            self._profiler.start_trace(logdir)
+            return
+        options = options()
+        options.python_tracer_level = int(python)
+        options.host_tracer_level = 2
+        self._profiler.start_trace(logdir, profiler_options=options)
+
+    def finish_work(self):
+        """Calls return before their work is done. Without waiting, the work of the last steps would be cut off."""
+        for array in self._jax.live_arrays():
+            if not array.is_deleted():
+                array.block_until_ready()
+
+    def stop(self, logdir, unfinished):
+        self._profiler.stop_trace()
+
+    def unprepare(self):
+        pass
+
+    def step(self, name, number):
+        return self._profiler.StepTraceAnnotation(name, step_num=number)
+
+    def mark(self, name):
+        return self._profiler.TraceAnnotation(name)
+
+
+class _Torch:
+    name = "torch"
+
+    def __init__(self, module):
+        self._torch = module
+        self._profile = None
+
+    def prepare(self, python):
+        """Runs one step ahead, because the first event that PyTorch's profiler records is slow."""
+        profiler = self._torch.profiler
+        activities = [profiler.ProfilerActivity.CPU]
+        if self._torch.cuda.is_available():
+            activities.append(profiler.ProfilerActivity.CUDA)
+        self._profile = profiler.profile(activities=activities, with_stack=bool(python))
+        self._profile.prepare_trace()
+
+    def start(self, logdir, python):
+        self._profile.start_trace()
+
+    def finish_work(self):
+        if self._torch.cuda.is_available() and self._torch.cuda.is_initialized():
+            self._torch.cuda.synchronize()
+
+    def stop(self, logdir, unfinished):
+        profile, self._profile = self._profile, None
+        profile.stop_trace()
+        os.makedirs(logdir, exist_ok=True)
+        name = "{}_{}.{}.pt.trace.json.gz".format(socket.gethostname(), os.getpid(), time.time_ns() // 1000000)
+        part = os.path.join(logdir, ".part." + name)
+        try:
+            profile.export_chrome_trace(part)
+            if unfinished is not None:
+                self._drop(part, "ProfilerStep#{}".format(unfinished))
+            os.replace(part, os.path.join(logdir, name))
+        finally:
+            with contextlib.suppress(OSError):
+                os.remove(part)
+
+    def _drop(self, path, name):
+        """PyTorch also writes unfinished events when the profiler stops; half a step would count as a whole one."""
+        with gzip.open(path, "rt") as file:
+            trace = json.load(file)
+        trace["traceEvents"] = [event for event in trace["traceEvents"] if event.get("name") != name]
+        with gzip.open(path, "wt") as file:
+            json.dump(trace, file)
+
+    def unprepare(self):
+        # A prepared profiler can only be stopped after it was started.
+        profile, self._profile = self._profile, None
+        profile.start_trace()
+        profile.stop_trace()
+
+    def step(self, name, number):
+        # The only step name that PyTorch's own tools recognise.
+        return self._torch.profiler.record_function("ProfilerStep#{}".format(number))
+
+    def mark(self, name):
+        return self._torch.profiler.record_function(name)
+
+
+_FRAMEWORKS = {"tensorflow": _TensorFlow, "jax": _Jax, "torch": _Torch}
+
+
+def _keras_backend():
+    keras = sys.modules.get("keras")
+    try:
+        return keras.config.backend()
+    except Exception:  # no Keras, Keras 2, or one that is half imported
+        return None
+
+
+def _framework_name():
+    """The framework in use: Keras' backend, else JAX or PyTorch, even beside TensorFlow, which then loads data."""
+    loaded = [name for name in ("jax", "torch", "tensorflow") if name in sys.modules]
+    backend = _keras_backend()
+    if backend in loaded:
+        return backend
+    return loaded[0] if loaded else None
+
+
+_cache = {}  # type: dict
+
+
+def _framework(name=None):
+    """The framework to use, or None; never raises."""
+    name = name or _framework_name()
+    module = sys.modules.get(name) if name else None
+    if module is None or name not in _FRAMEWORKS:
+        return None
+    known = _cache.get(name)
+    if known is None or known[0] is not module:
+        try:
+            known = (module, _FRAMEWORKS[name](module))
+        except Exception:  # a module of that name without a profiler
+            return None
+        _cache[name] = known
+    return known[1]
+
+
+# --- Annotations -----------------------------------------------------------------------------------------------------
+
+
+class _Annotation:
+    """A context manager that never raises by itself."""
+
+    __slots__ = ("_inner", "_make")
+
+    def __init__(self, make):
+        self._make = make
+        self._inner = None
+
+    def __enter__(self):
+        try:
+            self._inner = self._make()
+            if self._inner is not None:
+                self._inner.__enter__()
+        except Exception:
+            self._inner = None
+        return self
+
+    def __exit__(self, *exception):
+        inner, self._inner = self._inner, None
+        if inner is not None:
+            with contextlib.suppress(Exception):
+                inner.__exit__(*exception)
+        return False
+
+
+def step(number, name="train"):
+    """``with stepscope.step(i):`` around one iteration. Costs almost nothing while no profiler is active."""
+
+    def make():
+        framework = _framework()
+        return framework and framework.step(name, number)
+
+    return _Annotation(make)
+
+
+def mark(phase):
+    """``with stepscope.mark("input"):`` around a phase of a step.
+
+    ``input`` waits for or creates the next batch, ``output`` writes checkpoints and logs, ``python`` is Python work of
+    the loop, ``compute`` is model work in code that the framework does not see, ``sync`` waits for a device.
+    """
+
+    return _phase(phase, None)
+
+
+def _phase(phase, framework_name):
+    def make():
+        framework = _framework(framework_name)
+        return framework and framework.mark("stepscope/" + str(phase))
+
+    return _Annotation(make)
+
+
+# --- The window ------------------------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_active = None
+_RUNNING = ("waiting", "prepared", "recording")
+
+
+@atexit.register
+def _close_at_exit():
+    if _active is not None:
+        _active._close(True)
+
+
+class window:
+    """Skips the first ``warmup`` steps, records the next ``steps``, and writes the profile below ``logdir``.
+
+    ``python=True`` also records all Python calls, which slows the loop down. ``framework`` is ``"tensorflow"``,
+    ``"jax"`` or ``"torch"``; set it if the program imports several and the wrong one would be used.
+    """
+
+    def __init__(self, logdir, warmup=10, steps=20, *, name="train", python=False, framework=None):
+        if framework is not None and framework not in _FRAMEWORKS:
+            raise ValueError("framework is one of " + ", ".join(sorted(_FRAMEWORKS)))
+        self.logdir = os.fspath(logdir)
+        self.warmup = max(int(warmup), 0)
+        self.steps = max(int(steps), 1)
+        self.recorded = 0
+        self._name = name
+        self._python = python
+        self._wanted = framework
+        self._framework = None
+        self._seen = 0
+        self._marker = None
+        self._is_callback = False
+        self._state = "new"  # then waiting, prepared, recording, done; or off
+
+    @property
+    def done(self):
+        """True once everything is recorded. A loop that only runs for the profile can end then."""
+        return self._state == "done"
+
+    def __enter__(self):
+        self._open()
+        if self._state == "recording":
+            self._begin_marker()
+        return self
+
+    def __exit__(self, *exception):
+        self._close(exception[0] is not None)
+        return False
+
+    def step(self):
+        """Ends one step of the loop and starts the next."""
+        if self._state not in _RUNNING:
+            return
+        self._seen += 1
+        if self._state == "recording":
+            self._end_marker()
+            self.recorded += 1
+        self._advance()
+        if self._state == "recording":
+            self._begin_marker()
+
+    def wrap(self, iterable):
+        """Iterates and counts each iteration as a step; fetching the next item is its input phase."""
+        iterator = iter(iterable)
+        while True:
+            try:
+                with _phase("input", self._wanted):
+                    item = next(iterator)
+            except StopIteration:
+                return
+            yield item
+            self.step()
+
+    # Keras calls these: its loop starts and ends batches itself, and does other work between them.
+
+    def _batch_begins(self):
+        if self._state == "recording" and self._marker is None:
+            self._begin_marker()
+
+    def _batch_ends(self):
+        if self._state not in _RUNNING:
+            return
+        self._seen += 1
+        if self._marker is not None:
+            self._end_marker()
+            self.recorded += 1
+        self._advance()
+
+    # Work between two steps.
+
+    def _open(self):
+        global _active
+        if self._state != "new":
+            return
+        with _lock:
+            # Keras does not notify callbacks when an exception ends a fit: a window that is still open has ended.
+            stale = _active if _active is not None and _active._is_callback else None
+        if stale is not None:
+            stale._close(True)
+        with _lock:
+            free = _active is None
+            if free:
+                _active = self
+        if not free:
+            self._state = "off"
+            _warn("another window is already open; a process records one profile at a time, so this window is ignored")
+            return
+        self._state = "waiting"
+        self._advance()
+
+    def _advance(self):
+        if self._state == "waiting" and self._seen >= self.warmup - 1:
+            self._prepare()
+        if self._state == "prepared" and self._seen >= self.warmup:
+            self._start()
+        elif self._state == "recording" and self.recorded >= self.steps:
+            self._stop()
+
+    def _prepare(self):
+        self._framework = _framework(self._wanted)
+        if self._framework is None:
+            wanted = self._wanted or "TensorFlow, JAX or PyTorch"
+            _warn("nothing is recorded, because {} is not imported".format(wanted))
+            self._give_up()
+            return
+        if self._try("prepare the profiler", self._framework.prepare, self._python):
+            self._state = "prepared"
+        else:
+            self._give_up()
+
+    def _start(self):
+        self._try("wait for the devices", self._framework.finish_work)
+        if self._try("start the profiler", self._framework.start, self.logdir, self._python):
+            self._state = "recording"
+        else:
+            self._give_up()
+
+    def _stop(self):
+        framework, self._state = self._framework, "done"
+        unfinished = None if self._marker is None else self._seen
+        self._try("wait for the devices", framework.finish_work)
+        written = self._try("write the profile", framework.stop, self.logdir, unfinished)
+        # Closed after the profiler, so that an unfinished step is not in the profile.
+        self._end_marker()
+        self._release()
+        if written:
+            steps = "1 step" if self.recorded == 1 else "{} steps".format(self.recorded)
+            text = "stepscope: recorded {}; run `stepscope report {}` to see the verdict".format(steps, self.logdir)
+            with contextlib.suppress(Exception):
+                print(text, file=sys.stderr)
+
+    def _close(self, failed):
+        if self._state == "recording":
+            why = "an exception ended the loop" if failed else "the loop ended"
+            if self.recorded < self.steps:
+                _warn("{} after {} of {} recorded steps".format(why, self.recorded, self.steps))
+            self._stop()
+        elif self._state in ("waiting", "prepared"):
+            if not failed:
+                text = "nothing was recorded: the loop ended after {} steps, during the warm-up of {} steps"
+                _warn(text.format(self._seen, self.warmup))
+            if self._state == "prepared":
+                self._try("stop the profiler", self._framework.unprepare)
+            self._give_up()
+        else:
+            self._release()
+
+    def _begin_marker(self):
+        self._marker = _Annotation(lambda: self._framework.step(self._name, self._seen))
+        self._marker.__enter__()
+
+    def _end_marker(self):
+        marker, self._marker = self._marker, None
+        if marker is not None:
+            marker.__exit__(None, None, None)
+
+    def _give_up(self):
+        self._state = "off"
+        self._end_marker()
+        self._release()
+
+    def _release(self):
+        global _active
+        with _lock:
+            if _active is self:
+                _active = None
+
+    def _try(self, what, call, *arguments):
+        try:
+            call(*arguments)
+            return True
+        except Exception as error:
+            _warn("could not {}: {}: {}".format(what, type(error).__name__, error))
+            return False
+
+
+# --- Keras -----------------------------------------------------------------------------------------------------------
+
+
+def KerasCallback(logdir, warmup=10, steps=20, *, python=False):
+    """A callback for ``model.fit``, for Keras 3 with any backend and for tf.keras."""
+    keras = sys.modules.get("keras") or getattr(sys.modules.get("tensorflow"), "keras", None)
+    if keras is None:
+        raise RuntimeError("stepscope.KerasCallback needs Keras: import keras first")
+
+    class StepscopeCallback(keras.callbacks.Callback):
+        def __init__(self):
+            super().__init__()
+            self.window = window(logdir, warmup, steps, python=python)
+            self.window._is_callback = True
+
+        def on_train_begin(self, logs=None):
+            self.window._open()
+
+        def on_train_batch_begin(self, batch, logs=None):
+            self.window._batch_begins()
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.window._batch_ends()
+
+        def on_train_end(self, logs=None):
+            self.window._close(False)
+
+    return StepscopeCallback()

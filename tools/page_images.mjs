@@ -1,0 +1,63 @@
+// Pictures of every page for docs/page.md, from the fixtures, in headless Chromium.
+//
+//   node tools/page_images.mjs [--binary target/debug/stepscope] [--out docs/images]
+//
+// Needs Chromium and the packages of ui/ (`npm ci` there). Run it after a change of what pages look like, and look at them.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { chromium } = createRequire(new URL("../ui/package.json", import.meta.url))("playwright-core");
+const root = new URL("../", import.meta.url).pathname;
+const option = (name, usual) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : usual);
+const binary = option("--binary", `${root}target/debug/stepscope`);
+const out = option("--out", `${root}docs/images`);
+const cache = mkdtempSync(join(tmpdir(), "stepscope-images-"));
+
+// The name of the picture, the fixture, the page, and what to do before it is taken.
+const row = (page) => page.locator("tbody tr:not([aria-hidden])").first().click();
+const PICTURES = [
+  ["home", "*", "home", async (page) => page.waitForFunction(() => !/verdicts/.test(document.querySelector("main").innerText), null, { timeout: 120_000 })],
+  ["steps", "tf-input-bound", "steps"],
+  ["ops", "tf-train", "ops", row],
+  ["scopes", "tf-train", "scopes"],
+  ["functions", "tf-train", "functions"],
+  ["input", "tf-input-bound", "input"],
+  ["inference", "jax-plain", "inference"],
+  ["memory", "tf-train", "memory"],
+  ["devices", "torch-train", "devices"],
+  ["kernels", "nsys-tables", "kernels"],
+  ["health", "tf-input-bound", "health"],
+  ["model", "tf-session", "model"],
+  ["compare", "tf-input-bound,tf-train", "compare"],
+];
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+for (const [name, fixture, where, act] of PICTURES) {
+  const folders = fixture === "*" ? readdirSync(`${root}fixtures`).filter((one) => !one.includes(".") && one !== "tables") : fixture.split(",");
+  const child = spawn(binary, ["serve", ...folders.map((folder) => `fixtures/${folder}`), "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, XDG_CACHE_HOME: cache } });
+  const address = await new Promise((resolve) => {
+    let said = "";
+    const listen = (chunk) => {
+      said += chunk;
+      const found = /http:\/\/\S+/.exec(said);
+      if (found) resolve(found[0].replace(/\/$/, ""));
+    };
+    child.stdout.on("data", listen);
+    child.stderr.on("data", listen);
+  });
+  const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage();
+  await page.goto(`${address}/#/s/0/${where}`);
+  await page.locator("main h1, main h2").first().waitFor();
+  await page.waitForTimeout(1500);
+  if (act) await act(page);
+  await page.waitForTimeout(1500);
+  await page.screenshot({ path: `${out}/page-${name}.png` });
+  await page.close();
+  child.kill("SIGINT");
+}
+await browser.close();
+rmSync(cache, { recursive: true });

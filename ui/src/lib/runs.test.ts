@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { runNames } from "./runs";
+import type { Session } from "./types";
+
+const session = (id: number, path: string): Session => ({ id, name: path.split("/").at(-1) ?? "", path, hosts: [], bytes: 0, state: "unopened", appeared: false, place: null, revision: 0 });
+const names = (...paths: string[]) => [...runNames(paths.map((path, id) => session(id, path))).values()].map((run) => run.name);
+
+test("runs are named by their folders, not by the time that the profiler wrote", () => {
+  expect(names("logs/resnet/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", "logs/bert/plugins/profile/2026_01_02_03_04_05/a.xplane.pb")).toEqual(["resnet", "bert"]);
+  expect(names("logs/resnet/plugins/profile/2026_01_02_03_04_05/a.xplane.pb")).toEqual(["resnet"]);
+});
+
+test("several recordings of one folder are told apart by their times", () => {
+  const below = (folder: string, time: string) => `logs/${folder}/plugins/profile/${time}/a.xplane.pb`;
+  expect(names(below("a", "2026_01_02_03_04_05"), below("a", "2026_01_02_03_09_05"), below("b", "2026_01_02_03_04_05"))).toEqual([
+    "a · 2026-01-02 03:04:05", "a · 2026-01-02 03:09:05", "b",
+  ]);
+  expect(names("logs/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", "logs/plugins/profile/2026_01_02_03_09_05/a.xplane.pb")).toEqual([
+    "2026-01-02 03:04:05", "2026-01-02 03:09:05",
+  ]);
+});
+
+test("files are named without their endings and times, and never two alike", () => {
+  expect(names("x/workers_0.1623143089861.pt.trace.json.gz", "x/workers_4.1623212756351.pt.trace.json.gz")).toEqual(["workers_0", "workers_4"]);
+  expect(new Set(names("x/w0.1623143089861.pt.trace.json", "x/w0.1623143099999.pt.trace.json")).size).toBe(2);
+  expect(names("a/run.sqlite", "b/run.sqlite")).toEqual(["a/run", "b/run"]);
+});
