@@ -41,7 +41,7 @@ pub use format::{Delivers, Format};
 pub use ids::{ArgSourceId, DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
 pub use kind::{Form, Kind};
 pub use kind_set::KindSet;
-pub use nesting::Nesting;
+pub use nesting::{Nesting, Overlaps};
 pub use note::{Note, NoteKind};
 pub use strings::{StringTable, StringTableBuilder};
 pub use time::{Clock, Dur, Span, Time};

@@ -4,8 +4,6 @@
 //! asynchronous work leave partly overlapping events. Viewers that require a tree drop them. Here each event
 //! goes to the first *lane* in which it nests, so that all are kept and each lane is a tree again.
 
-use std::ops::Range;
-
 use crate::time::{Dur, Time};
 use crate::track::Track;
 
@@ -63,12 +61,26 @@ impl Nesting {
         nesting.lanes = lanes.len() as u8;
         nesting
     }
+}
 
-    /// Number of events of a piece that do not nest with earlier ones of the piece. The same pass, but nothing is kept:
-    /// who only counts needs no place for every event.
-    pub(crate) fn overlapping_in(track: &Track, piece: Range<usize>) -> usize {
-        let mut lanes: Vec<Vec<Time>> = Vec::new();
-        piece.filter(|&index| put(&mut lanes, track, index).0 > 0).count()
+/// Tells event by event whether it nests with earlier ones, and keeps nothing: who only counts needs no place for every
+/// event. May start anywhere; if nothing earlier reaches into what follows, the answers are the same.
+#[derive(Debug)]
+pub struct Overlaps<'t> {
+    track: &'t Track,
+    lanes: Vec<Vec<Time>>,
+}
+
+impl<'t> Overlaps<'t> {
+    /// Before the first event that is looked at.
+    pub fn of(track: &'t Track) -> Self {
+        Overlaps { track, lanes: Vec::new() }
+    }
+
+    /// Whether the `index`th event does not nest with those before it. To be asked in order.
+    #[inline]
+    pub fn at(&mut self, index: usize) -> bool {
+        put(&mut self.lanes, self.track, index).0 > 0
     }
 }
 

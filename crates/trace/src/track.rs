@@ -168,12 +168,6 @@ impl Track {
         self.nesting.get_or_init(|| Nesting::of(self))
     }
 
-    /// Number of events of a piece that do not nest with earlier ones of the piece. If nothing reaches from one piece
-    /// into the next, pieces can be counted in parallel.
-    pub fn overlapping_in(&self, piece: Range<usize>) -> usize {
-        Nesting::overlapping_in(self, piece)
-    }
-
     /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.columns.heap_bytes()

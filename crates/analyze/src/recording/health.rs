@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use stepscope_trace::{
-    DeviceKind, Dur, Form, Note, NoteKind, ProcessKind, Span, Time, Trace, Track, TrackKind,
+    DeviceKind, Dur, Form, Note, NoteKind, Overlaps, ProcessKind, Span, Time, Trace, Track, TrackKind,
 };
 
 use crate::recording::info::events_by_process;
@@ -297,10 +297,10 @@ struct Odd {
 impl Odd {
     fn of(trace: &Trace, track: &Track, piece: Range<usize>, window: Option<Span>) -> Self {
         let mut odd = Odd::default();
-        if matches!(track.kind, TrackKind::Thread | TrackKind::Stream) {
-            odd.overlapping = track.overlapping_in(piece.clone()) as u64;
-        }
+        let nests = matches!(track.kind, TrackKind::Thread | TrackKind::Stream);
+        let mut overlaps = Overlaps::of(track);
         for index in piece {
+            odd.overlapping += u64::from(nests && overlaps.at(index));
             let form = trace.kind(track.kind_of(index)).form;
             if form == Form::Aggregate {
                 continue;

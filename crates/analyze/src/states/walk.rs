@@ -14,6 +14,10 @@ use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
 use crate::vocabulary::{Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels};
 
+/// Number of events that are walked together. The states of a piece are freed when they are appended to those before it: with
+/// one piece per core, half of all states existed twice, which was a tenth of the peak of a report.
+const EVENTS_PER_WALK: usize = 1 << 19;
+
 /// Facts about the whole trace that are needed before its tracks are walked.
 pub(super) struct Facts<'t> {
     trace: &'t Trace,
@@ -92,7 +96,8 @@ impl<'t> Facts<'t> {
     }
 
     pub(super) fn line_of(&self, track: &Track) -> StateLine {
-        let lines: Vec<StateLine> = chunks(track, rayon::current_num_threads())
+        let wanted = (track.len() / EVENTS_PER_WALK).max(rayon::current_num_threads());
+        let lines: Vec<StateLine> = chunks(track, wanted)
             .into_par_iter()
             .map(|chunk| {
                 let mut walk = Walk::new(self, track, chunk.clone());
@@ -101,6 +106,9 @@ impl<'t> Facts<'t> {
             })
             .collect();
         let mut line = lines.into_iter().reduce(StateLine::then).unwrap_or_default();
+        if self.only_calls && self.trace.process(track.process).kind != ProcessKind::Device {
+            line.bridge_launches();
+        }
         if runs_python(self.trace, self.vocabulary, track) {
             line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
         }
@@ -178,9 +186,6 @@ impl<'f, 't> Walk<'f, 't> {
 
     fn finish(mut self) -> StateLine {
         self.close_until(Time::MAX);
-        if self.facts.only_calls && !self.on_device {
-            self.line.bridge_launches();
-        }
         self.line.times.shrink_to_fit();
         self.line.states.shrink_to_fit();
         self.line
