@@ -11,6 +11,7 @@ use stepscope_analyze::curves::said::is_evaluation;
 use stepscope_diagnose::{Finding, diagnose_run};
 use stepscope_read::tfevents::{RunReader, is_event_file};
 use stepscope_render::report::RunBeside;
+use stepscope_trace::series::RunLog;
 
 /// The run beside a profile file, and what is wrong with it; `None` if no event files lie there. The window is that of
 /// the profile in seconds since 1970, if it has a time of day.
@@ -69,15 +70,24 @@ fn name_of(folder: &Path) -> String {
     folder.file_name().map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// Everything that was logged beside a profile file.
+pub fn logs_beside(file: &Path) -> Vec<RunLog> {
+    folders(file).iter().filter_map(|folder| log_of(folder)).collect()
+}
+
 /// Files that cannot be read leave the profile's report as it is.
 fn read(folder: &Path) -> Option<RunCurves> {
+    log_of(folder).map(|log| RunCurves::of(&log))
+}
+
+fn log_of(folder: &Path) -> Option<RunLog> {
     let files = event_files(folder);
     if files.is_empty() {
         return None;
     }
     let mut reader = RunReader::new(name_of(folder), files);
     reader.read().ok()?;
-    Some(RunCurves::of(&reader.into_log()))
+    Some(reader.into_log())
 }
 
 #[cfg(test)]
