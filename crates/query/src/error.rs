@@ -66,6 +66,10 @@ impl QueryError {
         QueryError::new(Failed::Wrong, "the query is empty", "found no statement", "give a SELECT")
     }
 
+    pub(crate) fn no_select() -> Self {
+        Self::refused("found another statement".to_owned())
+    }
+
     pub(crate) fn parameters() -> Self {
         QueryError::new(
             Failed::Wrong,

@@ -172,6 +172,10 @@ impl Database {
             Ok(None) => {}
             Ok(Some(_)) | Err(_) => return Err(QueryError::several()),
         }
+        // Some statements are allowed because they would do nothing here, such as REINDEX.
+        if statement.column_count() == 0 || !statement.readonly() {
+            return Err(QueryError::no_select());
+        }
         if statement.parameter_count() > 0 {
             return Err(QueryError::parameters());
         }

@@ -138,6 +138,8 @@ pub const TABLES: &[Table] = &[
     tables::results::REQUEST,
     tables::results::COLLECTIVE,
     tables::results::FINDING,
+    tables::logged::SCALAR,
+    tables::logged::NODE,
 ];
 
 /// The functions that SQLite does not have by itself.

@@ -1,5 +1,6 @@
 //! The tables, by where their rows come from.
 
+pub(crate) mod logged;
 pub(crate) mod nsys;
 pub(crate) mod recorded;
 pub(crate) mod results;

@@ -4,6 +4,7 @@
 //! Events stay where they are, in the columns of the trace. An event's id is the number of its track, shifted by 32
 //! bits, plus its place on the track, so that the page and a query name the same event the same way.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,6 +26,11 @@ use crate::schema::TABLES;
 pub trait Holder: Send + Sync {
     /// The recording.
     fn profile(&self) -> &Profile;
+
+    /// Canonical folders that files beside the recording must lie in; empty if they may lie anywhere.
+    fn roots(&self) -> &[PathBuf] {
+        &[]
+    }
 }
 
 impl Holder for Profile {
@@ -97,6 +103,11 @@ impl World {
 
     pub(crate) fn profile(&self) -> &Profile {
         self.holder.profile()
+    }
+
+    /// Canonical folders that files beside the recording must lie in; empty if they may lie anywhere.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        self.holder.roots()
     }
 
     /// The profiles of the hosts, with what is computed about them.

@@ -9,7 +9,7 @@ use stepscope_session::{Profile, Query, ResolvedSession};
 use stepscope_testkit::corpus::{corpus, files_below, repository};
 
 fn run_all(path: &Path) -> bool {
-    let wanted = Query { paths: vec![path.to_owned()], session: None, host: None };
+    let wanted = Query { paths: vec![path.to_owned()], session: None, host: None, roots: Vec::new() };
     let Ok(chosen) = ResolvedSession::of(&wanted, &|_| {}) else { return false };
     let Ok(profile) = Profile::load(chosen, &Progress::new()) else { return false };
     let database = Database::new(Arc::new(profile), Limits { rows: 1_000, ..Limits::TERMINAL });

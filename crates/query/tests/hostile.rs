@@ -14,7 +14,7 @@ const LIMITS: Limits = Limits { rows: 1_000, bytes: 4 << 20, time: Duration::fro
 
 fn fixture() -> Database {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tf-input-bound");
-    let wanted = Query { paths: vec![path], session: None, host: None };
+    let wanted = Query { paths: vec![path], session: None, host: None, roots: Vec::new() };
     let profile = Profile::load(ResolvedSession::of(&wanted, &|_| {}).unwrap(), &Progress::new()).unwrap();
     Database::new(Arc::new(profile), LIMITS)
 }

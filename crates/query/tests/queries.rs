@@ -8,9 +8,11 @@ use stepscope_read::Progress;
 use stepscope_session::{Profile, Query, ResolvedSession};
 
 fn open(path: &Path) -> Database {
-    let chosen =
-        ResolvedSession::of(&Query { paths: vec![path.to_owned()], session: None, host: None }, &|_| {})
-            .unwrap();
+    let chosen = ResolvedSession::of(
+        &Query { paths: vec![path.to_owned()], session: None, host: None, roots: Vec::new() },
+        &|_| {},
+    )
+    .unwrap();
     let profile = Profile::load(chosen, &Progress::new()).unwrap();
     Database::new(Arc::new(profile), Limits::TERMINAL)
 }

@@ -27,7 +27,7 @@ pub(crate) fn run_beside(
     window: Option<(f64, f64)>,
     roots: &[PathBuf],
 ) -> Option<(RunBeside, Vec<Finding>)> {
-    let logs: Vec<RunLog> = folders(file).iter().filter_map(|folder| read(folder, roots)).collect();
+    let logs = logs_beside(file, roots);
     let mut runs: Vec<RunCurves> = logs.iter().map(RunCurves::of).collect();
     RunCurves::explain(&mut runs);
     let place = |run: &RunCurves| {
@@ -89,6 +89,11 @@ fn event_files(folder: &Path) -> Vec<PathBuf> {
 
 fn name_of(folder: &Path) -> String {
     folder.file_name().map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Everything that was logged beside a profile file. Only files below the roots are read, if there are any.
+pub fn logs_beside(file: &Path, roots: &[PathBuf]) -> Vec<RunLog> {
+    folders(file).iter().filter_map(|folder| read(folder, roots)).collect()
 }
 
 /// Files that cannot be read leave the profile's report as it is.

@@ -17,6 +17,7 @@ mod saved_run;
 pub mod side;
 pub mod views;
 
+pub use beside::logs_beside;
 pub use find::{Query, ResolvedSession, all_sessions, all_sessions_within};
 pub use load::{HostProfile, PerHost, Profile};
 pub use problem::{Cause, Problem};

@@ -82,7 +82,7 @@ fn run(binary: &Path, command: &str, path: &Path) -> (f64, String) {
     let took = children_seconds()
         .zip(before)
         .map_or_else(|| began.elapsed().as_secs_f64(), |(now, before)| now - before);
-    (took, format!("{}", status.code().map_or("signal".to_owned(), |code| format!("exit {code}"))))
+    (took, status.code().map_or("signal".to_owned(), |code| format!("exit {code}")))
 }
 
 /// Processor time of all children so far; the clock on the wall is no measure on a busy machine.

@@ -1,6 +1,6 @@
 //! Files that an adversary would write, through the whole binary: it ends, keeps what it read, says what happened and how
 //! to go on.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 mod support;
 
 use std::io::Write as _;

@@ -1,11 +1,12 @@
 //! The tool `sql`: questions that no view answers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
-use stepscope_query::{Database, Limits, QueryError, Value};
+use stepscope_query::{Database, Holder, Limits, QueryError, Value};
 use stepscope_render::{Cell, Column, Format, Table};
-use stepscope_session::Problem;
+use stepscope_session::{Problem, Profile};
 
 use super::{Tool, cursor_schema, path_schema, session_schema};
 use crate::answer::{Answer, page_of_table};
@@ -36,13 +37,29 @@ pub(super) const TOOL: Tool = Tool {
     run,
 };
 
+/// A profile whose neighbours count only below the roots.
+struct Rooted {
+    profile: Arc<Profile>,
+    roots: Vec<PathBuf>,
+}
+
+impl Holder for Rooted {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+}
+
 fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let query = arguments.needed("query")?;
     let (top, start) = (arguments.whole("max_rows", 1..=MOST, ROWS)?, arguments.cursor()?);
     let asked = desk.open(arguments.needed("path")?, arguments.text("session")?)?;
     let database = asked.opened.database.get_or_init(|| {
-        let holder: Arc<dyn stepscope_query::Holder> = Arc::clone(&asked.opened.profile) as _;
-        Database::new(holder, Limits::PAGE)
+        let roots = desk.roots.all().to_vec();
+        Database::new(Arc::new(Rooted { profile: Arc::clone(&asked.opened.profile), roots }), Limits::PAGE)
     });
     let answer = database.query(query).map_err(problem)?;
     desk.stop.check()?;
