@@ -44,7 +44,9 @@ impl Scalars {
         let logs = first.map_or_else(Vec::new, |loaded| logs_beside(Path::new(&loaded.path)));
         let (mut starts, mut rows) = (Vec::new(), 0);
         for (run, log) in logs.iter().enumerate() {
-            for (place, series) in log.series.iter().enumerate().filter(|(_, series)| !series.steps.is_empty()) {
+            for (place, series) in
+                log.series.iter().enumerate().filter(|(_, series)| !series.steps.is_empty())
+            {
                 starts.push((rows, run, place));
                 rows += series.steps.len();
             }
@@ -111,7 +113,8 @@ fn nodes(world: &World) -> Box<dyn Rows> {
     }
     let model = ModelFiles::beside(&runs).load(Keep { values: false, calls: false });
     let options = Options { max_depth: DEEPEST, ..Options::default() };
-    let rows = model.ok().and_then(|model| Some(Shown::new(&model.profile, View::Scope, &options).ok()?.flat()));
+    let rows =
+        model.ok().and_then(|model| Some(Shown::new(&model.profile, View::Scope, &options).ok()?.flat()));
     Box::new(Sheet((0_usize..).zip(rows.unwrap_or_default()).map(|(id, row)| node(id, &row)).collect()))
 }
 
