@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 test("a query is answered, drawn, kept in the address, and leads to the timeline", async () => {
-  const { page, close } = await open(browser, `${server.address}/#/tf-input-bound/sql`);
+  const { page, close } = await open(browser, `${server.address}/#//sql`);
   await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
   await page.getByRole("button", { name: "Run" }).click();
   const table = page.getByRole("table", { name: "Answer" });
@@ -40,7 +40,7 @@ test("a query is answered, drawn, kept in the address, and leads to the timeline
 });
 
 test("a wrong query says why, and the page stays", async () => {
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/tf-input-bound/sql?q=${encodeURIComponent("DROP TABLE event")}`);
+  const { page, wrongs, close } = await open(browser, `${server.address}/#//sql?q=${encodeURIComponent("DROP TABLE event")}`);
   await page.getByText(/only SELECT is allowed/i).waitFor();
   expect(await page.getByLabel("Query").inputValue()).toBe("DROP TABLE event");
   wrongs.length = 0; // The server's 400 is what the test is about.
