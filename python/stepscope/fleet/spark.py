@@ -1,11 +1,12 @@
 """The fleet on Spark. Executors need the same wheel (``--archives`` of a packed environment) and the same paths.
 
-Works on classic Spark and on Spark Connect: only data frames are used.
+Only data frames are used, which Spark Connect has, too.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from . import FleetReport, check_versions, failed, finish, memory, merge, partial, plan, version
 
-#: What travels between tasks.
 _ROWS = "worker string, version string, part binary"
 
 
@@ -21,16 +21,16 @@ def run(*paths: Any, spark: SparkSession | None = None, threads: int = 1, **opti
     """Plans here, reads and merges on the executors. Options are those of ``fleet.plan``."""
     session = spark or SparkSession.builder.getOrCreate()
     works = plan(*paths, **options)
-    if not works:
-        return finish(merge([]))
-    # Python's memory lies outside the executor's heap, and its limit in MB is optional.
+    # Python's memory lies outside the executor's heap; its limit in MB is optional.
     limit = session.conf.get("spark.executor.pyspark.memory", None) or "0"
-    needed = max(memory(work) for work in works) >> 20
+    needed = max((memory(work) for work in works), default=0) >> 20
     if limit.isdigit() and 0 < int(limit) < needed:
         raise MemoryError("a task may need {} MB; raise spark.executor.pyspark.memory".format(needed))
     rows = [(json.dumps(work), version(), threads) for work in works]
-    frame = session.createDataFrame(rows, "work string, version string, threads int").repartition(len(rows))
-    done = frame.mapInArrow(_read, _ROWS).coalesce(max(len(rows) // 16, 1)).mapInArrow(_unite, _ROWS).collect()
+    frame = session.createDataFrame(rows, "work string, version string, threads int").repartition(max(len(rows), 1))
+    # Not coalesce: it would also do the reading in as few tasks as there are merges.
+    read = frame.mapInArrow(_read, _ROWS).repartition(len(rows) // 16 + 1)
+    done = read.mapInArrow(_unite, _ROWS).collect()
     check_versions({row.worker: row.version for row in done})
     return finish(merge([bytes(row.part) for row in done if row.part is not None]))
 
@@ -47,14 +47,14 @@ def _read(batches: Iterator[Any]) -> Iterator[Any]:
             yield _batch(part)
 
 
-def _unite(batches: Iterator[Any]) -> Iterator[Any]:
-    parts = [row["part"] for batch in batches for row in batch.to_pylist()]
-    yield _batch(None if None in parts else merge(parts))
+def _unite(batches: Iterator[Any]) -> Iterator[Any]:  # and passes on what readers of another version said
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    yield from (_batch(None, row["worker"], row["version"]) for row in rows if row["part"] is None)
+    yield _batch(merge([row["part"] for row in rows if row["part"] is not None]))
 
 
-def _batch(part: bytes | None) -> Any:
-    import socket
-
+def _batch(part: bytes | None, worker: str | None = None, known: str | None = None) -> Any:
     import pyarrow
 
-    return pyarrow.RecordBatch.from_pydict({"worker": [socket.gethostname()], "version": [version()], "part": [part]})
+    named = {"worker": [worker or socket.gethostname()], "version": [known or version()], "part": [part]}
+    return pyarrow.RecordBatch.from_pydict(named)
