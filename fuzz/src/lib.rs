@@ -4,3 +4,4 @@
 pub mod mutate;
 pub mod seeds;
 pub mod targets;
+mod whole;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use stepscope_fuzz::mutate::mutate;
-use stepscope_fuzz::seeds::seeds;
+use stepscope_fuzz::seeds::Seeds;
 use stepscope_fuzz::targets::{TARGETS, Target};
 use stepscope_testkit::damage::Rng;
 
@@ -28,6 +28,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
+    stepscope_read::allow_inflated_bytes(memory::BUDGET);
     match options().and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
@@ -73,12 +74,12 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 fn fuzz(name: &str, target: Target, options: &Options) -> Result<(), String> {
-    let seeds = seeds();
+    let seeds = Seeds::all();
     let mut rng = Rng::new(options.seed);
     let until = Instant::now() + Duration::from_secs(options.seconds);
     let mut runs = 0_u64;
     while Instant::now() < until {
-        let bytes = mutate(&seeds[rng.below(seeds.len())], &mut rng);
+        let bytes = mutate(seeds.any(&mut rng), &mut rng);
         if let Err(what) = one(target, &bytes) {
             let kept = keep(name, runs, &bytes)?;
             return Err(format!("{name}, input {runs}: {what}; kept as {}", kept.display()));
@@ -98,11 +99,11 @@ fn one(target: Target, bytes: &[u8]) -> Result<(), String> {
     if took > PATIENCE {
         return Err(format!("took {:.1} s", took.as_secs_f64()));
     }
-    let allowed = memory::allowed(bytes.len());
-    if most > allowed {
+    if most > memory::ALLOWED {
         return Err(format!(
-            "took {most} bytes of memory for {} bytes of input, more than {allowed}",
-            bytes.len()
+            "took {most} bytes of memory for {} bytes of input, more than {}",
+            bytes.len(),
+            memory::ALLOWED
         ));
     }
     Ok(())

@@ -37,8 +37,8 @@ pub fn most() -> usize {
     MOST.load(Relaxed).saturating_sub(BEFORE.load(Relaxed))
 }
 
-/// Allowed memory for an input of this size. Fixed tables come first; then a byte of input may become an event
-/// (`{},`), and gzip may turn it into a thousand.
-pub fn allowed(input: usize) -> usize {
-    (32 << 20) + input * 4_096
-}
+/// Allowed memory for any input: four times what one file may inflate to ([`BUDGET`]).
+pub const ALLOWED: usize = 4 * BUDGET as usize;
+
+/// What one file may inflate to here. Smaller than the default, so that greed shows with small inputs.
+pub const BUDGET: u64 = 16 << 20;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use stepscope_fleet::fuzzing;
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
 use stepscope_read::tfevents::RunReader;
@@ -11,6 +12,8 @@ use stepscope_read::{
     Bytes, ChromeReader, Input, Progress, Reader, RunMetadataReader, TableFile, XPlaneReader, open_input,
 };
 use stepscope_trace::{Args, Trace};
+
+pub use crate::whole::{analyses, rendering, requests, tiles};
 
 /// A fuzzing target.
 pub type Target = fn(&[u8]);
@@ -27,8 +30,13 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tf_checkpoint", tf_checkpoint),
     ("tf_events", tf_events),
     ("tfevents", tfevents),
+    ("fleet", fleet),
     ("any", any),
     ("discover", discover),
+    ("analyses", analyses),
+    ("rendering", rendering),
+    ("tiles", tiles),
+    ("requests", requests),
 ];
 
 /// The XPlane reader, whether it recognises the bytes or not.
@@ -48,6 +56,14 @@ pub fn tables(bytes: &[u8]) {
     let input = Input::from_tables("fuzz", names.map(table).to_vec());
     if let Ok(opened) = open_input(&input, &Progress::new()) {
         walk(&opened.trace);
+    }
+}
+
+/// A partial of a fleet: as it is, and as the content of entries whose checksums fit.
+pub fn fleet(bytes: &[u8]) {
+    for partial in [bytes.to_vec(), fuzzing::framed(bytes), fuzzing::packed(bytes)] {
+        let _ = stepscope_fleet::finish(&partial);
+        let _ = stepscope_fleet::merge(&[partial]);
     }
 }
 
@@ -117,7 +133,7 @@ pub fn discover(bytes: &[u8]) {
     }
 }
 
-fn input(bytes: &[u8]) -> Input {
+pub(crate) fn input(bytes: &[u8]) -> Input {
     Input::from_bytes("fuzz", Bytes::held(bytes.to_vec()))
 }
 

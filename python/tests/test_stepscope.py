@@ -18,10 +18,11 @@ import types
 import unittest
 import warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-import stepscope  # noqa: E402
+if importlib.util.find_spec("stepscope") is None:  # not installed: the package of this repository, without its native part
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from stepscope import record as stepscope  # noqa: E402
 
-HELPER = os.path.dirname(os.path.abspath(stepscope.__file__))
+HELPER = os.path.dirname(os.path.dirname(os.path.abspath(stepscope.__file__)))
 
 
 class Annotation:

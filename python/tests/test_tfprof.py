@@ -14,7 +14,8 @@ import textwrap
 import unittest
 
 PYTHON = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
-sys.path.insert(0, PYTHON)
+if importlib.util.find_spec("stepscope") is None:  # not installed: the package of this repository
+    sys.path.insert(0, PYTHON)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pprof  # noqa: E402
 from stepscope.tfprof import Node, ProfileOptionBuilder, _arguments, _tree  # noqa: E402
@@ -80,7 +81,7 @@ class Options(unittest.TestCase):
 
 def run(test, script, **environment):
     """Runs a script with the helper on its path; each in a process of its own, as tfprof has one profiler only."""
-    variables = dict(os.environ, PYTHONPATH=PYTHON, STEPSCOPE=binary(), TF_CPP_MIN_LOG_LEVEL="3", **environment)
+    variables = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), STEPSCOPE=binary(), TF_CPP_MIN_LOG_LEVEL="3", **environment)
     command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     test.assertEqual(done.returncode, 0, done.stderr)

@@ -19,6 +19,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-diagnose", &["stepscope-text", "stepscope-trace", "stepscope-analyze"]),
     ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
     (
+        "stepscope-fleet",
+        &[
+            "stepscope-text",
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+        ],
+    ),
+    (
         "stepscope-session",
         &[
             "stepscope-trace",
@@ -31,6 +42,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "stepscope-query",
+        &[
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-export",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-session",
+            "stepscope-tfprof",
+        ],
+    ),
+    (
         "stepscope-serve",
         &[
             "stepscope-trace",
@@ -39,8 +63,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-diagnose",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-query",
             "stepscope-tfprof",
         ],
+    ),
+    ("stepscope-frame", &["stepscope-trace", "stepscope-export", "stepscope-render", "stepscope-session"]),
+    (
+        "stepscope-agents",
+        &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session", "stepscope-query"],
     ),
     ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
     (
@@ -51,11 +81,29 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-analyze",
             "stepscope-diagnose",
             "stepscope-export",
+            "stepscope-fleet",
             "stepscope-render",
             "stepscope-session",
+            "stepscope-query",
             "stepscope-serve",
+            "stepscope-agents",
             "stepscope-capture",
             "stepscope-tfprof",
+        ],
+    ),
+    (
+        "stepscope-python",
+        &[
+            "stepscope",
+            "stepscope-trace",
+            "stepscope-read",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-session",
+            "stepscope-fleet",
+            "stepscope-query",
+            "stepscope-frame",
         ],
     ),
 ];

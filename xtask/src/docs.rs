@@ -10,9 +10,10 @@ const LISTED: [(&str, &str); 2] =
     [("crates/diagnose/src/rules", "stepscope-diagnose"), ("crates/session/src/views", "stepscope-session")];
 
 /// Tests that would call a page stale, and write it when they are told to.
-const WRITERS: [(&str, &[&str]); 3] = [
+const WRITERS: [(&str, &[&str]); 4] = [
     ("docs/findings.md", &["-p", "stepscope-render", "--test", "findings_doc"]),
-    ("docs/cli.md", &["-p", "stepscope", "--bin", "stepscope", "reference"]),
+    ("docs/sql.md", &["-p", "stepscope-query", "--test", "sql_doc"]),
+    ("docs/cli.md", &["-p", "stepscope", "--lib", "reference"]),
     ("docs/json.md and docs/schema", &["-p", "stepscope", "--test", "schemas", "every_schema"]),
 ];
 

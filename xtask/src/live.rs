@@ -1,5 +1,6 @@
-//! Tests against real frameworks: training loops in TensorFlow and JAX that are captured while they run, and
-//! the Python helper inside them. They need a Python with both; it is created once below `target` and reused.
+//! Tests against real programs: training loops in TensorFlow and JAX that are captured while they run, the Python helper
+//! inside them, the official client of the Model Context Protocol, and a server of objects. They need Pythons with these;
+//! each is created once below `target` and reused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,44 +9,118 @@ use std::process::Command;
 use crate::run::{Outcome, run};
 use crate::skips::Skips;
 
-/// Location of the environment; cargo's own folder is already ignored by git.
-const FOLDER: &str = "target/live-venv";
-/// Its content: pinned, so that a new framework release only changes this line.
-const PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0", "keras==3.15.0", "jax[cpu]==0.10.2"];
-/// Names a Python that already has the packages.
-const PYTHON: &str = "STEPSCOPE_TEST_PYTHON";
-
-/// Runs the live tests, in an environment that is created if necessary.
-pub(crate) fn check() -> Outcome {
-    let python = match std::env::var_os(PYTHON) {
-        Some(python) => PathBuf::from(python),
-        None => environment()?,
-    };
-    tests(&python)
+/// A Python with what some tests need.
+struct Environment {
+    /// What it is for.
+    name: &'static str,
+    /// Its location; cargo's own folder is already ignored by git.
+    folder: &'static str,
+    /// Its content: pinned, so that a new release only changes this line.
+    packages: &'static [&'static str],
+    /// Names a Python that already has the packages; the tests read it.
+    variable: &'static str,
+    /// What the tests need, as in `STEPSCOPE_EXPECT`.
+    needs: &'static str,
+    /// The tests.
+    tests: &'static [&'static str],
+    /// How large it is.
+    size: &'static str,
 }
 
-/// Runs the live tests where an environment is there already, or may be made; says whether it did.
+const FRAMEWORKS: Environment = Environment {
+    name: "TensorFlow and JAX",
+    folder: "target/live-venv",
+    packages: &["tensorflow-cpu==2.21.0", "keras==3.15.0", "jax[cpu]==0.10.2"],
+    variable: "STEPSCOPE_TEST_PYTHON",
+    needs: "frameworks",
+    tests: &["capture_live"],
+    size: "2 GB",
+};
+
+const CLIENTS: Environment = Environment {
+    name: "mcp and moto",
+    folder: "target/clients-venv",
+    packages: &["mcp==2.3.0", "moto[s3,server]==5.2.5"],
+    variable: "STEPSCOPE_TEST_CLIENTS",
+    needs: "clients",
+    tests: &["mcp_live"],
+    size: "330 MB",
+};
+
+/// Runs the live tests, in environments that are created if necessary.
+pub(crate) fn check() -> Outcome {
+    let python = FRAMEWORKS.check()?;
+    let helper = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
+    run("live: Python helper", Command::new(&python).args(helper))?;
+    CLIENTS.check().map(|_| ())
+}
+
+/// Runs the live tests where environments are there already, or may be made; says whether it ran those with frameworks.
 pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, String> {
-    if make || std::env::var_os(PYTHON).is_some() || finished(&folder()?).is_some() {
+    let (frameworks, clients) = (make || FRAMEWORKS.is_there()?, make || CLIENTS.is_there()?);
+    if frameworks && clients {
         return check().map(|()| true);
     }
-    let how = "`cargo xtask live` makes one below target/ (about 2 GB from the network)";
-    skips.skip("live captures", &format!("there is no Python with TensorFlow and JAX ({PYTHON})"), how)?;
-    Ok(false)
+    for (environment, is_there) in [(FRAMEWORKS, frameworks), (CLIENTS, clients)] {
+        let Environment { name, variable, size, .. } = environment;
+        if is_there {
+            environment.check()?;
+        } else {
+            let how = format!("`cargo xtask live` makes one below target/ (about {size} from the network)");
+            skips.skip("live tests", &format!("there is no Python with {name} ({variable})"), &how)?;
+        }
+    }
+    Ok(frameworks)
 }
 
-fn tests(python: &Path) -> Outcome {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let tests = ["test", "--quiet", "--package", "stepscope", "--test", "capture_live"];
-    let mut captures = Command::new(cargo);
-    captures.args(tests).env(PYTHON, python).env("STEPSCOPE_EXPECT", "frameworks");
-    run("live: captures", &mut captures)?;
-    let helper = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
-    run("live: Python helper", Command::new(python).args(helper))
-}
+impl Environment {
+    /// Runs its tests; returns its Python.
+    fn check(&self) -> Result<PathBuf, String> {
+        let python = match std::env::var_os(self.variable) {
+            Some(python) => PathBuf::from(python),
+            None => self.made()?,
+        };
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        for test in self.tests {
+            let mut tests = Command::new(&cargo);
+            tests.args(["test", "--quiet", "--package", "stepscope", "--test", test]);
+            tests.env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
+            run(&format!("live: {test}"), &mut tests)?;
+        }
+        Ok(python)
+    }
 
-fn folder() -> Result<PathBuf, String> {
-    Ok(std::env::current_dir().map_err(|error| error.to_string())?.join(FOLDER))
+    /// Whether it can be used without the network.
+    fn is_there(&self) -> Result<bool, String> {
+        Ok(std::env::var_os(self.variable).is_some() || self.finished(&self.place()?).is_some())
+    }
+
+    fn place(&self) -> Result<PathBuf, String> {
+        Ok(std::env::current_dir().map_err(|error| error.to_string())?.join(self.folder))
+    }
+
+    /// Its Python, if it holds what is wanted.
+    fn finished(&self, folder: &Path) -> Option<PathBuf> {
+        let installed = fs::read_to_string(list(folder)).ok()?;
+        (installed == self.packages.join("\n")).then(|| python(folder))
+    }
+
+    /// Its Python; installs what is missing.
+    fn made(&self) -> Result<PathBuf, String> {
+        let folder = self.place()?;
+        if let Some(python) = self.finished(&folder) {
+            return Ok(python);
+        }
+        let python = python(&folder);
+        run("live: environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"];
+        let what = format!("live: {}", self.name);
+        run(&what, Command::new(&python).args(install).args(self.packages))?;
+        let list = list(&folder);
+        fs::write(&list, self.packages.join("\n"))
+            .map_err(|error| format!("cannot write {}: {error}", list.display()))?;
+        Ok(python)
+    }
 }
 
 fn python(folder: &Path) -> PathBuf {
@@ -55,26 +130,4 @@ fn python(folder: &Path) -> PathBuf {
 /// The list of what is installed is written last: an environment without it was never finished.
 fn list(folder: &Path) -> PathBuf {
     folder.join("packages.txt")
-}
-
-/// The Python of an environment that holds what is wanted.
-fn finished(folder: &Path) -> Option<PathBuf> {
-    let installed = fs::read_to_string(list(folder)).ok()?;
-    (installed == PACKAGES.join("\n")).then(|| python(folder))
-}
-
-/// The Python of the environment; installs what is missing.
-fn environment() -> Result<PathBuf, String> {
-    let folder = folder()?;
-    if let Some(python) = finished(&folder) {
-        return Ok(python);
-    }
-    let python = python(&folder);
-    run("live: environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"];
-    run("live: frameworks", Command::new(&python).args(install).args(PACKAGES))?;
-    let list = list(&folder);
-    fs::write(&list, PACKAGES.join("\n"))
-        .map_err(|error| format!("cannot write {}: {error}", list.display()))?;
-    Ok(python)
 }

@@ -15,6 +15,7 @@ mod run;
 mod skips;
 mod truth;
 mod types;
+mod wheel;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -33,7 +34,10 @@ cargo xtask types              write the page's types from docs/schema/
 cargo xtask docs --write       write what is generated: docs/findings.md, docs/cli.md, the list of schemas, missing schemas
 cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
-cargo xtask live               record real training loops in TensorFlow and JAX; test the Python helper
+cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
+cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network)
+cargo xtask wheel              build the Python package in target/wheels (--dev: without optimisation;
+                               --check: build, install into empty environments and test with every Python at hand)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
@@ -54,7 +58,11 @@ fn main() -> ExitCode {
         ["types"] => types::write(),
         ["docs", "--write"] => docs::write(),
         ["truth", ref rest @ ..] => truth::truth(rest),
-        ["live"] => live::check(),
+        ["live"] => live::check().and_then(|()| wheel::check(&mut Skips::new(true))),
+        ["live", "--engines"] => wheel::engines(&mut Skips::new(false)),
+        ["wheel"] => wheel::build(false),
+        ["wheel", "--dev"] => wheel::build(true),
+        ["wheel", "--check"] => wheel::check(&mut Skips::new(true)),
         ["fuzz"] => fuzz("10"),
         ["fuzz", "--seconds", seconds] => fuzz(seconds),
         _ => Err(format!("wrong usage\n{USAGE}")),
@@ -88,6 +96,7 @@ fn check(all: bool) -> Outcome {
     truth::check(&mut skips)?;
     let live = live::check_if_there(&mut skips, all)?;
     skips.take_tests(live);
+    wheel::check_if_there(&mut skips, all)?;
     page::check(&mut skips)?;
     fuzz("10")?;
     println!("{}", skips.summary());

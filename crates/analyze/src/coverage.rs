@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::steps::{Exclusion, Numbers};
 
 /// What figures cover, and what else exists.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Coverage {
     /// What was asked for.
     pub selection: Selection,

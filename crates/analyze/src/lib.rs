@@ -26,6 +26,7 @@ pub mod recording;
 mod sketch;
 pub mod states;
 pub mod steps;
+mod stored;
 pub mod time;
 pub mod vocabulary;
 pub mod window;

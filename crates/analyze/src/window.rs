@@ -1,13 +1,14 @@
 //! The part of a trace that an analysis counts: the counted steps, on the host's time and on each device's own;
 //! the whole capture if there are no steps. Warm-up and incomplete steps would distort every average.
 
+use rustc_hash::FxHashMap;
 use stepscope_trace::{ProcessId, Span, Time, Trace, Track};
 
 use crate::context::Context;
 use crate::steps::Step;
 
 /// What totals cover.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Window {
     /// This many steps, summed over the hosts.
     Steps(usize),
@@ -38,7 +39,7 @@ impl Window {
 #[derive(Clone, Debug)]
 pub struct Windows {
     host: Vec<Span>,
-    devices: Vec<(ProcessId, Vec<Span>)>,
+    devices: FxHashMap<ProcessId, Vec<Span>>,
     /// What totals cover.
     pub window: Window,
 }
@@ -49,7 +50,7 @@ impl Windows {
         let breakdown = context.breakdown();
         if breakdown.steps.whole_capture {
             let all = vec![context.selection.time().unwrap_or(Span::new(Time::MIN, Time::MAX))];
-            return Windows { host: all, devices: Vec::new(), window: Window::WholeCapture };
+            return Windows { host: all, devices: FxHashMap::default(), window: Window::WholeCapture };
         }
         let counted =
             |index: usize| breakdown.steps.all.get(index).is_some_and(|step| step.excluded.is_none());
@@ -76,8 +77,7 @@ impl Windows {
     /// The windows on a track's own time.
     pub fn of_track(&self, trace: &Trace, track: &Track) -> Walk<'_> {
         let process = trace.process(track.process).id;
-        let own = self.devices.iter().find(|(device, _)| *device == process).map(|(_, spans)| &spans[..]);
-        Walk { spans: own.unwrap_or(&self.host) }
+        Walk { spans: self.devices.get(&process).unwrap_or(&self.host) }
     }
 }
 

@@ -2,6 +2,13 @@
 
 use stepscope_trace::{Args, StrId, Trace, Value};
 
+/// The arguments as a JSON object.
+pub fn args_json(trace: &Trace, args: Args<'_>) -> String {
+    let mut out = String::new();
+    push_args(&mut out, trace, args);
+    out
+}
+
 /// Appends the arguments as a JSON object. If two have the same name, the event's own wins.
 pub(super) fn push_args(out: &mut String, trace: &Trace, args: Args<'_>) {
     let mut seen: Vec<StrId> = Vec::new();

@@ -13,9 +13,11 @@ mod time;
 
 use stepscope_trace::Trace;
 
+pub use args::args_json;
 pub use chrome::write_chrome;
 pub use csv::write_csv;
-pub use parquet::{write_parquet, write_points_parquet};
+pub use parquet::{AnyColumn, write_parquet, write_points_parquet, write_table_parquet};
+pub use time::Origins;
 
 /// The trace of one host to export.
 #[derive(Copy, Clone, Debug)]

@@ -5,15 +5,16 @@ use stepscope_trace::Time;
 use super::ExportSource;
 
 /// The origin of each host, relative to the earliest.
-pub(super) struct Origins {
+#[derive(Clone, Debug)]
+pub struct Origins {
     /// Nanoseconds since 1970 of the earliest origin, if all hosts know theirs.
-    pub(super) wall_ns: Option<i64>,
+    pub wall_ns: Option<i64>,
     offsets_ps: Vec<i128>,
 }
 
 impl Origins {
     /// Aligns hosts by wall clock if all of them know it; otherwise each starts at its own origin.
-    pub(super) fn of(sources: &[ExportSource<'_>]) -> Self {
+    pub fn of(sources: &[ExportSource<'_>]) -> Self {
         let walls: Option<Vec<i64>> =
             sources.iter().map(|source| source.trace.clock().wall_ns_at_origin).collect();
         let earliest = walls.as_ref().and_then(|walls| walls.iter().min().copied());
@@ -27,7 +28,7 @@ impl Origins {
     }
 
     /// Picoseconds from the earliest origin to `time` on the `host`th host.
-    pub(super) fn ps(&self, host: usize, time: Time) -> i128 {
+    pub fn ps(&self, host: usize, time: Time) -> i128 {
         self.offsets_ps.get(host).copied().unwrap_or(0) + i128::from(time.ps())
     }
 }

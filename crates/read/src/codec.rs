@@ -1,6 +1,7 @@
 //! Compression inside formats or around files, in pure Rust and always bounded: the output never exceeds the
 //! caller's limit, whatever the bytes claim.
 
+use std::cell::Cell;
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
@@ -8,7 +9,31 @@ use lz4_flex::frame::FrameDecoder as Lz4Frame;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
+use crate::budget::Budget;
 use crate::table::TableError;
+
+/// What reading the rows of one table has inflated so far, within the budget of the file.
+#[derive(Debug)]
+pub(crate) struct Spending<'b> {
+    pub(crate) budget: &'b Budget,
+    inflated: Cell<u64>,
+}
+
+impl<'b> Spending<'b> {
+    /// Nothing is inflated yet.
+    pub(crate) fn new(budget: &'b Budget) -> Self {
+        Spending { budget, inflated: Cell::new(0) }
+    }
+
+    /// Inflates a block whose size the file states, which must not exceed `limit` bytes.
+    pub(crate) fn inflate(&self, codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+        // Counted before it is inflated: the claim of a block is what it may take.
+        let inflated = self.inflated.get().saturating_add(limit as u64);
+        self.inflated.set(inflated);
+        self.budget.inflated(inflated)?;
+        inflate(codec, packed, limit)
+    }
+}
 
 /// Compression of a block of bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -29,14 +54,14 @@ pub(crate) enum Codec {
 pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Inflates `packed` to at most `limit` bytes.
-pub(crate) fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
+fn inflate(codec: Codec, packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
     const WHAT: &str = "compressed block";
     let inflated = match codec {
         Codec::Snappy => return snappy(packed, limit),
         Codec::Lz4 => return lz4(packed, limit),
         Codec::Lz4Frame => read_up_to(Lz4Frame::new(packed), limit),
         Codec::Gzip => read_up_to(MultiGzDecoder::new(packed), limit),
-        Codec::Zstd => read_up_to(Zstd::new(packed, limit as u64), limit),
+        Codec::Zstd => read_up_to(Zstd::new(packed), limit),
     };
     let inflated = inflated.map_err(|_| TableError::Wrong(WHAT))?;
     if inflated.len() > limit { Err(TableError::Wrong(WHAT)) } else { Ok(inflated) }
@@ -69,15 +94,13 @@ fn lz4(packed: &[u8], limit: usize) -> Result<Vec<u8>, TableError> {
 /// A stream of inflated bytes from consecutive Zstandard frames.
 pub(crate) struct Zstd<'a> {
     rest: &'a [u8],
-    /// Number of bytes that may still come out.
-    allowed: u64,
     frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
 }
 
 impl<'a> Zstd<'a> {
-    /// At most `allowed` bytes come out; more is an error.
-    pub(crate) fn new(packed: &'a [u8], allowed: u64) -> Self {
-        Zstd { rest: packed, allowed, frame: None }
+    /// Nothing is inflated yet.
+    pub(crate) fn new(packed: &'a [u8]) -> Self {
+        Zstd { rest: packed, frame: None }
     }
 
     /// Number of packed bytes not yet read.
@@ -117,8 +140,6 @@ impl Read for Zstd<'_> {
             let Some(frame) = &mut self.frame else { return Ok(0) };
             let count = frame.read(out)?;
             if count > 0 || out.is_empty() {
-                let left = self.allowed.checked_sub(count as u64);
-                self.allowed = left.ok_or_else(|| io::Error::other("inflates to more than the limit"))?;
                 return Ok(count);
             }
             self.rest = frame.get_ref();

@@ -44,7 +44,8 @@ pub struct ProfileFile {
     pub host: String,
     /// Further files of the same recording: runs of one program, one file each.
     pub parts: Vec<PathBuf>,
-    modified: SystemTime,
+    /// When it was last written.
+    pub modified: SystemTime,
 }
 
 impl ProfileFile {
@@ -100,6 +101,8 @@ pub struct Discovery {
     pub sessions: Vec<Session>,
     /// Files that are not profiles: how many of each kind, with one example.
     pub others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    /// Files that are named like a profile, but hold nothing that can be read.
+    pub unread: Vec<PathBuf>,
     /// Number of files examined.
     pub files: u64,
     /// Number of folders searched.
@@ -112,7 +115,13 @@ pub struct Discovery {
 ///
 /// Several paths form one session, because users who list them want them together.
 pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
-    let mut search = Search::default();
+    discover_within(paths, &[])
+}
+
+/// The same, but only below `roots`, which are canonical: links that lead out of them are not followed. Without roots, all
+/// links are.
+pub fn discover_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Discovery, ReadError> {
+    let mut search = Search { roots: roots.to_vec(), ..Search::default() };
     let mut chosen = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
@@ -136,6 +145,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     Ok(Discovery {
         sessions,
         others: search.others,
+        unread: search.unread,
         files: search.files,
         folders: search.folders,
         gave_up: search.entries >= MAX_ENTRIES,
@@ -187,10 +197,18 @@ fn numbers(name: &str) -> Vec<(String, u64)> {
     pieces
 }
 
+/// Whether a path, with all links resolved, lies below one of the canonical roots; without roots, all paths do.
+pub fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.is_empty()
+        || fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
+}
+
 #[derive(Default)]
 struct Search {
+    roots: Vec<PathBuf>,
     found: Vec<ProfileFile>,
     others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    unread: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
     files: u64,
     folders: u64,
@@ -208,7 +226,10 @@ impl Search {
         let Ok(entries) = fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
-        let export = folder::is_export(&paths);
+        let all = paths.len();
+        paths.retain(|path| is_within(path, &self.roots));
+        // Tables are read all together: none of them may lie elsewhere.
+        let export = folder::is_export(&paths) && paths.len() == all;
         if export {
             self.found.push(table_folder(folder, &paths));
         }
@@ -236,6 +257,10 @@ impl Search {
             Err(other) => {
                 let entry = self.others.entry(other).or_insert_with(|| (0, path.to_owned()));
                 entry.0 += 1;
+                let lower = file_name(path).to_ascii_lowercase();
+                if PROFILE_NAMES.iter().any(|part| lower.contains(part)) {
+                    self.unread.push(path.to_owned());
+                }
             }
         }
     }
@@ -303,6 +328,9 @@ const TOOL_RESULTS: &[&str] = &[
     ".SSTABLE",
     ".cached_tools.json",
 ];
+
+/// Parts of the names that only profiles have.
+const PROFILE_NAMES: &[&str] = &[".xplane.pb", ".trace.json", "_trace.json"];
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

@@ -63,6 +63,20 @@ pub enum ReadError {
         /// Its last message.
         said: String,
     },
+    /// The file was written to while it was read, and nothing could be read.
+    #[error("{path} changed while it was read", path = path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A limit of the file's budget was met before anything could be read.
+    #[error("{path}: {over}", path = path.display())]
+    OverBudget {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        over: crate::budget::OverBudget,
+    },
     /// The format is recognised, but not one event or table could be read.
     #[error("{path} is damaged: {what} at byte {offset}", path = path.display())]
     Damaged {

@@ -2,23 +2,24 @@
 //! bytes of all files in a folder that is one profile.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::ops::Deref;
+use std::io::{self, Read, Seek};
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-use memmap2::Mmap;
 
+use crate::budget::{Budget, OverBudget};
 use crate::codec::{ZSTD_MAGIC, Zstd};
 use crate::error::ReadError;
 use crate::folder::{self, TableFile};
+use crate::map::{Map, Stamp};
 
-/// Files up to this size are read instead of mapped: it is as fast, and safe if the file shrinks.
+/// Files up to this size are read instead of mapped: it is as fast, and later changes do not matter.
 const MAP_FROM: u64 = 4 << 20;
 
-/// Maximum inflation per compressed byte: the limit of gzip, which no profile comes near.
-const INFLATION: u64 = 1_024;
+/// A file that is written to while it is read is read again this often.
+const ATTEMPTS: usize = 4;
 
 /// Shared bytes, for decoding on demand later.
 #[derive(Clone, Debug)]
@@ -26,8 +27,10 @@ pub struct Bytes(Arc<Storage>);
 
 #[derive(Debug)]
 enum Storage {
-    Mapped(Mmap),
+    Mapped(Map),
     Held(Vec<u8>),
+    /// As held, but of a file that was written to meanwhile.
+    Torn(Vec<u8>),
     Static(&'static [u8]),
 }
 
@@ -45,8 +48,28 @@ impl Bytes {
     /// Heap memory in use.
     pub fn heap_bytes(&self) -> usize {
         match &*self.0 {
-            Storage::Held(bytes) => bytes.capacity(),
+            Storage::Held(bytes) | Storage::Torn(bytes) => bytes.capacity(),
             Storage::Mapped(_) | Storage::Static(_) => 0,
+        }
+    }
+
+    /// Whether the file was written to while it was read, or since then if it is mapped: its parts may not fit each
+    /// other.
+    pub fn has_changed(&self) -> bool {
+        match &*self.0 {
+            Storage::Mapped(map) => map.has_changed(),
+            Storage::Torn(_) => true,
+            Storage::Held(_) | Storage::Static(_) => false,
+        }
+    }
+}
+
+impl Bytes {
+    /// Takes the pages of a mapped range out of this process's memory; they stay in the system's cache, and a later read
+    /// brings them back. Without it, a process that has read a file counts all of it as its own.
+    pub(crate) fn release(&self, range: Range<usize>) {
+        if let Storage::Mapped(map) = &*self.0 {
+            map.release(range);
         }
     }
 }
@@ -58,7 +81,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &*self.0 {
             Storage::Mapped(map) => map,
-            Storage::Held(bytes) => bytes,
+            Storage::Held(bytes) | Storage::Torn(bytes) => bytes,
             Storage::Static(bytes) => bytes,
         }
     }
@@ -71,10 +94,17 @@ pub struct Input {
     raw: Bytes,
     tables: Vec<TableFile>,
     parts: Vec<Input>,
+    budget: Arc<Budget>,
 }
 
-/// A stream of inflated bytes.
-pub(crate) enum Inflating<'a> {
+/// A stream of inflated bytes, within the file's budget.
+pub(crate) struct Inflating<'a> {
+    decoder: Decoder<'a>,
+    budget: &'a Budget,
+    inflated: u64,
+}
+
+enum Decoder<'a> {
     /// One or several gzip members.
     Gzip(Box<MultiGzDecoder<&'a [u8]>>),
     /// One or several Zstandard frames.
@@ -84,19 +114,22 @@ pub(crate) enum Inflating<'a> {
 impl Inflating<'_> {
     /// Number of bytes of the file not yet read.
     pub(crate) fn left(&self) -> usize {
-        match self {
-            Inflating::Gzip(decoder) => decoder.get_ref().len(),
-            Inflating::Zstd(decoder) => decoder.left(),
+        match &self.decoder {
+            Decoder::Gzip(decoder) => decoder.get_ref().len(),
+            Decoder::Zstd(decoder) => decoder.left(),
         }
     }
 }
 
 impl Read for Inflating<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Inflating::Gzip(decoder) => decoder.read(out),
-            Inflating::Zstd(decoder) => decoder.read(out),
-        }
+        let count = match &mut self.decoder {
+            Decoder::Gzip(decoder) => decoder.read(out),
+            Decoder::Zstd(decoder) => decoder.read(out),
+        }?;
+        self.inflated += count as u64;
+        self.budget.inflated(self.inflated)?;
+        Ok(count)
     }
 }
 
@@ -114,13 +147,15 @@ impl Input {
 
     /// Bytes that are not from a file; messages refer to them as `path`.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: Bytes) -> Self {
-        Input { path: path.into(), raw: bytes, tables: Vec::new(), parts: Vec::new() }
+        let budget = Arc::new(Budget::of(bytes.len() as u64));
+        Input { path: path.into(), raw: bytes, tables: Vec::new(), parts: Vec::new(), budget }
     }
 
     /// Tables that form one profile; messages refer to them as `path`.
     pub fn from_tables(path: impl Into<PathBuf>, tables: Vec<TableFile>) -> Self {
         let raw = tables.first().map_or_else(|| Bytes::fixed(&[]), |table| table.bytes.clone());
-        Input { path: path.into(), raw, tables, parts: Vec::new() }
+        let size = tables.iter().map(|table| table.bytes.len() as u64).sum();
+        Input { path: path.into(), raw, tables, parts: Vec::new(), budget: Arc::new(Budget::of(size)) }
     }
 
     /// Its path, for messages.
@@ -147,6 +182,29 @@ impl Input {
     /// Further files of the same recording.
     pub fn parts(&self) -> &[Input] {
         &self.parts
+    }
+
+    /// The same input with another budget.
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = Arc::new(budget);
+        self
+    }
+
+    /// What it may cost.
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// The limit that was met while it was read.
+    pub fn over_budget(&self) -> Option<OverBudget> {
+        self.budget.met().or_else(|| self.parts.iter().find_map(Input::over_budget))
+    }
+
+    /// Whether one of its files was written to while it was read.
+    pub fn has_changed(&self) -> bool {
+        self.raw.has_changed()
+            || self.tables.iter().any(|table| table.bytes.has_changed())
+            || self.parts.iter().any(Input::has_changed)
     }
 
     /// Its size on disk in bytes.
@@ -180,11 +238,14 @@ impl Input {
 
     /// A stream of the inflated bytes; `None` if the file is not compressed.
     pub(crate) fn inflating(&self) -> Option<Inflating<'_>> {
-        let most = (self.raw.len() as u64).saturating_mul(INFLATION);
-        self.is_compressed().then(|| match self.is_gzip() {
-            true => Inflating::Gzip(Box::new(MultiGzDecoder::new(&self.raw))),
-            false => Inflating::Zstd(Zstd::new(&self.raw, most)),
-        })
+        if !self.is_compressed() {
+            return None;
+        }
+        let decoder = match self.is_gzip() {
+            true => Decoder::Gzip(Box::new(MultiGzDecoder::new(&self.raw))),
+            false => Decoder::Zstd(Zstd::new(&self.raw)),
+        };
+        Some(Inflating { decoder, budget: &self.budget, inflated: 0 })
     }
 
     /// All bytes, inflated. Broken compression yields what came before it, and the error.
@@ -199,27 +260,29 @@ impl Input {
 
 /// The bytes of a file.
 pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
-    let failed = |error| ReadError::Io { path: path.to_owned(), error };
-    let mut file = File::open(path).map_err(failed)?;
-    let len = file.metadata().map_err(failed)?.len();
-    if len >= MAP_FROM {
-        return map(&file).map_err(failed);
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
-    Ok(Bytes::held(bytes))
-}
-
-#[expect(
-    unsafe_code,
-    reason = "mapping a file needs it; nothing here writes to the file or keeps references beyond the map"
-)]
-fn map(file: &File) -> io::Result<Bytes> {
-    // SAFETY: the map is read-only and private to this process. If another process truncates the file while it
-    // is mapped, a read past the new end terminates the program; no memory of this process is ever
-    // reinterpreted.
-    let map = unsafe { Mmap::map(file)? };
-    Ok(Bytes(Arc::new(Storage::Mapped(map))))
+    let read = || {
+        let mut file = File::open(path)?;
+        let mut before = Stamp::of(&file)?;
+        if before.len >= MAP_FROM
+            && let Some(map) = Map::of(file.try_clone()?, before)?
+        {
+            return Ok(Storage::Mapped(map));
+        }
+        let mut bytes = Vec::new();
+        for _ in 0..ATTEMPTS {
+            bytes.clear();
+            file.rewind()?;
+            file.read_to_end(&mut bytes)?;
+            let after = Stamp::of(&file)?;
+            if before == after {
+                return Ok(Storage::Held(bytes));
+            }
+            before = after;
+        }
+        Ok(Storage::Torn(bytes))
+    };
+    let storage = read().map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
+    Ok(Bytes(Arc::new(storage)))
 }
 
 #[cfg(test)]
@@ -255,6 +318,36 @@ mod tests {
         assert_eq!(input.head(), text);
         let half = Input::from_bytes("x", Bytes::held(packed[..packed.len() / 2].to_vec()));
         assert!(half.inflated().1.is_some());
+    }
+
+    #[test]
+    fn inflation_ends_at_the_budget_and_what_came_before_is_kept() {
+        let text = b"{\"traceEvents\": []}".repeat(10_000);
+        let zstd = compress_to_vec(&text[..], CompressionLevel::Fastest);
+        for packed in [gzip(&text), zstd] {
+            let input = Input::from_bytes("x", Bytes::held(packed)).with_budget(Budget::new(100_000));
+            let (bytes, error) = input.inflated();
+            assert!(bytes.len() <= 100_000 && text.starts_with(&bytes) && error.is_some());
+            assert!(input.over_budget().is_some());
+        }
+        let input = Input::from_bytes("x", Bytes::held(gzip(&text)));
+        assert_eq!(input.inflated().0.len(), text.len());
+        assert_eq!(input.over_budget(), None);
+    }
+
+    #[test]
+    fn released_bytes_are_read_again_from_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let content: Vec<u8> = (0..MAP_FROM as usize + 999).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let bytes = bytes_of(&path).unwrap();
+        assert!(matches!(&*bytes.0, Storage::Mapped(_)));
+        for range in [0..content.len() * 2, 70_000..70_001, 1..content.len() - 1, 5..5] {
+            assert_eq!(&bytes[..], content);
+            bytes.release(range);
+            assert_eq!(&bytes[..], content);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! This crate knows nothing about what an event means for performance.
 
 mod arrow;
+mod budget;
 mod chrome;
 mod codec;
 mod csv;
@@ -14,6 +15,7 @@ pub mod discover;
 mod error;
 mod folder;
 mod input;
+mod map;
 mod ncu;
 mod nsys;
 pub mod parquet;
@@ -27,8 +29,9 @@ mod xplane;
 
 use std::path::Path;
 
-use stepscope_trace::{Format, Trace};
+use stepscope_trace::{Format, NoteKind, Trace};
 
+pub use budget::{Budget, Limit, OverBudget, allow_inflated_bytes};
 pub use chrome::ChromeReader;
 pub use error::ReadError;
 pub use folder::TableFile;
@@ -99,6 +102,26 @@ pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadErro
     }
     let reader = reader_for(input).or_else(|| nsys::for_any_database(input));
     let reader = reader.ok_or_else(|| ReadError::NotRecognised { path: input.path().to_owned() })?;
-    let trace = reader.read(input, progress)?;
+    let trace = read_with(reader, input, progress)?;
     Ok(Opened { format: reader.format(), bytes: input.size(), trace })
+}
+
+/// Reads a file with a reader, and notes what concerns files of every format: that it was written to meanwhile, and
+/// that its budget was used up.
+pub(crate) fn read_with(reader: &dyn Reader, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+    let read = reader.read(input, progress);
+    let (changed, over) = (input.has_changed(), input.over_budget());
+    let path = || input.path().to_owned();
+    let mut trace = read.map_err(|error| match over {
+        _ if changed => ReadError::Changed { path: path() },
+        Some(over) => ReadError::OverBudget { path: path(), over },
+        None => error,
+    })?;
+    if changed {
+        trace.note(NoteKind::Changed, "", 1);
+    }
+    if let Some(over) = over {
+        trace.note(NoteKind::OverBudget, over.limit.counts(), over.at);
+    }
+    Ok(trace)
 }

@@ -2,9 +2,7 @@
 
 use stepscope_trace::NoteKind;
 
-/// Maximum number of rows per byte of a file. Run lengths can claim billions of rows in a few bytes; in real
-/// tables at least the times differ, so a row needs more than a byte.
-pub(crate) const ROWS_A_BYTE: u64 = 64;
+use crate::budget::OverBudget;
 
 /// One field of one row.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -31,13 +29,16 @@ pub(crate) enum TableError {
     /// A number of the format that this reader does not know.
     #[error("unknown {0} {1}")]
     Unknown(&'static str, i64),
+    /// The file holds more than its budget allows.
+    #[error("{0}")]
+    Over(#[from] OverBudget),
 }
 
 impl TableError {
     /// The kind of note: unknown is not damaged.
     pub(crate) fn note_kind(self) -> NoteKind {
         match self {
-            TableError::Short(_) | TableError::Wrong(_) => NoteKind::Damaged,
+            TableError::Short(_) | TableError::Wrong(_) | TableError::Over(_) => NoteKind::Damaged,
             TableError::Unknown(..) => NoteKind::Unknown,
         }
     }

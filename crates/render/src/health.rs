@@ -4,7 +4,7 @@ use stepscope_analyze::recording::health::{Issue, Severity, Trouble};
 use stepscope_analyze::recording::info::Source;
 use stepscope_diagnose::complaints;
 
-use crate::format::{duration_ms, plural, printable};
+use crate::format::{duration_ms, plural, printable, thousands};
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Table};
 
@@ -141,6 +141,17 @@ fn of_file(issue: &Issue, detail: &str) -> Option<(String, &'static str)> {
         Trouble::Damaged => (
             format!("the file is damaged: {detail}"),
             "copy the file again, or record again; the results are partial",
+        ),
+        Trouble::Changed => (
+            "the file changed while it was read".to_owned(),
+            "wait until it is complete, then run the command again; the results are partial",
+        ),
+        Trouble::OverBudget => (
+            format!(
+                "reading stopped after {} {detail}, the limit for a file of this size",
+                thousands(issue.count.unwrap_or(0))
+            ),
+            "if you trust the file, raise the limit, for example with `--budget 16GB`; the results are partial",
         ),
         Trouble::NoEvents => (
             "the recording contains no events".to_owned(),

@@ -17,6 +17,7 @@ pub mod capture;
 pub mod compare;
 pub mod covers;
 pub mod explain;
+pub mod fleet;
 pub mod gate;
 pub mod gpu_samples;
 pub mod health;

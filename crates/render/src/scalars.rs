@@ -149,6 +149,10 @@ pub fn damage(damage: &LogDamage) -> String {
         LogFault::Cut => {
             format!("{file}: ends within the record at byte {at}: it is still being written, or truncated.")
         }
+        LogFault::OverBudget => format!(
+            "{file}: reading stopped at byte {at} of the decompressed file, the limit for its size. If you trust the file, \
+             raise the limit, for example with `--budget 16GB`."
+        ),
         LogFault::Nothing => format!("{file}: not an event file: it contains no records."),
     }
 }

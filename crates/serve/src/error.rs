@@ -28,6 +28,10 @@ pub(crate) enum Refusal {
     Loading(Progressed),
     /// The session cannot be read.
     Unreadable(Box<Problem>),
+    /// A query that cannot be answered.
+    Sql(Box<Problem>),
+    /// As many queries run as may run at once.
+    Busy,
     /// An internal error.
     Broken,
 }
@@ -36,7 +40,8 @@ impl Refusal {
     /// The HTTP status.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Refusal::Query(..) => StatusCode::BAD_REQUEST,
+            Refusal::Query(..) | Refusal::Sql(_) => StatusCode::BAD_REQUEST,
+            Refusal::Busy => StatusCode::TOO_MANY_REQUESTS,
             Refusal::TooLong => StatusCode::URI_TOO_LONG,
             Refusal::Method => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::Host(_) | Refusal::Origin | Refusal::Token => StatusCode::FORBIDDEN,
@@ -51,7 +56,9 @@ impl Refusal {
     pub(crate) fn body(&self) -> Value {
         let said = match self {
             Refusal::Loading(progress) => return json!({"loading": progress}),
-            Refusal::Unreadable(problem) => return json!({"error": problem_json(problem)}),
+            Refusal::Unreadable(problem) | Refusal::Sql(problem) => {
+                return json!({"error": problem_json(problem)});
+            }
             Refusal::Query(part, found) => words::bad_query(part, found),
             Refusal::TooLong => words::too_long(),
             Refusal::Method => words::bad_method(),
@@ -59,6 +66,7 @@ impl Refusal {
             Refusal::Origin => words::foreign_origin(),
             Refusal::Token => words::no_token(),
             Refusal::Missing(what) => words::missing(what),
+            Refusal::Busy => words::busy(),
             Refusal::Broken => words::broken(),
         };
         let [what, found, todo] = said;

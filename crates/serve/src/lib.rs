@@ -15,14 +15,17 @@ mod curves;
 mod error;
 mod guard;
 mod home;
+mod offline;
 mod query;
 mod routes;
 mod server;
+mod sql;
 mod store;
 #[cfg(test)]
 mod tests;
 mod tfprof;
 mod timeline;
 
+pub use offline::Offline;
 pub use server::{DEFAULT_PORT, Options, Server};
 pub use store::{Limits, Source};

@@ -23,6 +23,7 @@ use crate::error::Refusal;
 use crate::guard::{Guard, HEADERS};
 use crate::home;
 use crate::query::{LONGEST, Query};
+use crate::sql;
 use crate::store::{Opened, Store};
 use crate::tfprof;
 use crate::timeline::event::{Same, Way};
@@ -102,6 +103,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/view/{name}", get(view))
         .route("/csv/{name}", get(csv))
         .route("/memory_at", get(memory_at))
+        .route("/sql", get(sql_answer))
         .route("/model", get(model))
         .route("/model/view", get(model_view))
         .route("/model/node", get(model_node))
@@ -119,6 +121,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/api/sessions", get(sessions))
         .route("/api/categories", get(categories))
         .route("/api/views", get(views))
+        .route("/api/sql", get(sql_tables))
         .route("/api/compare", get(compare))
         .nest("/api/s/{id}", session)
         .nest("/api/curves", curves::routes::router())
@@ -300,6 +303,17 @@ async fn memory_at(session: Session, query: Query) -> Answer {
     let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
     let opened = session.open().await?;
     heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
+}
+
+/// A query of the console.
+async fn sql_answer(session: Session, query: Query) -> Answer {
+    let text = query.text("q").unwrap_or("").to_owned();
+    let opened = session.open().await?;
+    heavy(move || sql::answer(opened.database(), &text).map(|value| Reply::value(&value))).await
+}
+
+async fn sql_tables() -> Reply {
+    Reply::value(&sql::described())
 }
 
 /// The model behind runs of classic TensorFlow.

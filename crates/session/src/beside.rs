@@ -11,6 +11,7 @@ use stepscope_analyze::curves::place::Placed;
 use stepscope_analyze::curves::said::{is_evaluation, is_loss};
 use stepscope_analyze::curves::thin::{Over, Window, thinned};
 use stepscope_diagnose::{Finding, diagnose_run};
+use stepscope_read::discover::is_within;
 use stepscope_read::tfevents::{RunReader, is_event_file};
 use stepscope_render::report::RunBeside;
 use stepscope_trace::series::{RunLog, Series};
@@ -20,9 +21,13 @@ const CHARTS: usize = 6;
 const CHART_PIXELS: usize = 120;
 
 /// The run beside a profile file, and what is wrong with it; `None` if no event files lie there. The window is that of
-/// the profile in seconds since 1970, if it has a time of day.
-pub(crate) fn run_beside(file: &Path, window: Option<(f64, f64)>) -> Option<(RunBeside, Vec<Finding>)> {
-    let logs: Vec<RunLog> = folders(file).iter().filter_map(|folder| read(folder)).collect();
+/// the profile in seconds since 1970, if it has a time of day. Only files below the roots are read, if there are any.
+pub(crate) fn run_beside(
+    file: &Path,
+    window: Option<(f64, f64)>,
+    roots: &[PathBuf],
+) -> Option<(RunBeside, Vec<Finding>)> {
+    let logs = logs_beside(file, roots);
     let mut runs: Vec<RunCurves> = logs.iter().map(RunCurves::of).collect();
     RunCurves::explain(&mut runs);
     let place = |run: &RunCurves| {
@@ -86,9 +91,15 @@ fn name_of(folder: &Path) -> String {
     folder.file_name().map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// Everything that was logged beside a profile file. Only files below the roots are read, if there are any.
+pub fn logs_beside(file: &Path, roots: &[PathBuf]) -> Vec<RunLog> {
+    folders(file).iter().filter_map(|folder| read(folder, roots)).collect()
+}
+
 /// Files that cannot be read leave the profile's report as it is.
-fn read(folder: &Path) -> Option<RunLog> {
-    let files = event_files(folder);
+fn read(folder: &Path, roots: &[PathBuf]) -> Option<RunLog> {
+    let mut files = event_files(folder);
+    files.retain(|file| is_within(file, roots));
     if files.is_empty() {
         return None;
     }
@@ -122,17 +133,19 @@ mod tests {
         write(&validation, |_| 1.0);
         let profile = train.join("plugins/profile/2030_01_01/vm.xplane.pb");
         let at = |from: f64| Some((1_800_000_000.0 + from, 1_800_000_000.0 + from + 0.5));
-        let (beside, _) = run_beside(&profile, at(40.3)).unwrap();
+        let (beside, _) = run_beside(&profile, at(40.3), &[]).unwrap();
         let placed = beside.placed.unwrap();
         assert_eq!(
             (beside.name.as_str(), placed.from_step, placed.step, placed.last_step),
             ("train", 39, 40, 99)
         );
-        let (beside, _) = run_beside(&profile, None).unwrap();
+        let (beside, _) = run_beside(&profile, None, &[]).unwrap();
         assert!(beside.placed.is_none() && !beside.has_clock && beside.has_pace);
         // A profile in the log directory itself, as from tf.profiler.experimental.
         let above = folder.path().join("plugins/profile/x/vm.xplane.pb");
-        assert_eq!(run_beside(&above, at(40.3)).unwrap().0.name, "train");
-        assert!(run_beside(Path::new("/nowhere/x.json"), None).is_none());
+        assert_eq!(run_beside(&above, at(40.3), &[]).unwrap().0.name, "train");
+        assert!(run_beside(Path::new("/nowhere/x.json"), None, &[]).is_none());
+        let elsewhere = [validation.canonicalize().unwrap()];
+        assert!(run_beside(&profile, None, &elsewhere).is_none(), "the run lies outside the roots");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover};
+use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover_within};
 use stepscope_render::format::{plural, thousands};
 
 use crate::load::unreadable_file;
@@ -18,6 +18,8 @@ pub struct Query {
     pub session: Option<String>,
     /// Regular expression for host names; all hosts if `None`.
     pub host: Option<String>,
+    /// Canonical folders that the search must not leave, by links for example; empty if it may go anywhere.
+    pub roots: Vec<PathBuf>,
 }
 
 /// A resolved session, before any of its files is read.
@@ -34,7 +36,7 @@ pub struct ResolvedSession {
 impl ResolvedSession {
     /// Resolves a query. `remark` receives a note if there were several sessions.
     pub fn of(wanted: &Query, remark: &dyn Fn(&str)) -> Result<Self, Problem> {
-        let found = discover(&wanted.paths).map_err(|error| unreadable_file(&error))?;
+        let found = discover_within(&wanted.paths, &wanted.roots).map_err(|error| unreadable_file(&error))?;
         let sessions = labels(&found.sessions);
         let chosen = choose(wanted, &found, &sessions, remark)?;
         let files = hosts(wanted, &found.sessions[chosen])?.into_iter().cloned().collect();
@@ -44,7 +46,12 @@ impl ResolvedSession {
 
 /// Every session below the paths, newest first. Finding none is not an error here.
 pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> {
-    let found = discover(paths).map_err(|error| unreadable_file(&error))?;
+    all_sessions_within(paths, &[])
+}
+
+/// The same without leaving the canonical `roots`, if there are any.
+pub fn all_sessions_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> {
+    let found = discover_within(paths, roots).map_err(|error| unreadable_file(&error))?;
     let labels = labels(&found.sessions);
     let one = |(session, label): (Session, &String)| ResolvedSession {
         session: label.clone(),

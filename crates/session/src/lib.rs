@@ -6,6 +6,7 @@
 //! about terminals and browsers. Error messages are written here once, for both.
 
 mod beside;
+mod clock;
 pub mod find;
 pub mod load;
 pub mod model;
@@ -16,7 +17,8 @@ mod saved_run;
 pub mod side;
 pub mod views;
 
-pub use find::{Query, ResolvedSession, all_sessions};
+pub use beside::logs_beside;
+pub use find::{Query, ResolvedSession, all_sessions, all_sessions_within};
 pub use load::{HostProfile, PerHost, Profile};
 pub use problem::{Cause, Problem};
 pub use sample::{SAMPLE_HOST, SAMPLE_NAME, sample};

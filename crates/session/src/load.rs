@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use stepscope_analyze::recording::info::Source;
 use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
-use stepscope_render::format::plural;
+use stepscope_render::format::{plural, thousands};
 use stepscope_render::report::SourceRow;
 use stepscope_trace::{Format, NoteKind, Span, Trace};
 
@@ -142,10 +142,13 @@ impl<T: Send> PerHost<T> {
     ) -> Result<Self, Problem> {
         let one = |(host, open): (String, _)| -> (Option<T>, Option<Problem>) {
             let open: &(dyn Fn() -> Result<Input, ReadError> + Sync) = &open;
-            match open().and_then(|input| HostProfile::read(host, &input, progress)) {
-                Ok(loaded) => {
-                    let problem = damage(&loaded);
-                    (Some(look(loaded)), problem)
+            let read = open().and_then(|input| Ok((HostProfile::read(host, &input, progress)?, input)));
+            match read {
+                Ok((loaded, input)) => {
+                    let (problem, changed) = (damage(&loaded), changed(&loaded));
+                    let looked = look(loaded);
+                    // Arguments are decoded from the file during the analysis.
+                    (Some(looked), if input.has_changed() { Some(changed) } else { problem })
                 }
                 Err(error) => (None, Some(unreadable_file(&error))),
             }
@@ -205,18 +208,36 @@ impl HostProfile {
 
 /// Describes the damage of a file that could be read in part.
 fn damage(loaded: &HostProfile) -> Option<Problem> {
-    let damaged = loaded.trace.notes().iter().filter(|note| note.kind == NoteKind::Damaged);
+    let notes = |kind: NoteKind| loaded.trace.notes().iter().filter(move |note| note.kind == kind);
+    if notes(NoteKind::Changed).next().is_some() || !loaded.trace.is_intact() {
+        return Some(changed(loaded));
+    }
+    if let Some(note) = notes(NoteKind::OverBudget).next() {
+        let (limit, counts) = (thousands(note.count), &note.detail);
+        let what = format!("reading {} stopped after {limit} {counts}", loaded.path);
+        return Some(partial(loaded, what, OVER_BUDGET));
+    }
     // Damage inside a message also damages every message around it; the innermost has the largest offset.
-    let note = damaged.max_by_key(|note| note.offset)?;
+    let note = notes(NoteKind::Damaged).max_by_key(|note| note.offset)?;
     let place = note.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
-    let problem = Problem::new(Cause::Damaged, format!("{} is damaged{place}: {}", loaded.path, note.detail));
-    let kept = plural(loaded.trace.events(), "event was", "events were");
-    Some(
-        problem
-            .then(format!("{kept} read"))
-            .then("copy the file again, or record again; the results are partial"),
-    )
+    let what = format!("{} is damaged{place}: {}", loaded.path, note.detail);
+    Some(partial(loaded, what, "copy the file again, or record again; the results are partial"))
 }
+
+fn changed(loaded: &HostProfile) -> Problem {
+    partial(loaded, format!("{} changed while it was read", loaded.path), CHANGED)
+}
+
+fn partial(loaded: &HostProfile, what: String, todo: &str) -> Problem {
+    let kept = plural(loaded.trace.events(), "event was", "events were");
+    Problem::new(Cause::Damaged, what).then(format!("{kept} read")).then(todo)
+}
+
+/// What to do about a file that changes.
+const CHANGED: &str = "wait until the file is complete, then run the command again; the results are partial";
+/// What to do about a file that holds more than its size suggests.
+const OVER_BUDGET: &str = "this is the limit for a file of its size; if you trust the file, raise it with --budget, \
+                           such as --budget 16GB; the results are partial";
 
 pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
     match error {
@@ -234,6 +255,19 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
             Problem::new(Cause::Damaged, what)
                 .then("no event could be read")
                 .then("copy the file again, or record again")
+        }
+        ReadError::Changed { path } => {
+            Problem::new(Cause::Damaged, format!("{} changed while it was read", path.display()))
+                .then("nothing could be read")
+                .then("wait until the file is complete, then run the command again")
+        }
+        ReadError::OverBudget { path, over } => {
+            let (limit, counts) = (thousands(over.at), over.limit.counts());
+            let what = format!("reading {} stopped after {limit} {counts}", path.display());
+            Problem::new(Cause::Damaged, what).then("nothing could be read until then").then(
+                "this is the limit for a file of its size; if you trust the file, raise it with --budget, such as \
+                 --budget 16GB",
+            )
         }
         ReadError::NeedsExport { path, command } => {
             let what = format!("{} can only be read by Nsight Systems itself", path.display());

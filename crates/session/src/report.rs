@@ -1,6 +1,6 @@
 //! The report: each host is read, analysed and dropped; the partial results are merged and diagnosed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use stepscope_analyze::devices::gpu_samples::Wall;
@@ -30,7 +30,7 @@ pub fn look(loaded: &HostProfile) -> HostLook {
 pub fn judge(looked: PerHost<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
-    Ok((merge(hosts, session, sessions, targets)?, problems))
+    Ok((merge(hosts, session, sessions, targets, &[])?, problems))
 }
 
 /// The report on a profile that stays open.
@@ -40,7 +40,13 @@ pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem
 
 /// The same for hosts that are already analysed.
 pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, targets: Vec<String>) -> Result<Report, Problem> {
-    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets)
+    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, &[])
+}
+
+/// The report on a profile, from files below the canonical `roots` only: event files beside it may lie elsewhere.
+pub fn report_within(profile: &Profile, targets: Vec<String>, roots: &[PathBuf]) -> Result<Report, Problem> {
+    let hosts = profile.hosts.par_iter().map(look).collect();
+    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, roots)
 }
 
 fn merge(
@@ -48,6 +54,7 @@ fn merge(
     session: String,
     sessions: Vec<String>,
     targets: Vec<String>,
+    roots: &[PathBuf],
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let window = partials.iter().find_map(|host| host.wall()).map(Wall::seconds);
@@ -59,7 +66,7 @@ fn merge(
         missed(covers)?;
     }
     let mut findings = diagnose(&facts);
-    let beside = sources.first().and_then(|source| run_beside(Path::new(&source.path), window));
+    let beside = sources.first().and_then(|source| run_beside(Path::new(&source.path), window, roots));
     let (run, of_run) = beside.map_or((None, Vec::new()), |(run, findings)| (Some(run), findings));
     // What the run's curves show comes behind what the profile shows; a remark is no verdict on a profile.
     let alone = findings.is_empty();

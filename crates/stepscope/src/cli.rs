@@ -14,8 +14,9 @@ use stepscope_trace::Span;
 #[cfg(unix)]
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
-    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, GateArgs, JournalArgs, ManArgs,
-    PlaceArgs, ScalarsArgs, ServeArgs, TfprofArgs, ViewCommand, demo, export, info, report,
+    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, JournalArgs,
+    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo, export,
+    info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -42,6 +43,9 @@ pub(crate) struct Cli {
         hide_possible_values = true
     )]
     pub(crate) color: Color,
+    /// Read at most this much of each file once it is decompressed; by default 64 times its size, at least 268MB.
+    #[arg(long, global = true, value_name = "SIZE", value_parser = quantity::size)]
+    pub(crate) budget: Option<u64>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -57,7 +61,9 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     Gate(GateArgs),
     Journal(JournalArgs),
+    Fleet(FleetArgs),
     Serve(ServeArgs),
+    Mcp(McpArgs),
     Capture(CaptureArgs),
     #[cfg(unix)]
     Run(RunArgs),
@@ -68,6 +74,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     Tfprof(TfprofArgs),
     Scalars(ScalarsArgs),
+    Sql(SqlArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -87,7 +94,9 @@ impl Command {
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
             Command::Journal(args) => args.run(terminal),
+            Command::Fleet(args) => args.run(terminal),
             Command::Serve(args) => args.run(terminal),
+            Command::Mcp(args) => args.run(),
             Command::Capture(args) => args.run(terminal),
             #[cfg(unix)]
             Command::Run(args) => args.run(terminal),
@@ -97,6 +106,7 @@ impl Command {
             Command::Bench(args) => args.run(terminal),
             Command::Tfprof(args) => args.run(terminal),
             Command::Scalars(args) => args.run(terminal),
+            Command::Sql(args) => args.run(terminal),
             Command::Completions(args) => args.run(terminal),
             Command::Man(args) => args.run(terminal),
             Command::Export(args) => {
@@ -123,7 +133,7 @@ pub(crate) struct SourceArgs {
 
 impl SourceArgs {
     pub(crate) fn wanted(self) -> Query {
-        Query { paths: self.paths, session: self.session, host: self.host }
+        Query { paths: self.paths, session: self.session, host: self.host, ..Query::default() }
     }
 }
 

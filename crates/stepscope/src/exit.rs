@@ -1,7 +1,5 @@
 //! Exit codes.
 
-use std::process::ExitCode;
-
 use stepscope_session::Cause;
 
 /// How a command ended.
@@ -21,16 +19,17 @@ pub(crate) enum Exit {
     OfCommand(u8),
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(match exit {
+impl Exit {
+    /// The number that the process returns.
+    pub(crate) fn code(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::GateFailed => 1,
             Exit::Usage => 2,
             Exit::Nothing => 3,
             Exit::Damaged => 4,
             Exit::OfCommand(code) => code,
-        })
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Output: terminal capabilities, buffered standard output, messages on standard error.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 use stepscope_render::Style;
@@ -55,10 +54,10 @@ impl Terminal {
         self.say(&self.err.cyan("note:"), text);
     }
 
-    /// Prints an error.
-    pub(crate) fn report(&self, problem: &Problem) -> ExitCode {
+    /// Prints an error; returns the exit that it stands for.
+    pub(crate) fn report(&self, problem: &Problem) -> Exit {
         self.say(&self.err.red("error:"), &problem.to_string());
-        Exit::from(problem.cause).into()
+        Exit::from(problem.cause)
     }
 
     fn say(&self, label: &str, text: &str) {

@@ -56,6 +56,7 @@ fn what_is_said_of_fixtures_fits() {
     }
     schema::fits(&written(&["report", "fixtures/tf-train", "--json", "--whole"]));
     schema::fits(&written(&["steps", "fixtures/tf-train", "--json", "--steps", "7..9"]));
+    schema::fits(&written(&["sql", "fixtures/tf-train", "--json", "SELECT *, 1.5, NULL, x'00' FROM step"]));
     schema::fits(&written(&["demo", "--json"]));
     schema::fits(&written(&["explain", "--json"]));
 }

@@ -4,6 +4,7 @@
 pub mod chrome;
 pub mod corpus;
 pub mod damage;
+pub mod hostile;
 pub mod ncu;
 pub mod nsys;
 pub mod skip;

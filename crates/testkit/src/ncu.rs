@@ -1,10 +1,12 @@
 //! Nsight Compute reports, byte by byte: blocks of length-prefixed messages after `NVR\0`.
 
+use std::collections::HashMap;
+
 /// A report under construction: one block per launch, and one for the session.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     blocks: Vec<u8>,
-    strings: Vec<String>,
+    strings: HashMap<String, usize>,
 }
 
 impl Report {
@@ -39,10 +41,10 @@ impl Report {
         result.extend(bytes_field(11, &shape(block)));
         result.extend([varint_field(22, 1), varint_field(23, 7)].concat());
         for (name, value) in metrics {
-            let id = self.strings.iter().position(|known| known == name).unwrap_or_else(|| {
-                self.strings.push((*name).to_owned());
+            let next = self.strings.len();
+            let id = *self.strings.entry((*name).to_owned()).or_insert_with(|| {
                 table.extend(bytes_field(1, name.as_bytes()));
-                self.strings.len() - 1
+                next
             });
             let value = [vec![3 << 3 | 1], value.to_le_bytes().to_vec()].concat();
             let metric = [varint_field(1, id as u64), bytes_field(2, &value)].concat();

@@ -14,6 +14,8 @@ pub enum Needs {
     Corpus,
     /// A Python with TensorFlow and JAX.
     Frameworks,
+    /// A Python with the clients and servers that stepscope speaks to.
+    Clients,
     /// A C compiler.
     Compiler,
 }
@@ -24,6 +26,7 @@ impl Needs {
         match self {
             Needs::Corpus => "corpus",
             Needs::Frameworks => "frameworks",
+            Needs::Clients => "clients",
             Needs::Compiler => "compiler",
         }
     }

@@ -133,6 +133,11 @@ pub trait ArgSource: Send + Sync + Debug {
 
     /// Heap memory in bytes; mapped files do not count.
     fn heap_bytes(&self) -> usize;
+
+    /// Whether the bytes behind it are those that were read. A mapped file can change.
+    fn is_intact(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

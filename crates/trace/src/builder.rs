@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use hashbrown::HashMap;
+use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 
 use crate::args::{ArgArena, ArgRef, ArgSource, Datum};
@@ -12,6 +13,7 @@ use crate::device::{Device, Environment};
 use crate::flow::{FlowDirection, FlowPoint};
 use crate::ids::{ArgSourceId, DeviceId, KindId, ProcessId, StrId, TrackId};
 use crate::kind::Kind;
+use crate::kind_set::summaries;
 use crate::note::{Note, NoteKind};
 use crate::strings::StringTableBuilder;
 use crate::time::{Clock, Dur, Span, Time};
@@ -216,7 +218,7 @@ impl TraceBuilder {
     pub fn finish(mut self) -> Trace {
         let resolution = self.clock.resolution;
         let tracks: Vec<Track> = std::mem::take(&mut self.tracks)
-            .into_iter()
+            .into_par_iter()
             .enumerate()
             .map(|(index, draft)| finish_track(TrackId::from_index(index), draft, resolution))
             .collect();
@@ -249,11 +251,11 @@ impl TraceBuilder {
 
 fn finish_track(id: TrackId, draft: TrackDraft, resolution: Dur) -> Track {
     let TrackDraft { process, name, kind, number, arg_source, mut columns, mut samples } = draft;
-    columns.sort();
+    let covered = columns.sort();
     columns.shrink();
     sort_samples(&mut samples);
     let sampled = samples.times.first().zip(samples.times.last()).map(|(&a, &b)| Span::new(a, b));
-    let span = [columns.span(), sampled].into_iter().flatten().reduce(Span::hull);
+    let span = [covered, sampled].into_iter().flatten().reduce(Span::hull);
     Track {
         id,
         process,
@@ -262,6 +264,7 @@ fn finish_track(id: TrackId, draft: TrackDraft, resolution: Dur) -> Track {
         number,
         samples,
         arg_source,
+        summaries: summaries(&columns.kind),
         columns,
         resolution,
         span,

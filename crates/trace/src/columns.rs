@@ -5,6 +5,9 @@
 //! is copied or stored twice.
 
 use std::cmp::Reverse;
+use std::ops::Range;
+
+use rayon::prelude::*;
 
 use crate::durations::DurationColumn;
 use crate::ids::KindId;
@@ -87,6 +90,9 @@ impl ArgColumn {
         }
     }
 }
+
+/// Number of events that are checked together on one core.
+const PIECE: usize = 1 << 18;
 
 /// The events of one track, as columns of equal length.
 #[derive(Clone, Debug)]
@@ -195,23 +201,37 @@ impl EventColumns {
         (0..other.args.len()).for_each(|i| self.args.push(other.args.get(i)));
     }
 
-    /// Sorts by start, longer events first, so that parents precede their children. Costs one pass if the
-    /// events are already sorted, which is nearly always the case.
-    pub(crate) fn sort(&mut self) {
-        let sorted = |i: usize| {
-            let (before, this) = (self.start[i - 1], self.start[i]);
-            before < this || (before == this && self.dur.get(i - 1) >= self.dur.get(i))
-        };
-        if (1..self.len()).all(sorted) {
-            return;
+    /// Sorts by start, longer events first, so that parents precede their children, and returns from the first start
+    /// to the last end. Costs one pass on all cores if the events are already sorted, which is nearly always the case.
+    pub(crate) fn sort(&mut self) -> Option<Span> {
+        let pieces: Vec<Range<usize>> =
+            (0..self.len()).step_by(PIECE).map(|from| from..self.len().min(from + PIECE)).collect();
+        let looked = pieces.into_par_iter().map(|piece| self.look(piece));
+        let (sorted, end) = looked.reduce_with(|a, b| (a.0 && b.0, a.1.max(b.1)))?;
+        if !sorted {
+            let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
+            let mut order: Vec<u32> = (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect();
+            order.sort_by_key(|&i| before(i as usize));
+            self.start = order.iter().map(|&i| self.start[i as usize]).collect();
+            self.kind = order.iter().map(|&i| self.kind[i as usize]).collect();
+            self.dur = self.dur.permuted(&order);
+            self.args = self.args.permuted(&order);
         }
-        let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
-        let mut order: Vec<u32> = (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect();
-        order.sort_by_key(|&i| before(i as usize));
-        self.start = order.iter().map(|&i| self.start[i as usize]).collect();
-        self.kind = order.iter().map(|&i| self.kind[i as usize]).collect();
-        self.dur = self.dur.permuted(&order);
-        self.args = self.args.permuted(&order);
+        self.start.first().map(|&start| Span::new(start, end))
+    }
+
+    /// Whether a piece is in order, also with the event before it, and its last end.
+    fn look(&self, piece: Range<usize>) -> (bool, Time) {
+        let at = |i: usize| (self.start[i], self.dur.get(i));
+        let mut before = piece.start.checked_sub(1).map_or((Time::MIN, Dur::ZERO), at);
+        let (mut sorted, mut end) = (true, Time::MIN);
+        for index in piece {
+            let this = at(index);
+            sorted &= before.0 < this.0 || (before.0 == this.0 && before.1 >= this.1) || index == 0;
+            end = end.max(this.0 + this.1);
+            before = this;
+        }
+        (sorted, end)
     }
 
     pub(crate) fn shrink(&mut self) {
@@ -219,12 +239,6 @@ impl EventColumns {
         self.dur.shrink();
         self.kind.shrink_to_fit();
         self.args.shrink();
-    }
-
-    pub(crate) fn span(&self) -> Option<Span> {
-        let start = *self.start.first()?;
-        let end = (0..self.len()).map(|i| self.start[i] + self.dur.get(i)).max()?;
-        Some(Span::new(start, end))
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

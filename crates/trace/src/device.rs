@@ -4,7 +4,7 @@ use crate::args::Datum;
 use crate::ids::{ProcessId, StrId};
 
 /// The kind of device.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum DeviceKind {
     /// A general-purpose processor.
     Cpu,

@@ -38,11 +38,6 @@ impl Nesting {
         usize::from(self.lanes)
     }
 
-    /// Number of events that do not nest with earlier ones.
-    pub fn overlapping(&self) -> usize {
-        self.lane.iter().filter(|&&lane| lane > 0).count()
-    }
-
     pub(crate) fn heap_bytes(&self) -> usize {
         self.depth.capacity() * 2 + self.lane.capacity()
     }
@@ -54,23 +49,52 @@ impl Nesting {
         let mut nesting = Nesting { depth: Vec::with_capacity(events), lane: Vec::new(), lanes: 0 };
         let mut lanes: Vec<Vec<Time>> = Vec::new();
         for index in 0..events {
-            let (start, end) = (track.start(index), track.end(index));
-            let number = lane_for(&mut lanes, start, end, track.resolution);
-            let open = &mut lanes[number];
-            nesting.depth.push(u16::try_from(open.len()).unwrap_or(u16::MAX));
+            let (number, depth) = put(&mut lanes, track, index);
+            nesting.depth.push(u16::try_from(depth).unwrap_or(u16::MAX));
             if number > 0 && nesting.lane.is_empty() {
                 nesting.lane.resize(index, 0);
             }
             if number > 0 || !nesting.lane.is_empty() {
                 nesting.lane.push(number as u8);
             }
-            // Tolerated jitter must not stretch the parent: children end with it at the latest.
-            let within = open.last().map_or(end, |&outer| end.min(outer));
-            open.push(within);
         }
         nesting.lanes = lanes.len() as u8;
         nesting
     }
+}
+
+/// Tells event by event whether it nests with earlier ones, and keeps nothing: who only counts needs no place for every
+/// event. May start anywhere; if nothing earlier reaches into what follows, the answers are the same.
+#[derive(Debug)]
+pub struct Overlaps<'t> {
+    track: &'t Track,
+    lanes: Vec<Vec<Time>>,
+}
+
+impl<'t> Overlaps<'t> {
+    /// Before the first event that is looked at.
+    pub fn of(track: &'t Track) -> Self {
+        Overlaps { track, lanes: Vec::new() }
+    }
+
+    /// Whether the `index`th event does not nest with those before it. To be asked in order.
+    #[inline]
+    pub fn at(&mut self, index: usize) -> bool {
+        put(&mut self.lanes, self.track, index).0 > 0
+    }
+}
+
+/// Opens an event in the first lane in which it nests. Returns the lane and the number of events open there before it.
+#[inline]
+fn put(lanes: &mut Vec<Vec<Time>>, track: &Track, index: usize) -> (usize, usize) {
+    let (start, end) = (track.start(index), track.end(index));
+    let number = lane_for(lanes, start, end, track.resolution);
+    let open = &mut lanes[number];
+    let depth = open.len();
+    // Tolerated jitter must not stretch the parent: children end with it at the latest.
+    let within = open.last().map_or(end, |&outer| end.min(outer));
+    open.push(within);
+    (number, depth)
 }
 
 /// The first lane in which an event from `start` to `end` nests, added if necessary.

@@ -6,6 +6,11 @@ pub enum NoteKind {
     /// The file is truncated, or its bytes are invalid. Everything before is kept. `detail` says what is
     /// damaged.
     Damaged,
+    /// The file changed while it was read, so that its parts may not fit each other.
+    Changed,
+    /// The file holds more than its budget allows; everything before is kept. `count` is the limit that was
+    /// met, and `detail` names what it counts.
+    OverBudget,
     /// The profiler itself reported an error; `detail` is its text.
     CollectionError,
     /// The profiler itself reported a warning; `detail` is its text.

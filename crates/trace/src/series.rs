@@ -131,6 +131,8 @@ pub enum LogFault {
     Gap(u64),
     /// The file ends within a record: it is still being written, or was cut off.
     Cut,
+    /// The file holds more than its budget allows: the rest was not read.
+    OverBudget,
     /// Nothing in the file is a record.
     Nothing,
 }

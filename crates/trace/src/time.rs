@@ -9,12 +9,16 @@ use std::ops::{Add, AddAssign, Sub};
 const PS_PER_NS: i64 = 1_000;
 
 /// A point in time: picoseconds since the trace's origin; may be negative.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[repr(transparent)]
 pub struct Time(i64);
 
 /// A duration in picoseconds. Negative only as the difference of two points in time.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[repr(transparent)]
 pub struct Dur(i64);
 
@@ -170,7 +174,7 @@ impl Sum for Dur {
 }
 
 /// From `start` up to, but not including, `end`. Empty if `end <= start`.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct Span {
     /// The first instant inside.
     pub start: Time,

@@ -5,7 +5,8 @@ use crate::device::{Device, Environment};
 use crate::flow::FlowPoint;
 use crate::ids::{DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
 use crate::kind::Kind;
-use crate::note::Note;
+use crate::kind_set::KindSet;
+use crate::note::{Note, NoteKind};
 use crate::strings::StringTable;
 use crate::time::{Clock, Span};
 use crate::track::Track;
@@ -55,6 +56,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// The kinds for which `wanted` holds, to find their events with [`Track::events_of`].
+    pub fn kinds_where(&self, wanted: impl FnMut(KindId) -> bool) -> KindSet {
+        KindSet::of(self.kinds.len(), wanted)
+    }
+
     /// All interned strings.
     pub fn strings(&self) -> &StringTable {
         &self.strings
@@ -122,6 +128,17 @@ impl Trace {
     /// The reader's notes, worst first.
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// Adds a note about the file as a whole, if that is only known once the file has been read.
+    pub fn note(&mut self, kind: NoteKind, detail: &str, count: u64) {
+        self.notes.push(Note { kind, detail: detail.to_owned(), count, offset: None });
+        self.notes.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
+    }
+
+    /// Whether the files that arguments are decoded from still have the content that was read.
+    pub fn is_intact(&self) -> bool {
+        self.arg_sources.iter().all(|source| source.is_intact())
     }
 
     /// How the trace's time relates to wall-clock time.

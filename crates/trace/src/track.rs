@@ -1,10 +1,12 @@
 //! A track: one row of the timeline, its events in columns sorted by start time.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::args::ArgRef;
 use crate::columns::EventColumns;
 use crate::ids::{ArgSourceId, EventId, KindId, ProcessId, StrId, TrackId};
+use crate::kind_set::{BLOCK, KindSet};
 use crate::nesting::Nesting;
 use crate::time::{Dur, Span, Time};
 
@@ -49,6 +51,8 @@ pub struct Track {
     pub samples: CounterSamples,
     pub(crate) arg_source: ArgSourceId,
     pub(crate) columns: EventColumns,
+    /// The kinds of each block of events.
+    pub(crate) summaries: Vec<u64>,
     pub(crate) resolution: Dur,
     pub(crate) span: Option<Span>,
     pub(crate) nesting: OnceLock<Nesting>,
@@ -109,6 +113,35 @@ impl Track {
         &self.columns.kind
     }
 
+    /// The events of some kinds, in time order, as position and kind. Reads only the parts of the track in which such
+    /// events may be.
+    pub fn events_of<'a>(&'a self, wanted: &'a KindSet) -> impl Iterator<Item = (usize, KindId)> + 'a {
+        self.events_in(0..self.len(), wanted)
+    }
+
+    /// The same within a piece of the track.
+    pub fn events_in<'a>(
+        &'a self,
+        piece: Range<usize>,
+        wanted: &'a KindSet,
+    ) -> impl Iterator<Item = (usize, KindId)> + 'a {
+        let end = piece.end.min(self.len());
+        let blocks = piece.start / BLOCK..end.div_ceil(BLOCK);
+        let worth =
+            blocks.filter(|&block| self.summaries.get(block).is_some_and(|&bits| wanted.may_be_in(bits)));
+        worth.flat_map(move |block| {
+            let from = (block * BLOCK).max(piece.start);
+            let kinds = self.columns.kind.get(from..end.min((block + 1) * BLOCK)).unwrap_or_default();
+            let own = kinds.iter().enumerate().filter(|(_, kind)| wanted.has(**kind));
+            own.map(move |(index, &kind)| (from + index, kind))
+        })
+    }
+
+    /// Whether it has any event of some kinds.
+    pub fn has_any(&self, wanted: &KindSet) -> bool {
+        self.events_of(wanted).next().is_some()
+    }
+
     /// Location of the `index`th event's own arguments.
     #[inline]
     pub fn args_of(&self, index: usize) -> Option<ArgRef> {
@@ -138,6 +171,7 @@ impl Track {
     /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.columns.heap_bytes()
+            + self.summaries.capacity() * 8
             + self.samples.times.capacity() * 8
             + self.samples.values.capacity() * 8
             + self.nesting.get().map_or(0, Nesting::heap_bytes)

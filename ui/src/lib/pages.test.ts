@@ -12,13 +12,14 @@ it("a view that the page has never heard of is a page among its group", () => {
     ["Summary", ["overview", "timeline", "steps"]],
     ["Time", ["ops", "slowest", "model"]],
     ["Hardware", ["memory"]],
+    ["Queries", ["sql"]],
     ["Comparison", ["compare"]],
   ]);
 });
 
 it("a group of its own comes where it first occurs", () => {
   const groups = groupsOf(pagesOf([...views, view("tokens", "Training")]));
-  expect(groups.map((group) => group.title)).toEqual(["Runs", "Summary", "Time", "Hardware", "Training", "Comparison"]);
+  expect(groups.map((group) => group.title)).toEqual(["Runs", "Summary", "Time", "Hardware", "Training", "Queries", "Comparison"]);
 });
 
 it("a page knows its view, and the others have none", () => {

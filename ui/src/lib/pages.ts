@@ -27,6 +27,7 @@ export const OF_ALL: readonly string[] = ["home", "curves"];
 const BEFORE: readonly PageInfo[] = [HOME, OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
 const AFTER: readonly PageInfo[] = [
   { name: "model", title: "Model", group: "Time", question: "What is the model made of, and what does each part cost?" },
+  { name: "sql", title: "SQL", group: "Queries", question: "What else do you want to know?" },
   { name: "compare", title: "Compare", group: "Comparison", question: "What changed between two recordings?" },
   { name: "curves", title: "Curves", group: "Runs", question: "How did runs go: loss, metrics, speed?" },
 ];

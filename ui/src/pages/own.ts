@@ -23,6 +23,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   devices: () => import("./Devices.svelte"),
   inference: () => import("./Inference.svelte"),
   health: () => import("./Health.svelte"),
+  sql: () => import("./Sql.svelte"),
   compare: () => import("./Compare.svelte"),
   curves: () => import("./Curves.svelte"),
 };

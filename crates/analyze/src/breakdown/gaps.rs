@@ -2,7 +2,7 @@
 //! one that occurs once may be anything: a library being loaded, a program being compiled, a thread that was
 //! never recorded.
 
-use stepscope_trace::{Dur, KindId, Span, TrackKind};
+use stepscope_trace::{Dur, Span, TrackKind};
 
 use crate::host_trace::HostTrace;
 use crate::states::timeline::{Mask, Timeline};
@@ -60,15 +60,13 @@ fn covers(range: Span, pause: Span) -> bool {
 /// User-defined ranges around parts of a step.
 fn ranges(recorded: &HostTrace, window: Dur) -> Vec<Span> {
     let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
-    let kinds: Vec<bool> = (0..trace.kinds().len())
-        .map(|index| is_range(trace, vocabulary, KindId::from_index(index)))
-        .collect();
+    let kinds = trace.kinds_where(|kind| is_range(trace, vocabulary, kind));
     let mut found = Vec::new();
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
-        let spans = (0..track.len()).filter(|&index| {
-            let share = track.dur(index).fraction_of(window);
-            (LONG..WHOLE).contains(&share) && kinds.get(track.kind_of(index).index()) == Some(&true)
-        });
+        let spans = track
+            .events_of(&kinds)
+            .map(|(index, _)| index)
+            .filter(|&index| (LONG..WHOLE).contains(&track.dur(index).fraction_of(window)));
         found.extend(spans.map(|index| track.span_of(index)));
     }
     found

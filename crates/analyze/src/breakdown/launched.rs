@@ -142,10 +142,11 @@ fn calls(recorded: &HostTrace) -> BTreeMap<String, Vec<Time>> {
     let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let mut all: BTreeMap<String, Vec<Time>> = BTreeMap::new();
     let on_host = |track: &&Track| trace.process(track.process).kind == ProcessKind::Host;
+    let calls = trace.kinds_where(|kind| vocabulary.role(kind) == Role::FunctionCall);
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread).filter(on_host) {
         let mut inside_until = Time::MIN;
-        for (index, &kind) in track.kinds().iter().enumerate() {
-            if vocabulary.role(kind) != Role::FunctionCall || track.start(index) < inside_until {
+        for (index, kind) in track.events_of(&calls) {
+            if track.start(index) < inside_until {
                 continue;
             }
             inside_until = track.end(index);
@@ -160,11 +161,9 @@ fn calls(recorded: &HostTrace) -> BTreeMap<String, Vec<Time>> {
 fn runs(recorded: &HostTrace, (run_key, program_key): (StrId, StrId)) -> BTreeMap<String, Vec<Span>> {
     let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
     let mut runs: HashMap<i64, (Span, String), FxBuildHasher> = HashMap::default();
+    let ops = trace.kinds_where(|kind| vocabulary.signatures.keys(kind).has(Keys::HloOp));
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
-        for (index, &kind) in track.kinds().iter().enumerate() {
-            if !vocabulary.signatures.keys(kind).has(Keys::HloOp) {
-                continue;
-            }
+        for (index, _) in track.events_of(&ops) {
             let args = trace.args_at(track, index);
             let Some(run) = args.get(run_key).and_then(|run| run.as_i64()) else { continue };
             let span = track.span_of(index);

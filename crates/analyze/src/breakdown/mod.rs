@@ -128,31 +128,54 @@ impl Breakdown {
     }
 }
 
+/// What owns an instant before what.
+const ORDER: [State; 14] = [
+    State::DeviceCompute,
+    // With a device, ops on the host are dispatch: they only compute if there is none, and hide collectives
+    // between processors as a device's do.
+    State::HostCompute,
+    State::Communication,
+    State::CopyIn,
+    State::CopyOut,
+    State::CopyDevice,
+    State::Compile,
+    State::Tracing,
+    State::Output,
+    State::InputWait,
+    State::Launch,
+    State::Dispatch,
+    State::Sync,
+    State::Present,
+];
+
+/// By the bit of a state, its place in [`ORDER`]. Nearly all instants have one or two states, and there are millions.
+const PLACES: [u8; 16] = {
+    let mut places = [u8::MAX; 16];
+    let mut place = 0;
+    while place < ORDER.len() {
+        places[(ORDER[place] as u16).trailing_zeros() as usize] = place as u8;
+        place += 1;
+    }
+    places
+};
+
+/// The first state of [`ORDER`] among some.
+fn first_of(states: Mask) -> Option<State> {
+    let (mut left, mut first) = (states.0, u8::MAX);
+    while left != 0 {
+        first = first.min(PLACES[left.trailing_zeros() as usize]);
+        left &= left - 1;
+    }
+    ORDER.get(usize::from(first)).copied()
+}
+
 /// The category of an instant.
 pub(crate) fn owner(host: Mask, device: Mask, ground: &Ground, at: Time) -> Category {
-    const ORDER: [State; 14] = [
-        State::DeviceCompute,
-        // With a device, ops on the host are dispatch: they only compute if there is none, and hide collectives
-        // between processors as a device's do.
-        State::HostCompute,
-        State::Communication,
-        State::CopyIn,
-        State::CopyOut,
-        State::CopyDevice,
-        State::Compile,
-        State::Tracing,
-        State::Output,
-        State::InputWait,
-        State::Launch,
-        State::Dispatch,
-        State::Sync,
-        State::Present,
-    ];
     const HIDES: [Category; 5] =
         [Category::Launch, Category::Dispatch, Category::Python, Category::Sync, Category::Idle];
     let all = host.or(device);
     let unrecorded = || is_inside(&ground.gaps, at);
-    let category = match ORDER.into_iter().find(|state| all.has(*state)) {
+    let category = match first_of(all) {
         Some(State::Present) if !ground.frames && unrecorded() => Category::Unknown,
         Some(State::Present) => ground.present,
         Some(state) => Category::of_state(state).unwrap_or(ground.fallback),
@@ -332,6 +355,13 @@ mod tests {
         assert_eq!(owner(host, Mask::default(), Category::Idle), Category::Input);
         assert_eq!(owner(Mask::default(), Mask::default(), Category::Idle), Category::Idle);
         assert_eq!(owner(Mask::of(State::InputWork), Mask::default(), Category::Python), Category::Python);
+    }
+
+    #[test]
+    fn the_first_state_is_the_one_that_a_search_in_order_finds() {
+        for states in (0..=u16::MAX).map(Mask) {
+            assert_eq!(first_of(states), ORDER.into_iter().find(|state| states.has(*state)), "{states:?}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::Breakdown;
 use crate::steps::{Exclusion, Step};
 
 /// The selection.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Selection {
     /// The range.
     pub range: Range,
@@ -16,7 +16,7 @@ pub struct Selection {
 }
 
 /// A part of a recording.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Range {
     /// The steps that count.
     #[default]

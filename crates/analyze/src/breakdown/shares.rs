@@ -84,8 +84,8 @@ impl Category {
 }
 
 /// Time by category.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub struct Shares([Dur; Category::COUNT]);
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Shares(#[serde(with = "crate::stored::array")] [Dur; Category::COUNT]);
 
 impl Shares {
     /// The time of a category.

@@ -14,9 +14,7 @@
 //! One partial result per host ([`CollectivesPartial::of`]) → [`CollectivesPartial::merge`] →
 //! [`CollectivesPartial::finish`].
 
-use std::hash::BuildHasher;
-
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 use stepscope_trace::{Dur, Span, StrId, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
@@ -30,7 +28,7 @@ const KEPT: usize = 50_000;
 const COMMON: f64 = 0.5;
 
 /// One collective on one rank.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Run {
     /// The step number.
     step: i64,
@@ -47,7 +45,7 @@ impl Run {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rank {
     name: String,
     /// Sorted by key.
@@ -56,7 +54,7 @@ struct Rank {
 }
 
 /// The collectives of one host's devices, or of several merged hosts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct CollectivesPartial {
     ranks: Vec<Rank>,
 }
@@ -99,15 +97,29 @@ impl CollectivesPartial {
         self.ranks.extend(other.ranks);
     }
 
+    /// Keeps the first steps, as many as fit.
+    pub(crate) fn bound(&mut self) {
+        const RUNS: usize = 2_048;
+        for rank in self.ranks.iter_mut().filter(|rank| rank.runs.len() > RUNS) {
+            let steps = |runs: &[Run]| runs.chunk_by(|a, b| a.step == b.step).count();
+            let all = steps(&rank.runs);
+            // The step in which the limit falls goes too, unless it is the only one.
+            let cut = rank.runs[RUNS].step;
+            let whole = rank.runs.partition_point(|run| run.step < cut);
+            rank.runs.truncate(if whole == 0 { RUNS } else { whole });
+            rank.steps = (rank.steps * steps(&rank.runs)).div_ceil(all.max(1)).max(1);
+        }
+    }
+
     /// Compares the ranks; `None` if fewer than two have common collectives.
     pub fn finish(self) -> Option<Waiting> {
         let mut ranks = self.ranks;
         ranks.sort_by(|a, b| a.name.cmp(&b.name));
-        let first = ranks.first()?.clone();
-        ranks.retain(|rank| belongs(&first, rank));
+        let mut ranks = largest_group(ranks);
         if ranks.len() < 2 {
             return None;
         }
+        let first = ranks.first()?.clone();
         for rank in ranks.iter_mut().skip(1) {
             let late = clock_difference(&first, rank);
             rank.runs
@@ -130,6 +142,14 @@ impl Keys {
     }
 }
 
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a. Ranks that were analysed on different machines, by different builds, must agree on what they exchanged; a
+/// hasher for tables in memory promises that for one build only.
+fn mixed(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 fn collectives_on(context: &Context, track: &Track, windows: &[(i64, Span)], keys: &Keys) -> Vec<Run> {
     let trace = context.trace;
     let mut names: FxHashMap<u32, u64> = FxHashMap::default();
@@ -147,18 +167,14 @@ fn collectives_on(context: &Context, track: &Track, windows: &[(i64, Span)], key
         };
         let name = *names
             .entry(kind.0)
-            .or_insert_with(|| FxBuildHasher.hash_one(kernel_short_name(trace.kind_name(kind))));
+            .or_insert_with(|| mixed(FNV_START, kernel_short_name(trace.kind_name(kind)).as_bytes()));
         let mut what = name;
         if !keys.wanted.is_empty() {
             trace.args_at(track, index).visit(|key, value| {
-                if keys.wanted.contains(&key) {
-                    let text = value.as_str().map(str::to_owned);
-                    what = FxBuildHasher.hash_one((
-                        what,
-                        keys.wanted.iter().position(|k| *k == key),
-                        value.as_i64(),
-                        text,
-                    ));
+                if let Some(place) = keys.wanted.iter().position(|wanted| *wanted == key) {
+                    what = mixed(what, &(place as u64).to_le_bytes());
+                    what = mixed(what, &value.as_i64().unwrap_or_default().to_le_bytes());
+                    what = mixed(what, value.as_str().unwrap_or_default().as_bytes());
                 }
             });
         }
@@ -190,6 +206,20 @@ fn common<'r>(a: &'r Rank, b: &'r Rank) -> impl Iterator<Item = (&'r Run, &'r Ru
 fn belongs(first: &Rank, rank: &Rank) -> bool {
     let most = first.runs.len().max(rank.runs.len());
     common(first, rank).count() as f64 >= COMMON * most as f64
+}
+
+/// The largest set of ranks with common collectives, of equal ones the one with the first name. Stages of a pipeline and
+/// groups of experts each exchange data among themselves.
+fn largest_group(ranks: Vec<Rank>) -> Vec<Rank> {
+    let mut groups: Vec<Vec<Rank>> = Vec::new();
+    for rank in ranks {
+        match groups.iter_mut().find(|group| group.first().is_some_and(|first| belongs(first, &rank))) {
+            Some(group) => group.push(rank),
+            None => groups.push(vec![rank]),
+        }
+    }
+    // The last of equals wins.
+    groups.into_iter().rev().max_by_key(Vec::len).unwrap_or_default()
 }
 
 fn clock_difference(first: &Rank, rank: &Rank) -> Dur {

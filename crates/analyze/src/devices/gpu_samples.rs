@@ -5,7 +5,7 @@
 use stepscope_trace::{Dur, ProcessKind, Trace, Track, TrackKind};
 
 /// Summary of a gauge over the whole log.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Gauged {
     /// The mean of all samples.
     pub mean: f64,
@@ -14,7 +14,7 @@ pub struct Gauged {
 }
 
 /// The samples of one GPU. What was not sampled is `None`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GpuSamples {
     /// The host.
     pub host: String,
@@ -45,7 +45,7 @@ pub struct GpuSamples {
 }
 
 /// Start and end of a recording, in nanoseconds since 1970.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Wall {
     start: i64,
     end: i64,
@@ -119,7 +119,7 @@ fn gauge<'t>(trace: &'t Trace, track: &Track) -> Option<&'t str> {
 }
 
 /// The GPUs of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct GpuSamplesPartial {
     gpus: Vec<GpuSamples>,
 }

@@ -22,7 +22,7 @@ use crate::vocabulary::has_timeline;
 use crate::vocabulary::{CopyDirection, Role};
 
 /// Copies in one direction.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Moved {
     /// How many.
     pub copies: u64,

@@ -9,7 +9,7 @@ use crate::vocabulary::has_timeline;
 use crate::work::gpu_specs::{USUAL_SPEEDUP, peaks_of};
 
 /// What is known of devices and of the calls that feed them.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Feeding {
     /// How long calls that launch work take.
     pub calls: LaunchCalls,

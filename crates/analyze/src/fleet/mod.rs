@@ -2,15 +2,16 @@
 //! finishes what each analysis found ([`Session::finish`]). Nothing is judged here.
 
 mod feeding;
+mod gathering;
 
 use crate::breakdown::Category;
 use crate::context::Context;
 use crate::devices::bottleneck::DeviceDetail;
 use crate::devices::collectives::{CollectivesPartial, Waiting};
-use crate::devices::gpu_samples::{GpuSamples, GpuSamplesPartial, Wall, may_be_of};
+use crate::devices::gpu_samples::{GpuSamples, GpuSamplesPartial, Wall};
 use crate::input::{Input, InputPartial};
 use crate::memory::{Memory, MemoryPartial};
-use crate::recording::health::{Issue, Trouble, health};
+use crate::recording::health::{Issue, health};
 use crate::states::missing_device::MissingDevice;
 use crate::time::callbacks::Callbacks;
 use crate::time::checkpoint_cost::CheckpointCost;
@@ -29,9 +30,10 @@ use stepscope_trace::KindId;
 
 pub use feeding::Feeding;
 use feeding::computed_on_device;
+pub use gathering::{Gathering, Timeline};
 
 /// Everything that one host has to say.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct HostPartial {
     summary: HostSummary,
     detail: Option<DeviceDetail>,
@@ -43,7 +45,7 @@ pub struct HostPartial {
 }
 
 /// What hosts have to say together.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Sums {
     issues: Vec<Issue>,
     ops: OpsPartial,
@@ -69,6 +71,28 @@ impl HostPartial {
     /// When it was recorded, if it has a time of day.
     pub fn wall(&self) -> Option<Wall> {
         self.wall
+    }
+
+    /// What it says about the time that it covers; `None` if it has no timeline.
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.timeline.then_some(Timeline { wall: self.wall })
+    }
+
+    /// Limits what grows with the length of a recording, for files: the longest are kept one by one, and the sum of the
+    /// rest.
+    pub fn bound(&mut self) {
+        const ISSUES: usize = 64;
+        self.summary.bound();
+        let sums = &mut self.sums;
+        sums.issues.sort_by(|a, b| a.order().cmp(&b.order()));
+        sums.issues.truncate(ISSUES);
+        sums.ops.bound();
+        sums.input.bound();
+        sums.memory.bound();
+        sums.functions.bound();
+        sums.kernels.bound();
+        sums.counters.bound();
+        sums.collectives.bound();
     }
 
     /// Runs the analyses on one host.
@@ -128,25 +152,6 @@ impl Sums {
         self.frames += other.frames;
         self.events += other.events;
         self
-    }
-}
-
-/// Samples that lie beside a timeline belong to it only if they may have been taken in the same run.
-fn leave_out_other_times(hosts: &mut [HostPartial]) {
-    let timelines: Vec<Wall> =
-        hosts.iter().filter(|host| host.timeline).filter_map(|host| host.wall).collect();
-    let sampled = |host: &&mut HostPartial| !host.timeline && !host.sums.gauges.is_empty();
-    for host in hosts.iter_mut().filter(sampled).filter(|host| !may_be_of(host.wall, &timelines)) {
-        host.sums.gauges = GpuSamplesPartial::default();
-        let name = host.summary.host.clone();
-        host.sums.issues.push(Issue {
-            host: name.clone(),
-            trouble: Trouble::OtherTime,
-            detail: name,
-            count: None,
-            offset: None,
-            span: None,
-        });
     }
 }
 
@@ -230,46 +235,10 @@ pub struct Session {
 
 impl Session {
     /// Puts the hosts together; `None` of no host.
-    pub fn finish(mut hosts: Vec<HostPartial>) -> Option<Self> {
-        leave_out_other_times(&mut hosts);
-        let timeline = hosts.iter().any(|host| host.timeline);
-        let (mut summaries, mut details, mut odd, mut all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for host in hosts {
-            // A host without a timeline has no steps to bound anything.
-            if host.timeline || !timeline {
-                summaries.push(host.summary);
-                details.push(host.detail);
-                odd.push(host.odd);
-            }
-            all.push(host.sums);
-        }
-        let mut sums = all.into_iter().reduce(Sums::merge)?;
-        sums.issues.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
-        let counters = sums.counters.finish();
-        let summary = summed_up(summaries, timeline, &counters);
-        let bottleneck_host = summary.bottleneck_host;
-        Some(Session {
-            timeline,
-            detail: details.into_iter().nth(bottleneck_host).flatten(),
-            odd: odd.into_iter().nth(bottleneck_host).flatten(),
-            summary,
-            issues: sums.issues,
-            ops: sums.ops.finish(),
-            input: sums.input.finish(),
-            memory: sums.memory.finish(),
-            eager: sums.eager,
-            callbacks: sums.callbacks,
-            setup: sums.setup,
-            checkpoint_cost: sums.checkpoint_cost,
-            functions: sums.functions.finish(),
-            kernels: sums.kernels.finish(),
-            counters,
-            gauges: sums.gauges.finish(),
-            waiting: sums.collectives.finish(),
-            feeding: sums.feeding,
-            missing_device: sums.missing_device,
-            python_frames: sums.frames as f64 / sums.events.max(1) as f64,
-        })
+    pub fn finish(hosts: Vec<HostPartial>) -> Option<Self> {
+        let mut gathering = Gathering::new(hosts.iter().filter_map(HostPartial::timeline));
+        hosts.into_iter().for_each(|host| gathering.add(host));
+        gathering.finish()
     }
 }
 

@@ -12,10 +12,13 @@ use stepscope_trace::statistics::Moments;
 const PREFIX: &str = "enumerate(DataLoader)";
 
 /// Totals of one loader on one host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct LoaderTally {
     name: String,
     fetches_ms: Vec<f64>,
+    /// Fetches whose times were not kept.
+    #[serde(default)]
+    more: u64,
     ops: Vec<FunctionOp>,
     pins: bool,
 }
@@ -111,6 +114,7 @@ pub(super) fn merge(into: &mut Vec<LoaderTally>, others: Vec<LoaderTally>) {
         match into.iter_mut().find(|loader| loader.name == other.name) {
             Some(loader) => {
                 loader.fetches_ms.extend(other.fetches_ms);
+                loader.more += other.more;
                 loader.pins |= other.pins;
                 other.ops.into_iter().for_each(|op| add_op(&mut loader.ops, op));
             }
@@ -122,8 +126,16 @@ pub(super) fn merge(into: &mut Vec<LoaderTally>, others: Vec<LoaderTally>) {
 const OPS_SHOWN: usize = 5;
 
 impl LoaderTally {
+    /// Keeps the times of some fetches, from everywhere in the recording.
+    pub(super) fn bound(&mut self) {
+        const FETCHES: usize = 1_024;
+        let all = self.fetches_ms.len();
+        crate::stored::thin(&mut self.fetches_ms, FETCHES);
+        self.more += (all - self.fetches_ms.len()) as u64;
+    }
+
     pub(super) fn finish(self) -> Loader {
-        let LoaderTally { name, fetches_ms, mut ops, pins } = self;
+        let LoaderTally { name, fetches_ms, more, mut ops, pins } = self;
         let has_workers = if name.contains("SingleProcess") {
             Some(false)
         } else if name.contains("MultiProcessing") {
@@ -133,7 +145,7 @@ impl LoaderTally {
         };
         ops.sort_by(|a, b| b.time.cmp(&a.time).then(a.op.cmp(&b.op)));
         ops.truncate(OPS_SHOWN);
-        let fetches = fetches_ms.len() as u64;
+        let fetches = fetches_ms.len() as u64 + more;
         let fetch_ms = Moments::of(fetches_ms);
         // With workers, a fetch is mostly waiting: their speed is only visible while they are waited for.
         let most = fetch_ms.filter(|fetch| fetch.mean > 0.0 && has_workers == Some(false));

@@ -19,7 +19,7 @@ pub use pipeline::{BatchFrom, Bound, Pipeline, Stage, Written};
 pub use stage::{FunctionOp, StageKind};
 
 /// The input of one host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct InputPartial {
     hosts: usize,
     steps: usize,
@@ -79,6 +79,12 @@ impl InputPartial {
         self.pipeline.merge(other.pipeline);
         loader::merge(&mut self.loaders, other.loaders);
         self.python.merge(other.python);
+    }
+
+    /// Keeps a bounded number of fetches and frames.
+    pub(crate) fn bound(&mut self) {
+        self.loaders.iter_mut().for_each(loader::LoaderTally::bound);
+        self.python.bound();
     }
 
     /// The result.

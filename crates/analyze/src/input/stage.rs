@@ -115,7 +115,7 @@ pub(super) fn runs_inputs_in_parallel(name: &str) -> bool {
 }
 
 /// An op run by a stage's function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FunctionOp {
     /// Its type, e.g. `DecodeJpeg`.
     pub op: String,
@@ -126,7 +126,7 @@ pub struct FunctionOp {
 }
 
 /// Totals of one stage.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Tally {
     /// The names from the root; an index only if it distinguishes inputs: `Root::Zip[1]::Map`.
     pub(super) path: String,

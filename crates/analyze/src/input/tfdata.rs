@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::vocabulary::{Keys, Role, iterator_path, op_type};
 
 /// Totals of one host's pipeline events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct TfData {
     /// Parents before their inputs.
     pub(super) stages: Vec<Tally>,
@@ -209,11 +209,11 @@ impl<'c, 't> Finder<'c, 't> {
     /// Stages, and the functions that they start.
     fn walk(&mut self, track: &'t Track, runs: &mut Vec<(i64, usize, bool)>) {
         let mut open: Vec<OpenStage> = Vec::new();
-        for (index, kind) in track.kinds().iter().enumerate() {
+        let classes = &self.classes;
+        let is_stage = |kind: KindId| !matches!(classes[kind.index()], Class::Other | Class::Run | Class::Op);
+        let of_stages = self.context.trace.kinds_where(is_stage);
+        for (index, kind) in track.events_of(&of_stages) {
             let class = self.classes[kind.index()];
-            if matches!(class, Class::Other | Class::Run | Class::Op) {
-                continue;
-            }
             let span = track.span_of(index);
             self.close(&mut open, span.start);
             let mut stage = None;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::vocabulary::op_type;
 
 /// Equal blocks that were live at the peak.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Live {
     /// The allocating op; empty if unknown.
     pub op: String,
@@ -28,7 +28,7 @@ pub struct Live {
 }
 
 /// Blocks that were allocated in a step and never freed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Leak {
     /// The allocating op.
     pub op: String,

@@ -5,7 +5,7 @@ use stepscope_trace::Span;
 use super::records::Record;
 
 /// An allocator in one step.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct StepMemory {
     /// The step's number.
     pub number: i64,
@@ -20,7 +20,7 @@ pub struct StepMemory {
 }
 
 /// How the memory in use at the ends of steps changes.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Growth {
     /// The median of all slopes between two steps, in bytes.
     pub bytes_per_step: f64,

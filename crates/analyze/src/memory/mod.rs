@@ -20,7 +20,7 @@ pub use growth::{Growth, StepMemory};
 pub use ledger::Ledger;
 
 /// What one host says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct MemoryPartial {
     allocators: Vec<Allocator>,
 }
@@ -33,7 +33,7 @@ pub struct Memory {
 }
 
 /// One allocator of one host. Sizes are in bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Allocator {
     /// The host.
     pub host: String,
@@ -92,6 +92,18 @@ impl MemoryPartial {
     /// Adds another host.
     pub fn merge(&mut self, other: MemoryPartial) {
         self.allocators.extend(other.allocators);
+    }
+
+    /// Keeps what findings need: the peak, its largest owners and the growth, but few points in time.
+    pub(crate) fn bound(&mut self) {
+        const POINTS: usize = 64;
+        const ROWS: usize = 32;
+        for allocator in &mut self.allocators {
+            crate::stored::thin(&mut allocator.timeline, POINTS);
+            crate::stored::thin(&mut allocator.steps, POINTS);
+            allocator.at_peak.truncate(ROWS);
+            allocator.leaks.truncate(ROWS);
+        }
     }
 
     /// The result.

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{EventId, KindId, StrId, Time, Track, Value};
+use stepscope_trace::{EventId, KindId, KindSet, StrId, Time, Track, Value};
 
 use crate::context::Context;
 use crate::vocabulary::Role;
@@ -66,6 +66,7 @@ pub(super) fn collect(context: &Context) -> Vec<Group> {
     if classes.iter().all(|class| matches!(class, Class::Other | Class::Op)) {
         return Vec::new();
     }
+    let wanted = trace.kinds_where(|kind| classes[kind.index()] != Class::Other);
     let find = |name: &str| trace.strings().find(name);
     let keys = Keys {
         allocator: find("allocator_name"),
@@ -82,7 +83,7 @@ pub(super) fn collect(context: &Context) -> Vec<Group> {
     let mut groups: Vec<(Owner, Vec<Record>)> = Vec::new();
     let mut places: HashMap<Owner, usize, FxBuildHasher> = HashMap::default();
     for track in trace.tracks() {
-        walk(context, track, &classes, &keys, &mut groups, &mut places);
+        walk(context, track, (&classes, &wanted), &keys, &mut groups, &mut places);
     }
     groups
         .into_iter()
@@ -125,17 +126,14 @@ fn class_of(context: &Context, kind: KindId) -> Class {
 fn walk(
     context: &Context,
     track: &Track,
-    classes: &[Class],
+    (classes, wanted): (&[Class], &KindSet),
     keys: &Keys,
     groups: &mut Vec<(Owner, Vec<Record>)>,
     places: &mut HashMap<Owner, usize, FxBuildHasher>,
 ) {
     let mut op: Option<(Time, KindId)> = None;
-    for (index, &kind) in track.kinds().iter().enumerate() {
+    for (index, kind) in track.events_of(wanted) {
         let class = classes[kind.index()];
-        if class == Class::Other {
-            continue;
-        }
         let span = track.span_of(index);
         op = op.filter(|(end, _)| span.start < *end);
         if class == Class::Op {

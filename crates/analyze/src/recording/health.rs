@@ -3,11 +3,15 @@
 //!
 //! One host at a time: [`health`] of each. Costs one pass over the events.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
 use stepscope_trace::{
-    DeviceKind, Dur, Form, Note, NoteKind, ProcessKind, Span, Time, Trace, Track, TrackKind,
+    DeviceKind, Dur, Form, Note, NoteKind, Overlaps, ProcessKind, Span, Time, Trace, Track, TrackKind,
 };
 
 use crate::recording::info::events_by_process;
+use crate::states::chunks;
 use crate::vocabulary::has_timeline;
 use crate::vocabulary::starts_kernels;
 use crate::work::counters::lacks_limits;
@@ -24,10 +28,14 @@ pub enum Severity {
 }
 
 /// The kind of problem.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Trouble {
     /// The file is truncated or contains invalid data; `detail` says what.
     Damaged,
+    /// The file changed while it was read.
+    Changed,
+    /// The file holds more than its budget allows; `count` is the limit, `detail` names what it counts.
+    OverBudget,
     /// The profiler reported an error; `detail` is its text.
     CollectionError,
     /// There are no events.
@@ -76,7 +84,7 @@ pub enum Trouble {
 }
 
 /// One problem of one host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Issue {
     /// The host.
     pub host: String,
@@ -92,11 +100,20 @@ pub struct Issue {
     pub span: Option<Dur>,
 }
 
+impl Issue {
+    /// The order in which problems are shown: the worst first, the same whichever host came first.
+    pub(crate) fn order(&self) -> impl Ord + '_ {
+        (std::cmp::Reverse(self.trouble.severity()), &self.host, self.trouble, &self.detail, self.offset)
+    }
+}
+
 impl Trouble {
     /// Public id; never changes its meaning.
     pub fn id(self) -> &'static str {
         match self {
             Trouble::Damaged => "damaged",
+            Trouble::Changed => "changed",
+            Trouble::OverBudget => "over-budget",
             Trouble::CollectionError => "collection-error",
             Trouble::NoEvents => "no-events",
             Trouble::NoDeviceEvents => "no-device-trace",
@@ -126,6 +143,8 @@ impl Trouble {
     pub fn severity(self) -> Severity {
         match self {
             Trouble::Damaged
+            | Trouble::Changed
+            | Trouble::OverBudget
             | Trouble::CollectionError
             | Trouble::NoEvents
             | Trouble::NoDeviceEvents
@@ -165,9 +184,7 @@ pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     }
     events(trace, &mut found);
     let mut issues = found.issues;
-    issues.sort_by(|a, b| {
-        (b.trouble.severity(), a.trouble, &a.detail).cmp(&(a.trouble.severity(), b.trouble, &b.detail))
-    });
+    issues.sort_by(|a, b| a.order().cmp(&b.order()));
     issues
 }
 
@@ -192,6 +209,8 @@ impl Found<'_> {
 fn noted(note: &Note, host: &str) -> Issue {
     let trouble = match note.kind {
         NoteKind::Damaged => Trouble::Damaged,
+        NoteKind::Changed => Trouble::Changed,
+        NoteKind::OverBudget => Trouble::OverBudget,
         NoteKind::CollectionError => Trouble::CollectionError,
         NoteKind::CollectionWarning => Trouble::CollectionWarning,
         NoteKind::DroppedByRecorder => Trouble::DroppedEvents,
@@ -266,30 +285,61 @@ fn devices(trace: &Trace, found: &mut Found<'_>) {
     found.count(Trouble::IdleDevices, idle.count() as u64);
 }
 
-fn events(trace: &Trace, found: &mut Found<'_>) {
-    let window = window(trace);
-    let (mut zero, mut over_long, mut outside, mut overlapping) = (0, 0, 0, 0);
-    for track in trace.tracks().iter().filter(|track| track.kind != TrackKind::Derived) {
-        if matches!(track.kind, TrackKind::Thread | TrackKind::Stream) {
-            overlapping += track.nesting().overlapping() as u64;
-        }
-        for index in 0..track.len() {
+/// Oddities of single events, counted.
+#[derive(Default)]
+struct Odd {
+    zero: u64,
+    over_long: u64,
+    outside: u64,
+    overlapping: u64,
+}
+
+impl Odd {
+    fn of(trace: &Trace, track: &Track, piece: Range<usize>, window: Option<Span>) -> Self {
+        let mut odd = Odd::default();
+        let nests = matches!(track.kind, TrackKind::Thread | TrackKind::Stream);
+        let mut overlaps = Overlaps::of(track);
+        for index in piece {
+            odd.overlapping += u64::from(nests && overlaps.at(index));
             let form = trace.kind(track.kind_of(index)).form;
             if form == Form::Aggregate {
                 continue;
             }
             let dur = track.dur(index);
-            zero += u64::from(form == Form::Slice && dur.is_zero());
+            odd.zero += u64::from(form == Form::Slice && dur.is_zero());
             if let Some(window) = window {
-                over_long += u64::from(dur > window.dur());
-                outside += u64::from(track.end(index) < window.start || track.start(index) > window.end);
+                odd.over_long += u64::from(dur > window.dur());
+                odd.outside += u64::from(track.end(index) < window.start || track.start(index) > window.end);
             }
         }
+        odd
     }
-    found.count(Trouble::ZeroLength, zero);
-    found.count(Trouble::OverLong, over_long);
-    found.count(Trouble::OutsideCapture, outside);
-    found.count(Trouble::Overlapping, overlapping);
+
+    fn and(self, other: Odd) -> Odd {
+        Odd {
+            zero: self.zero + other.zero,
+            over_long: self.over_long + other.over_long,
+            outside: self.outside + other.outside,
+            overlapping: self.overlapping + other.overlapping,
+        }
+    }
+}
+
+fn events(trace: &Trace, found: &mut Found<'_>) {
+    let window = window(trace);
+    let odd = trace
+        .tracks()
+        .par_iter()
+        .filter(|track| track.kind != TrackKind::Derived)
+        .flat_map(|track| {
+            chunks(track, rayon::current_num_threads()).into_par_iter().map(move |piece| (track, piece))
+        })
+        .map(|(track, piece)| Odd::of(trace, track, piece, window))
+        .reduce(Odd::default, Odd::and);
+    found.count(Trouble::ZeroLength, odd.zero);
+    found.count(Trouble::OverLong, odd.over_long);
+    found.count(Trouble::OutsideCapture, odd.outside);
+    found.count(Trouble::Overlapping, odd.overlapping);
 }
 
 /// The capture window in the trace's time, with a tolerance of one percent at either end, because profilers

@@ -4,7 +4,7 @@
 //! An eager op appears as several nested events. The outermost is the activity; the events inside show what it
 //! does. Markers, annotations and Python frames are transparent.
 
-use stepscope_trace::{Form, KindId, Span, Trace, Track};
+use stepscope_trace::{Form, KindId, KindSet, Span, Trace, Track};
 
 use crate::vocabulary::names::concrete_function;
 use crate::vocabulary::{Role, Vocabulary, is_dense, is_python_frame, words};
@@ -58,7 +58,9 @@ impl Kinds {
 
     /// Whether any event of this track does this.
     pub(crate) fn any_on(&self, track: &Track, wanted: Does) -> bool {
-        track.kinds().iter().any(|kind| self.0[kind.index()].is_some_and(|does| does.has(wanted)))
+        track.has_any(&KindSet::of(self.0.len(), |kind| {
+            self.0[kind.index()].is_some_and(|does| does.has(wanted))
+        }))
     }
 }
 

@@ -50,7 +50,7 @@ impl Correlations {
 }
 
 /// Host calls that launched kernels.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LaunchCalls {
     /// Kernels whose call is known.
     pub kernels: u64,
@@ -99,6 +99,7 @@ impl Launches {
         if keys.0.is_empty() {
             return Launches::default();
         }
+        let correlated = trace.kinds_where(|kind| vocabulary.signatures.keys(kind).has(Keys::Correlation));
         let (mut calls, mut works) = (Vec::new(), Vec::new());
         for track in trace.tracks() {
             let side = match (track.kind, trace.process(track.process).kind) {
@@ -106,10 +107,7 @@ impl Launches {
                 (TrackKind::Stream, ProcessKind::Device) => &mut works,
                 _ => continue,
             };
-            for (index, &kind) in track.kinds().iter().enumerate() {
-                if !vocabulary.signatures.keys(kind).has(Keys::Correlation) {
-                    continue;
-                }
+            for (index, _) in track.events_of(&correlated) {
                 if let Some(id) = keys.read(trace.args_at(track, index)) {
                     side.push((id, track.event_id(index)));
                 }
@@ -147,7 +145,11 @@ impl Launches {
 }
 
 fn join(trace: &Trace, mut calls: Vec<(u64, EventId)>, mut works: Vec<(u64, EventId)>) -> Vec<Launch> {
-    calls.sort_unstable();
+    let started = |event: EventId| trace.track(event.track).start(event.index as usize);
+    // Several host events may have the id (the runtime call and the driver call inside it): the first to start is the
+    // outermost.
+    calls.sort_unstable_by_key(|&(id, call)| (id, started(call), call));
+    calls.dedup_by_key(|&mut (id, _)| id);
     works.sort_unstable();
     let mut launches = Vec::with_capacity(works.len());
     let mut at = 0;
@@ -155,11 +157,7 @@ fn join(trace: &Trace, mut calls: Vec<(u64, EventId)>, mut works: Vec<(u64, Even
         while calls.get(at).is_some_and(|&(call, _)| call < id) {
             at += 1;
         }
-        // Several host events may have the id (the runtime call and the driver call inside it): the first to
-        // start is the outermost.
-        let same = calls[at..].iter().take_while(|&&(call, _)| call == id);
-        let started = |event: EventId| trace.track(event.track).start(event.index as usize);
-        if let Some(&(_, call)) = same.min_by_key(|&&(_, event)| started(event)) {
+        if let Some(&(_, call)) = calls.get(at).filter(|&&(known, _)| known == id) {
             launches.push(Launch { call, called: started(call), work });
         }
     }

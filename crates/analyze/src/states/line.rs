@@ -23,6 +23,7 @@ impl StateLine {
             self.states.pop();
         }
         self.times.extend_from_slice(&later.times);
+        drop(later.times);
         self.states.extend_from_slice(&later.states);
         self
     }

@@ -8,7 +8,7 @@ use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
 use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, runs_on_device, starts_kernels};
 
 /// What is known about a device whose kernels were not recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum MissingDevice {
     /// The profiler's settings did not include the device.
     NotAsked {
@@ -100,16 +100,13 @@ pub(crate) fn has_device_ops(trace: &Trace) -> bool {
 
 /// Whether a host thread launches kernels.
 pub(crate) fn starts_any_kernel(trace: &Trace) -> bool {
-    let names: Vec<bool> = (0..trace.kinds().len())
-        .map(|index| starts_kernels(trace.kind_name(KindId::from_index(index))))
-        .collect();
+    let calls = trace.kinds_where(|kind| starts_kernels(trace.kind_name(kind)));
     let on_host = |process| trace.process(process).kind != ProcessKind::Device;
-    names.contains(&true)
-        && trace.tracks().iter().any(|track| {
-            track.kind == TrackKind::Thread
-                && on_host(track.process)
-                && track.kinds().iter().any(|kind| names[kind.index()])
-        })
+    !calls.is_empty()
+        && trace
+            .tracks()
+            .iter()
+            .any(|track| track.kind == TrackKind::Thread && on_host(track.process) && track.has_any(&calls))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use walk::Facts;
 
 pub use line::StateLine;
 pub use state::State;
+pub(crate) use track_chunks::chunks;
 
 /// The states of all tracks that do work.
 #[derive(Debug)]
@@ -63,15 +64,13 @@ fn has_kind(trace: &Trace, wanted: impl Fn(KindId) -> bool) -> bool {
 }
 
 fn has_device_work(trace: &Trace, vocabulary: &Vocabulary) -> bool {
+    let work = trace.kinds_where(|kind| {
+        matches!(vocabulary.role(kind), Role::Kernel | Role::Collective | Role::Copy(_) | Role::Memset)
+    });
     trace.tracks().iter().any(|track| {
         track.kind == TrackKind::Stream
             && trace.process(track.process).kind == ProcessKind::Device
-            && track.kinds().iter().any(|&kind| {
-                matches!(
-                    vocabulary.role(kind),
-                    Role::Kernel | Role::Collective | Role::Copy(_) | Role::Memset
-                )
-            })
+            && track.has_any(&work)
     })
 }
 

@@ -13,7 +13,7 @@ use stepscope_trace::{Time, Track};
 const WORTH_CUTTING: usize = 1 << 18;
 
 /// About `wanted` pieces that cover the track in order. No event of one piece reaches into the next.
-pub(super) fn chunks(track: &Track, wanted: usize) -> Vec<Range<usize>> {
+pub(crate) fn chunks(track: &Track, wanted: usize) -> Vec<Range<usize>> {
     let len = track.len();
     if len < WORTH_CUTTING || wanted < 2 {
         return std::iter::once(0..len).collect();

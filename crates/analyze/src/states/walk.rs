@@ -5,7 +5,7 @@ use std::ops::Range;
 use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Form, KindId, ProcessKind, StrId, Time, Trace, Track};
+use stepscope_trace::{Form, KindId, KindSet, ProcessKind, StrId, Time, Trace, Track};
 
 use super::activities::Kinds;
 use super::launches::waits_for_copy;
@@ -14,11 +14,19 @@ use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
 use crate::vocabulary::{Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels};
 
+/// Number of events that are walked together. The states of a piece are freed when they are appended to those before it: with
+/// one piece per core, half of all states existed twice, which was a tenth of the peak of a report.
+const EVENTS_PER_WALK: usize = 1 << 19;
+
 /// Facts about the whole trace that are needed before its tracks are walked.
 pub(super) struct Facts<'t> {
     trace: &'t Trace,
     vocabulary: &'t Vocabulary,
     has_device: bool,
+    /// By kind: its role on a host thread; `None` if it says nothing about what the thread does.
+    host_roles: Vec<Option<Role>>,
+    /// The same on a device.
+    device_roles: Vec<Option<Role>>,
     /// Numbers of graph runs that belong to the input pipeline.
     input_runs: HashSet<i64, FxBuildHasher>,
     /// True if device calls were recorded, but nothing of the framework that makes them.
@@ -27,10 +35,11 @@ pub(super) struct Facts<'t> {
     fetches_eagerly: bool,
     /// What eager ops do.
     activities: Kinds,
-    /// By kind: whether it is a Python frame that may fetch a batch, by its name alone.
-    fetching_frames: Vec<bool>,
-    /// By kind: whether it is the model's work.
-    model: Vec<bool>,
+    /// Python frames that may fetch a batch, by their names alone.
+    fetching_frames: KindSet,
+    /// The model's work; empty unless such frames exist.
+    model: KindSet,
+    compiles: KindSet,
     id_key: Option<StrId>,
     call_key: Option<StrId>,
 }
@@ -43,21 +52,31 @@ impl<'t> Facts<'t> {
             vocabulary.role(kind) == Role::InputWait
                 && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
         });
+        let slices = |kind: KindId| trace.kind(kind).form == Form::Slice;
+        let on_host = |kind| Some(vocabulary.host_role(kind)).filter(|role| *role != Role::Bookkeeping);
+        // User annotations of device work do not say whether the device works.
+        let on_device = |kind| {
+            Some(vocabulary.role(kind)).filter(|role| !matches!(role, Role::Bookkeeping | Role::Annotation))
+        };
+        let kinds = || (0..trace.kinds().len()).map(KindId::from_index);
         let mut facts = Facts {
             trace,
             vocabulary,
             has_device,
+            host_roles: kinds().map(|kind| on_host(kind).filter(|_| slices(kind))).collect(),
+            device_roles: kinds().map(|kind| on_device(kind).filter(|_| slices(kind))).collect(),
             input_runs: HashSet::default(),
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
             activities: Kinds::of(trace, vocabulary),
             fetching_frames: fetching_frames(trace, vocabulary),
-            model: Vec::new(),
+            model: KindSet::default(),
+            compiles: trace.kinds_where(|kind| vocabulary.role(kind) == Role::Compile),
             id_key,
             call_key,
         };
         facts.input_runs = facts.find_input_runs();
-        if facts.fetching_frames.contains(&true) {
+        if !facts.fetching_frames.is_empty() {
             facts.model = model_kinds(trace, vocabulary);
         }
         facts
@@ -65,26 +84,20 @@ impl<'t> Facts<'t> {
 
     fn find_input_runs(&self) -> HashSet<i64, FxBuildHasher> {
         let mut runs = HashSet::default();
-        let used = self
-            .trace
-            .kinds()
-            .iter()
-            .enumerate()
-            .any(|(index, _)| self.vocabulary.role(KindId::from_index(index)) == Role::InputFunction);
-        let Some(key) = self.id_key.filter(|_| used) else { return runs };
+        let functions = self.trace.kinds_where(|kind| self.vocabulary.role(kind) == Role::InputFunction);
+        let Some(key) = self.id_key.filter(|_| !functions.is_empty()) else { return runs };
         for track in self.trace.tracks() {
-            for (index, &kind) in track.kinds().iter().enumerate() {
-                if self.vocabulary.role(kind) == Role::InputFunction {
-                    let id = self.trace.args_at(track, index).get(key);
-                    runs.extend(id.and_then(|id| id.as_i64()));
-                }
+            for (index, _) in track.events_of(&functions) {
+                let id = self.trace.args_at(track, index).get(key);
+                runs.extend(id.and_then(|id| id.as_i64()));
             }
         }
         runs
     }
 
     pub(super) fn line_of(&self, track: &Track) -> StateLine {
-        let lines: Vec<StateLine> = chunks(track, rayon::current_num_threads())
+        let wanted = (track.len() / EVENTS_PER_WALK).max(rayon::current_num_threads());
+        let lines: Vec<StateLine> = chunks(track, wanted)
             .into_par_iter()
             .map(|chunk| {
                 let mut walk = Walk::new(self, track, chunk.clone());
@@ -93,6 +106,9 @@ impl<'t> Facts<'t> {
             })
             .collect();
         let mut line = lines.into_iter().reduce(StateLine::then).unwrap_or_default();
+        if self.only_calls && self.trace.process(track.process).kind != ProcessKind::Device {
+            line.bridge_launches();
+        }
         if runs_python(self.trace, self.vocabulary, track) {
             line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
         }
@@ -111,6 +127,7 @@ struct Walk<'f, 't> {
     facts: &'f Facts<'t>,
     track: &'t Track,
     on_device: bool,
+    roles: &'f [Option<Role>],
     in_pipeline: bool,
     on_python: bool,
     /// Starts of compilations on this track, to identify calls that compile.
@@ -126,22 +143,15 @@ impl<'f, 't> Walk<'f, 't> {
         let trace = facts.trace;
         let name = trace.str(track.name);
         let on_device = trace.process(track.process).kind == ProcessKind::Device;
-        let compiles = piece
-            .clone()
-            .filter(|&index| facts.vocabulary.role(track.kind_of(index)) == Role::Compile)
-            .map(|index| track.start(index))
-            .collect();
-        let fetches = track.kinds().iter().any(|kind| facts.fetching_frames[kind.index()]);
-        let is_model = |index: &usize| facts.model[track.kind_of(*index).index()];
-        let model = if fetches {
-            piece.filter(is_model).map(|index| track.start(index)).collect()
-        } else {
-            Vec::new()
-        };
+        let starts_of = |kinds| track.events_in(piece.clone(), kinds).map(|(index, _)| track.start(index));
+        let compiles = starts_of(&facts.compiles).collect();
+        let fetches = track.has_any(&facts.fetching_frames);
+        let model = if fetches { starts_of(&facts.model).collect() } else { Vec::new() };
         Walk {
             facts,
             track,
             on_device,
+            roles: if on_device { &facts.device_roles } else { &facts.host_roles },
             in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
             on_python: runs_python(trace, facts.vocabulary, track),
             compiles,
@@ -152,13 +162,9 @@ impl<'f, 't> Walk<'f, 't> {
     }
 
     fn event(&mut self, index: usize) {
-        let kind = self.track.kind_of(index);
-        let vocabulary = self.facts.vocabulary;
-        let role = if self.on_device { vocabulary.role(kind) } else { vocabulary.host_role(kind) };
+        let Some(role) = self.roles[self.track.kind_of(index).index()] else { return };
         let dur = self.track.dur(index);
-        // User annotations of device work do not say whether the device works.
-        let ignored = role == Role::Bookkeeping || (self.on_device && role == Role::Annotation);
-        if ignored || dur.is_zero() || self.facts.trace.kind(kind).form != Form::Slice {
+        if dur.is_zero() {
             return;
         }
         let start = self.track.start(index);
@@ -180,9 +186,6 @@ impl<'f, 't> Walk<'f, 't> {
 
     fn finish(mut self) -> StateLine {
         self.close_until(Time::MAX);
-        if self.facts.only_calls && !self.on_device {
-            self.line.bridge_launches();
-        }
         self.line.times.shrink_to_fit();
         self.line.states.shrink_to_fit();
         self.line
@@ -269,7 +272,7 @@ impl<'f, 't> Walk<'f, 't> {
 
     /// Whether the model runs inside a frame that looks like a loader's.
     fn runs_model(&self, index: usize) -> bool {
-        if !self.facts.fetching_frames[self.track.kind_of(index).index()] {
+        if !self.facts.fetching_frames.has(self.track.kind_of(index)) {
             return false;
         }
         let span = self.track.span_of(index);
@@ -314,20 +317,18 @@ impl<'f, 't> Walk<'f, 't> {
 }
 
 /// Python frames that look like loaders by name alone. PyTorch's own loader is one whatever runs inside it.
-fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
-    let fetches = |kind: KindId| {
+fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
+    trace.kinds_where(|kind| {
         let name = trace.kind_name(kind);
         vocabulary.role(kind) == Role::InputWait
             && is_python_frame(name, trace.str(trace.kind(kind).category))
             && !name.contains("utils/data/")
-    };
-    (0..trace.kinds().len()).map(KindId::from_index).map(fetches).collect()
+    })
 }
 
 /// The kinds that are the model's work: compiled functions and dense ops; if there are none, kernel launches.
 /// Other ops and modules also prepare batches.
-fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
-    let kinds = || (0..trace.kinds().len()).map(KindId::from_index);
+fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
     let dense = |kind: KindId| match vocabulary.role(kind) {
         Role::FunctionCall => true,
         Role::Op => {
@@ -336,11 +337,9 @@ fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> Vec<bool> {
         }
         _ => false,
     };
-    let found: Vec<bool> = kinds().map(dense).collect();
-    if found.contains(&true) {
+    let found = trace.kinds_where(dense);
+    if !found.is_empty() {
         return found;
     }
-    kinds()
-        .map(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
-        .collect()
+    trace.kinds_where(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
 }

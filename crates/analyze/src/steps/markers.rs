@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, ProcessKind, Span, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, KindSet, ProcessKind, Span, Trace, Track, TrackKind};
 
 use super::{Candidate, How};
 use crate::host_trace::HostTrace;
@@ -17,10 +17,13 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
 type Family = BTreeMap<(String, u32), Vec<(i64, Span)>>;
 
 fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
-    let trace = recorded.trace;
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
+    let marks = trace.kinds_where(|kind| {
+        vocabulary.role(kind) == Role::StepMarker || vocabulary.signatures.keys(kind).has(Keys::StepNumber)
+    });
     let mut families = Family::new();
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
-        collect(recorded, track, &mut families);
+        collect(trace, track, &marks, &mut families);
     }
     // There may be several: an outer loop, an evaluation. The one that covers most of the time is the loop; if
     // two cover the same time, the one with more steps.
@@ -40,15 +43,9 @@ fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
     })
 }
 
-fn collect(recorded: &HostTrace, track: &Track, families: &mut Family) {
-    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
+fn collect(trace: &Trace, track: &Track, marks: &KindSet, families: &mut Family) {
     let step_key = trace.strings().find("step_num");
-    for (index, &kind) in track.kinds().iter().enumerate() {
-        if vocabulary.role(kind) != Role::StepMarker
-            && !vocabulary.signatures.keys(kind).has(Keys::StepNumber)
-        {
-            continue;
-        }
+    for (index, kind) in track.events_of(marks) {
         let name = trace.kind_name(kind);
         let args = trace.args_at(track, index);
         let number = step_key.and_then(|key| args.get(key)).and_then(|value| value.as_i64());

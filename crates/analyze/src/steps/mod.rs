@@ -34,7 +34,7 @@ pub use period::find_period;
 pub(crate) use repetition::called_function;
 
 /// How reliable the steps are.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Origin {
     /// Marked.
     Marker,
@@ -45,7 +45,7 @@ pub enum Origin {
 }
 
 /// How the steps were found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum How {
     /// Markers with this name.
     Marker(String),
@@ -68,7 +68,7 @@ pub enum How {
 }
 
 /// The kind of steps.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum StepKind {
     /// Training, as far as is known.
     Training,
@@ -77,7 +77,7 @@ pub enum StepKind {
 }
 
 /// Why a step is excluded.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Exclusion {
     /// The end of the capture cut it off.
     Incomplete,
@@ -99,7 +99,7 @@ pub struct Step {
 }
 
 /// Some steps.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Numbers {
     /// How many.
     pub count: usize,

@@ -99,19 +99,14 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
 /// The spans of warm-up ranges, in time order, without nested ones.
 pub(super) fn warm_ups(recorded: &HostTrace) -> Vec<Span> {
     let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
-    let warm: Vec<bool> = (0..trace.kinds().len())
-        .map(|index| {
-            let kind = KindId::from_index(index);
-            vocabulary.role(kind) == Role::Annotation && is_warm_up(trace.kind_name(kind))
-        })
-        .collect();
-    if !warm.contains(&true) {
+    let warm = trace
+        .kinds_where(|kind| vocabulary.role(kind) == Role::Annotation && is_warm_up(trace.kind_name(kind)));
+    if warm.is_empty() {
         return Vec::new();
     }
     let mut spans: Vec<Span> = Vec::new();
     for track in trace.tracks().iter().filter(|track| super::repetition::host_thread(track)) {
-        let own = track.kinds().iter().enumerate().filter(|(_, kind)| warm[kind.index()]);
-        spans.extend(own.map(|(index, _)| track.span_of(index)));
+        spans.extend(track.events_of(&warm).map(|(index, _)| track.span_of(index)));
     }
     spans.sort_unstable_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
     let mut outermost: Vec<Span> = Vec::new();
@@ -249,7 +244,8 @@ fn without_numbers(name: &str) -> String {
 
 fn scopes(recorded: &HostTrace, track: &Track, families: &Families, left_out: &[Span]) -> Vec<Scope> {
     let python = runs_python(recorded.trace, recorded.vocabulary(), track);
-    let scope = |(index, kind): (usize, &KindId)| {
+    let wanted = recorded.trace.kinds_where(|kind| families.0[kind.index()].is_some());
+    let scope = |(index, kind): (usize, KindId)| {
         let family = families.0[kind.index()]?;
         let span = track.span_of(index);
         let fits = !span.is_empty()
@@ -257,7 +253,7 @@ fn scopes(recorded: &HostTrace, track: &Track, families: &Families, left_out: &[
             && !crate::states::timeline::is_inside(left_out, span.start);
         fits.then_some(Scope { span, family })
     };
-    let mut scopes: Vec<Scope> = track.kinds().iter().enumerate().filter_map(scope).collect();
+    let mut scopes: Vec<Scope> = track.events_of(&wanted).filter_map(scope).collect();
     scopes.sort_by_key(|scope| (scope.span.start, std::cmp::Reverse(scope.span.end)));
     scopes
 }

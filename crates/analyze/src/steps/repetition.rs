@@ -35,10 +35,11 @@ fn repeats(
             name_of(trace.kind_name(kind), vocabulary.role(kind))
         })
         .collect();
+    let named = trace.kinds_where(|kind| names[kind.index()].is_some());
     let mut all = Repeats::new();
     for track in trace.tracks().iter().filter(|track| wanted(track)) {
         let mut inside_until = Time::MIN;
-        for (index, &kind) in track.kinds().iter().enumerate() {
+        for (index, kind) in track.events_of(&named) {
             let Some(name) = &names[kind.index()] else { continue };
             let span = track.span_of(index);
             // The outermost call belongs to the loop; what it calls is part of it.
@@ -231,11 +232,12 @@ fn outermost_of_their_name(recorded: &HostTrace, wanted: impl Fn(&str) -> bool, 
     };
     let names: Vec<Option<String>> =
         (0..trace.kinds().len()).map(|index| family(KindId::from_index(index))).collect();
+    let named = trace.kinds_where(|kind| names[kind.index()].is_some());
     let mut all = Repeats::new();
     for track in trace.tracks().iter().filter(|track| host_thread(track)) {
         let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
         let by_user = runs_python(trace, recorded.vocabulary(), track);
-        for (index, &kind) in track.kinds().iter().enumerate() {
+        for (index, kind) in track.events_of(&named) {
             let Some(name) = &names[kind.index()] else { continue };
             if !by_user && vocabulary.role(kind) == Role::Unknown {
                 continue;

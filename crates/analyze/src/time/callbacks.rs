@@ -18,7 +18,7 @@ use crate::vocabulary::names::{framework_op, hlo_opcode, without_number};
 use crate::vocabulary::{Keys, is_callback, is_python_frame, op_type};
 
 /// Partial result: callbacks in the counted steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Callbacks {
     /// Time by op type, e.g. `pure_callback`.
     ops: BTreeMap<String, Dur>,

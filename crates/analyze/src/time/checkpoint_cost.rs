@@ -12,7 +12,7 @@ use crate::states::runs_python;
 use crate::vocabulary::Role;
 
 /// Partial result: stretches of the loop in which something was written, in the counted steps.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CheckpointCost {
     /// The stretches.
     pub stretches: Dur,
@@ -26,10 +26,11 @@ impl CheckpointCost {
         let trace = context.trace;
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
         let mut all = CheckpointCost { steps: windows.len() as u64, ..CheckpointCost::default() };
+        let outputs = trace.kinds_where(|kind| context.vocabulary().role(kind) == Role::Output);
         let writes = |track: &&Track| {
             track.kind == TrackKind::Thread
                 && runs_python(trace, context.vocabulary(), track)
-                && track.kinds().iter().any(|&kind| context.vocabulary().role(kind) == Role::Output)
+                && track.has_any(&outputs)
         };
         for track in trace.tracks().iter().filter(writes) {
             let walked: Vec<Stretches> =

@@ -21,7 +21,7 @@ use stepscope_trace::statistics::median_duration;
 const LONG_PAUSE: i64 = 10;
 
 /// Partial result: eager ops in the counted steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Eager {
     /// Ops that the loop launched one by one.
     pub ops: u64,

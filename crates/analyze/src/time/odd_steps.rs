@@ -19,7 +19,7 @@ pub const LONG: f64 = 2.0;
 const ELSEWHERE: f64 = 0.1;
 
 /// The odd steps of one host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct OddSteps {
     /// How often they occur.
     pub recurrence: Recurrence,
@@ -68,15 +68,13 @@ fn functions(context: &Context, odd: &[&StepShares]) -> Vec<(String, f64)> {
     let mut times: BTreeMap<KindId, (Dur, Dur)> = BTreeMap::new();
     let python =
         |track: &&Track| track.kind == TrackKind::Thread && runs_python(trace, context.vocabulary(), track);
+    let calls = trace.kinds_where(|kind| context.vocabulary().role(kind) == Role::FunctionCall);
     for track in trace.tracks().iter().filter(python) {
-        for (index, kind) in track.kinds().iter().enumerate() {
-            if context.vocabulary().role(*kind) != Role::FunctionCall {
-                continue;
-            }
+        for (index, kind) in track.events_of(&calls) {
             let span = track.span_of(index);
             let after = windows.partition_point(|window| window.start <= span.start);
             let inside = after.checked_sub(1).is_some_and(|at| windows[at].contains(span.start));
-            let (within, elsewhere) = times.entry(*kind).or_default();
+            let (within, elsewhere) = times.entry(kind).or_default();
             if inside { *within += span.dur() } else { *elsewhere += span.dur() }
         }
     }

@@ -18,7 +18,7 @@ use crate::time::recurrence::Recurrence;
 const LONG_DELETE: Dur = Dur::from_us(100);
 
 /// Partial result: set-up in the counted steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct SetUp {
     /// Number of initialised iterators.
     pub iterators: u64,

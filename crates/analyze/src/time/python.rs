@@ -4,6 +4,8 @@
 //! code, so the Python time below a user's frame is that frame's *own* time until the next user frame; time in
 //! which the framework works (ops, compilers, waiting for a device) is not counted.
 
+mod kept;
+
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
@@ -11,6 +13,7 @@ use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, 
 use crate::context::Context;
 use crate::states::{State, StateLine};
 use crate::vocabulary::{Role, is_python_frame};
+use kept::{Sums, Wait};
 
 /// A line of the user's code.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,29 +52,17 @@ pub struct PythonFrames {
 pub const MOST_FRAMES: usize = 50;
 
 /// The frames of one host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct PythonPartial {
     traced: bool,
     steps: usize,
+    #[serde(with = "crate::stored::sorted")]
     frames: HashMap<(String, Option<u32>, String), Sums, FxBuildHasher>,
     /// The time of user and library frames in the waits for input.
+    #[serde(with = "crate::stored::sorted")]
     waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
     /// The total of these waits.
     waited: Dur,
-}
-
-#[derive(Copy, Clone, Debug, Default)]
-struct Wait {
-    calls: u64,
-    inclusive: Dur,
-    user: bool,
-}
-
-#[derive(Copy, Clone, Debug, Default)]
-struct Sums {
-    calls: u64,
-    inclusive: Dur,
-    own: Dur,
 }
 
 impl PythonPartial {

@@ -1,7 +1,7 @@
 //! How often something happens over the steps: in all, in every fourth, in some, once.
 
 /// The steps in which something happens.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Recurrence {
     /// Number of steps in which it happens.
     pub steps: usize,

@@ -14,7 +14,7 @@ use crate::vocabulary::has_timeline;
 use stepscope_trace::statistics::Moments;
 
 /// One step of one host, on the bottleneck device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct StepRow {
     /// The loop's own number, or a sequence number.
     pub number: i64,
@@ -27,7 +27,7 @@ pub struct StepRow {
 }
 
 /// A device as the report shows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct DeviceRow {
     /// The name of its process in the trace, e.g. `/device:GPU:0`.
     pub id: String,
@@ -42,7 +42,7 @@ pub struct DeviceRow {
 }
 
 /// Partial result of one host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct HostSummary {
     /// Its name.
     pub host: String,
@@ -109,6 +109,16 @@ impl HostSummary {
             hidden_copies_ms: hidden(|shares| shares.hidden_copies),
             events: context.trace.events(),
         }
+    }
+
+    /// Keeps a bounded number of steps.
+    pub(crate) fn bound(&mut self) {
+        const STEPS: usize = 512;
+        let all = self.counted().count();
+        crate::stored::thin(&mut self.steps, STEPS);
+        let kept = self.counted().count() as f64 / all.max(1) as f64;
+        self.hidden_communication_ms *= kept;
+        self.hidden_copies_ms *= kept;
     }
 
     /// The steps that count.

@@ -93,7 +93,7 @@ pub enum Role {
 }
 
 /// The software that wrote a trace.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Framework {
     /// TensorFlow without Keras' training loop.
     TensorFlow,
@@ -111,6 +111,8 @@ pub enum Framework {
 #[derive(Debug)]
 pub struct Vocabulary {
     roles: Vec<Role>,
+    /// The same on host threads.
+    host_roles: Vec<Role>,
     /// The framework that wrote the trace.
     pub framework: Framework,
     /// The argument keys of each kind.
@@ -126,7 +128,8 @@ impl Vocabulary {
             .map(|index| role_of(trace, KindId::from_index(index), &signatures, on_device[index]))
             .collect::<Vec<_>>();
         let framework = framework_of(trace, &roles);
-        Vocabulary { roles, framework, signatures }
+        let host_roles = roles.iter().map(|role| on_host(*role)).collect();
+        Vocabulary { roles, host_roles, framework, signatures }
     }
 
     /// The role of a kind. For a kind on devices, its role there.
@@ -139,11 +142,16 @@ impl Vocabulary {
     /// of what it launches, so one kind may occur on both sides.
     #[inline]
     pub fn host_role(&self, kind: KindId) -> Role {
-        match self.role(kind) {
-            Role::Kernel | Role::Collective | Role::Memset => Role::Launch,
-            Role::Copy(_) => Role::LaunchCopy,
-            role => role,
-        }
+        self.host_roles[kind.index()]
+    }
+}
+
+/// What a role means on a host thread.
+fn on_host(role: Role) -> Role {
+    match role {
+        Role::Kernel | Role::Collective | Role::Memset => Role::Launch,
+        Role::Copy(_) => Role::LaunchCopy,
+        role => role,
     }
 }
 

@@ -3,11 +3,17 @@
 //! A framework writes events of one kind from one place in its source, so the first few events of a kind show
 //! its keys. Examining only those avoids decoding the arguments of millions.
 
-use stepscope_trace::{KindId, StrId, Trace};
+use rayon::prelude::*;
+use stepscope_trace::{KindId, StrId, Trace, Track};
 
 /// Number of events of a kind that are examined. More than one, because two sources may share a name: a user's
 /// marker `train` and a function called `train`.
 const SAMPLES: u8 = 16;
+
+/// Number of events that are counted together on one core.
+const PIECE: usize = 1 << 18;
+/// Number of pieces from which it is worth making a table of counts.
+const MANY_TRACKS: usize = 4;
 
 /// Keys that matter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -59,6 +65,46 @@ impl KeySet {
     }
 }
 
+/// The kinds in a piece of a track.
+struct Counted<'t> {
+    track: &'t Track,
+    /// The first events of each kind, at most [`SAMPLES`], in order.
+    first: Vec<(KindId, usize)>,
+    /// Number of further events of each kind that has more.
+    more: Vec<(KindId, u64)>,
+}
+
+/// Counts the kinds in all pieces of all tracks; the pieces are in order. Each core reuses one table of counts, so that a
+/// short track costs no more than its events.
+fn count_pieces(trace: &Trace) -> Vec<Counted<'_>> {
+    let pieces = |track: &Track| (0..track.len()).step_by(PIECE);
+    let all: Vec<(&Track, usize)> =
+        trace.tracks().iter().flat_map(|track| pieces(track).map(move |from| (track, from))).collect();
+    let counts = || vec![0u32; trace.kinds().len()];
+    all.into_par_iter()
+        .with_min_len(MANY_TRACKS)
+        .map_init(counts, |counts, (track, from)| {
+            let kinds = &track.kinds()[from..track.len().min(from + PIECE)];
+            let mut first = Vec::new();
+            for (index, kind) in kinds.iter().enumerate() {
+                let seen = &mut counts[kind.index()];
+                *seen += 1;
+                if *seen <= u32::from(SAMPLES) {
+                    first.push((*kind, from + index));
+                }
+            }
+            let mut more = Vec::new();
+            for (kind, _) in &first {
+                let seen = std::mem::take(&mut counts[kind.index()]);
+                if seen > u32::from(SAMPLES) {
+                    more.push((*kind, u64::from(seen) - u64::from(SAMPLES)));
+                }
+            }
+            Counted { track, first, more }
+        })
+        .collect()
+}
+
 /// The keys of every kind.
 #[derive(Debug)]
 pub struct Signatures {
@@ -67,7 +113,7 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// One pass over the column of kinds; decodes the arguments of a few events per kind.
+    /// One pass over the column of kinds, on all cores; decodes the arguments of a few events per kind.
     pub fn of(trace: &Trace) -> Self {
         let wanted: Vec<(StrId, u16)> = NAMES
             .iter()
@@ -76,18 +122,20 @@ impl Signatures {
             .collect();
         let mut keys = vec![KeySet::default(); trace.kinds().len()];
         let mut events = vec![0u64; trace.kinds().len()];
-        for track in trace.tracks() {
-            for (index, kind) in track.kinds().iter().enumerate() {
+        for counted in count_pieces(trace) {
+            for (kind, index) in counted.first {
+                // Those of a piece are in order, so this is the same choice as in one pass over everything.
                 let seen = &mut events[kind.index()];
                 *seen += 1;
                 if *seen <= u64::from(SAMPLES) {
                     let set = &mut keys[kind.index()];
-                    trace.args_at(track, index).visit(|key, _| {
+                    trace.args_at(counted.track, index).visit(|key, _| {
                         let bits = wanted.iter().filter(|(id, _)| *id == key).map(|(_, bit)| bit);
                         set.0 = bits.fold(set.0, |set, bit| set | bit);
                     });
                 }
             }
+            counted.more.into_iter().for_each(|(kind, more)| events[kind.index()] += more);
         }
         Signatures { keys, events }
     }

@@ -1,4 +1,4 @@
-//! stepscope's own names: what `python/stepscope.py` writes around the phases of a step with
+//! stepscope's own names: what `python/stepscope/record.py` writes around the phases of a step with
 //! `stepscope.mark("input")`.
 //!
 //! The user states the purpose of a part of the loop, so these come before every framework's table.

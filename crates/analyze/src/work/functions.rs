@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use stepscope_trace::{Dur, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, KindId, KindSet, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
 use crate::vocabulary::names::concrete_function;
@@ -49,7 +49,7 @@ impl Sign {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entry {
     calls: u64,
     traces: u64,
@@ -110,7 +110,7 @@ impl Entry {
 }
 
 /// The functions of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct FunctionsPartial {
     window: Window,
     entries: BTreeMap<String, Entry>,
@@ -121,7 +121,7 @@ impl FunctionsPartial {
     pub fn of(context: &Context) -> Self {
         let (trace, vocabulary) = (context.trace, context.vocabulary());
         let windows = Windows::of(context);
-        let keys = Keys::of(trace);
+        let keys = Keys::of(trace, vocabulary);
         let threads: Vec<Thread> = trace
             .tracks()
             .par_iter()
@@ -148,6 +148,24 @@ impl FunctionsPartial {
         self.window = self.window.merge(other.window);
         for (name, entry) in other.entries {
             self.entries.entry(name).or_default().add(entry);
+        }
+    }
+
+    /// Keeps the functions that take longest to build, and a bounded number of their versions.
+    pub(crate) fn bound(&mut self) {
+        const FUNCTIONS: usize = 512;
+        const VERSIONS: usize = 128;
+        let cut = |names: &mut BTreeSet<String>| {
+            if let Some(after) = names.iter().nth(VERSIONS).cloned() {
+                drop(names.split_off(&after));
+            }
+        };
+        let all = std::mem::take(&mut self.entries).into_iter();
+        let longest = |entry: &Entry| (entry.tracing + entry.compiling, entry.time);
+        self.entries = crate::stored::keep_largest(all, FUNCTIONS, longest).0.into_iter().collect();
+        for entry in self.entries.values_mut() {
+            cut(&mut entry.modules);
+            cut(&mut entry.concrete);
         }
     }
 
@@ -222,6 +240,8 @@ pub struct Functions {
 }
 
 struct Keys {
+    /// What says anything about calls.
+    read: KindSet,
     /// By kind: whether it is a Python frame that creates a jitted function.
     makes_jitted: Vec<bool>,
     /// By kind: whether it is a frame in which JAX itself creates a jitted function, for an op outside all
@@ -233,10 +253,13 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
         let find = |key: &str| trace.strings().find(key);
+        let tells =
+            |role| matches!(role, Role::PythonFrame | Role::FunctionCall | Role::Tracing | Role::Compile);
         let names = || (0..trace.kinds().len()).map(|index| trace.kind_name(KindId::from_index(index)));
         Keys {
+            read: trace.kinds_where(|kind| tells(vocabulary.role(kind))),
             makes_jitted: names().map(makes_jitted).collect(),
             jits_primitive: names().map(|name| name.ends_with(" xla_primitive_callable")).collect(),
             how: find("tf_function_call"),
@@ -338,8 +361,7 @@ impl Thread {
         let (mut busy_until, mut traced_until) = (Time::MIN, Time::MIN);
         let (mut made, mut frames): (Option<Time>, bool) = (None, false);
         let mut own_until = Time::MIN;
-        for index in 0..track.len() {
-            let kind = track.kind_of(index);
+        for (index, kind) in track.events_of(&keys.read) {
             let role = vocabulary.role(kind);
             if role == Role::PythonFrame {
                 frames = true;
@@ -351,9 +373,6 @@ impl Thread {
                 if outside && start >= own_until && keys.makes_jitted[kind.index()] {
                     made = Some(start);
                 }
-                continue;
-            }
-            if !matches!(role, Role::FunctionCall | Role::Tracing | Role::Compile) {
                 continue;
             }
             let span = track.span_of(index);

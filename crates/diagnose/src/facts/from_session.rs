@@ -72,10 +72,18 @@ fn recording(session: &Session) -> Recording {
     let issues = &session.issues;
     let of = |trouble: Trouble| issues.iter().filter(move |issue| issue.trouble == trouble);
     // A break inside a message breaks all that hold it; the innermost lies furthest.
-    let damage = of(Trouble::Damaged).max_by_key(|issue| issue.offset);
+    let damage = of(Trouble::Changed)
+        .chain(of(Trouble::OverBudget))
+        .next()
+        .or_else(|| of(Trouble::Damaged).max_by_key(|issue| issue.offset));
+    let broke = |issue: &Issue| match issue.trouble {
+        Trouble::Changed => "the file changed while it was read".to_owned(),
+        Trouble::OverBudget => format!("the limit of {} {}", issue.count.unwrap_or(0), issue.detail),
+        _ => issue.detail.clone(),
+    };
     let mut dropped = of(Trouble::DroppedEvents).chain(of(Trouble::EventCap)).peekable();
     Recording {
-        damage: damage.map(|issue| (issue.detail.clone(), issue.offset)),
+        damage: damage.map(|issue| (broke(issue), issue.offset)),
         dropped: dropped.peek().is_some().then(|| lost(dropped)),
         device_missing: of(Trouble::NoDeviceEvents).next().is_some()
             || (session.feeding.accelerator && !session.feeding.computed),

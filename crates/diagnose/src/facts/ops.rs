@@ -1,5 +1,7 @@
 //! Op types and what they cost per step, in the shape that rules need.
 
+use std::collections::HashMap;
+
 use stepscope_analyze::time::summary::{DeviceRow, Summary};
 use stepscope_analyze::vocabulary::{Framework, names_torch_op};
 use stepscope_analyze::work::ops::{OpRow, Ops, Where};
@@ -54,12 +56,15 @@ pub(super) fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> 
         Where::Device => total / work.windows.max(1) as f64,
         Where::Host => ops.window.per_step(total).unwrap_or(total),
     };
+    // Rows are ranked: the first of a type costs most.
+    let mut examples: HashMap<&str, &OpRow> = HashMap::new();
+    for op in ops.rows.iter().filter(|op| op.key.side == side) {
+        examples.entry(&op.key.kind).or_insert(op);
+    }
     rows.into_iter()
         .map(|row| {
             let is_kernel = row.key.kind == KERNEL;
-            // Rows are ranked: the first of the type costs most.
-            let example = ops.rows.iter().find(|op| op.key.side == side && op.key.kind == row.key.kind);
-            let example = example.filter(|_| !is_kernel);
+            let example = examples.get(row.key.kind.as_str()).filter(|_| !is_kernel);
             OpCost {
                 op_type: if is_kernel { row.key.name.clone() } else { plain_type(&row.key.kind).to_owned() },
                 is_kernel,

@@ -78,7 +78,7 @@ pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
 /// Location of a written column of a row group.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     physical: i32,
     encodings: Vec<i32>,
     rows: i64,
@@ -103,7 +103,7 @@ impl Values {
     }
 
     /// The column's pages, to be written at `start` in the file.
-    pub(super) fn pages(&self, name: &'static str, rows: i32, start: i64) -> (Vec<u8>, Chunk) {
+    pub(super) fn pages(&self, name: &str, rows: i32, start: i64) -> (Vec<u8>, Chunk) {
         let mut out = Vec::new();
         let mut dictionary = None;
         let (encoding, data) = match self {
@@ -119,7 +119,7 @@ impl Values {
         let at = start + out.len() as i64;
         data_page(&mut out, &data, rows, encoding);
         let chunk = Chunk {
-            name,
+            name: name.to_owned(),
             physical: self.physical(),
             encodings: if encoding == PLAIN { vec![PLAIN, RLE] } else { vec![PLAIN, RLE, RLE_DICTIONARY] },
             rows: i64::from(rows),
@@ -170,7 +170,7 @@ impl Chunk {
         column.nested(3, |data| {
             data.i32(1, self.physical);
             data.i32s(2, &self.encodings);
-            data.texts(3, &[self.name]);
+            data.texts(3, &[self.name.as_str()]);
             data.i32(4, 0);
             data.i64(5, self.rows);
             data.i64(6, self.bytes);

@@ -4,6 +4,7 @@
 //! A row group stays in memory until it is full, which is after [`ROWS`] rows or [`TEXT`] bytes of arguments,
 //! so memory does not grow with the trace.
 
+mod answer;
 mod column;
 mod points;
 mod sheet;
@@ -26,6 +27,7 @@ const TEXT: usize = 64 << 20;
 /// The size of a page is a signed 32-bit number; no text may come close to it.
 const LONGEST: usize = 1 << 28;
 
+pub use answer::{AnyColumn, write_table_parquet};
 pub use points::write_points_parquet;
 
 /// Writes all events of all hosts, track by track, in time order.

@@ -19,7 +19,7 @@ struct Points {
 }
 
 impl Points {
-    fn listed(self) -> [Named; 5] {
+    fn listed(self) -> [Named<'static>; 5] {
         [
             ("run", Values::Names(self.run)),
             ("tag", Values::Names(self.tag)),

@@ -8,7 +8,7 @@ use super::column::{Chunk, Values};
 use super::thrift::Struct;
 
 /// A named column.
-pub(super) type Named = (&'static str, Values);
+pub(super) type Named<'n> = (&'n str, Values);
 
 /// A row group that has been written.
 struct RowGroup {
@@ -30,9 +30,9 @@ impl<'a> Sheet<'a> {
     }
 
     /// Writes a row group.
-    pub(super) fn row_group(
+    pub(super) fn row_group<'n>(
         &mut self,
-        columns: impl IntoIterator<Item = Named>,
+        columns: impl IntoIterator<Item = Named<'n>>,
         rows: i32,
     ) -> io::Result<()> {
         let mut chunks = Vec::new();
@@ -47,7 +47,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Writes the footer: what a row is called, and the columns, whose values do not matter here.
-    pub(super) fn finish(self, row: &str, columns: &[Named]) -> io::Result<()> {
+    pub(super) fn finish(self, row: &str, columns: &[Named<'_>]) -> io::Result<()> {
         let footer = footer(row, columns, &self.groups);
         self.out.write_all(&footer)?;
         self.out.write_all(&u32::try_from(footer.len()).unwrap_or(u32::MAX).to_le_bytes())?;
@@ -55,12 +55,13 @@ impl<'a> Sheet<'a> {
     }
 }
 
-fn footer(row: &str, columns: &[Named], groups: &[RowGroup]) -> Vec<u8> {
+fn footer(row: &str, columns: &[Named<'_>], groups: &[RowGroup]) -> Vec<u8> {
     let mut out = Vec::new();
     Struct::write(&mut out, |file| {
         file.i32(1, 1);
         // The first element is the root; its children follow.
-        let elements: Vec<Option<&Named>> = std::iter::once(None).chain(columns.iter().map(Some)).collect();
+        let elements: Vec<Option<&Named<'_>>> =
+            std::iter::once(None).chain(columns.iter().map(Some)).collect();
         file.structs(2, &elements, |element, column| match column {
             None => {
                 element.text(4, row);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::flat::{Flat, pair};
-use crate::codec::{Codec, inflate};
+use crate::codec::{Codec, Spending};
 use crate::table::{TableError, Value};
 
 const WHAT: &str = "a record batch";
@@ -83,7 +83,7 @@ impl<'a> Batch<'a> {
         u64::try_from(self.of.long(0)).map_err(|_| TableError::Wrong(WHAT))
     }
 
-    fn buffer(self, index: usize) -> Result<Cow<'a, [u8]>, TableError> {
+    fn buffer(self, index: usize, spending: &Spending<'_>) -> Result<Cow<'a, [u8]>, TableError> {
         let (start, len) = pair(self.of.pairs(2).get(index).ok_or(TableError::Short(WHAT))?);
         let start = usize::try_from(start).map_err(|_| TableError::Wrong(WHAT))?;
         let len = usize::try_from(len).map_err(|_| TableError::Wrong(WHAT))?;
@@ -101,25 +101,31 @@ impl<'a> Batch<'a> {
             size => {
                 let most = LARGEST.max(packed.len().saturating_mul(RATIO));
                 let size = usize::try_from(size).ok().filter(|&size| size <= most);
-                Ok(Cow::Owned(inflate(codec, packed, size.ok_or(TableError::Wrong(WHAT))?)?))
+                Ok(Cow::Owned(spending.inflate(codec, packed, size.ok_or(TableError::Wrong(WHAT))?)?))
             }
         }
     }
 
     /// The column at position `node`, whose buffers start at `first`.
-    pub fn column(self, kind: Kind, node: usize, first: usize) -> Result<Column<'a>, TableError> {
+    pub fn column(
+        self,
+        kind: Kind,
+        node: usize,
+        first: usize,
+        spending: &Spending<'_>,
+    ) -> Result<Column<'a>, TableError> {
         let (_, absent) = pair(self.of.pairs(1).get(node).ok_or(TableError::Short(WHAT))?);
         let mut column = Column { kind, present: None, values: Cow::Borrowed(&[]), ends: Cow::Borrowed(&[]) };
         if kind.buffers() > 0 && absent != 0 {
-            column.present = Some(self.buffer(first)?).filter(|bits| !bits.is_empty());
+            column.present = Some(self.buffer(first, spending)?).filter(|bits| !bits.is_empty());
         }
         match kind {
             Kind::Null => {}
             Kind::Text { .. } => {
-                column.ends = self.buffer(first + 1)?;
-                column.values = self.buffer(first + 2)?;
+                column.ends = self.buffer(first + 1, spending)?;
+                column.values = self.buffer(first + 2, spending)?;
             }
-            _ => column.values = self.buffer(first + 1)?,
+            _ => column.values = self.buffer(first + 1, spending)?,
         }
         Ok(column)
     }

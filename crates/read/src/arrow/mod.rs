@@ -21,8 +21,10 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::budget::Budget;
+use crate::codec::Spending;
 use crate::input::Bytes;
-use crate::table::{ROWS_A_BYTE, TableError, Value};
+use crate::table::{TableError, Value};
 use column::{Batch, Column, Kind};
 use flat::Flat;
 
@@ -205,10 +207,19 @@ impl Table {
 
     /// Calls `each` for every row, with the fields in the order of `columns`; a missing column yields nothing.
     /// Only these columns are read.
-    pub fn rows(&self, columns: &[&str], mut each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
-        let mut allowed = (self.file.len() as u64).saturating_mul(ROWS_A_BYTE);
-        for message in &self.batches {
-            self.batch_rows(message, columns, &mut allowed, &mut each)?;
+    pub fn rows(
+        &self,
+        columns: &[&str],
+        budget: &Budget,
+        mut each: impl FnMut(&[Value<'_>]),
+    ) -> Result<(), TableError> {
+        let spending = Spending::new(budget);
+        let wanted: Vec<Option<Wanted>> =
+            columns.iter().map(|name| self.wanted(name, &spending).transpose()).collect::<Result<_, _>>()?;
+        if wanted.iter().any(Option::is_some) {
+            for message in &self.batches {
+                self.batch_rows(message, &wanted, &spending, &mut each)?;
+            }
         }
         self.broken.map_or(Ok(()), Err)
     }
@@ -216,20 +227,24 @@ impl Table {
     fn batch_rows(
         &self,
         message: &Message,
-        columns: &[&str],
-        allowed: &mut u64,
+        wanted: &[Option<Wanted>],
+        spending: &Spending<'_>,
         each: &mut impl FnMut(&[Value<'_>]),
     ) -> Result<(), TableError> {
         let batch = message.batch(&self.file)?;
-        let open = |name: &&str| self.open(batch, name).transpose();
-        let columns: Vec<Option<Opened>> = columns.iter().map(open).collect::<Result<_, _>>()?;
-        let rows = if columns.iter().any(Option::is_some) { batch.rows()? } else { 0 };
-        *allowed = allowed.checked_sub(rows).ok_or(TableError::Wrong("the number of rows"))?;
+        let open = |wanted: &Option<Wanted>| {
+            let Some(Wanted { kind, node, first, .. }) = wanted else { return Ok(None) };
+            batch.column(*kind, *node, *first, spending).map(Some)
+        };
+        let columns: Vec<Option<Column>> = wanted.iter().map(open).collect::<Result<_, _>>()?;
         let mut fields = Vec::with_capacity(columns.len());
-        for row in 0..rows as usize {
+        for row in 0..batch.rows()? as usize {
+            spending.budget.rows(1)?;
             fields.clear();
-            for column in &columns {
-                let value = column.as_ref().map_or(Some(Value::Nothing), |column| column.value(row));
+            for (column, wanted) in columns.iter().zip(wanted) {
+                let dictionary = wanted.as_ref().and_then(|wanted| wanted.dictionary.as_ref());
+                let value =
+                    column.as_ref().map_or(Some(Value::Nothing), |column| field(column, dictionary, row));
                 fields.push(value.ok_or(TableError::Short("a column"))?);
             }
             each(&fields);
@@ -237,31 +252,33 @@ impl Table {
         Ok(())
     }
 
-    /// The column with this name in a record batch.
-    fn open<'f>(&'f self, batch: Batch<'f>, name: &str) -> Option<Result<Opened<'f>, TableError>> {
+    /// Where the column with this name is, with its dictionary, which all record batches share.
+    fn wanted<'f>(&'f self, name: &str, spending: &Spending<'_>) -> Option<Result<Wanted<'f>, TableError>> {
         let node = self.columns.iter().position(|column| column.name == name)?;
         let (before, of) = (self.columns.get(..node)?, self.columns.get(node)?);
         let first = before.iter().map(|column| column.stored().buffers()).sum();
-        let column = batch.column(of.stored(), node, first);
         let dictionary = of.dictionary.map(|(id, _)| {
             let message = self.dictionaries.get(&id).ok_or(TableError::Short("a dictionary"))?;
-            message.batch(&self.file)?.column(of.kind, 0, 0)
+            message.batch(&self.file)?.column(of.kind, 0, 0, spending)
         });
-        Some(column.and_then(|column| Ok(Opened { column, dictionary: dictionary.transpose()? })))
+        let kind = of.stored();
+        Some(dictionary.transpose().map(|dictionary| Wanted { kind, node, first, dictionary }))
     }
 }
 
-/// A column and the dictionary it refers to.
-struct Opened<'f> {
-    column: Column<'f>,
+/// A column that is read: how it is stored, its position among the columns, that of its first buffer, and the
+/// dictionary it refers to.
+struct Wanted<'f> {
+    kind: Kind,
+    node: usize,
+    first: usize,
     dictionary: Option<Column<'f>>,
 }
 
-impl Opened<'_> {
-    fn value(&self, row: usize) -> Option<Value<'_>> {
-        match (self.column.value(row)?, &self.dictionary) {
-            (Value::Int(position), Some(dictionary)) => dictionary.value(usize::try_from(position).ok()?),
-            (value, _) => Some(value),
-        }
+/// One field of a record batch.
+fn field<'c>(column: &'c Column<'_>, dictionary: Option<&'c Column<'_>>, row: usize) -> Option<Value<'c>> {
+    match (column.value(row)?, dictionary) {
+        (Value::Int(position), Some(dictionary)) => dictionary.value(usize::try_from(position).ok()?),
+        (value, _) => Some(value),
     }
 }

@@ -67,7 +67,7 @@ impl Reader for ChromeReader {
             let (full, blocks) = sync_channel(AHEAD);
             let (used, empty) = channel();
             scope.spawn(move || inflate(decoder, input.raw().len(), &full, &empty));
-            read(Window::stream(inflated(blocks, used), BLOCK), input, progress)
+            read(Window::stream(inflated(blocks, used), BLOCK, input.budget()), input, progress)
         })
     }
 }
@@ -77,7 +77,11 @@ fn read(mut window: Window<'_>, input: &Input, progress: &Progress) -> Result<Tr
     let mut document = Document::new();
     let broken = document.read(&mut window, &mut loader, progress);
     if let Some(offset) = broken {
-        let what = if window.error.is_some() { "gzip" } else { "truncated" };
+        let what = match &window.error {
+            Some(_) if input.over_budget().is_some() => "reading stopped at its budget",
+            Some(_) => "gzip",
+            None => "truncated",
+        };
         if document.events == 0 {
             let path = input.path().to_owned();
             return Err(ReadError::Damaged { path, what: what.to_owned(), offset });

@@ -52,7 +52,8 @@ fn scripted(text: &[u8], script: &[usize]) -> String {
         left = rest;
         Fed { read: len as u64, end: rest.is_empty(), error: None }
     };
-    outcome(read(Window::stream(Box::new(feed), 1), &input(text), &Progress::new()))
+    let input = input(text);
+    outcome(read(Window::stream(Box::new(feed), 1, input.budget()), &input, &Progress::new()))
 }
 
 /// A sample of everything, some of it broken.

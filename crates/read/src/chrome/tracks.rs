@@ -4,7 +4,9 @@
 //! are drawn on the stream that they annotate. The class of their category distinguishes events, and the kind
 //! of a track is settled after everything has been read.
 
-use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_trace::{
     Device, DeviceKind, NoteKind, ProcessId, ProcessKind, StrId, TraceBuilder, TrackId, TrackKind,
 };
@@ -331,12 +333,17 @@ impl<'b> Settling<'b> {
                 at_work.push((made, kind, number));
             }
         }
+        let mut by_number: FxHashMap<i64, VecDeque<ProcessId>> = FxHashMap::default();
+        for &(process, _, number) in &at_work {
+            by_number.entry(number).or_default().push_back(process);
+        }
+        let mut listed_processes = FxHashSet::default();
         for mut device in listed {
-            if let Some(at) = at_work.iter().position(|&(_, _, number)| number == device.number) {
-                device.process = Some(at_work.swap_remove(at).0);
-            }
+            device.process = by_number.get_mut(&device.number).and_then(VecDeque::pop_front);
+            listed_processes.extend(device.process);
             self.builder.device(device);
         }
+        at_work.retain(|(process, ..)| !listed_processes.contains(process));
         at_work.sort_by_key(|&(process, _, number)| (number, process));
         for (process, kind, number) in at_work {
             self.builder.device(Device { process: Some(process), ..Device::new(kind, number) });

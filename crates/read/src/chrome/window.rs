@@ -8,6 +8,7 @@
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 
+use crate::budget::Budget;
 use crate::input::Inflating;
 
 /// How much text the window opens at a time.
@@ -28,7 +29,7 @@ pub(super) type Feed<'a> = dyn FnMut(&mut Vec<u8>) -> Fed + 'a;
 
 enum Source<'a> {
     Held(&'a [u8]),
-    Stream { buffer: Vec<u8>, feed: Box<Feed<'a>> },
+    Stream { buffer: Vec<u8>, feed: Box<Feed<'a>>, budget: &'a Budget },
 }
 
 /// The visible part of the text.
@@ -54,9 +55,9 @@ impl<'a> Window<'a> {
         Self::over(Source::Held(bytes), block)
     }
 
-    /// A window over text from `feed`.
-    pub(super) fn stream(feed: Box<Feed<'a>>, block: usize) -> Self {
-        Self::over(Source::Stream { buffer: Vec::new(), feed }, block)
+    /// A window over text from `feed`. It opens no further than the budget allows for a single value.
+    pub(super) fn stream(feed: Box<Feed<'a>>, block: usize, budget: &'a Budget) -> Self {
+        Self::over(Source::Stream { buffer: Vec::new(), feed, budget }, block)
     }
 
     fn over(source: Source<'a>, block: usize) -> Self {
@@ -110,7 +111,12 @@ impl<'a> Window<'a> {
                 self.last = self.end == bytes.len();
                 self.read += (self.end - before) as u64;
             }
-            Source::Stream { buffer, feed } => {
+            Source::Stream { buffer, feed, budget } => {
+                if let Err(over) = budget.value(wanted as u64) {
+                    self.last = true;
+                    self.error = Some(over.into());
+                    return false;
+                }
                 buffer.drain(..self.start);
                 self.start = 0;
                 buffer.reserve_exact(wanted.saturating_sub(buffer.len()));

@@ -1,6 +1,6 @@
 //! Profiled launches → a trace.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_trace::{
     ArgSourceId, Datum, Device, DeviceKind, Dur, Kind, NoteKind, ProcessKind, Property, StrId, Time, Trace,
     TraceBuilder, TrackId, TrackKind,
@@ -27,14 +27,19 @@ pub(super) struct Launch {
     pub invocations: Option<i64>,
     /// All metrics, in base units.
     pub metrics: Vec<(StrId, Datum)>,
+    /// The names of metrics that were added one by one.
+    pub measured: FxHashSet<StrId>,
 }
 
 impl Launch {
     /// Adds a metric as printed, unless it already exists.
     pub fn measure(&mut self, name: &str, text: &str, unit: &str, profile: &mut Profile) {
         let name = profile.builder.strings.intern(name);
-        if !self.metrics.iter().any(|(known, _)| *known == name) {
-            self.metrics.extend(profile.datum(text, unit).map(|value| (name, value)));
+        if !self.measured.contains(&name)
+            && let Some(value) = profile.datum(text, unit)
+        {
+            self.measured.insert(name);
+            self.metrics.push((name, value));
         }
     }
 
@@ -50,7 +55,7 @@ impl Launch {
     /// Adds a metric taken from a sentence, unless a figure exists.
     pub fn tell(&mut self, name: &str, value: f64, profile: &mut Profile) {
         let name = profile.builder.strings.intern(name);
-        if !self.metrics.iter().any(|(known, _)| *known == name) {
+        if self.measured.insert(name) {
             self.metrics.push((name, Datum::Float(value)));
         }
     }
@@ -65,7 +70,7 @@ pub(super) struct Profile {
     track: TrackId,
     at: Time,
     launches: u64,
-    devices: Vec<i64>,
+    devices: FxHashSet<i64>,
     /// The first damage, and its position.
     pub broken: Option<(String, u64)>,
 }
@@ -78,7 +83,7 @@ impl Profile {
         let process = builder.process(name, ProcessKind::Other, 0);
         let name = builder.strings.intern("profiled kernels");
         let track = builder.track(process, name, TrackKind::Derived, 0, ArgSourceId::default());
-        Profile { builder, track, at: Time::ZERO, launches: 0, devices: Vec::new(), broken: None }
+        Profile { builder, track, at: Time::ZERO, launches: 0, devices: FxHashSet::default(), broken: None }
     }
 
     /// Whether nothing was profiled.
@@ -177,10 +182,9 @@ impl Profile {
 
     /// Adds a device, once.
     pub fn add_device(&mut self, number: i64, attributes: &Attributes) {
-        if self.devices.contains(&number) {
+        if !self.devices.insert(number) {
             return;
         }
-        self.devices.push(number);
         let known = |name: &str| {
             attributes
                 .get(name)

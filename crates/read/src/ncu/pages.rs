@@ -131,7 +131,7 @@ impl Columns {
             grid: shape(text(self.grid)),
             block: shape(text(self.block)),
             invocations: self.summary.as_ref().and_then(|summary| whole(Some(summary.invocations))),
-            metrics: Vec::new(),
+            ..Launch::default()
         }
     }
 

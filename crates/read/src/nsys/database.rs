@@ -4,6 +4,7 @@
 //! selects what exists and returns nothing for the rest.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -12,12 +13,14 @@ use stepscope_trace::NoteKind;
 
 use super::files::{self, File};
 use super::sqlite::{self, quoted, said};
+use crate::budget::{Budget, OverBudget};
 use crate::table::{TableError, Value};
 use crate::{Input, ReadError};
 
 /// An open export and its content.
 pub(super) struct Database {
     source: Source,
+    budget: Arc<Budget>,
     /// The columns of each table.
     tables: FxHashMap<String, Vec<String>>,
     /// Number of pages missing from a database.
@@ -27,7 +30,7 @@ pub(super) struct Database {
 }
 
 enum Source {
-    Sqlite(Connection),
+    Sqlite(sqlite::Opened),
     Files(FxHashMap<String, File>),
 }
 
@@ -108,14 +111,15 @@ impl Database {
     /// Opens a database, a folder of tables, or bytes that were never in a file.
     pub fn open(input: &Input) -> Result<Self, ReadError> {
         if let Some(files) = files::open(input) {
-            return Ok(Self::of_files(files));
+            return Ok(Self::of_files(files, input.budget()));
         }
         let (connection, missing_pages) = sqlite::open(input)?;
         let tables = sqlite::tables(&connection, input)?;
-        Ok(Database { source: Source::Sqlite(connection), tables, missing_pages, unreadable: Vec::new() })
+        let (source, budget) = (Source::Sqlite(connection), input.budget().clone());
+        Ok(Database { source, budget, tables, missing_pages, unreadable: Vec::new() })
     }
 
-    fn of_files(found: Vec<(String, Result<File, TableError>)>) -> Self {
+    fn of_files(found: Vec<(String, Result<File, TableError>)>, budget: &Arc<Budget>) -> Self {
         let (mut tables, mut files) = (FxHashMap::default(), FxHashMap::default());
         let mut unreadable = Vec::new();
         for (name, file) in found {
@@ -127,7 +131,13 @@ impl Database {
                 Err(error) => unreadable.push((name, error.into())),
             }
         }
-        Database { source: Source::Files(files), tables, missing_pages: 0, unreadable }
+        Database {
+            source: Source::Files(files),
+            budget: budget.clone(),
+            tables,
+            missing_pages: 0,
+            unreadable,
+        }
     }
 
     /// Whether there is a table with this name.
@@ -173,11 +183,11 @@ impl Database {
         outcome.broken = match &self.source {
             Source::Sqlite(connection) => {
                 let query = self.query(table, columns, which);
-                let ended = run(connection, &query, &mut outcome.rows, each);
-                ended.err().map(|error| Trouble { kind: NoteKind::Damaged, what: said(&error) })
+                let ended = run(connection, &query, &self.budget, &mut outcome.rows, each);
+                ended.err().map(|what| Trouble { kind: NoteKind::Damaged, what })
             }
             Source::Files(files) => files.get(table).and_then(|table| {
-                let ended = run_file(table, columns, which, &mut outcome.rows, each);
+                let ended = run_file(table, columns, which, &self.budget, &mut outcome.rows, each);
                 ended.err().map(Trouble::from)
             }),
         };
@@ -196,12 +206,26 @@ impl Database {
 fn run(
     connection: &Connection,
     query: &str,
+    budget: &Budget,
     count: &mut u64,
     mut each: impl FnMut(&Fields),
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(query)?;
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
+) -> Result<(), String> {
+    // An interrupted query does not say what interrupted it; the budget does.
+    let failed = |error: rusqlite::Error| budget.met().map_or_else(|| said(&error), |over| over.to_string());
+    let over = |over: OverBudget| over.to_string();
+    let mut statement = connection.prepare(query).map_err(failed)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query(()).map_err(failed)?;
+    let mut texts = 0_u64;
+    while let Some(row) = rows.next().map_err(failed)? {
+        budget.rows(1).map_err(over)?;
+        // Pages that refer to each other in circles can make texts that are larger than the file.
+        let lengths = (0..columns).map(|column| match row.get_ref(column) {
+            Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => bytes.len() as u64,
+            _ => 0,
+        });
+        texts += lengths.sum::<u64>();
+        budget.inflated(texts).map_err(over)?;
         *count += 1;
         each(&Fields::Row(row));
     }
@@ -212,12 +236,13 @@ fn run_file(
     table: &File,
     columns: &[&str],
     which: Which,
+    budget: &Budget,
     count: &mut u64,
     mut each: impl FnMut(&Fields),
 ) -> Result<(), TableError> {
     // The column of the condition comes last, after the requested ones.
     let all: Vec<&str> = columns.iter().copied().chain(which.column()).collect();
-    table.rows(&all, |values| {
+    table.rows(&all, budget, |values| {
         if values.get(columns.len()).is_none_or(|&decides| which.takes(decides)) {
             *count += 1;
             each(&Fields::Values(values));

@@ -1,5 +1,6 @@
 //! The GPUs: from their own table, or from the machine description if there is none.
 
+use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Device, DeviceId, DeviceKind, ProcessId, Property, StrId};
 
 use super::Import;
@@ -16,32 +17,36 @@ pub(super) fn read(import: &mut Import) {
         described = from_machine(import);
     }
     let used = import.places.used_gpus();
-    leave_out_displays(import, &mut described, &used);
-    let mut ids: Vec<(i64, DeviceId)> = Vec::new();
+    let queues: FxHashMap<i64, ProcessId> = used.iter().copied().collect();
+    leave_out_displays(import, &mut described, &queues);
+    let mut ids: FxHashMap<i64, DeviceId> = FxHashMap::default();
     for properties in described {
         let number = whole(import, &properties, "id").and_then(|id| i64::try_from(id).ok()).unwrap_or(0);
-        let process = used.iter().find(|(gpu, _)| *gpu == number).map(|&(_, process)| process);
-        let device = device_of(import, number, process, properties);
-        ids.push((number, import.builder.device(device)));
+        let device = device_of(import, number, queues.get(&number).copied(), properties);
+        let id = import.builder.device(device);
+        ids.entry(number).or_insert(id);
     }
     for &(number, process) in &used {
-        if !ids.iter().any(|(known, _)| *known == number) {
+        ids.entry(number).or_insert_with(|| {
             let device = device_of(import, number, Some(process), Vec::new());
-            ids.push((number, import.builder.device(device)));
-        }
+            import.builder.device(device)
+        });
     }
-    let find = |gpu| ids.iter().find(|(number, _)| *number == gpu).map(|&(_, id)| id);
-    import.places.tie_devices(find, &mut import.builder);
+    import.places.tie_devices(|gpu| ids.get(&gpu).copied(), &mut import.builder);
 }
 
 /// Windows lists every display adapter. Adapters without multiprocessors beside others that have them, and
 /// without work, are ignored.
-fn leave_out_displays(import: &Import, described: &mut Vec<Vec<Property>>, used: &[(i64, ProcessId)]) {
+fn leave_out_displays(
+    import: &Import,
+    described: &mut Vec<Vec<Property>>,
+    queues: &FxHashMap<i64, ProcessId>,
+) {
     let computes =
         |properties: &[Property]| whole(import, properties, "smCount").is_some_and(|count| count > 0);
     let worked = |properties: &[Property]| {
         let id = whole(import, properties, "id").and_then(|id| i64::try_from(id).ok());
-        used.iter().any(|&(gpu, _)| Some(gpu) == id)
+        id.is_some_and(|id| queues.contains_key(&id))
     };
     if described.iter().any(|properties| computes(properties)) {
         described.retain(|properties| computes(properties) || worked(properties));

@@ -3,6 +3,7 @@
 
 use memchr::memmem;
 
+use crate::budget::Budget;
 use crate::table::{TableError, Value};
 use crate::{Input, arrow, parquet};
 
@@ -21,10 +22,15 @@ impl File {
     }
 
     /// Calls `each` for every row, with the fields in the order of `columns`.
-    pub fn rows(&self, columns: &[&str], each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
+    pub fn rows(
+        &self,
+        columns: &[&str],
+        budget: &Budget,
+        each: impl FnMut(&[Value<'_>]),
+    ) -> Result<(), TableError> {
         match self {
-            File::Parquet(table) => table.rows(columns, each),
-            File::Arrow(table) => table.rows(columns, each),
+            File::Parquet(table) => table.rows(columns, budget, each),
+            File::Arrow(table) => table.rows(columns, budget, each),
         }
     }
 }

@@ -62,8 +62,12 @@ pub(super) struct Places {
     thread_names: FxHashMap<Thread, StrId>,
     /// The GPU of the machine for a process's device number.
     gpus: FxHashMap<(i64, i64), i64>,
-    /// Processes in order of appearance.
-    pids: Vec<i64>,
+    /// The first user of each GPU: process and the process's own device number.
+    users: FxHashMap<i64, (i64, i64)>,
+    /// The only device of each process; `None` if it has several.
+    only_devices: FxHashMap<i64, Option<i64>>,
+    /// Processes, numbered in order of appearance.
+    pids: FxHashMap<i64, i64>,
     last: Option<(Row, TrackId)>,
 }
 
@@ -169,18 +173,22 @@ impl Places {
     }
 
     fn device(&mut self, pid: i64, device: i64, builder: &mut TraceBuilder) -> ProcessId {
+        if let Some(&known) = self.devices.get(&(pid, device)) {
+            return known;
+        }
         let gpu = self.gpu(pid, device);
-        *self.devices.entry((pid, device)).or_insert_with(|| {
-            let name = builder.strings.intern(&format!("GPU {gpu}"));
-            builder.process(name, ProcessKind::Device, gpu)
-        })
+        let name = builder.strings.intern(&format!("GPU {gpu}"));
+        let process = builder.process(name, ProcessKind::Device, gpu);
+        self.devices.insert((pid, device), process);
+        let first = self.users.entry(gpu).or_insert((pid, device));
+        *first = (pid, device).min(*first);
+        self.only_devices.entry(pid).and_modify(|only| *only = None).or_insert(Some(device));
+        process
     }
 
     /// The first process that uses a GPU; a new one if there is none.
     fn any_device(&mut self, gpu: i64, builder: &mut TraceBuilder) -> ProcessId {
-        let mut users: Vec<_> = self.devices.keys().copied().collect();
-        users.sort_unstable();
-        match users.into_iter().find(|&(pid, device)| self.gpu(pid, device) == gpu) {
+        match self.users.get(&gpu).copied() {
             Some((pid, device)) => self.device(pid, device, builder),
             None => self.device(-1, gpu, builder),
         }
@@ -189,11 +197,7 @@ impl Places {
     /// The device that a process really uses. Rows about waits always contain 0; if a process only works on one
     /// other device, it is that one.
     pub fn device_in_use(&self, pid: i64, device: i64) -> i64 {
-        let mut used = self.devices.keys().filter(|(user, _)| *user == pid).map(|&(_, device)| device);
-        match (used.next(), used.next()) {
-            (Some(only), None) => only,
-            _ => device,
-        }
+        self.only_devices.get(&pid).copied().flatten().unwrap_or(device)
     }
 
     fn gpu(&self, pid: i64, device: i64) -> i64 {
@@ -202,12 +206,8 @@ impl Places {
 
     /// A correlation id that is unique in the whole trace, because each process numbers its own.
     pub fn correlation(&mut self, pid: i64, id: i64) -> i64 {
-        let known = self.pids.iter().position(|&known| known == pid);
-        let index = known.unwrap_or_else(|| {
-            self.pids.push(pid);
-            self.pids.len() - 1
-        });
-        id | (index as i64) << 32
+        let next = self.pids.len() as i64;
+        id | *self.pids.entry(pid).or_insert(next) << 32
     }
 
     /// Assigns every process that holds a device's queues to its device, and distinguishes processes that share

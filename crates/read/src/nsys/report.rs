@@ -41,7 +41,7 @@ impl Reader for NsysReportReader {
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
         let export = exported(input.path(), find_tool().as_deref(), &cache_folder())?;
-        NsysReader.read(&Input::open(&export)?, progress)
+        crate::read_with(&NsysReader, &Input::open(&export)?, progress)
     }
 }
 

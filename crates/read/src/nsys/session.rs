@@ -26,8 +26,11 @@ pub(super) fn read(import: &mut Import) {
     read_complaints(import);
 }
 
+/// Properties that are kept; they are compared one by one.
+const MOST_PROPERTIES: usize = 500;
+
 fn push(list: &mut Vec<Property>, property: Property) {
-    if !list.contains(&property) {
+    if list.len() < MOST_PROPERTIES && !list.contains(&property) {
         list.push(property);
     }
 }

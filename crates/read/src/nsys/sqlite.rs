@@ -7,24 +7,42 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use rustc_hash::FxHashMap;
 
-use crate::{Input, ReadError};
+use crate::map::Pinned;
+use crate::{Bytes, Input, ReadError};
 
 /// Databases up to this size are copied into memory; larger ones are read in place.
 const COPY_BELOW: usize = 4 << 20;
-/// How much of a database is mapped; the rest is read page by page.
-const MAPPED: i64 = 4 << 30;
+/// How much of a database SQLite reads from the map without a copy; the rest is copied page by page.
+const IN_PLACE: i64 = 4 << 30;
 /// Maximum length of a text or blob field; exports contain nothing near it.
-const LONGEST_FIELD: i32 = 16 << 20;
+const LONGEST_FIELD: usize = 16 << 20;
+/// The same for small files, in which no text can be longer than the file.
+const SHORTEST_LIMIT: usize = 64 << 10;
+/// Instructions of SQLite's machine between two looks at the budget.
+const INSTRUCTIONS: u16 = 1_000;
 /// The first bytes of every SQLite database.
 pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Position of the two versions in the header, and their value if the database has a write-ahead log.
+const VERSIONS: std::ops::Range<usize> = 18..20;
+const WITH_LOG: [u8; 2] = [2, 2];
+
+/// An open database, with the bytes that it reads in place.
+pub(super) type Opened = Pinned<Connection>;
 
 /// Opens a file, or bytes that were never in one, and returns the number of missing pages.
-pub(super) fn open(input: &Input) -> Result<(Connection, u64), ReadError> {
-    let large = !input.is_compressed() && input.raw().len() >= COPY_BELOW && input.path().is_file();
-    let opened = if large && Pages::of(input.raw()).missing() == 0 {
-        open_in_place(input.path()).map(|connection| (connection, 0))
+///
+/// Large files are read from the map: SQLite's own map would have no guard against a file that shrinks.
+pub(super) fn open(input: &Input) -> Result<(Opened, u64), ReadError> {
+    let (raw, nothing) = (input.raw(), Bytes::fixed(&[]));
+    let large = !input.is_compressed() && raw.len() >= COPY_BELOW && Pages::of(raw).missing() == 0;
+    let opened = if large && raw.get(VERSIONS) != Some(&WITH_LOG) {
+        Pinned::over(raw.clone(), |bytes| open_over(bytes, input)).map(|connection| (connection, 0))
+    } else if large && input.path().is_file() {
+        Pinned::over(nothing, |_| open_in_place(input)).map(|connection| (connection, 0))
     } else {
-        open_copy(input)
+        let mut missing = 0;
+        let copied = Pinned::over(nothing, |_| open_copy(input, &mut missing));
+        copied.map(|connection| (connection, missing))
     };
     opened.map_err(|error| damaged(input, &error))
 }
@@ -41,14 +59,22 @@ fn damaged(input: &Input, error: &rusqlite::Error) -> ReadError {
     ReadError::Damaged { path: input.path().to_owned(), what: said(error), offset: 0 }
 }
 
-/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and creates no journal.
-fn open_in_place(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens bytes that outlive the connection.
+fn open_over(bytes: &'static [u8], input: &Input) -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open_in_memory()?;
+    connection.deserialize_bytes(MAIN_DB, bytes)?;
+    prepare(&mut connection, input, bytes.len())?;
+    connection.pragma_update(None, "mmap_size", IN_PLACE)?;
+    Ok(connection)
+}
+
+/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and creates no journal. Pages are
+/// read one by one: a file that shrinks is an error.
+fn open_in_place(input: &Input) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(address(path), flags)?;
-    prepare(&connection)?;
-    // Pages are accessed in the system's cache instead of being copied, in a twentieth of the time.
-    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    let mut connection = Connection::open_with_flags(address(input.path()), flags)?;
+    prepare(&mut connection, input, input.raw().len())?;
     Ok(connection)
 }
 
@@ -106,25 +132,33 @@ fn fill_up(copy: &mut Vec<u8>) -> u64 {
     pages.missing()
 }
 
-fn open_copy(input: &Input) -> rusqlite::Result<(Connection, u64)> {
+fn open_copy(input: &Input, missing: &mut u64) -> rusqlite::Result<Connection> {
     let (bytes, _) = input.inflated();
     let mut copy = bytes.to_vec();
-    let missing = fill_up(&mut copy);
+    *missing = fill_up(&mut copy);
     // A database in memory cannot have a write-ahead log; the file's own pages are read as they are.
-    if let Some(versions) = copy.get_mut(18..20)
-        && *versions == [2, 2]
+    if let Some(versions) = copy.get_mut(VERSIONS)
+        && *versions == WITH_LOG
     {
         versions.fill(1);
     }
     let mut connection = Connection::open_in_memory()?;
     connection.deserialize_read_exact(MAIN_DB, copy.as_slice(), copy.len(), true)?;
-    prepare(&connection)?;
-    Ok((connection, missing))
+    prepare(&mut connection, input, copy.len())?;
+    Ok(connection)
 }
 
-/// Files come from anywhere: nothing in a schema may run, and pages are checked before use.
-fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_FIELD)?;
+/// Files come from anywhere: nothing in a schema may run, pages are checked before use, and pages that refer to each other
+/// in circles end with the budget.
+fn prepare(connection: &mut Connection, input: &Input, size: usize) -> rusqlite::Result<()> {
+    let longest = size.clamp(SHORTEST_LIMIT, LONGEST_FIELD);
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(longest).unwrap_or(i32::MAX))?;
+    let (budget, mut done) = (input.budget().clone(), 0_u64);
+    let look = move || {
+        done += u64::from(INSTRUCTIONS);
+        budget.instructions(done).is_err()
+    };
+    connection.progress_handler(i32::from(INSTRUCTIONS), Some(look))?;
     connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;")
 }
 

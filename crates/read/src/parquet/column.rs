@@ -7,7 +7,7 @@ use super::bits::Hybrid;
 use super::footer::{Chunk, Description, Physical};
 use super::page::{Header, Sort, codec};
 use super::values::{Origin, Values, at_place};
-use crate::codec::Codec;
+use crate::codec::{Codec, Spending};
 use crate::table::{TableError, Value};
 
 const WHAT: &str = "a page";
@@ -61,17 +61,17 @@ impl<'f> Column<'f> {
     }
 
     /// Remaining rows of the current page; opens the next page if there are none. 0 at the end.
-    pub fn ready(&mut self) -> Result<usize, TableError> {
+    pub fn ready(&mut self, spending: &Spending<'_>) -> Result<usize, TableError> {
         loop {
             match &self.page {
                 Some(page) if page.left > 0 => return Ok(page.left),
                 _ if self.left == 0 => return Ok(0),
-                _ => self.next_page()?,
+                _ => self.next_page(spending)?,
             }
         }
     }
 
-    fn next_page(&mut self) -> Result<(), TableError> {
+    fn next_page(&mut self, spending: &Spending<'_>) -> Result<(), TableError> {
         if self.rest.is_empty() {
             return Err(TableError::Short("a column"));
         }
@@ -81,9 +81,9 @@ impl<'f> Column<'f> {
         self.rest = rest;
         self.page = None;
         match header.sort {
-            Sort::Dictionary => self.read_dictionary(&header, packed),
+            Sort::Dictionary => self.read_dictionary(&header, packed, spending),
             Sort::Data | Sort::DataV2 => {
-                let page = self.open_page(&header, packed)?;
+                let page = self.open_page(&header, packed, spending)?;
                 self.left =
                     self.left.checked_sub(page.left as u64).ok_or(TableError::Wrong("a page's rows"))?;
                 self.page = Some(page);
@@ -93,13 +93,18 @@ impl<'f> Column<'f> {
         }
     }
 
-    fn read_dictionary(&mut self, header: &Header, packed: &'f [u8]) -> Result<(), TableError> {
+    fn read_dictionary(
+        &mut self,
+        header: &Header,
+        packed: &'f [u8],
+        spending: &Spending<'_>,
+    ) -> Result<(), TableError> {
         /// Encodings of a dictionary itself: both mean plain values.
         const PLAIN: [i64; 2] = [0, 2];
         if !PLAIN.contains(&header.encoding) {
             return Err(TableError::Unknown("encoding", header.encoding));
         }
-        let content = header.content(packed, self.codec)?;
+        let content = header.content(packed, self.codec, spending)?;
         // A value takes at least one bit; values without any bytes would be free.
         if header.values > content.len() as u64 * 8 {
             return Err(TableError::Short("a dictionary"));
@@ -113,10 +118,15 @@ impl<'f> Column<'f> {
         Ok(())
     }
 
-    fn open_page(&self, header: &Header, packed: &'f [u8]) -> Result<Page<'f>, TableError> {
+    fn open_page(
+        &self,
+        header: &Header,
+        packed: &'f [u8],
+        spending: &Spending<'_>,
+    ) -> Result<Page<'f>, TableError> {
         /// The encoding of levels: runs and groups.
         const RLE: i64 = 3;
-        let content = header.content(packed, self.codec)?;
+        let content = header.content(packed, self.codec, spending)?;
         let rows = header.values as usize;
         let mut at = 0;
         let mut levels = None;

@@ -23,8 +23,10 @@ mod tests;
 mod thrift;
 mod values;
 
+use crate::budget::Budget;
+use crate::codec::Spending;
 use crate::input::Bytes;
-use crate::table::{ROWS_A_BYTE, TableError, Value};
+use crate::table::{TableError, Value};
 use column::Column;
 use footer::{Footer, Group};
 
@@ -52,16 +54,21 @@ impl Table {
 
     /// Calls `each` for every row, with the fields in the order of `columns`; a missing column yields nothing.
     /// Only these columns are read.
-    pub fn rows(&self, columns: &[&str], mut each: impl FnMut(&[Value<'_>])) -> Result<(), TableError> {
-        let mut allowed = (self.file.len() as u64).saturating_mul(ROWS_A_BYTE);
-        self.footer.groups.iter().try_for_each(|group| self.group(group, columns, &mut allowed, &mut each))
+    pub fn rows(
+        &self,
+        columns: &[&str],
+        budget: &Budget,
+        mut each: impl FnMut(&[Value<'_>]),
+    ) -> Result<(), TableError> {
+        let spending = Spending::new(budget);
+        self.footer.groups.iter().try_for_each(|group| self.group(group, columns, &spending, &mut each))
     }
 
     fn group(
         &self,
         group: &Group,
         columns: &[&str],
-        allowed: &mut u64,
+        spending: &Spending<'_>,
         each: &mut impl FnMut(&[Value<'_>]),
     ) -> Result<(), TableError> {
         let open = |name: &&str| {
@@ -73,15 +80,15 @@ impl Table {
         };
         let mut columns: Vec<Option<Column>> = columns.iter().map(open).collect::<Result<_, _>>()?;
         let mut left = if columns.iter().any(Option::is_some) { group.rows } else { 0 };
-        *allowed = allowed.checked_sub(left).ok_or(TableError::Wrong("the number of rows"))?;
         while left > 0 {
             let mut rows = left.min(ROWS as u64) as usize;
             for column in columns.iter_mut().flatten() {
-                rows = rows.min(column.ready()?);
+                rows = rows.min(column.ready(spending)?);
             }
             if rows == 0 {
                 return Err(TableError::Short("a column"));
             }
+            spending.budget.rows(rows as u64)?;
             columns.iter_mut().flatten().try_for_each(|column| column.take(rows))?;
             let mut fields = Vec::with_capacity(columns.len());
             for row in 0..rows {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::thrift::{FALSE, I32, STRUCT, Thrift};
-use crate::codec::{Codec, inflate};
+use crate::codec::{Codec, Spending};
 use crate::table::TableError;
 
 const WHAT: &str = "a page";
@@ -94,7 +94,12 @@ impl Header {
     }
 
     /// The content after the header, inflated. In version 2, levels precede it.
-    pub fn content<'f>(&self, packed: &'f [u8], codec: Option<Codec>) -> Result<Cow<'f, [u8]>, TableError> {
+    pub fn content<'f>(
+        &self,
+        packed: &'f [u8],
+        codec: Option<Codec>,
+        spending: &Spending<'_>,
+    ) -> Result<Cow<'f, [u8]>, TableError> {
         let in_front = self.level_bytes.saturating_add(self.repeat_bytes);
         let values = packed.get(in_front..).ok_or(TableError::Short(WHAT))?;
         let Some(codec) = codec.filter(|_| self.compressed && !values.is_empty()) else {
@@ -104,7 +109,7 @@ impl Header {
         if expected > LARGEST.max(values.len().saturating_mul(RATIO)) {
             return Err(TableError::Wrong("a page's size"));
         }
-        Ok(Cow::Owned(inflate(codec, values, expected)?))
+        Ok(Cow::Owned(spending.inflate(codec, values, expected)?))
     }
 
     /// The definition levels of version 2.

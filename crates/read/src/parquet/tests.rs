@@ -7,6 +7,13 @@ use stepscope_testkit::damage::{HUGE_VARINTS, Rng, flip_bits, overwrite, splice,
 use super::*;
 
 const ROWS: u64 = 120;
+/// Rows that a table may have here.
+const MOST_ROWS: u64 = 1 << 20;
+
+fn budget() -> Budget {
+    Budget::new(MOST_ROWS * 64)
+}
+
 const COLUMNS: [&str; 11] = [
     "end",
     "deviceId",
@@ -60,7 +67,7 @@ fn every_way_of_writing_gives_the_same_rows() {
         let known: Vec<&str> = table.columns().collect();
         assert_eq!(known, COLUMNS, "{name}: nested columns are passed over");
         let mut row = 0;
-        let outcome = table.rows(&COLUMNS, |fields| {
+        let outcome = table.rows(&COLUMNS, &budget(), |fields| {
             check(row, fields);
             row += 1;
         });
@@ -72,17 +79,18 @@ fn every_way_of_writing_gives_the_same_rows() {
 fn columns_come_as_asked_and_those_that_are_not_there_give_nothing() {
     let table = open(file("default")).unwrap();
     let mut rows = Vec::new();
-    table.rows(&["start", "absent", "nameId", "start"], |fields| rows.push(format!("{fields:?}"))).unwrap();
+    let asked = ["start", "absent", "nameId", "start"];
+    table.rows(&asked, &budget(), |fields| rows.push(format!("{fields:?}"))).unwrap();
     assert_eq!(rows.len() as u64, ROWS);
     assert_eq!(rows[7], "[Int(7), Nothing, Int(42), Int(7)]");
     let mut none = 0;
-    table.rows(&["absent"], |_| none += 1).unwrap();
+    table.rows(&["absent"], &budget(), |_| none += 1).unwrap();
     assert_eq!(none, 0, "rows of which nothing is there say nothing");
 }
 
 #[test]
 fn what_is_not_known_is_named_and_the_rest_is_read() {
-    let rows = |name: &str, columns: &[&str]| open(file(name)).unwrap().rows(columns, |_| {});
+    let rows = |name: &str, columns: &[&str]| open(file(name)).unwrap().rows(columns, &budget(), |_| {});
     assert_eq!(rows("brotli", &["start"]), Err(TableError::Unknown("compression", 4)));
     assert_eq!(rows("prefixes", &["text"]), Err(TableError::Unknown("encoding", 7)));
     assert_eq!(rows("prefixes", &["start", "end"]), Ok(()));
@@ -112,9 +120,8 @@ fn damage_gives_an_error_or_rows_but_never_a_panic() {
                 _ => overwrite(&whole, &mut rng, &[0xff; 24]),
             };
             let mut rows = 0;
-            let size = damaged.len() as u64;
-            let outcome = open(damaged).and_then(|table| table.rows(&COLUMNS, |_| rows += 1));
-            assert!(rows <= size * ROWS_A_BYTE);
+            let outcome = open(damaged).and_then(|table| table.rows(&COLUMNS, &budget(), |_| rows += 1));
+            assert!(rows <= MOST_ROWS);
             match outcome {
                 Ok(()) => read += 1,
                 Err(_) => refused += 1,
@@ -122,4 +129,14 @@ fn damage_gives_an_error_or_rows_but_never_a_panic() {
         }
     }
     assert!(refused > 200 && read > 100, "{refused} refused, {read} read");
+}
+
+#[test]
+fn pages_that_inflate_to_more_than_the_budget_end_the_table() {
+    let table = open(file("small-pages-gzip")).unwrap();
+    let mut rows = 0;
+    let budget = Budget::new(600);
+    let ended = table.rows(&COLUMNS, &budget, |_| rows += 1);
+    assert!(matches!(ended, Err(TableError::Over(_))), "{ended:?} after {rows} rows");
+    assert!(rows < ROWS && budget.met().is_some());
 }

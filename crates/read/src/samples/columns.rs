@@ -1,7 +1,7 @@
 //! Counter names for the columns of a samples file.
 
 /// The owner of a value.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
     Machine,
     Tree,

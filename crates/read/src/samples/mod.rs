@@ -11,6 +11,7 @@
 
 mod columns;
 
+use rustc_hash::FxHashMap;
 use stepscope_trace::{
     ArgSourceId, Delivers, Device, DeviceKind, Dur, Format, NoteKind, ProcessKind, Time, Trace, TraceBuilder,
     TrackId, TrackKind,
@@ -81,15 +82,14 @@ fn read(text: &str) -> (Trace, u64) {
 
 /// One track per column; one process for the host's columns, and one per GPU.
 fn tracks(columns: &[Option<Column>], builder: &mut TraceBuilder) -> Vec<Option<TrackId>> {
-    let mut processes = Vec::new();
+    let mut processes = FxHashMap::default();
     let mut tracks = Vec::with_capacity(columns.len());
     for (number, column) in columns.iter().enumerate() {
         let Some(column) = column else {
             tracks.push(None);
             continue;
         };
-        let known = processes.iter().find(|(owner, _)| *owner == column.owner).map(|(_, process)| *process);
-        let process = known.unwrap_or_else(|| {
+        let process = *processes.entry(column.owner).or_insert_with(|| {
             let (name, kind, number) = match column.owner {
                 Owner::Machine => ("machine".to_owned(), ProcessKind::Other, 0),
                 Owner::Tree => ("processes of the run".to_owned(), ProcessKind::Other, 1),
@@ -101,7 +101,6 @@ fn tracks(columns: &[Option<Column>], builder: &mut TraceBuilder) -> Vec<Option<
                 let device = Device::new(DeviceKind::Gpu, i64::from(gpu));
                 builder.device(Device { process: Some(process), ..device });
             }
-            processes.push((column.owner, process));
             process
         });
         let name = builder.strings.intern(&column.name);

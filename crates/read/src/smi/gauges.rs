@@ -16,6 +16,10 @@ pub(super) struct Gauges {
     builder: TraceBuilder,
     /// The log's name of a GPU → its number, process and model.
     gpus: FxHashMap<String, Gpu>,
+    /// The process of each number.
+    processes: FxHashMap<i64, ProcessId>,
+    /// The lowest number that may be free.
+    next: i64,
     tracks: FxHashMap<(i64, Gauge), TrackId>,
     origin: Option<i64>,
     pub samples: u64,
@@ -37,6 +41,8 @@ impl Gauges {
         Gauges {
             builder: TraceBuilder::new(),
             gpus: FxHashMap::default(),
+            processes: FxHashMap::default(),
+            next: 0,
             tracks: FxHashMap::default(),
             origin: None,
             samples: 0,
@@ -67,14 +73,17 @@ impl Gauges {
         if self.gpus.len() >= MOST_GPUS {
             return None;
         }
-        let taken = |number: i64| self.gpus.values().any(|gpu| gpu.number == number);
+        let taken = |number: i64| self.processes.contains_key(&number);
         // The log's own index is kept; other identifiers are numbered in order of appearance.
         let index = key.rsplit(' ').next().and_then(|index| index.parse().ok());
         let index = index.filter(|&index: &i64| (0..MOST_GPUS as i64).contains(&index) && !taken(index));
-        let number = index.unwrap_or_else(|| (0..).find(|&number| !taken(number)).unwrap_or(0));
+        let number = index.unwrap_or_else(|| (self.next..).find(|&number| !taken(number)).unwrap_or(0));
+        // Numbers are never given back, so those below stay taken.
+        self.next = if index.is_none() { number + 1 } else { self.next };
         let name = self.builder.strings.intern(&format!("GPU {number}"));
         let process = self.builder.process(name, ProcessKind::Device, number);
         let name = model.map(|model| self.builder.strings.intern(model)).unwrap_or_default();
+        self.processes.insert(number, process);
         self.gpus.insert(key.to_owned(), Gpu { number, process, name });
         Some(number)
     }
@@ -90,8 +99,7 @@ impl Gauges {
                     unit => format!("{} [{unit}]", gauge.name),
                 };
                 let name = self.builder.strings.intern(&name);
-                let process = self.gpus.values().find(|known| known.number == gpu).map(|gpu| gpu.process);
-                let Some(process) = process else { return };
+                let Some(&process) = self.processes.get(&gpu) else { return };
                 let number = self.tracks.len() as i64;
                 let track =
                     self.builder.track(process, name, TrackKind::Counter, number, ArgSourceId::default());

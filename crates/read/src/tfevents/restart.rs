@@ -1,5 +1,7 @@
 //! Points that a restarted program writes again, and series that two programs write at the same time.
 
+use std::collections::BinaryHeap;
+
 use stepscope_trace::series::{Restart, Series};
 
 use super::event::Event;
@@ -40,6 +42,53 @@ pub(super) fn replace_from(series: &mut Series, step: i64) -> Option<Replaced> {
     series.wall_s.truncate(keep);
     series.values.truncate(keep);
     Some(replaced)
+}
+
+/// Where series end, so that a restart only looks at series that reach its step: a program may restart as often as it logs.
+/// Costs nothing before the first restart.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// The last step of each series, and the series; entries of series that changed since are out of date.
+    ends: BinaryHeap<(i64, usize)>,
+    /// Series that changed since the last restart; `None` before the first one.
+    changed: Option<Vec<usize>>,
+    is_changed: Vec<bool>,
+}
+
+impl Ends {
+    /// A series got a point.
+    #[inline]
+    pub(super) fn changed(&mut self, place: usize) {
+        let Some(changed) = &mut self.changed else { return };
+        if place >= self.is_changed.len() {
+            self.is_changed.resize(place + 1, false);
+        }
+        if !std::mem::replace(&mut self.is_changed[place], true) {
+            changed.push(place);
+        }
+    }
+
+    /// Removes the points of all series from this step on; `None` of none.
+    pub(super) fn replace_from(&mut self, all: &mut [Series], step: i64) -> Option<Replaced> {
+        let changed = self.changed.replace(Vec::new()).unwrap_or_else(|| (0..all.len()).collect());
+        for place in &changed {
+            if let Some(is_changed) = self.is_changed.get_mut(*place) {
+                *is_changed = false;
+            }
+        }
+        let last = |all: &[Series], place: usize| all.get(place)?.steps.last().map(|&last| (last, place));
+        self.ends.extend(changed.into_iter().filter_map(|place| last(all, place)));
+        let mut replaced: Option<Replaced> = None;
+        while let Some((_, place)) = self.ends.peek().copied().filter(|&(last, _)| last >= step) {
+            self.ends.pop();
+            // Without points from this step on, the entry was out of date.
+            if let Some(now) = all.get_mut(place).and_then(|series| replace_from(series, step)) {
+                replaced = Some(replaced.map_or(now, |before| before.and(now)));
+                self.ends.extend(last(all, place));
+            }
+        }
+        replaced
+    }
 }
 
 pub(super) fn by_time(series: &mut Series) {

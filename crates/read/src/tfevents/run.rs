@@ -16,7 +16,7 @@ use stepscope_trace::series::{Histograms, LogDamage, LogFault, OtherKind, OtherT
 use super::event::{Event, Given, event};
 use super::growth::{Grown, grown};
 use super::records::{Piece, Records};
-use super::restart::{Replaced, by_time, replace_from, restart};
+use super::restart::{Ends, Replaced, by_time, replace_from, restart};
 use super::shape::{Kept, Shape, note};
 use crate::{Input, ReadError};
 
@@ -50,6 +50,7 @@ pub struct RunReader {
     mixed: Vec<bool>,
     /// Tags of damaged records, as far as they can be made out.
     lost: Vec<Box<[u8]>>,
+    ends: Ends,
 }
 
 impl RunReader {
@@ -175,6 +176,13 @@ impl RunReader {
         let from = if bytes.len() < from || !input.is_compressed() { 0 } else { from };
         let read = self.take_bytes(number, &path, &bytes, 0, from);
         self.has_read(number, read, input.is_compressed());
+        if input.over_budget().is_some() {
+            let file = path.display().to_string();
+            let damage = LogDamage { file, at: bytes.len() as u64, what: LogFault::OverBudget };
+            if !self.log.damage.contains(&damage) {
+                self.log.damage.push(damage);
+            }
+        }
         Ok(())
     }
 
@@ -265,8 +273,7 @@ impl RunReader {
 
     /// What was logged from a session's first step on is obsolete.
     fn purge(&mut self, start: &Event) {
-        let replaced = self.log.series.iter_mut().filter_map(|series| replace_from(series, start.step));
-        if let Some(replaced) = replaced.reduce(Replaced::and) {
+        if let Some(replaced) = self.ends.replace_from(&mut self.log.series, start.step) {
             self.log.restarts.push(restart(start, replaced));
         }
     }
@@ -291,6 +298,7 @@ impl RunReader {
         series.steps.push(event.step);
         series.wall_s.push(event.wall_s);
         series.values.push(value);
+        self.ends.changed(place);
     }
 
     /// Remembers a restart once, however many tags it repeats: the first of its steps counts.
@@ -337,9 +345,8 @@ impl RunReader {
     fn lose(&mut self, payload: &[u8]) {
         let mut tags = Vec::new();
         event(payload, &mut |_, tag, _| tags.push(tag.into()));
-        if self.lost.len() < MOST_DAMAGE {
-            self.lost.append(&mut tags);
-        }
+        tags.truncate(MOST_DAMAGE.saturating_sub(self.lost.len()));
+        self.lost.append(&mut tags);
     }
 }
 

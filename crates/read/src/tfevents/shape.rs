@@ -145,7 +145,7 @@ impl Kept {
             kept.retain(|known| known.step < event.step || known.wall_s > event.wall_s);
         }
         self.seen += 1;
-        if (self.seen - 1) % self.stride != 0 {
+        if !(self.seen - 1).is_multiple_of(self.stride) {
             return;
         }
         let Some(buckets) = shape.buckets() else { return };

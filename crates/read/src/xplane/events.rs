@@ -10,10 +10,10 @@ use rustc_hash::FxHashSet;
 use stepscope_trace::{ColumnsChunk, Dur, EventColumns, KindId, Time};
 
 use super::id_map::IdMap;
-use super::scan::Piece;
+use super::line::Piece;
 use super::schema::{event, event_tag as tag, line};
 use super::wire::{Broken, Cursor, Payload};
-use crate::Progress;
+use crate::{Bytes, Progress};
 
 /// The kind of an event, by its metadata id.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Oddities {
 
 /// Decodes all events of a track.
 pub(super) fn decode(
-    file: &[u8],
+    file: &Bytes,
     pieces: &[Placed],
     kinds: &Kinds,
     progress: &Progress,
@@ -83,6 +83,8 @@ pub(super) fn decode(
         .zip(pieces)
         .map(|(mut chunk, placed)| {
             let oddities = decode_piece(file, placed, kinds, &mut chunk);
+            // The columns grow as the file leaves: the peak is the larger of the two instead of their sum.
+            file.release(placed.piece.range.clone());
             progress.advance(placed.piece.range.len() as u64, placed.piece.events as u64);
             (chunk.finish(), oddities)
         })

@@ -1,7 +1,8 @@
 //! XPlane: profiles of TensorFlow and JAX (`*.xplane.pb`), a protobuf of planes, lines and events.
 //!
 //! ```text
-//! scan     locates everything: one walk from length to length, planes and lines in parallel
+//! scan     locates planes, lines and metadata: one walk from length to length
+//! line     locates events, the parts of long lines in parallel
 //! planes   names → strings, metadata → kinds, lines → tracks, stats → devices and environment
 //! events   events → columns, in pieces of 65,536 on every core, in place
 //! stats    arguments, decoded from the file on demand
@@ -14,6 +15,7 @@ mod clock;
 mod counters;
 mod events;
 mod id_map;
+mod line;
 mod names;
 mod planes;
 mod properties;
@@ -60,8 +62,13 @@ impl Reader for XPlaneReader {
         let (file, gzip_error) = input.inflated();
         progress.expect(file.len() as u64);
         let space = Space::scan(&file);
-        let scanned: Vec<Scanned> =
+        let mut scanned: Vec<Scanned> =
             space.planes.par_iter().map(|range| Scanned::new(&file, range.clone())).collect();
+        let most = input.budget().most_events(file.len());
+        if scanned.iter().map(Scanned::events).sum::<usize>() > most {
+            input.budget().over_events(most);
+            scanned.iter_mut().fold(most, |left, scanned| scanned.keep(left));
+        }
         let mut damage = Damage::default();
         if let Some(error) = gzip_error {
             damage.add(format!("gzip: {error}"), file.len());

@@ -10,9 +10,10 @@ use stepscope_trace::{ArgRef, ArgSourceId, Form, Kind, ProcessId, StrId, TraceBu
 use super::clock::Origin;
 use super::events::{Kinds, Placed};
 use super::id_map::IdMap;
+use super::line::Line;
 use super::names::{ENVIRONMENT_PLANE, METADATA_PLANE, PlaneKind, track_kind};
 use super::properties::{add_capture, add_device, add_host_properties, plane_stats};
-use super::scan::{Entry, Line, Plane};
+use super::scan::{Entry, Plane};
 use super::schema::event_metadata;
 use super::stats::{EventStats, MetadataStats, StatNames};
 use super::wire::{Payload, walk};
@@ -42,6 +43,24 @@ impl Scanned {
         let plane = &self.plane;
         let entries = plane.event_metadata.len() + plane.stat_metadata.len() + plane.stats.len();
         entries == 0 && self.lines.iter().all(|line| line.events == 0)
+    }
+
+    /// Number of its events.
+    pub fn events(&self) -> usize {
+        self.lines.iter().map(|line| line.events).sum()
+    }
+
+    /// Keeps the first events, up to `left` of them; returns how many others may keep.
+    pub fn keep(&mut self, mut left: usize) -> usize {
+        for line in &mut self.lines {
+            line.pieces.retain(|piece| {
+                let fits = piece.events <= left;
+                left -= if fits { piece.events } else { left };
+                fits
+            });
+            line.events = line.pieces.iter().map(|piece| piece.events).sum();
+        }
+        left
     }
 
     fn has_events(&self) -> bool {

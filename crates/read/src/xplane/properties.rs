@@ -50,8 +50,8 @@ pub(super) fn add_device(
             _ => {}
         }
         let property = Property { key: builder.strings.intern(key), value };
-        if key.ends_with("_version") && !builder.environment.versions.contains(&property) {
-            builder.environment.versions.push(property);
+        if key.ends_with("_version") {
+            push(&mut builder.environment.versions, property);
         }
         device.properties.push(property);
     }
@@ -117,8 +117,14 @@ pub(super) fn add_host_properties(file: &[u8], stats: &[(String, Raw)], builder:
         let property = Property { key: builder.strings.intern(key), value };
         let environment = &mut builder.environment;
         let list = if is_version { &mut environment.versions } else { &mut environment.distributed };
-        if !list.contains(&property) {
-            list.push(property);
-        }
+        push(list, property);
+    }
+}
+
+/// Adds a property once. They are compared one by one, so there is an end to them.
+fn push(list: &mut Vec<Property>, property: Property) {
+    const MOST: usize = 500;
+    if list.len() < MOST && !list.contains(&property) {
+        list.push(property);
     }
 }

@@ -1,15 +1,11 @@
-//! The first pass: locates planes, lines, metadata and events in the file. It jumps from length to length and
-//! only reads names and ids, so that the second pass can decode everything in parallel into columns of known
-//! size.
+//! The first pass: locates planes, lines and metadata in the file; [`super::line`] locates events. It jumps from length
+//! to length and only reads names and ids, so that the second pass can decode everything in parallel into columns of
+//! known size.
 
 use std::ops::Range;
 
-use super::schema::{entry, line, plane, space};
-use super::wire::{Broken, Cursor, Field, Payload, walk};
-
-/// Number of events of a line that are decoded together: large enough to outweigh the overhead of parallel
-/// work, small enough that all cores finish at about the same time.
-const EVENTS_PER_PIECE: usize = 1 << 16;
+use super::schema::{entry, plane, space};
+use super::wire::{Broken, Payload, walk};
 
 /// The parts of the whole file.
 #[derive(Debug, Default)]
@@ -88,72 +84,4 @@ fn map_entry(file: &[u8], range: Range<usize>, broken: &mut Option<Broken>) -> O
     });
     *broken = broken.or(ended);
     found.map(|(at, value)| Entry { id, at, value })
-}
-
-/// Some consecutive events of a line.
-#[derive(Clone, Debug)]
-pub(super) struct Piece {
-    pub range: Range<usize>,
-    /// The number of its first event in the line.
-    pub first: usize,
-    pub events: usize,
-}
-
-/// The parts of a line.
-#[derive(Debug, Default)]
-pub(super) struct Line {
-    pub id: i64,
-    pub name: Range<usize>,
-    pub display_name: Range<usize>,
-    pub timestamp_ns: i64,
-    pub pieces: Vec<Piece>,
-    pub events: usize,
-    pub broken: Option<Broken>,
-}
-
-impl Line {
-    pub fn scan(file: &[u8], range: Range<usize>) -> Self {
-        let mut found = Line::default();
-        let mut cursor = Cursor::new(file, range);
-        let mut piece = Piece { range: cursor.at()..cursor.at(), first: 0, events: 0 };
-        found.broken = loop {
-            if cursor.short_after(line::EVENTS_TAG).is_none() {
-                match cursor.field().map(|field| field.map(|field| found.take(field))) {
-                    Ok(Some(Ok(true))) => {}
-                    Ok(Some(Ok(false))) => continue,
-                    Ok(None) => break None,
-                    Ok(Some(Err(broken))) | Err(broken) => break Some(broken),
-                }
-            }
-            piece.events += 1;
-            piece.range.end = cursor.at();
-            if piece.events == EVENTS_PER_PIECE {
-                found.close(&mut piece);
-            }
-        };
-        if piece.events > 0 {
-            found.close(&mut piece);
-        }
-        found
-    }
-
-    /// Handles a field that is not an event in its usual form; returns whether it was an event after all.
-    fn take(&mut self, field: Field) -> Result<bool, Broken> {
-        match (field.number, field.value) {
-            (line::ID, Payload::Varint(id)) => self.id = id as i64,
-            (line::NAME, Payload::Len(range)) => self.name = range,
-            (line::DISPLAY_NAME, Payload::Len(range)) => self.display_name = range,
-            (line::TIMESTAMP_NS, Payload::Varint(ns)) => self.timestamp_ns = ns as i64,
-            (line::EVENTS, Payload::Len(_)) => return Ok(true),
-            (_, Payload::Cut(_)) => return Err(Broken { what: Broken::OVERRUN, at: field.at }),
-            _ => {}
-        }
-        Ok(false)
-    }
-
-    fn close(&mut self, piece: &mut Piece) {
-        self.events += piece.events;
-        let next = Piece { range: piece.range.end..piece.range.end, first: self.events, events: 0 };
-        self.pieces.push(std::mem::replace(piece, next));
-    }
 }

@@ -167,6 +167,10 @@ impl ArgSource for FileBytes {
     fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }
+
+    fn is_intact(&self) -> bool {
+        !self.0.has_changed()
+    }
 }
 
 /// The message whose tag is at `at`.

@@ -63,6 +63,11 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
+    /// Continues at a later position of the message.
+    pub fn jump(&mut self, at: usize) {
+        self.at = at.clamp(self.at, self.end);
+    }
+
     pub fn is_done(&self) -> bool {
         self.at >= self.end
     }

@@ -2,6 +2,7 @@
 
 mod chrome_corpus;
 mod chrome_roundtrip;
+mod hostile;
 mod ncu;
 mod ncu_corpus;
 mod nsys;

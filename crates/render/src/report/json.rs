@@ -103,13 +103,13 @@ impl Serialize for ByCategory<'_> {
 }
 
 #[derive(Serialize)]
-struct Owner {
+pub(super) struct Owner {
     category: &'static str,
     ms_per_step: f64,
     fraction: f64,
 }
 
-fn breakdown(report: &Report) -> impl Iterator<Item = Owner> {
+pub(super) fn breakdown(report: &Report) -> impl Iterator<Item = Owner> {
     report.by_share().into_iter().map(|(category, ms_per_step, fraction)| Owner {
         category: category.key(),
         ms_per_step,

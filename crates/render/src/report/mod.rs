@@ -2,6 +2,7 @@
 //! for programs, Markdown for pull requests, and one self-contained HTML file.
 
 mod answer;
+mod brief;
 pub mod html;
 mod json;
 mod markdown;
@@ -29,6 +30,7 @@ use crate::format::{duration_ms, plural};
 use crate::words::{quoted, share, terms};
 use crate::{gpu_samples, health};
 
+pub use brief::{brief_json, finding_json};
 pub use html::write_html;
 pub(crate) use json::Found;
 pub use json::write_json;

@@ -16,7 +16,7 @@ const NAME_MOST: usize = 72;
 /// Writes the picked rows.
 pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if let Some(headline) = &table.headline {
-        writeln!(out, "{}", style.bold(headline))?;
+        writeln!(out, "{}", style.bold(&format::printable(headline)))?;
     }
     if table.prose.is_empty() {
         write_columns(table, picked, style, out)?;

@@ -25,6 +25,11 @@ pub fn too_long() -> Said {
     said("The request is too long", "found more than the server reads", "Ask for fewer tracks at a time.")
 }
 
+/// As many queries run as may run at once.
+pub fn busy() -> Said {
+    said("The server is busy", "found two queries that still run", "Try again in a few seconds.")
+}
+
 /// Another method than GET.
 pub fn bad_method() -> Said {
     said("The server only shows", "found a method that changes things", "Ask with GET or HEAD.")

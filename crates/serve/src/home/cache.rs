@@ -138,7 +138,7 @@ mod tests {
         for key in 0..40 {
             cache.keep(key, &Summary::gone());
         }
-        fs::OpenOptions::new().append(true).open(place().unwrap()).unwrap().write_all(b"{half\n").unwrap();
+        OpenOptions::new().append(true).open(place().unwrap()).unwrap().write_all(b"{half\n").unwrap();
         let mut again = Cache::at(place(), 4_000);
         assert_eq!(again.get(7), Some(Summary::gone()));
         assert!(fs::metadata(place().unwrap()).unwrap().len() < 6_000, "the older half is gone");

@@ -248,7 +248,13 @@ impl Store {
         entry.used = now;
         let changed = fresh && entry.has_changed();
         match &entry.state {
-            State::Ready(opened) if !changed => return Ok(Looked::Ready(opened.clone())),
+            // Until its files are complete again, the message is the answer; then the session is read again.
+            State::Ready(opened) if !changed => {
+                return match opened.changed() {
+                    Some(problem) => Err(Refusal::Unreadable(Box::new(problem))),
+                    None => Ok(Looked::Ready(opened.clone())),
+                };
+            }
             State::Loading(loading) => return Ok(Looked::Loading(loading.clone())),
             State::Failed(problem, when) if !(changed || fresh && when.elapsed() > RETRY) => {
                 return Err(Refusal::Unreadable(Box::new(problem.clone())));

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use stepscope_analyze::fleet::HostPartial;
 use stepscope_analyze::memory::{Ledger, MemoryPartial};
 use stepscope_diagnose::compare::Run;
+use stepscope_query::{Database, Limits};
 use stepscope_read::Progress;
 use stepscope_render::report::Report;
 use stepscope_session::report::{HostLook, report_on};
@@ -38,6 +39,7 @@ pub(crate) struct Opened {
     answers: Mutex<FxHashMap<String, Kept>>,
     searches: Mutex<Vec<(String, Arc<Found>)>>,
     ledgers: OnceLock<Ledgers>,
+    database: OnceLock<Database>,
     /// The model behind runs of classic TensorFlow.
     pub(crate) tfprof: LazyModel,
 }
@@ -75,6 +77,7 @@ impl Opened {
             answers: Mutex::new(FxHashMap::default()),
             searches: Mutex::new(Vec::new()),
             ledgers: OnceLock::new(),
+            database: OnceLock::new(),
             tfprof: LazyModel::default(),
         }
     }
@@ -82,6 +85,13 @@ impl Opened {
     /// Whether part of it could not be read.
     pub(crate) fn is_damaged(&self) -> bool {
         !self.model.profile.problems().is_empty()
+    }
+
+    /// The problem of a file that changed since it was read, if arguments would still be decoded from it.
+    pub(crate) fn changed(&self) -> Option<Problem> {
+        let profile = &self.model.profile;
+        let changed = profile.hosts.iter().any(|loaded| !loaded.trace.is_intact());
+        changed.then(|| profile.problems().into_iter().next()).flatten()
     }
 
     /// Memory in use.
@@ -132,6 +142,11 @@ impl Opened {
         kept.insert(0, (text.to_owned(), found.clone()));
         kept.truncate(SEARCHES);
         Ok(found)
+    }
+
+    /// The session as tables; what queries computed is kept for the next ones.
+    pub(crate) fn database(&self) -> &Database {
+        self.database.get_or_init(|| Database::new(self.model.profile.clone(), Limits::PAGE))
     }
 
     /// Which allocations were live when.

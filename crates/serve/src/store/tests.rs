@@ -178,6 +178,45 @@ fn a_file_that_cannot_be_read_says_why_and_can_be_mended() {
     });
 }
 
+/// A profile that is large enough to be mapped, so that arguments are decoded from the file.
+#[cfg(unix)]
+fn large_profile() -> Vec<u8> {
+    use stepscope_testkit::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace};
+    let events = (0..400_000).map(|i| XEvent::at(i * 2_000_000, 1_000_000, 1)).collect();
+    let line =
+        XLine { name: "python".into(), timestamp_ns: 1_700_000_000_000_000_000, events, ..XLine::default() };
+    let metadata = vec![(1, XEventMetadata::named("op"))];
+    let plane = XPlane { lines: vec![line], event_metadata: metadata, ..XPlane::named("/host:CPU") };
+    XSpace { planes: vec![plane], ..XSpace::default() }.encode()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_profile_that_is_overwritten_shows_a_message_and_is_read_again_once_it_is_complete() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.xplane.pb");
+    let bytes = large_profile();
+    assert!(bytes.len() > 4 << 20);
+    fs::write(&path, &bytes).unwrap();
+    let store = Store::find(Source::Paths(vec![folder.path().to_owned()]), PLENTY).unwrap();
+    run(async {
+        let before = opened(&store, 0, true).await.unwrap();
+        // As `cp` does: the file is emptied, then written.
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
+        let refused = opened(&store, 0, false).await.unwrap_err();
+        assert!(
+            matches!(&refused, Refusal::Unreadable(problem) if problem.to_string().contains("changed while"))
+        );
+        let tracks = before.model.profile.hosts[0].trace.tracks();
+        let trace = &before.model.profile.hosts[0].trace;
+        tracks.iter().for_each(|track| trace.args_at(track, track.len() - 1).visit(|_, _| {}));
+        fs::write(&path, &bytes[..bytes.len() - 40]).unwrap();
+        look_again(&store);
+        look_again(&store);
+        assert!(opened(&store, 0, false).await.is_ok(), "the server lives, and reads the new file");
+    });
+}
+
 #[test]
 fn a_half_written_file_is_read_again_once_it_is_complete() {
     let (folder, store) = store(&["a.json"], PLENTY);

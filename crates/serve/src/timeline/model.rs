@@ -1,5 +1,7 @@
 //! A session's timeline: hosts on one clock, with tracks and names numbered across all of them.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use stepscope_analyze::states::launches::Launch;
@@ -136,7 +138,8 @@ impl TrackEntry {
 /// The timeline of a session.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) profile: Profile,
+    /// Shared with the database that answers queries.
+    pub(crate) profile: Arc<Profile>,
     hosts: Vec<Host>,
     pub(crate) processes: Vec<ProcessEntry>,
     tracks: Vec<TrackEntry>,
@@ -152,7 +155,7 @@ pub(crate) struct Model {
 impl Model {
     /// Numbers everything. `findings` are in the order of the hosts.
     pub(crate) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
-        let (shifts, origin_unix_ns) = shifts(&profile);
+        let (shifts, origin_unix_ns) = profile.shifts();
         let mut names = Names::default();
         let main: Vec<Option<usize>> = findings.iter().map(|found| found.step_track).collect();
         let hosts: Vec<Host> = profile
@@ -179,8 +182,16 @@ impl Model {
             .zip(&shifts)
             .filter_map(|(loaded, &shift)| loaded.trace.span().map(|span| (span.end + shift).ps()));
         let end = spans.max().unwrap_or(0).max(0);
-        let mut model =
-            Model { profile, hosts, processes, tracks, order: Vec::new(), names, origin_unix_ns, end };
+        let mut model = Model {
+            profile: Arc::new(profile),
+            hosts,
+            processes,
+            tracks,
+            order: Vec::new(),
+            names,
+            origin_unix_ns,
+            end,
+        };
         model.order = order(&model, &main);
         model
     }
@@ -231,33 +242,6 @@ impl Model {
         let hosts = self.profile.hosts.iter().map(|loaded| loaded.trace.heap_bytes() as u64 + loaded.bytes);
         let rows = self.tracks.iter().map(|entry| entry.rows.heap_bytes() as u64);
         hosts.sum::<u64>() + rows.sum::<u64>()
-    }
-}
-
-/// The offset of each host's time to the session's time, and the wall-clock time of its origin.
-///
-/// Hosts that all know the wall clock share it. If one does not, or if they were clearly not recorded together,
-/// each starts at 0.
-fn shifts(profile: &Profile) -> (Vec<Dur>, Option<i128>) {
-    /// Hosts of one run overlap; a session this many times longer than its longest host contains several runs.
-    const TOGETHER: i128 = 100;
-    let traces = || profile.hosts.iter().map(|loaded| &loaded.trace);
-    let span = |trace: &Trace| trace.span().unwrap_or_default();
-    let own = || traces().map(|trace| Time::ZERO - span(trace).start).collect::<Vec<Dur>>();
-    let wall = |trace: &Trace| trace.clock().wall_ns_at_origin.map(|ns| i128::from(ns) * 1_000);
-    let Some(walls) = traces().map(wall).collect::<Option<Vec<i128>>>() else { return (own(), None) };
-    let ends = || traces().zip(&walls).filter(|(trace, _)| trace.span().is_some());
-    let first = ends().map(|(trace, wall)| wall + i128::from(span(trace).start.ps())).min();
-    let last = ends().map(|(trace, wall)| wall + i128::from(span(trace).end.ps())).max();
-    let (Some(first), Some(last)) = (first, last) else { return (own(), None) };
-    let longest = traces().map(|trace| i128::from(span(trace).dur().ps())).max().unwrap_or(0);
-    if walls.len() > 1 && last - first > longest.saturating_mul(TOGETHER) {
-        return (own(), None);
-    }
-    let shifted = walls.iter().map(|wall| i64::try_from(wall - first).ok().map(Dur::from_ps));
-    match shifted.collect::<Option<Vec<Dur>>>() {
-        Some(shifts) => (shifts, Some(first.div_euclid(1_000))),
-        None => (own(), None),
     }
 }
 

@@ -3,7 +3,8 @@
 use stepscope_analyze::memory::MemoryPartial;
 use stepscope_render::views::memory::table;
 
-use super::{Group, View, all_hosts};
+use super::{Group, View, merged_hosts};
+use crate::HostProfile;
 
 pub(super) const VIEW: View = View {
     name: "memory",
@@ -22,6 +23,9 @@ pub(super) const VIEW: View = View {
     ],
     events: None,
     recording: true,
-    table: |profile, _| table(&all_hosts(profile, MemoryPartial::of, MemoryPartial::merge).finish()),
+    table: |profile, _| {
+        let of = |loaded: &HostProfile| MemoryPartial::of(&loaded.context());
+        table(&merged_hosts(profile, of, MemoryPartial::merge).finish())
+    },
     groupings: &[],
 };

@@ -152,8 +152,16 @@ fn all_hosts<P: Default + Send>(
     of: impl Fn(&Context) -> P + Sync,
     merge: impl Fn(&mut P, P) + Sync,
 ) -> P {
-    let partials = profile.hosts.par_iter().map(|loaded| one_host(loaded, &of));
-    let merged = partials.reduce_with(|mut all, one| {
+    merged_hosts(profile, |loaded| one_host(loaded, &of), merge)
+}
+
+/// The same for an analysis of whole recordings. What it covers is known without the steps, so nobody looks for them.
+fn merged_hosts<P: Default + Send>(
+    profile: &Profile,
+    of: impl Fn(&HostProfile) -> P + Sync,
+    merge: impl Fn(&mut P, P) + Sync,
+) -> P {
+    let merged = profile.hosts.par_iter().map(&of).reduce_with(|mut all, one| {
         merge(&mut all, one);
         all
     });
@@ -180,8 +188,8 @@ mod tests {
     #[test]
     fn names_and_titles_are_unique_and_leave_the_pages_their_own() {
         // The pages that are no views; `ui/src/lib/pages.ts` has them.
-        let mut names = vec!["overview", "timeline", "model", "compare", "curves"];
-        let mut titles = vec!["Overview", "Timeline", "Model", "Compare", "Curves"];
+        let mut names = vec!["overview", "timeline", "model", "sql", "compare", "curves"];
+        let mut titles = vec!["Overview", "Timeline", "Model", "SQL", "Compare", "Curves"];
         for view in VIEWS {
             assert!(!names.contains(&view.name) && !titles.contains(&view.title), "{}", view.name);
             names.push(view.name);

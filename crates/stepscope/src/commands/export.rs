@@ -68,7 +68,7 @@ fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Res
 }
 
 /// A large profile is mapped, not copied. Overwriting it would break the reader and destroy the recording.
-fn refuse_to_overwrite(path: &Path, profile: &Profile) -> Result<(), Problem> {
+pub(super) fn refuse_to_overwrite(path: &Path, profile: &Profile) -> Result<(), Problem> {
     let Ok(target) = path.canonicalize() else { return Ok(()) };
     let is_source =
         |loaded: &HostProfile| Path::new(&loaded.path).canonicalize().is_ok_and(|it| it == target);

@@ -9,9 +9,11 @@ mod compare;
 pub(crate) mod demo;
 mod explain;
 pub(crate) mod export;
+mod fleet;
 mod gate;
 pub(crate) mod info;
 mod journal;
+mod mcp;
 #[cfg(unix)]
 mod monitor;
 mod packaging;
@@ -20,6 +22,7 @@ pub(crate) mod report;
 mod run;
 mod scalars;
 mod serve;
+mod sql;
 mod tfprof;
 mod view;
 
@@ -29,8 +32,10 @@ pub(crate) use capture::CaptureArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use explain::ExplainArgs;
 pub(crate) use export::Exported;
+pub(crate) use fleet::FleetArgs;
 pub(crate) use gate::GateArgs;
 pub(crate) use journal::JournalArgs;
+pub(crate) use mcp::McpArgs;
 #[cfg(unix)]
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use packaging::{CompletionsArgs, ManArgs};
@@ -38,5 +43,6 @@ pub(crate) use packaging::{CompletionsArgs, ManArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use scalars::ScalarsArgs;
 pub(crate) use serve::{PlaceArgs, ServeArgs};
+pub(crate) use sql::SqlArgs;
 pub(crate) use tfprof::{TfprofArgs, with_two_dashes};
 pub(crate) use view::ViewCommand;

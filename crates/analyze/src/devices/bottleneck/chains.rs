@@ -19,7 +19,7 @@ const PAUSE: Dur = Dur::from_us(1_000);
 const LONGEST: usize = 64;
 
 /// Consecutive elementwise kernels.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Chains {
     /// Number of chains of at least two kernels.
     pub chains: u64,

@@ -13,7 +13,7 @@ use crate::window::Windows;
 const COMPUTES: f64 = 0.1;
 
 /// Copies in the counted steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Copies {
     /// To the device, from it, and within or between devices.
     pub moved: [Moved; 3],

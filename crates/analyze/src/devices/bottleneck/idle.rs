@@ -67,8 +67,9 @@ impl IdleCause {
 }
 
 /// Idle time in the counted steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Idle {
+    #[serde(with = "crate::stored::array")]
     causes: [Dur; IdleCause::COUNT],
     /// Breakdown of the time in which something is set up: the device's runtime, a library, code that is
     /// compiled or loaded on first use.

@@ -26,7 +26,7 @@ pub use streams::{COMPUTES, LEAVES_ROOM, StreamUse, Streams};
 pub use waits::Waits;
 
 /// What the bottleneck device of one host does in the counted steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct DeviceDetail {
     /// Its idle time by cause.
     pub idle: Idle,

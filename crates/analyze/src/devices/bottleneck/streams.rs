@@ -14,7 +14,7 @@ pub const LEAVES_ROOM: f64 = 0.5;
 pub const COMPUTES: f64 = 0.1;
 
 /// One stream.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct StreamUse {
     /// Its number.
     pub number: i64,
@@ -25,7 +25,7 @@ pub struct StreamUse {
 }
 
 /// Streams in the counted steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Streams {
     /// The computing streams, busiest first.
     pub computing: Vec<StreamUse>,

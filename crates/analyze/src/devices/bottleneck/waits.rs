@@ -13,7 +13,7 @@ use crate::states::launches::Correlations;
 use crate::vocabulary::{Keys, is_event_record, is_stream_wait};
 
 /// What is known about waits between streams.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Waits {
     /// Nothing: there are none, or they were not recorded.
     #[default]

@@ -296,8 +296,8 @@ pub(super) fn flops(figures: &Figures, [adds, products, fused]: [Metric; 3]) -> 
 }
 
 /// Means over several launches, weighted by time.
-#[derive(Clone, Debug)]
-pub(super) struct Means([(f64, f64); SLOTS]);
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Means(#[serde(with = "crate::stored::array")] [(f64, f64); SLOTS]);
 
 impl Default for Means {
     fn default() -> Self {

@@ -12,7 +12,7 @@ mod tests;
 mod useful;
 
 use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use stepscope_trace::{Args, Dur, StrId, Trace};
 
 use crate::vocabulary::launch_tracks;
@@ -39,13 +39,13 @@ pub fn lacks_limits(trace: &Trace) -> bool {
 }
 
 /// A kernel and its launch configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 struct Key {
     name: String,
     launch: LaunchConfig,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entry {
     launches: u64,
     total: Dur,
@@ -55,12 +55,22 @@ struct Entry {
 }
 
 /// The profiled kernels of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct CountersPartial {
+    #[serde(with = "crate::stored::sorted")]
     entries: HashMap<Key, Entry, FxBuildHasher>,
 }
 
 impl CountersPartial {
+    /// Keeps the longest kernels.
+    pub(crate) fn bound(&mut self) {
+        const KERNELS: usize = 512;
+        if self.entries.len() > KERNELS {
+            let kept = crate::stored::keep_largest(self.entries.drain(), KERNELS, |entry| entry.total).0;
+            self.entries = kept.into_iter().collect();
+        }
+    }
+
     /// The profiled kernels of one host.
     pub fn of(trace: &Trace) -> Self {
         let mut found = CountersPartial::default();
@@ -132,7 +142,8 @@ impl Entry {
 struct Ceilings {
     /// The argument with the device.
     key: Option<StrId>,
-    devices: Vec<Ceiling>,
+    /// By the number of the device.
+    devices: FxHashMap<i64, Ceiling>,
 }
 
 /// The peaks of one device, in bytes and operations per second.
@@ -156,12 +167,17 @@ impl Ceilings {
                 sheet_flops: sheet.and_then(|sheet| sheet.fp32).map(|rate| rate * 1e12),
             }
         });
-        Ceilings { key: trace.strings().find("device"), devices: devices.collect() }
+        // The first of equal numbers counts.
+        let mut by_number = FxHashMap::default();
+        for ceiling in devices {
+            by_number.entry(ceiling.device).or_insert(ceiling);
+        }
+        Ceilings { key: trace.strings().find("device"), devices: by_number }
     }
 
     fn complete(&self, figures: &mut Figures, args: Args<'_>) {
         let number = self.key.and_then(|key| args.get(key)).and_then(|number| number.as_i64()).unwrap_or(0);
-        if let Some(ceiling) = self.devices.iter().find(|ceiling| ceiling.device == number) {
+        if let Some(ceiling) = self.devices.get(&number) {
             figures.set(Metric::DramPeak, ceiling.memory);
             figures.set(Metric::SheetDramPeak, ceiling.sheet_memory);
             figures.set(Metric::SheetFlopPeak, ceiling.sheet_flops);

@@ -4,7 +4,9 @@
 use stepscope_trace::{Args, StrId, Trace, Value};
 
 /// A kernel's launch configuration. Missing or impossible values are `None`.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct LaunchConfig {
     /// Blocks in each dimension.
     pub grid: Option<[u32; 3]>,
@@ -90,7 +92,7 @@ fn hundredths(percent: f64) -> Option<u32> {
 
 /// The keys of launch configurations.
 #[derive(Debug)]
-pub(crate) struct LaunchKeys {
+pub struct LaunchKeys {
     details: Option<StrId>,
     grid: Option<StrId>,
     block: Option<StrId>,
@@ -100,7 +102,8 @@ pub(crate) struct LaunchKeys {
 }
 
 impl LaunchKeys {
-    pub(crate) fn of(trace: &Trace) -> Self {
+    /// Those that this trace has.
+    pub fn of(trace: &Trace) -> Self {
         let find = |key: &str| trace.strings().find(key);
         let occupancy = ["est. achieved occupancy %", "theoretical_occupancy_pct"];
         LaunchKeys {
@@ -114,7 +117,7 @@ impl LaunchKeys {
     }
 
     /// The launch configuration of one event.
-    pub(crate) fn read(&self, args: Args<'_>) -> LaunchConfig {
+    pub fn read(&self, args: Args<'_>) -> LaunchConfig {
         let mut config = LaunchConfig::default();
         args.visit(|key, value| {
             let key = Some(key);

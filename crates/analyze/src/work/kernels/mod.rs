@@ -16,13 +16,14 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Device, DeviceKind, Dur, ProcessKind, Trace, Track, TrackKind};
 
 use crate::context::Context;
+use crate::stored::keep_largest;
 use crate::vocabulary::Role;
 use crate::window::{Window, Windows};
+use crate::work::ops::OTHER;
 use crate::work::ops::OpTable;
 use crate::work::ops::launching_op::{LaunchingOps, OpKeys};
 
-pub use launch::LaunchConfig;
-pub(crate) use launch::LaunchKeys;
+pub use launch::{LaunchConfig, LaunchKeys};
 pub use occupancy::{Limiter, Occupancy, theoretical, waves};
 pub use tensor_core::{is_product_without, uses_tensor_cores};
 
@@ -39,7 +40,7 @@ pub enum OccupancySource {
 }
 
 /// A launch configuration with the values derived from it.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Launched {
     config: LaunchConfig,
     computed: Option<Occupancy>,
@@ -63,7 +64,7 @@ fn longest<T>(all: &Timed<T>) -> Option<&T> {
     all.iter().rev().max_by_key(|(_, time)| *time).map(|(what, _)| what)
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entry {
     count: u64,
     total: Dur,
@@ -99,12 +100,13 @@ impl Entry {
 }
 
 /// The kernels of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct KernelsPartial {
     window: Window,
     /// Number of devices that ran any of them, times the number of windows.
     device_windows: usize,
     devices: usize,
+    #[serde(with = "crate::stored::sorted")]
     entries: HashMap<String, Entry, FxBuildHasher>,
 }
 
@@ -156,6 +158,19 @@ impl KernelsPartial {
         self.window = self.window.merge(other.window);
         for (name, entry) in other.entries {
             self.entries.entry(name).or_default().add(entry);
+        }
+    }
+
+    /// Keeps the longest kernels and the sum of the others.
+    pub(crate) fn bound(&mut self) {
+        const KERNELS: usize = 512;
+        if self.entries.len() <= KERNELS {
+            return;
+        }
+        let (kept, rest) = keep_largest(self.entries.drain(), KERNELS, |entry| entry.total);
+        self.entries = kept.into_iter().collect();
+        for (_, entry) in rest {
+            self.entries.entry(OTHER.to_owned()).or_default().add(entry);
         }
     }
 

@@ -6,7 +6,7 @@ use stepscope_trace::Device;
 use super::launch::LaunchConfig;
 
 /// What a multiprocessor runs out of first.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Limiter {
     /// Warp slots: nothing more can be gained.
     Warps,
@@ -31,7 +31,7 @@ impl Limiter {
 }
 
 /// What a launch can keep resident.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Occupancy {
     /// Resident warps relative to the maximum of a multiprocessor, 0 to 1.
     pub fraction: f64,

@@ -16,15 +16,18 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::Dur;
 
 use crate::context::Context;
+use crate::stored::keep_largest;
 use crate::window::{Window, Windows};
 
 pub(crate) use table::OpTable;
 
 /// The type of collectives without an op of the model.
 pub const COLLECTIVE: &str = "collective";
+/// The name of the row that sums up the ops that were not kept one by one.
+pub const OTHER: &str = "(other)";
 
 /// Where an op ran.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Where {
     /// On a device.
     Device,
@@ -33,7 +36,7 @@ pub enum Where {
 }
 
 /// The key of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct OpKey {
     /// Where it ran.
     pub side: Where,
@@ -46,7 +49,7 @@ pub struct OpKey {
 }
 
 /// What is known about an op.
-#[derive(Copy, Clone, Debug, Default, PartialEq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Totals {
     count: u64,
     total: Dur,
@@ -74,7 +77,7 @@ impl Totals {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entry {
     totals: Totals,
     /// Input shapes with their counts among the examined executions.
@@ -93,9 +96,10 @@ impl Entry {
 type Entries = HashMap<OpKey, Entry, FxBuildHasher>;
 
 /// The ops of one host, or of several merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct OpsPartial {
     window: Window,
+    #[serde(with = "crate::stored::sorted")]
     entries: Entries,
 }
 
@@ -122,6 +126,24 @@ impl OpsPartial {
             let own = self.entries.entry(key).or_default();
             own.totals.add(&entry.totals);
             entry.shapes.iter().for_each(|(shape, times)| own.saw_shape(shape, *times));
+        }
+    }
+
+    /// Keeps the longest ops and the sum of the others, and the most frequent shapes of each.
+    pub(crate) fn bound(&mut self) {
+        const OPS: usize = 1_024;
+        const SHAPES: usize = 4;
+        if self.entries.len() > OPS {
+            let (kept, rest) = keep_largest(self.entries.drain(), OPS, |entry| entry.totals.own);
+            self.entries = kept.into_iter().collect();
+            for (key, entry) in rest {
+                let other = OpKey { kind: OTHER.to_owned(), name: OTHER.to_owned(), ..key };
+                self.entries.entry(other).or_default().totals.add(&entry.totals);
+            }
+        }
+        for entry in self.entries.values_mut() {
+            entry.shapes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            entry.shapes.truncate(SHAPES);
         }
     }
 

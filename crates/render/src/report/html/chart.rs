@@ -50,7 +50,17 @@ pub fn steps(bars: &[Bar]) -> Html {
     if bars.is_empty() {
         return Html::new();
     }
-    let bars = pooled(bars);
+    let bars = pooled(bars, BARS);
+    [drawing(&bars), legend(&bars)].into_iter().collect()
+}
+
+/// The step chart alone, of at most `most` bars; empty if there are no bars.
+pub(super) fn small(bars: &[Bar], most: usize) -> Html {
+    if bars.is_empty() { Html::new() } else { drawing(&pooled(bars, most)) }
+}
+
+/// The drawing can do without the page's style sheet: attributes hold what a notebook needs.
+fn drawing(bars: &[Bar]) -> Html {
     let mut lengths: Vec<f64> = bars.iter().map(Bar::length).collect();
     lengths.sort_by(f64::total_cmp);
     let middle = quantile(&lengths, 0.5).unwrap_or(0.0);
@@ -62,15 +72,17 @@ pub fn steps(bars: &[Bar]) -> Html {
         drawing.push(&scale.bar(place, bar));
     }
     drawing.push(&scale.middle(middle));
-    drawing.push(&scale.numbers(&bars));
+    drawing.push(&scale.numbers(bars));
     let view = format!("0 0 {WIDTH} {HEIGHT}");
     let attributes = [
         ("class", "chart"),
         ("viewBox", view.as_str()),
         ("role", "img"),
+        ("font-size", "12"),
+        ("fill", "currentColor"),
         ("aria-label", "Time of each step by category"),
     ];
-    [tag("svg", &attributes, drawing), legend(&bars)].into_iter().collect()
+    tag("svg", &attributes, drawing)
 }
 
 /// Converts time to the drawing's units.
@@ -91,7 +103,14 @@ impl Scale {
         let line = |ms: f64| {
             let (y, below) = (decimal(self.y(ms), 1), decimal(self.y(ms) + 4.0, 1));
             let (left, right, edge) = (decimal(LEFT, 0), format!("{WIDTH}"), decimal(LEFT - 8.0, 0));
-            let grid = [("class", "grid"), ("x1", &*left), ("x2", &*right), ("y1", &*y), ("y2", &*y)];
+            let grid = [
+                ("class", "grid"),
+                ("stroke", "#8884"),
+                ("x1", &*left),
+                ("x2", &*right),
+                ("y1", &*y),
+                ("y2", &*y),
+            ];
             let label = [("x", edge.as_str()), ("y", below.as_str()), ("text-anchor", "end")];
             let named = if ms == 0.0 { "0".to_owned() } else { duration_ms(ms) };
             [tag("line", &grid, Html::new()), tag("text", &label, Html::text(&named))]
@@ -126,7 +145,14 @@ impl Scale {
 
     fn middle(&self, ms: f64) -> Html {
         let (y, left, right) = (plain(self.y(ms)), plain(LEFT), plain(WIDTH));
-        let line = [("class", "middle"), ("x1", &*left), ("x2", &*right), ("y1", &*y), ("y2", &*y)];
+        let line = [
+            ("class", "middle"),
+            ("stroke", "#888"),
+            ("x1", &*left),
+            ("x2", &*right),
+            ("y1", &*y),
+            ("y2", &*y),
+        ];
         tag("line", &line, tag("title", &[], Html::text(&format!("median {}", duration_ms(ms)))))
     }
 
@@ -159,9 +185,9 @@ pub(crate) fn round_step(at_least: f64) -> f64 {
         .unwrap_or(at_least)
 }
 
-/// Reduces to at most [`BARS`] bars: neighbours are merged, each bar is the mean of its steps.
-fn pooled(bars: &[Bar]) -> Vec<Bar> {
-    let size = bars.len().div_ceil(BARS).max(1);
+/// Reduces to at most `most` bars: neighbours are merged, each bar is the mean of its steps.
+fn pooled(bars: &[Bar], most: usize) -> Vec<Bar> {
+    let size = bars.len().div_ceil(most.max(1)).max(1);
     if size == 1 {
         return bars.to_vec();
     }

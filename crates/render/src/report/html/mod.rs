@@ -5,6 +5,7 @@
 
 pub mod chart;
 mod curves;
+pub mod notebook;
 pub mod page;
 pub mod parts;
 

@@ -27,6 +27,8 @@ pub enum Value {
     Name(String),
     /// A whole number.
     Count(u64),
+    /// Any number, as it is shown, and for sorting.
+    Number(String, f64),
     /// Milliseconds.
     Ms(f64),
     /// A difference in milliseconds, with its sign.
@@ -50,6 +52,7 @@ impl Value {
                 tag("td", &[("class", "breaks")], tag("code", &[], Html::text(&printable(name))))
             }
             Value::Count(count) => number(thousands(*count), *count as f64),
+            Value::Number(shown, value) => number(shown.clone(), *value),
             Value::Ms(ms) => number(decimal(*ms, 3), *ms),
             Value::ChangeMs(ms) => {
                 let shown = decimal(*ms, 3);

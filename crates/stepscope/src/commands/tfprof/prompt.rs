@@ -1,8 +1,6 @@
 //! The prompt: one view per line, persistent options (`set`), history and completion. Lines can also come from
 //! a pipe.
 
-mod editor;
-
 use std::io::{self, BufRead, Write};
 
 use stepscope_session::{Cause, Problem};
@@ -12,9 +10,9 @@ use stepscope_tfprof::{Column, OPTION_NAMES, Options, OrderBy, parse_line};
 
 use super::Query;
 use super::show::{Subject, show};
+use crate::editor::Editor;
 use crate::failure::Failure;
 use crate::output::Terminal;
-use editor::Editor;
 
 const PROMPT: &str = "tfprof> ";
 const COMMANDS: [&str; 8] = ["scope", "graph", "op", "code", "advise", "set", "help", "quit"];
@@ -52,7 +50,7 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let mut lines = match interactive {
-        true => Lines::Terminal(Editor::new(candidates)),
+        true => Lines::Terminal(Editor::new("tfprof_history", candidates)),
         false => Lines::Pipe(io::stdin().lock().lines()),
     };
     if interactive {

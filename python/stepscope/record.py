@@ -1,7 +1,8 @@
 """Records a steady-state window of a training loop, with step markers and named phases.
 
-One file, no dependencies: copy it next to your training script. It imports no framework; it uses the one that your
-program has already imported (TensorFlow, Keras 3, JAX or PyTorch). It never breaks training: any problem with the
+Part of the package ``stepscope``, and usable without it: the file has no dependencies, so you can also copy it next to
+your training script as ``stepscope.py``. It imports no framework; it uses the one that your program has already imported
+(TensorFlow, Keras 3, JAX or PyTorch). It never breaks training: any problem with the
 profiler becomes a warning, and the loop continues.
 
     import stepscope
@@ -18,8 +19,6 @@ profile is written below ``logs``, and ``stepscope report logs`` explains why th
 
 ``stepscope.step(i)`` and ``stepscope.mark("input")`` only annotate steps and their phases, for programs that are
 recorded from outside with ``stepscope capture``.
-
-``stepscope.tfprof`` is TensorFlow's classic profiler; it needs the folder ``stepscope_parts`` next to this file.
 """
 
 import atexit
@@ -35,9 +34,6 @@ import warnings
 
 __all__ = ["KerasCallback", "mark", "step", "window"]
 __version__ = "0.1.0"
-
-#: Location of optional parts: ``stepscope.tfprof``. This file works without them.
-__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "stepscope_parts")]
 
 #: Phases that the analysis knows; any other name is kept as a plain annotation.
 PHASES = ("input", "output", "python", "compute", "sync")
@@ -211,7 +207,7 @@ def _framework_name():
     return loaded[0] if loaded else None
 
 
-_cache = {}
+_cache = {}  # type: dict
 
 
 def _framework(name=None):

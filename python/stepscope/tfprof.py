@@ -15,12 +15,15 @@ and with ``tf.function``:
     profiler.profile_operations(ProfileOptionBuilder.time_and_memory())
 
 TensorFlow is needed for recording only. Graph, runs and op log are saved below ``logdir``; the views are computed by the
-``stepscope`` binary on these files, so that the same tables can be had later from the command line. The binary is the
-one that the environment variable ``STEPSCOPE`` names, or the one on the path.
+``stepscope`` command on these files, so that the same tables can be had later from the command line. The command is the
+one that the environment variable ``STEPSCOPE`` names, else the one in this package, else the one on the path.
 """
 
 import copy
+import importlib.util
 import json
+import json.decoder
+import json.scanner
 import os
 import shutil
 import subprocess
@@ -29,7 +32,7 @@ import tempfile
 
 __all__ = ["ProfileOptionBuilder", "Profiler", "advise", "profile", "write_op_log"]
 
-_ALL_ADVICE = {
+_ALL_ADVICE = {  # type: dict
     "ExpensiveOperationChecker": {},
     "AcceleratorUtilizationChecker": {},
     "JobChecker": {},
@@ -200,8 +203,20 @@ class Node:
 
     def __init__(self, fields):
         self._fields = fields
-        self.children = [Node(child) for child in fields.get("children", [])]
-        self.graph_nodes = [Node(node) for node in fields.get("graph_nodes", [])]
+        self.children, self.graph_nodes = [], []
+        # Not by recursion: a tree may be deeper than Python allows calls to be.
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            for name, nodes in (("children", node.children), ("graph_nodes", node.graph_nodes)):
+                nodes += [Node._alone(one) for one in node._fields.get(name, [])]
+                waiting += nodes
+
+    @classmethod
+    def _alone(cls, fields):
+        node = cls.__new__(cls)
+        node._fields, node.children, node.graph_nodes = fields, [], []
+        return node
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -306,7 +321,7 @@ class Profiler:
         return _tree(self._run(view, *kept, "--json"))
 
     def _run(self, view, *arguments):
-        command = [_binary(), "tfprof", view] + self._files() + list(arguments)
+        command = _binary() + ["tfprof", view] + self._files() + list(arguments)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         sys.stderr.write(done.stderr)
         if done.returncode not in (0, 4):
@@ -505,15 +520,31 @@ def _whole(expression):
 def _tree(text):
     # The op view is as deep as there are operation types.
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20000))
+    sys.setrecursionlimit(max(limit, 200000))
     try:
-        return Node(json.loads(text))
+        return Node(_decoded(text))
     finally:
         sys.setrecursionlimit(limit)
 
 
+def _decoded(text):
+    try:
+        return json.loads(text)
+    except RecursionError:  # Python 3.12 and later limit the depth of C code apart from that of Python code
+        decoder = json.JSONDecoder()
+        decoder.parse_object, decoder.parse_array = json.decoder.JSONObject, json.decoder.JSONArray
+        decoder.scan_once = json.scanner.py_make_scanner(decoder)
+        return decoder.decode(text)
+
+
 def _binary():
-    found = os.environ.get("STEPSCOPE") or shutil.which("stepscope")
+    """The command as a list: the named one, that of this package, or the one on the path."""
+    named = os.environ.get("STEPSCOPE")
+    if named:
+        return [named]
+    if importlib.util.find_spec("stepscope._stepscope") is not None:
+        return [sys.executable, "-m", "stepscope"]
+    found = shutil.which("stepscope")
     if not found:
-        raise RuntimeError("the stepscope binary was not found; put it on the path or name it in STEPSCOPE")
-    return found
+        raise RuntimeError("the stepscope command was not found; install the package, or name the binary in STEPSCOPE")
+    return [found]

@@ -1,4 +1,4 @@
-//! Line editor for the prompt: cursor keys, persistent history, completion with Tab.
+//! Line editor for prompts: cursor keys, persistent history, completion with Tab.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,11 +13,13 @@ use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
 const KEPT: usize = 1_000;
 
 /// Completions of a word, from the words before it and its first letters.
-type Complete = fn(&[&str], &str) -> Vec<String>;
+pub(crate) type Complete = fn(&[&str], &str) -> Vec<String>;
 
 /// Reads lines from a terminal.
-pub(super) struct Editor {
+pub(crate) struct Editor {
     history: Vec<String>,
+    /// File name of the history.
+    kept_in: &'static str,
     complete: Complete,
 }
 
@@ -39,13 +41,14 @@ struct Editing {
 }
 
 impl Editor {
-    pub(super) fn new(complete: Complete) -> Self {
-        let kept = history_file().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
-        Editor { history: kept.lines().map(str::to_owned).collect(), complete }
+    /// An editor with the history of this file.
+    pub(crate) fn new(kept_in: &'static str, complete: Complete) -> Self {
+        let kept = history_file(kept_in).and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+        Editor { history: kept.lines().map(str::to_owned).collect(), kept_in, complete }
     }
 
     /// The next line; `None` at the end.
-    pub(super) fn line(&mut self, prompt: &str) -> io::Result<Option<String>> {
+    pub(crate) fn line(&mut self, prompt: &str) -> io::Result<Option<String>> {
         enable_raw_mode()?;
         let line = self.edit(prompt);
         disable_raw_mode()?;
@@ -141,7 +144,7 @@ impl Editor {
         self.history.push(line.to_owned());
         let kept = &self.history[self.history.len().saturating_sub(KEPT)..];
         // If the history cannot be saved, continue without it.
-        if let Some(file) = history_file() {
+        if let Some(file) = history_file(self.kept_in) {
             let _ = file.parent().map(fs::create_dir_all);
             let _ = fs::write(file, kept.join("\n") + "\n");
         }
@@ -174,10 +177,10 @@ fn common_beginning(candidates: &[String]) -> String {
 }
 
 /// Location of the history: with the user's other state, never beside the profiles.
-fn history_file() -> Option<PathBuf> {
+fn history_file(name: &str) -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
-    Some(state.join("stepscope/tfprof_history"))
+    Some(state.join("stepscope").join(name))
 }
 
 #[cfg(test)]
@@ -196,7 +199,7 @@ mod tests {
     fn keys_edit_recall_and_complete() {
         use KeyCode::{Backspace, Char, Left, Tab, Up};
         let complete: Complete = |_, word| vec![format!("{word}pe"), format!("{word}per")];
-        let editor = Editor { history: vec!["scope".into(), "op -step 1".into()], complete };
+        let editor = Editor { history: vec!["scope".into(), "op -step 1".into()], kept_in: "", complete };
         assert_eq!(typed(&editor, &[Char('a'), Char('c'), Left, Char('b')]), "abc");
         assert_eq!(typed(&editor, &[Up, Up, Backspace]), "scop");
         assert_eq!(typed(&editor, &[Char('s'), Tab]), "spe");

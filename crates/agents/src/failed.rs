@@ -1,0 +1,56 @@
+//! Why a tool has no answer.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stepscope_render::table::SelectError;
+use stepscope_session::{Cause, Problem};
+
+/// Why a tool has no answer.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The assistant or the user can do something about it.
+    Problem(Problem),
+    /// Nobody waits for the answer any more.
+    Cancelled,
+}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Self {
+        Failed::Problem(problem)
+    }
+}
+
+impl From<SelectError> for Failed {
+    fn from(error: SelectError) -> Self {
+        Failed::Problem(Problem::new(Cause::Usage, error.to_string()))
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Failed::Problem(Problem::new(Cause::Nothing, format!("the answer cannot be written: {error}")))
+    }
+}
+
+/// Tells a tool that nobody waits for its answer any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// The client cancelled the request.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it did.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends the tool if it did; called between long parts.
+    pub(crate) fn check(&self) -> Result<(), Failed> {
+        if self.is_set() { Err(Failed::Cancelled) } else { Ok(()) }
+    }
+}

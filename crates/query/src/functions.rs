@@ -1,0 +1,102 @@
+//! Functions that queries may call besides those of SQLite. All are pure: they read the recording and nothing else.
+
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::{Null, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, Result};
+use stepscope_analyze::vocabulary::names::kernel_short_name;
+use stepscope_analyze::work::kernels::LaunchKeys;
+
+use crate::cell::Cell;
+use crate::event::whole;
+use crate::world::World;
+
+/// Largest compiled regular expression, in bytes.
+const LARGEST_PATTERN: usize = 1 << 20;
+
+/// Makes the functions known to a connection.
+pub(crate) fn register(connection: &Connection, world: &Arc<World>) -> Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    let of = world.clone();
+    connection.create_scalar_function("arg", 2, flags, move |context| argument(&of, context))?;
+    let of = world.clone();
+    connection
+        .create_scalar_function("launch_config", 2, flags, move |context| launch_config(&of, context))?;
+    connection.create_scalar_function("ms", 1, flags, |context| {
+        Ok(number(context.get_raw(0)).map(|ns| ns / 1e6))
+    })?;
+    connection.create_scalar_function("overlap", 4, flags, |context| {
+        let all: Vec<Option<i64>> = (0..4).map(|place| whole(&context.get_raw(place))).collect();
+        let [Some(start), Some(dur), Some(other), Some(length)] = all[..] else { return Ok(None) };
+        let end = start.saturating_add(dur).min(other.saturating_add(length));
+        Ok(Some(end.saturating_sub(start.max(other)).max(0)))
+    })?;
+    connection.create_scalar_function("short_name", 1, flags, |context| {
+        Ok(text(context.get_raw(0)).map(|name| kernel_short_name(name).into_owned()))
+    })?;
+    // `text REGEXP pattern` calls regexp(pattern, text).
+    connection.create_scalar_function("regexp", 2, flags, |context| {
+        let pattern: Arc<Regex> = context.get_or_create_aux(0, |value| {
+            let pattern = text(value).unwrap_or_default();
+            RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build()
+        })?;
+        Ok(text(context.get_raw(1)).map(|text| pattern.is_match(text)))
+    })
+}
+
+fn text(value: ValueRef<'_>) -> Option<&str> {
+    match value {
+        ValueRef::Text(text) => std::str::from_utf8(text).ok(),
+        _ => None,
+    }
+}
+
+fn number(value: ValueRef<'_>) -> Option<f64> {
+    match value {
+        ValueRef::Integer(value) => Some(value as f64),
+        ValueRef::Real(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// `arg(event_id, key)`.
+fn argument(world: &World, context: &Context<'_>) -> Result<ToSqlOutput<'static>> {
+    let event = whole(&context.get_raw(0)).and_then(|id| world.event(id));
+    let (Some((track, index)), Some(key)) = (event, text(context.get_raw(1))) else { return Ok(nothing()) };
+    let Some(place) = world.place(track) else { return Ok(nothing()) };
+    let found = place.trace().args_at(place.track, index).named(key);
+    Ok(match found.map(Cell::of_argument) {
+        Some(Cell::Int(value)) => ToSqlOutput::Owned(Value::Integer(value)),
+        Some(Cell::Real(value)) => ToSqlOutput::Owned(Value::Real(value)),
+        Some(Cell::Text(text)) => ToSqlOutput::Owned(Value::Text(text.into_owned())),
+        Some(Cell::Null) | None => nothing(),
+    })
+}
+
+fn nothing() -> ToSqlOutput<'static> {
+    ToSqlOutput::from(Null)
+}
+
+/// `launch_config(event_id, what)`: grid, block, registers and shared memory, in every spelling that profilers use.
+fn launch_config(world: &World, context: &Context<'_>) -> Result<Option<i64>> {
+    let event = whole(&context.get_raw(0)).and_then(|id| world.event(id));
+    let (Some((track, index)), Some(what)) = (event, text(context.get_raw(1))) else { return Ok(None) };
+    let Some(place) = world.place(track) else { return Ok(None) };
+    let trace = place.trace();
+    let config = LaunchKeys::of(trace).read(trace.args_at(place.track, index));
+    let side = |all: Option<[u32; 3]>, place: usize| all.map(|all| i64::from(all[place]));
+    Ok(match what {
+        "gridX" => side(config.grid, 0),
+        "gridY" => side(config.grid, 1),
+        "gridZ" => side(config.grid, 2),
+        "blockX" => side(config.block, 0),
+        "blockY" => side(config.block, 1),
+        "blockZ" => side(config.block, 2),
+        "registers" => config.registers.map(i64::from),
+        "shared" => config.shared_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
+        _ => None,
+    })
+}

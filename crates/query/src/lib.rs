@@ -1,0 +1,202 @@
+//! SQL over a recording: events, what surrounds them, and stepscope's results as read-only tables.
+//!
+//! [`Database::new`] takes an open profile, [`Database::query`] runs one SELECT. The engine is SQLite; the tables are
+//! virtual, so that events stay in the columns of the trace and results are computed when a query first asks for them.
+//! What a query may do, and for how long, is decided in `guard`; [`TABLES`], [`VIEWS`] and [`FUNCTIONS`] describe what it
+//! can ask.
+//!
+//! This crate knows nothing about terminals, browsers and files of its own: it reads what the session has opened.
+
+mod arguments;
+mod cell;
+mod error;
+mod event;
+mod examples;
+mod family;
+mod functions;
+mod guard;
+mod looked;
+mod postings;
+mod rows;
+mod schema;
+mod shortcut;
+mod tables;
+mod vtab;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::types::ValueRef;
+use rusqlite::{Batch, Statement};
+use serde::ser::{Serialize, Serializer};
+
+pub use error::{Failed, QueryError};
+pub use examples::{EXAMPLES, Example};
+pub use schema::{Column, FUNCTIONS, Function, Holds, TABLES, Table, View};
+pub use tables::nsys::VIEWS;
+pub use world::Holder;
+
+use world::World;
+
+/// What a query may take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rows of an answer; further rows are left out.
+    pub rows: usize,
+    /// Bytes of an answer's values; further rows are left out.
+    pub bytes: usize,
+    /// How long a query may run. Analyses behind the tables do not count: they run once and are kept.
+    pub time: Duration,
+}
+
+impl Limits {
+    /// For a terminal.
+    pub const TERMINAL: Limits = Limits { rows: 1_000_000, bytes: 512 << 20, time: Duration::from_secs(60) };
+    /// For answers over a network.
+    pub const PAGE: Limits = Limits { rows: 5_000, bytes: 16 << 20, time: Duration::from_secs(10) };
+}
+
+/// One value of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Unknown.
+    Null,
+    /// A whole number.
+    Int(i64),
+    /// A number; may be infinite.
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+impl Value {
+    fn of(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(value) => Value::Int(value),
+            ValueRef::Real(value) => Value::Real(value),
+            ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Value::Text(text) => text.len(),
+                Value::Blob(bytes) => bytes.len(),
+                Value::Null | Value::Int(_) | Value::Real(_) => 0,
+            }
+    }
+
+    /// The value as text for people and CSV: NULL is empty, bytes are hexadecimal.
+    pub fn text(&self) -> String {
+        match self {
+            Value::Null => String::new(),
+            Value::Int(value) => value.to_string(),
+            Value::Real(value) => value.to_string(),
+            Value::Text(text) => text.clone(),
+            Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+}
+
+/// JSON: numbers are numbers, NULL and infinities are `null`, bytes are hexadecimal text.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Int(value) => to.serialize_i64(*value),
+            Value::Real(value) if value.is_finite() => to.serialize_f64(*value),
+            Value::Null | Value::Real(_) => to.serialize_none(),
+            Value::Text(text) => to.serialize_str(text),
+            Value::Blob(_) => to.serialize_str(&self.text()),
+        }
+    }
+}
+
+/// The answer to a query.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, each as long as `columns`.
+    pub rows: Vec<Vec<Value>>,
+    /// Whether rows are missing because of a limit.
+    pub truncated: bool,
+}
+
+/// A recording that can be asked. Cheap to clone; may be asked from several threads at once.
+#[derive(Clone)]
+pub struct Database {
+    world: Arc<World>,
+    limits: Limits,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("events", &self.world.events).field("limits", &self.limits).finish()
+    }
+}
+
+impl Database {
+    /// Takes a recording, or whatever holds one. Nothing is computed yet.
+    pub fn new(holder: Arc<dyn Holder>, limits: Limits) -> Self {
+        Database { world: Arc::new(World::new(holder)), limits }
+    }
+
+    /// The same recording with other limits; what was computed is shared.
+    pub fn limited(&self, limits: Limits) -> Self {
+        Database { world: self.world.clone(), limits }
+    }
+
+    /// The tables and views, or the one with this name, as statements that would create them.
+    pub fn schema(table: Option<&str>) -> String {
+        schema::described(table)
+    }
+
+    /// Runs one SELECT.
+    pub fn query(&self, sql: &str) -> Result<Answer, QueryError> {
+        if let Some(answer) = shortcut::answer(sql, &self.world) {
+            return Ok(answer);
+        }
+        let failed = |error: rusqlite::Error| QueryError::of(&error, self.limits.time);
+        // SQLite's memory is shared by all connections, so that a fresh one costs little.
+        let connection = guard::connect(&self.world, self.limits.time).map_err(failed)?;
+        let mut statements = Batch::new(&connection, sql);
+        let mut statement = statements.next().map_err(failed)?.ok_or_else(QueryError::empty)?;
+        match statements.next() {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => return Err(QueryError::several()),
+        }
+        // Some statements are allowed because they would do nothing here, such as REINDEX.
+        if statement.column_count() == 0 || !statement.readonly() {
+            return Err(QueryError::no_select());
+        }
+        if statement.parameter_count() > 0 {
+            return Err(QueryError::parameters());
+        }
+        self.collect(&mut statement).map_err(failed)
+    }
+
+    fn collect(&self, statement: &mut Statement<'_>) -> rusqlite::Result<Answer> {
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let mut answer = Answer { columns, ..Answer::default() };
+        let (width, mut bytes) = (answer.columns.len(), 0);
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            if answer.rows.len() >= self.limits.rows || bytes > self.limits.bytes {
+                answer.truncated = true;
+                break;
+            }
+            let values: Vec<Value> =
+                (0..width).map(|place| row.get_ref(place).map(Value::of)).collect::<rusqlite::Result<_>>()?;
+            bytes += values.iter().map(Value::bytes).sum::<usize>();
+            answer.rows.push(values);
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,373 @@
+//! The report on a fleet: which jobs lose most and why, which hosts are slow again and again, what changed, what is
+//! covered. One [`FleetReport`] has several forms: text, JSON, one CSV or Parquet table per question, one HTML page.
+
+mod html;
+mod tables;
+mod text;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::format::{decimal, plural, quoted, share, thousands};
+
+pub use html::write_html;
+pub use tables::{TABLES, table};
+pub use text::write_text;
+
+/// Everything that `fleet report` shows. All lists are ranked, the most important row first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FleetReport {
+    /// Hosts whose profiles were read.
+    pub covered: u64,
+    /// Hosts that were planned.
+    pub planned: u64,
+    /// Recordings that were read.
+    pub recordings: u64,
+    /// Accelerators of all jobs; a host without any counts as one.
+    pub devices: u64,
+    /// The share of all devices that is lost.
+    pub lost_fraction: Option<f64>,
+    /// Device hours that the side table names; `None` without one.
+    pub device_hours: Option<f64>,
+    /// Device hours that are lost, if the profiles are typical.
+    pub lost_device_hours: Option<f64>,
+    /// Jobs, those that lose most first.
+    pub jobs: Vec<JobRow>,
+    /// Hosts that were slower than their peers, the surest first.
+    pub hosts: Vec<HostRow>,
+    /// Causes over all jobs.
+    pub causes: Vec<CauseRow>,
+    /// Causes in each job.
+    pub job_causes: Vec<JobCauseRow>,
+    /// Jobs whose step time changed.
+    pub changes: Vec<ChangeRow>,
+    /// Every recording, by job and time.
+    pub series: Vec<SeriesRow>,
+    /// Ops over all jobs.
+    pub ops: Vec<WorkRow>,
+    /// Kernels over all jobs.
+    pub kernels: Vec<WorkRow>,
+    /// Communication that nothing hides, by number of devices.
+    pub communication: Vec<ScaleRow>,
+    /// Allocators near their limit.
+    pub memory: Vec<MemoryRow>,
+    /// Jobs without a usable profile.
+    pub unusable: Vec<UnusableRow>,
+    /// Files that could not be read.
+    pub failed: Vec<FileRow>,
+    /// Files that were read in part.
+    pub damaged: Vec<FileRow>,
+    /// Shards of a plan that are missing: `3 of 10`.
+    pub missing_shards: Vec<String>,
+}
+
+/// A job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct JobRow {
+    /// Its name.
+    pub job: String,
+    /// Hosts of its largest recording.
+    pub hosts: u64,
+    /// Accelerators of its largest recording.
+    pub devices: u64,
+    /// Recordings.
+    pub recordings: u64,
+    /// Median step of the newest recording with steps, in milliseconds.
+    pub step_ms: Option<f64>,
+    /// The most that fixing everything saves, as a share of the step, over all recordings.
+    pub lost_fraction: Option<f64>,
+    /// The finding that takes most.
+    pub finding: Option<String>,
+    /// The share of the step that it takes.
+    pub finding_fraction: Option<f64>,
+    /// The finding in one sentence.
+    pub summary: Option<String>,
+    /// What to do first.
+    pub fix: Option<String>,
+    /// Device hours from the side table.
+    pub device_hours: Option<f64>,
+    /// Device hours that are lost, if the profiles are typical.
+    pub lost_device_hours: Option<f64>,
+    /// The framework.
+    pub framework: String,
+    /// The newest recording, as a date.
+    pub newest: String,
+    /// Other named groups of the job pattern.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl JobRow {
+    /// Devices that are lost.
+    pub fn lost_devices(&self) -> f64 {
+        self.lost_fraction.unwrap_or(0.0) * self.devices as f64
+    }
+}
+
+/// A host that was slow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HostRow {
+    /// Its name.
+    pub host: String,
+    /// The job in which it was slowest.
+    pub job: String,
+    /// By how much its step, or its own work in it, was longer than the middle host's, over all its recordings.
+    pub slow_fraction: f64,
+    /// Recordings with other hosts beside it.
+    pub recordings: u64,
+    /// Recordings in which it was slow.
+    pub slow_in: u64,
+    /// Jobs in which it was slow.
+    pub jobs: u64,
+    /// The least share of recordings in which it is slow, with 95 % confidence.
+    pub sure: f64,
+    /// The share of collectives at which it was last, in its worst recording; `None` if unknown.
+    pub last_fraction: Option<f64>,
+    /// What was measured in its worst recording.
+    pub evidence: String,
+}
+
+/// A cause over all jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CauseRow {
+    /// The finding's id.
+    pub finding: String,
+    /// Jobs that have it.
+    pub jobs: u64,
+    /// Devices that it takes: devices times share, over all jobs.
+    pub lost_devices: f64,
+    /// Device hours that it takes.
+    pub lost_device_hours: Option<f64>,
+    /// The job that it costs most.
+    pub job: String,
+    /// What to do there.
+    pub fix: Option<String>,
+}
+
+/// A cause in one job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct JobCauseRow {
+    /// The job.
+    pub job: String,
+    /// The finding's id.
+    pub finding: String,
+    /// What it is about.
+    pub subject: Option<String>,
+    /// The share of the step that a fix saves at most, over all recordings.
+    pub lost_fraction: f64,
+    /// Device hours that it takes.
+    pub lost_device_hours: Option<f64>,
+    /// Recordings that have it.
+    pub recordings: u64,
+    /// The finding in one sentence.
+    pub summary: String,
+    /// What to do first.
+    pub fix: Option<String>,
+}
+
+/// A change of a job's step time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ChangeRow {
+    /// The job.
+    pub job: String,
+    /// The day of the first recording after it.
+    pub day: String,
+    /// That recording.
+    pub session: String,
+    /// The median of the median steps before, in milliseconds.
+    pub before_ms: f64,
+    /// The same after.
+    pub after_ms: f64,
+    /// The relative change; above 0 is slower.
+    pub change: f64,
+    /// The category that moved most.
+    pub category: Option<String>,
+    /// By how many milliseconds per step it moved.
+    pub category_ms: Option<f64>,
+    /// Recordings before and after.
+    pub before: u64,
+    /// Recordings after.
+    pub after: u64,
+    /// How likely ranks this uneven are by chance alone; `None` if only the newest recording shows it.
+    pub p: Option<f64>,
+}
+
+/// One recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SeriesRow {
+    /// The job.
+    pub job: String,
+    /// When it was recorded, in UTC.
+    pub at: String,
+    /// The session.
+    pub session: String,
+    /// Hosts that were read.
+    pub hosts: u64,
+    /// Accelerators.
+    pub devices: u64,
+    /// The median step, in milliseconds.
+    pub step_ms: Option<f64>,
+    /// The share that fixing everything saves at most.
+    pub lost_fraction: Option<f64>,
+    /// The verdict.
+    pub finding: Option<String>,
+    /// The mean step by category, in milliseconds.
+    pub breakdown: BTreeMap<String, f64>,
+}
+
+/// An op type or kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkRow {
+    /// Its name; `(other)` sums up what was not kept one by one.
+    pub name: String,
+    /// `device` or `host`.
+    #[serde(rename = "where")]
+    pub place: &'static str,
+    /// Jobs that run it.
+    pub jobs: u64,
+    /// How often it ran in the recordings.
+    pub count: u64,
+    /// Its time in the recordings, in milliseconds.
+    pub total_ms: f64,
+    /// Its share of the time of all rows of the same place.
+    pub fraction: f64,
+}
+
+/// Communication at one scale.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ScaleRow {
+    /// At least this many devices, and fewer than twice as many.
+    pub devices: u64,
+    /// Recordings of this size.
+    pub recordings: u64,
+    /// Jobs of this size.
+    pub jobs: u64,
+    /// The median share of the step in communication that nothing hides.
+    pub exposed_fraction: f64,
+    /// The largest.
+    pub most_fraction: f64,
+    /// The job with the largest.
+    pub job: String,
+    /// The median of communication under compute, in milliseconds per step.
+    pub hidden_ms: f64,
+}
+
+/// An allocator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MemoryRow {
+    /// The job.
+    pub job: String,
+    /// The host.
+    pub host: String,
+    /// The allocator.
+    pub allocator: String,
+    /// Its peak.
+    pub peak_bytes: u64,
+    /// Its limit.
+    pub limit_bytes: u64,
+    /// Peak over limit.
+    pub fraction: f64,
+    /// Growth from step to step; `None` if it does not grow.
+    pub growth_bytes_per_step: Option<f64>,
+}
+
+/// A job without a usable profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct UnusableRow {
+    /// The job.
+    pub job: String,
+    /// Its recordings.
+    pub recordings: u64,
+    /// Why none is usable.
+    pub reason: String,
+}
+
+/// A file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FileRow {
+    /// Its job.
+    pub job: String,
+    /// Its host.
+    pub host: String,
+    /// Its path.
+    pub path: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl FleetReport {
+    /// The answer in one sentence.
+    pub fn answer(&self) -> String {
+        let jobs = plural(self.jobs.len() as u64, "job", "jobs");
+        let hosts = plural(self.covered, "host", "hosts");
+        let Some(first) = self.jobs.first().filter(|job| job.lost_devices() > 0.0) else {
+            return format!("Nothing to win was found in {jobs} on {hosts}.");
+        };
+        let cause = first.finding.as_deref().unwrap_or("several causes");
+        let most = format!(
+            "{} loses most ({cause}, {} of {})",
+            quoted(&first.job),
+            share(first.finding_fraction.or(first.lost_fraction).unwrap_or(0.0)),
+            plural(first.devices, "device", "devices"),
+        );
+        match (self.lost_device_hours, self.device_hours) {
+            (Some(lost), Some(all)) if all > 0.0 => format!(
+                "{} of {} device hours ({}) in {jobs} can be saved: {most}.",
+                thousands(lost.round() as i128),
+                thousands(all.round() as i128),
+                share(lost / all)
+            ),
+            _ => format!(
+                "{} of the device time of {jobs} on {hosts} can be saved: {most}.",
+                share(self.lost_fraction.unwrap_or(0.0))
+            ),
+        }
+    }
+
+    /// What is covered, and what is missing.
+    pub fn coverage(&self) -> String {
+        let mut parts = vec![format!(
+            "{} of {} in {} of {}",
+            thousands(i128::from(self.covered)),
+            plural(self.planned, "host", "hosts"),
+            plural(self.recordings, "recording", "recordings"),
+            plural(self.jobs.len() as u64, "job", "jobs"),
+        )];
+        let mut add = |count: usize, one: &str, many: &str| {
+            if count > 0 {
+                parts.push(plural(count as u64, one, many));
+            }
+        };
+        add(self.failed.len(), "file could not be read", "files could not be read");
+        add(self.damaged.len(), "file was read in part", "files were read in part");
+        add(self.unusable.len(), "job has no usable profile", "jobs have no usable profile");
+        add(self.missing_shards.len(), "shard is missing", "shards are missing");
+        parts.join("; ")
+    }
+
+    /// Is all there that was planned?
+    pub fn is_complete(&self) -> bool {
+        self.covered == self.planned && self.missing_shards.is_empty()
+    }
+}
+
+/// What a lost share means in devices: `12.3 of 64`.
+pub(crate) fn of_devices(job: &JobRow) -> String {
+    format!("{} of {}", decimal(job.lost_devices(), 1), thousands(i128::from(job.devices)))
+}
+
+#[derive(Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    answer: String,
+    #[serde(flatten)]
+    report: &'r FleetReport,
+}
+
+/// Writes JSON.
+pub fn write_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+    let document = Document { schema: "stepscope.fleet.v1", answer: report.answer(), report };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}

@@ -1,0 +1,71 @@
+//! The fleet report for the terminal: the answer, then one table per question, shortest first.
+
+use std::io::{self, Write};
+
+use crate::Style;
+use crate::format::printable;
+use crate::table::{self, Select};
+
+use super::{FleetReport, of_devices, tables};
+
+/// Tables in text, with their titles and how many rows of each.
+const SHOWN: &[(&str, &str, usize)] = &[
+    ("jobs", "Jobs, by devices lost", 20),
+    ("hosts", "Hosts that are slower than their peers", 10),
+    ("changes", "Jobs whose step time changed", 10),
+    ("causes", "Causes over all jobs", 10),
+    ("communication", "Exposed communication, by number of devices", 10),
+    ("memory", "Memory near its limit", 10),
+    ("kernels", "Kernels over all jobs", 10),
+    ("ops", "Ops over all jobs", 10),
+    ("unusable", "Jobs without a usable profile", 10),
+    ("failed", "Files that could not be read", 10),
+    ("damaged", "Files that were read in part", 10),
+];
+
+/// Writes the text, with at most `top` rows per table.
+pub fn write_text(
+    report: &FleetReport,
+    top: Option<usize>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{}", style.bold(&report.answer()))?;
+    writeln!(out, "Covers {}.", report.coverage())?;
+    if !report.missing_shards.is_empty() {
+        let named: Vec<&str> = report.missing_shards.iter().take(20).map(String::as_str).collect();
+        writeln!(out, "Missing shards: {}.", named.join(", "))?;
+    }
+    for (name, title, usual) in SHOWN {
+        let Some(table) = tables::table(report, name).filter(|table| !table.rows().is_empty()) else {
+            continue;
+        };
+        writeln!(out, "\n{}", style.bold(title))?;
+        let select = Select { top, ..Select::default() };
+        let picked =
+            table.pick(&select, Some(*usual)).map_err(|error| io::Error::other(error.to_string()))?;
+        table::write_text(&table, &picked, style, out)?;
+        if *name == "jobs" {
+            fixes(report, out)?;
+        }
+    }
+    if report.lost_device_hours.is_some() {
+        writeln!(
+            out,
+            "\nHours are extrapolated: device hours from the table, times the share lost in the profiles."
+        )?;
+    }
+    Ok(())
+}
+
+/// What to do about the jobs that lose most.
+fn fixes(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
+    const FIXES: usize = 5;
+    for job in report.jobs.iter().filter(|job| job.lost_devices() > 0.0).take(FIXES) {
+        let (Some(summary), Some(fix)) = (&job.summary, &job.fix) else { continue };
+        writeln!(out, "  {} ({} devices lost)", printable(&job.job), of_devices(job))?;
+        writeln!(out, "    {}", printable(summary))?;
+        writeln!(out, "    Fix: {}", printable(fix))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Options that several fleet commands share: what to plan, where to keep results, what to finish with.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use stepscope_fleet::devices::DeviceHours;
+use stepscope_fleet::store::{Cache, partials_in, read_whole};
+use stepscope_fleet::{FinishOptions, FleetReport, Local, Options, Set, finish_with, plan, run};
+use stepscope_render::format::{plural, thousands};
+use stepscope_session::{Cause, Problem};
+
+use super::{in_file, problem};
+use crate::exit::Exit;
+use crate::output::Terminal;
+use crate::progress::with_bar;
+
+/// What to plan.
+#[derive(Debug, Args)]
+pub(super) struct PlanOptions {
+    /// Regular expression for paths with named groups: (?P<job>…), and if wanted (?P<date>…), (?P<session>…), (?P<host>…);
+    /// other groups become labels [default: the folder above plugins/profile, else the folder of the files].
+    #[arg(long, value_name = "REGEX")]
+    pub(super) job_pattern: Option<String>,
+    /// Only recordings since this date or within this time, such as 2026-11-01, 7d or 12h.
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    pub(super) since: Option<i64>,
+}
+
+impl PlanOptions {
+    pub(super) fn options(&self) -> Options {
+        Options { job_pattern: self.job_pattern.clone(), since: self.since, ..Options::default() }
+    }
+}
+
+/// A date, or a time before now, as seconds since 1970.
+fn since(text: &str) -> Result<i64, String> {
+    let wrong = || "give a date such as 2026-11-01, or a time such as 7d or 12h".to_owned();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let before = |unit: char, seconds: i64| -> Option<i64> {
+        let count: i64 =
+            text.strip_suffix(unit)?.parse().ok().filter(|count| (0..1_000_000).contains(count))?;
+        Some(now - count * seconds)
+    };
+    let date = || {
+        let numbers: Vec<i64> = text.split('-').map_while(|part| part.parse().ok()).collect();
+        match numbers[..] {
+            [year, month, day] => stepscope_render::format::utc_seconds((year, month, day), (0, 0, 0)),
+            _ => None,
+        }
+    };
+    before('d', 86_400).or_else(|| before('h', 3_600)).or_else(date).ok_or_else(wrong)
+}
+
+/// How to read.
+#[derive(Debug, Args)]
+pub(super) struct ReadOptions {
+    /// Hosts to read at once; memory holds one profile per thread [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) threads: Option<u32>,
+    /// Folder for results of hosts, so that a run can be resumed [default: $XDG_CACHE_HOME/stepscope/fleet].
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Neither use nor keep results of earlier runs.
+    #[arg(long, conflicts_with = "cache")]
+    no_cache: bool,
+}
+
+impl ReadOptions {
+    fn cache(&self, logs: &[PathBuf]) -> Result<Option<Cache>, Problem> {
+        if self.no_cache {
+            return Ok(None);
+        }
+        match &self.cache {
+            Some(folder) => outside(folder, logs, "--cache").map(|()| Some(Cache::at(folder.clone()))),
+            None => Ok(Cache::of_user(|name| std::env::var_os(name).map(PathBuf::from))),
+        }
+    }
+}
+
+/// Nothing is written into a log directory.
+pub(super) fn outside(folder: &Path, logs: &[PathBuf], option: &str) -> Result<(), Problem> {
+    let real = |path: &Path| {
+        let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+        match known {
+            Some((above, real)) => path.strip_prefix(above).map_or(real.clone(), |rest| real.join(rest)),
+            None => std::env::current_dir().unwrap_or_default().join(path),
+        }
+    };
+    let place = real(folder);
+    match logs.iter().find(|log| log.is_dir() && place.starts_with(real(log))) {
+        None => Ok(()),
+        Some(log) => {
+            Err(Problem::new(Cause::Usage, format!("{} lies in the log directory", folder.display()))
+                .then(format!("found it below {}", log.display()))
+                .then(format!("set {option} to a folder elsewhere")))
+        }
+    }
+}
+
+/// What to finish with.
+#[derive(Debug, Args)]
+pub(super) struct FinishArgs {
+    /// Table of device hours by job (CSV with job and device_hours, or job, devices and hours).
+    #[arg(long, value_name = "FILE")]
+    devices: Option<PathBuf>,
+}
+
+impl FinishArgs {
+    pub(super) fn finished(&self, set: &Set, since: Option<i64>) -> Result<FleetReport, Problem> {
+        let device_hours = match &self.devices {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Problem::new(Cause::Usage, format!("cannot read {}", path.display()))
+                        .then(error.to_string())
+                        .then("set --devices to a CSV file")
+                })?;
+                Some(DeviceHours::parse(&text).map_err(|error| in_file(path, &error))?)
+            }
+        };
+        finish_with(set, &FinishOptions { device_hours, since }).map_err(|error| problem(&error))
+    }
+}
+
+/// Partials and profiles below the paths, united. Partials that cannot be read are named; the rest counts.
+pub(super) fn gathered(
+    paths: &[PathBuf],
+    options: &PlanOptions,
+    read: &ReadOptions,
+    terminal: &Terminal,
+) -> Result<(Set, Exit), Problem> {
+    let (mut set, mut exit) = (Set::new(), Exit::Done);
+    let mut logs = Vec::new();
+    for path in paths {
+        match partials(path)? {
+            Some(files) => exit = worse(exit, add_all(&mut set, &files, terminal)),
+            None => logs.push(path.clone()),
+        }
+    }
+    if !logs.is_empty() {
+        let works = plan(&logs, &options.options()).map_err(|error| problem(&error))?;
+        let threads = read.threads.map(|threads| threads as usize);
+        let local = Local { threads, cache: read.cache(&logs)?, ..Local::default() };
+        let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
+        said(&local, terminal);
+        set.join(new);
+    }
+    set.settle();
+    if set.is_empty() && exit == Exit::Done {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Problem::new(Cause::Nothing, format!("no profile in {}", paths.join(", ")))
+            .then("found no file of a known format, or none since the given date")
+            .then("give folders with profiles, or partials written by `stepscope fleet partial`"));
+    }
+    Ok((set, exit))
+}
+
+/// Says what the cache did.
+pub(super) fn said(local: &Local, terminal: &Terminal) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let (done, reused) = (local.done.load(Relaxed), local.reused.load(Relaxed));
+    if reused > 0 {
+        let all = plural(done, "host", "hosts");
+        terminal.remark(&format!(
+            "reused the results of {} of {all} from an earlier run",
+            thousands(i128::from(reused))
+        ));
+    }
+    let failed = local.cache_failed.lock().ok().and_then(|mut failed| failed.take());
+    if let Some(error) = failed {
+        terminal.remark(&format!(
+            "results cannot be kept for a later run: {error}; use --cache DIR or --no-cache"
+        ));
+    }
+}
+
+/// The partials that a path means; `None` if it means profiles.
+fn partials(path: &Path) -> Result<Option<Vec<PathBuf>>, Problem> {
+    if path.is_dir() {
+        let files = partials_in(path).map_err(|error| problem(&error))?;
+        return Ok(Some(files).filter(|files| !files.is_empty()));
+    }
+    let head = || -> std::io::Result<Vec<u8>> {
+        use std::io::Read as _;
+        let mut head = Vec::new();
+        std::fs::File::open(path)?.take(16).read_to_end(&mut head)?;
+        Ok(head)
+    };
+    let is_partial = head().is_ok_and(|head| Set::recognises(&head));
+    Ok((is_partial || path.extension().is_some_and(|ending| ending == "part")).then(|| vec![path.to_owned()]))
+}
+
+/// Adds partials; names those that cannot be read.
+pub(super) fn add_all(set: &mut Set, files: &[PathBuf], terminal: &Terminal) -> Exit {
+    let mut exit = Exit::Done;
+    for file in files {
+        if let Err(error) = read_whole(file).and_then(|bytes| set.add(&bytes)) {
+            terminal.report(&in_file(file, &error));
+            exit = Exit::Damaged;
+        }
+        // Finished recordings are small, so that memory holds few hosts at a time.
+        set.settle();
+    }
+    exit
+}
+
+pub(super) fn worse(a: Exit, b: Exit) -> Exit {
+    if a == Exit::Done { b } else { a }
+}
+
+/// Names what is missing, and returns the exit code.
+pub(super) fn missing(report: &FleetReport, terminal: &Terminal) -> Exit {
+    let first = report.failed.first().or(report.damaged.first());
+    if report.is_complete() && first.is_none() {
+        return Exit::Done;
+    }
+    let mut problem = Problem::new(Cause::Damaged, format!("the report covers {}", report.coverage()));
+    if let Some(file) = first {
+        problem = problem.then(format!("for example {}: {}", file.path, file.reason));
+    }
+    if !report.missing_shards.is_empty() {
+        let names: Vec<&str> = report.missing_shards.iter().take(10).map(String::as_str).collect();
+        problem = problem.then(format!("missing shards: {}", names.join(", ")));
+    }
+    terminal
+        .report(&problem.then("copy or record the files again, run missing shards, then repeat the command"));
+    Exit::Damaged
+}

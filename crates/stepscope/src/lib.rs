@@ -1,0 +1,50 @@
+//! The command line: arguments in, exit code out. Each command is a file below `commands/`. It loads the given paths
+//! ([`load`]), runs the analyses it needs and passes the result to `stepscope-render`.
+//!
+//! Data goes to standard output, messages to standard error. The binary and the Python package's `stepscope` command
+//! both call [`run`].
+
+mod cli;
+mod commands;
+mod editor;
+mod exit;
+mod failure;
+mod load;
+mod near;
+mod output;
+mod progress;
+mod quantity;
+#[cfg(all(test, unix))]
+mod reference;
+
+use std::ffi::OsString;
+
+use clap::Parser as _;
+
+/// Runs one command line, program name first, and returns the exit code.
+pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
+    let cli = match cli::Cli::try_parse_from(commands::with_two_dashes(args)) {
+        Ok(cli) => cli,
+        Err(told) => {
+            // Help and version come this way too. If the output is closed, there is no way to report it.
+            let _ = told.print();
+            return u8::try_from(told.exit_code()).unwrap_or(u8::MAX);
+        }
+    };
+    let terminal = output::Terminal::new(cli.color);
+    if let Some(bytes) = cli.budget {
+        stepscope_read::allow_inflated_bytes(bytes);
+    }
+    let exit = match cli.command.run(&terminal) {
+        Ok(exit) => exit,
+        Err(failure::Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            exit::Exit::Done
+        }
+        Err(failure::Failure::Start(code, problem)) => {
+            terminal.report(&problem);
+            exit::Exit::OfCommand(code)
+        }
+        Err(failure) => terminal.report(&failure.into_problem()),
+    };
+    exit.code()
+}

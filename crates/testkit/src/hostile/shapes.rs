@@ -1,0 +1,493 @@
+//! Files with one thing in excess: names, notes, tracks, devices, ids, columns. What handles them must stay near linear
+//! in `n`.
+
+use std::fmt::Write as _;
+
+use crate::nsys::{Export, global_tid};
+use crate::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
+use crate::{ncu, tfevents};
+
+/// The content of a file.
+#[derive(Debug)]
+pub enum Content {
+    /// The bytes.
+    Bytes(Vec<u8>),
+    /// A script that makes an SQLite database.
+    Sql(String),
+}
+
+/// A shape: what is in excess, how its file is named, its content for `n` things, and an `n` that takes about a second.
+#[derive(Debug)]
+pub struct Shape {
+    /// What is in excess.
+    pub name: &'static str,
+    /// The name of its file.
+    pub file: &'static str,
+    /// Its content.
+    pub build: fn(usize) -> Content,
+    /// How many things to start with.
+    pub n: usize,
+}
+
+macro_rules! shapes {
+    ($($build:ident $file:literal $n:literal,)*) => {
+        /// All shapes.
+        pub const SHAPES: &[Shape] =
+            &[$(Shape { name: stringify!($build), file: $file, build: $build, n: $n },)*];
+    };
+}
+
+shapes! {
+    chrome_phases "a.json" 20_000,
+    chrome_devices "a.json" 4_000,
+    chrome_correlations "a.json" 20_000,
+    chrome_flows "a.json" 20_000,
+    chrome_tracks "a.json" 4_000,
+    chrome_processes "a.json" 4_000,
+    chrome_names "a.json" 20_000,
+    chrome_kernels "a.json" 20_000,
+    chrome_counters "a.json" 4_000,
+    chrome_open_slices "a.json" 20_000,
+    chrome_overlaps "a.json" 10_000,
+    chrome_frames "a.json" 4_000,
+    chrome_steps "a.json" 4_000,
+    chrome_allocations "a.json" 20_000,
+    chrome_collectives "a.json" 4_000,
+    xplane_planes "a.xplane.pb" 4_000,
+    xplane_devices "a.xplane.pb" 4_000,
+    xplane_lines "a.xplane.pb" 8_000,
+    xplane_metadata "a.xplane.pb" 20_000,
+    xplane_correlations "a.xplane.pb" 20_000,
+    xplane_stats "a.xplane.pb" 20_000,
+    nsys_gpus "a.sqlite" 4_000,
+    nsys_processes "a.sqlite" 4_000,
+    nsys_correlations "a.sqlite" 8_000,
+    nsys_metrics "a.sqlite" 4_000,
+    nsys_ranges "a.sqlite" 8_000,
+    nsys_options "a.sqlite" 8_000,
+    ncu_devices "a.ncu-rep" 4_000,
+    ncu_metrics "a.ncu-rep" 10_000,
+    ncu_kernels "a.ncu-rep" 4_000,
+    ncu_details "a.csv" 8_000,
+    smi_columns "a.csv" 2_000,
+    smi_gpus "a.csv" 4_000,
+    samples_columns "a.csv" 4_000,
+    scalar_tags "events.out.tfevents.1" 10_000,
+    scalar_restarts "events.out.tfevents.1" 2_000,
+}
+
+fn chrome(head: &str, events: impl Iterator<Item = String>) -> Content {
+    let mut text = format!("{{{head}\"traceEvents\":[\n");
+    for (number, event) in events.enumerate() {
+        if number > 0 {
+            text.push_str(",\n");
+        }
+        text.push_str(&event);
+    }
+    text.push_str("]}");
+    Content::Bytes(text.into_bytes())
+}
+
+fn slice(name: &str, category: &str, place: [usize; 2], times: [usize; 2], args: &str) -> String {
+    let ([pid, tid], [ts, dur]) = (place, times);
+    format!(
+        "{{\"ph\":\"X\",\"name\":\"{name}\",\"cat\":\"{category}\",\"pid\":{pid},\"tid\":{tid},\"ts\":{ts},\"dur\":{dur},\
+         \"args\":{{{args}}}}}"
+    )
+}
+
+fn chrome_phases(n: usize) -> Content {
+    let letter = |i: usize| char::from_u32(0x4e00 + i as u32).unwrap_or('?');
+    chrome("", (0..n).map(|i| format!("{{\"ph\":\"{}\",\"name\":\"a\",\"ts\":{i}}}", letter(i))))
+}
+
+fn chrome_devices(n: usize) -> Content {
+    let list: Vec<String> = (0..n).map(|i| format!("{{\"id\":{i},\"name\":\"GPU {i}\"}}")).collect();
+    let head = format!("\"deviceProperties\":[{}],", list.join(","));
+    let args = |i: usize| format!("\"device\":{i},\"stream\":7,\"correlation\":{i}");
+    let kernels = (0..n).map(|i| slice("k", "kernel", [i, 7], [i * 10, 5], &args(i)));
+    let calls = (0..n).map(|i| {
+        slice("cudaLaunchKernel", "cuda_runtime", [n + 1, 1], [i * 10, 3], &format!("\"correlation\":{i}"))
+    });
+    chrome(&head, kernels.chain(calls))
+}
+
+fn chrome_correlations(n: usize) -> Content {
+    let same = "\"correlation\":1,\"External id\":1,\"device\":0,\"stream\":7";
+    let one = |i: usize| {
+        [
+            slice("aten::mm", "cpu_op", [1, 1], [i * 10, 4], "\"External id\":1"),
+            slice("cudaLaunchKernel", "cuda_runtime", [1, 1], [i * 10 + 1, 2], same),
+            slice("gemm", "kernel", [0, 7], [i * 10 + 2, 5], same),
+        ]
+    };
+    chrome("", (0..n).flat_map(one))
+}
+
+fn chrome_flows(n: usize) -> Content {
+    let end = |ph: &str, i: usize| {
+        format!(
+            "{{\"ph\":\"{ph}\",\"id\":1,\"cat\":\"ac2g\",\"name\":\"ac2g\",\"pid\":1,\"tid\":1,\"ts\":{i}}}"
+        )
+    };
+    chrome("", (0..n).flat_map(|i| [slice("a", "cpu_op", [1, 1], [i, 1], ""), end("s", i), end("f", i)]))
+}
+
+fn chrome_tracks(n: usize) -> Content {
+    chrome("", (0..n).map(|i| slice("a", "cpu_op", [1, i], [i, 5], "")))
+}
+
+fn chrome_processes(n: usize) -> Content {
+    let name = |i: usize| {
+        format!(
+            "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{i},\"args\":{{\"name\":\"/device:GPU:{i}\"}}}}"
+        )
+    };
+    let event = |i: usize| slice("a", "Kernel", [i, 1], [i, 5], "");
+    chrome("", (0..n).flat_map(|i| [name(i), event(i)]))
+}
+
+fn chrome_names(n: usize) -> Content {
+    chrome("", (0..n).map(|i| slice(&format!("op_{i}"), "cpu_op", [1, 1], [i * 2, 1], "")))
+}
+
+fn chrome_kernels(n: usize) -> Content {
+    let args = |i: usize| {
+        format!(
+            "\"device\":0,\"stream\":7,\"correlation\":{i},\"grid\":[{i},1,1],\"block\":[128,1,1],\"registers per thread\":{}",
+            i % 255
+        )
+    };
+    let launch = |i: usize| {
+        slice("cudaLaunchKernel", "cuda_runtime", [1, 1], [i * 10, 3], &format!("\"correlation\":{i}"))
+    };
+    let kernel = |i: usize| slice(&format!("kernel_{i}"), "kernel", [0, 7], [i * 10 + 2, 5], &args(i));
+    chrome("", (0..n).flat_map(|i| [launch(i), kernel(i)]))
+}
+
+fn chrome_counters(n: usize) -> Content {
+    chrome(
+        "",
+        (0..n).map(|i| {
+            format!("{{\"ph\":\"C\",\"name\":\"counter {i}\",\"pid\":1,\"ts\":{i},\"args\":{{\"v\":{i}}}}}")
+        }),
+    )
+}
+
+fn chrome_open_slices(n: usize) -> Content {
+    let begin = |i: usize| format!("{{\"ph\":\"B\",\"name\":\"a{i}\",\"pid\":1,\"tid\":1,\"ts\":{i}}}");
+    let end =
+        |i: usize| format!("{{\"ph\":\"E\",\"name\":\"b{i}\",\"pid\":1,\"tid\":1,\"ts\":{}}}", 1_000_000 + i);
+    chrome("", (0..n).map(begin).chain((0..n).map(end)))
+}
+
+fn chrome_overlaps(n: usize) -> Content {
+    chrome("", (0..n).map(|i| slice("a", "cpu_op", [1, 1], [i, 1_000_000], "")))
+}
+
+fn chrome_frames(n: usize) -> Content {
+    let frame = |i: usize| {
+        let args = format!("\"Python id\":{i},\"Python parent id\":{}", i.saturating_sub(1));
+        slice(&format!("train.py({i}): f{i}"), "python_function", [1, 1], [i, 1_000_000 - 2 * i], &args)
+    };
+    chrome("", (0..n).map(frame))
+}
+
+fn chrome_steps(n: usize) -> Content {
+    let one = |i: usize| {
+        [
+            slice(&format!("ProfilerStep#{i}"), "user_annotation", [1, 1], [i * 100, 90], ""),
+            slice(
+                "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                "user_annotation",
+                [1, 1],
+                [i * 100 + 1, 20],
+                "",
+            ),
+            slice("aten::mm", "cpu_op", [1, 1], [i * 100 + 30, 40], ""),
+        ]
+    };
+    chrome("", (0..n).flat_map(one))
+}
+
+fn chrome_allocations(n: usize) -> Content {
+    let one = |i: usize| {
+        format!(
+            "{{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"cat\":\"cpu_instant_event\",\"pid\":1,\"tid\":1,\"ts\":{i},\
+             \"args\":{{\"Addr\":{},\"Bytes\":64,\"Device Type\":1,\"Device Id\":{},\"Total Allocated\":{},\"Total Reserved\":{}}}}}",
+            i * 64,
+            i % 64,
+            i * 64,
+            i * 64
+        )
+    };
+    chrome("", (0..n).map(one))
+}
+
+fn chrome_collectives(n: usize) -> Content {
+    let args = |i: usize| {
+        format!(
+            "\"device\":0,\"stream\":{i},\"correlation\":{i},\"Collective name\":\"allreduce\",\"Process Group Name\":\"{i}\",\"In msg nelems\":{i}"
+        )
+    };
+    chrome("", (0..n).map(|i| slice("ncclDevKernel_AllReduce", "kernel", [0, i], [i, 1_000_000], &args(i))))
+}
+
+fn plane(name: &str, lines: Vec<XLine>, names: &[&str]) -> XPlane {
+    let metadata = names.iter().enumerate().map(|(i, name)| (i as i64 + 1, XEventMetadata::named(name)));
+    XPlane { lines, event_metadata: metadata.collect(), ..XPlane::named(name) }
+}
+
+fn line(id: usize, name: &str, events: Vec<XEvent>) -> XLine {
+    XLine {
+        id: id as i64,
+        name: name.to_owned(),
+        timestamp_ns: 1_700_000_000_000_000_000,
+        events,
+        ..XLine::default()
+    }
+}
+
+fn space(planes: Vec<XPlane>) -> Content {
+    Content::Bytes(XSpace { planes, ..XSpace::default() }.encode())
+}
+
+/// Events without metadata and with ends before their starts, so that each plane has notes of its own.
+fn xplane_planes(n: usize) -> Content {
+    let odd = |i: usize| vec![XEvent::at(i as i64, -5, 1), XEvent::at(i as i64, 5, 99)];
+    space((0..n).map(|i| plane(&format!("plane {i}"), vec![line(1, "a", odd(i))], &["op"])).collect())
+}
+
+fn xplane_devices(n: usize) -> Content {
+    let event = |i: usize| vec![XEvent::at(i as i64 * 1_000, 500, 1)];
+    let name = |i: usize| format!("/device:GPU:{i}");
+    space((0..n).map(|i| plane(&name(i), vec![line(7, "Stream #7(Kernel)", event(i))], &["gemm"])).collect())
+}
+
+fn xplane_lines(n: usize) -> Content {
+    let lines = (0..n).map(|i| line(i, &format!("thread/{i}"), vec![XEvent::at(i as i64, 5_000, 1)]));
+    space(vec![plane("/host:CPU", lines.collect(), &["op"])])
+}
+
+fn xplane_metadata(n: usize) -> Content {
+    let names: Vec<String> = (0..n).map(|i| format!("op_{i}:Type{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let events = (0..n).map(|i| XEvent::at(i as i64 * 2_000, 1_000, i as i64 + 1)).collect();
+    space(vec![plane("/host:CPU", vec![line(1, "python", events)], &names)])
+}
+
+fn xplane_correlations(n: usize) -> Content {
+    let stats = || vec![XStat::new(1, XValue::Int64(7)), XStat::new(2, XValue::Int64(7))];
+    let event =
+        |i: usize, late: i64| XEvent { stats: stats(), ..XEvent::at(i as i64 * 10_000 + late, 3_000, 1) };
+    let named = |mut plane: XPlane| {
+        plane.stat_metadata = vec![(1, "correlation_id".to_owned()), (2, "group_id".to_owned())];
+        plane
+    };
+    let host = line(1, "python", (0..n).map(|i| event(i, 0)).collect());
+    let device = line(7, "Stream #7(Kernel)", (0..n).map(|i| event(i, 2_000)).collect());
+    space(vec![
+        named(plane("/host:CPU", vec![host], &["cuLaunchKernel"])),
+        named(plane("/device:GPU:0", vec![device], &["gemm"])),
+    ])
+}
+
+fn xplane_stats(n: usize) -> Content {
+    let mut plane = plane("/host:CPU", vec![line(1, "python", vec![XEvent::at(0, 1_000, 1)])], &["op"]);
+    plane.stat_metadata = (0..n).map(|i| (i as i64 + 1, format!("stat_{i}_version"))).collect();
+    plane.stats = (0..n).map(|i| XStat::new(i as i64 + 1, XValue::Int64(i as i64))).collect();
+    space(vec![plane])
+}
+
+fn nsys(fill: impl FnOnce(&mut Export)) -> Content {
+    let mut export = Export::new();
+    export.string(1, "cudaLaunchKernel_v7000").string(2, "gemm");
+    fill(&mut export);
+    Content::Sql(format!("BEGIN;\n{}COMMIT;", export.script()))
+}
+
+fn launch(export: &mut Export, i: usize, pid: i64, device: usize, id: usize) {
+    let (start, end) = ((i * 10_000).to_string(), (i * 10_000 + 5_000).to_string());
+    let (tid, process) = (global_tid(pid, pid).to_string(), global_tid(pid, 0).to_string());
+    let (device, id) = (device.to_string(), id.to_string());
+    let call =
+        [("start", &*start), ("end", &end), ("globalTid", &tid), ("correlationId", &id), ("nameId", "1")];
+    export.row("CUPTI_ACTIVITY_KIND_RUNTIME", &call);
+    let kernel = [
+        ("start", &*start),
+        ("end", &end),
+        ("deviceId", &device),
+        ("streamId", "7"),
+        ("correlationId", &id),
+        ("globalPid", &process),
+        ("shortName", "2"),
+        ("demangledName", "2"),
+    ];
+    export.row("CUPTI_ACTIVITY_KIND_KERNEL", &kernel);
+}
+
+fn nsys_gpus(n: usize) -> Content {
+    nsys(|export| {
+        for i in 0..n {
+            export.row("TARGET_INFO_GPU", &[("id", &i.to_string()), ("name", "'GPU'"), ("smCount", "100")]);
+            launch(export, i, 70, i, i + 1);
+        }
+    })
+}
+
+fn nsys_processes(n: usize) -> Content {
+    nsys(|export| (0..n).for_each(|i| launch(export, i, i as i64 + 1, 0, 1)))
+}
+
+fn nsys_correlations(n: usize) -> Content {
+    nsys(|export| (0..n).for_each(|i| launch(export, i, 70, 0, 1)))
+}
+
+fn nsys_metrics(n: usize) -> Content {
+    nsys(|export| {
+        for i in 0..n {
+            let (id, time) = (i.to_string(), (i * 100).to_string());
+            export.row(
+                "TARGET_INFO_GPU_METRICS",
+                &[("typeId", &id), ("metricId", &id), ("metricName", &format!("'metric {i}'"))],
+            );
+            export.row(
+                "GPU_METRICS",
+                &[("timestamp", &time), ("typeId", &id), ("metricId", &id), ("value", "5")],
+            );
+        }
+    })
+}
+
+fn nsys_ranges(n: usize) -> Content {
+    let tid = global_tid(70, 70).to_string();
+    nsys(|export| {
+        for i in 0..n {
+            let (start, end, text) =
+                ((i * 100).to_string(), (i * 100 + 90).to_string(), format!("'range {i}'"));
+            let range = [
+                ("start", &*start),
+                ("end", &end),
+                ("eventType", "59"),
+                ("text", &text),
+                ("globalTid", &tid),
+            ];
+            export.row("NVTX_EVENTS", &range);
+        }
+    })
+}
+
+fn nsys_options(n: usize) -> Content {
+    nsys(|export| {
+        for i in 0..n {
+            export.row("META_DATA_CAPTURE", &[("name", &format!("'CUDA_{i}'")), ("value", "'on'")]);
+            export.row(
+                "TARGET_INFO_SYSTEM_ENV",
+                &[("name", "'OsDescription'"), ("value", &format!("'Linux {i}'"))],
+            );
+        }
+    })
+}
+
+fn report(fill: impl FnOnce(&mut ncu::Report)) -> Content {
+    let mut report = ncu::Report::new();
+    report.session(1_700_000_000, "GPU", &[("warp_size", 32)]);
+    fill(&mut report);
+    Content::Bytes(report.bytes())
+}
+
+fn ncu_devices(n: usize) -> Content {
+    report(|report| {
+        for i in 0..n {
+            let metrics = [
+                ("launch__device_id", i as f64),
+                ("gpu__time_duration.sum", 1_000.0),
+                ("device__attribute_warp_size", 32.0),
+            ];
+            report.launch("k", [1, 1, 1], [32, 1, 1], &metrics);
+        }
+    })
+}
+
+fn ncu_metrics(n: usize) -> Content {
+    let names: Vec<String> = (0..n).map(|i| format!("metric_{i}.sum")).collect();
+    let metrics: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 1.0)).collect();
+    report(|report| {
+        report.launch("k", [1, 1, 1], [32, 1, 1], &metrics);
+    })
+}
+
+fn ncu_kernels(n: usize) -> Content {
+    report(|report| {
+        for i in 0..n {
+            report.launch(&format!("k{i}"), [1, 1, 1], [32, 1, 1], &[("gpu__time_duration.sum", 1_000.0)]);
+        }
+    })
+}
+
+fn ncu_details(n: usize) -> Content {
+    let mut text = "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Section Name\",\
+                    \"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
+        .to_owned();
+    for i in 0..n {
+        let _ = writeln!(
+            text,
+            "\"0\",\"1\",\"python\",\"127.0.0.1\",\"k\",\"1\",\"7\",\"Section\",\"Metric {i}\",\"%\",\"{i}\""
+        );
+    }
+    Content::Bytes(text.into_bytes())
+}
+
+fn smi_columns(n: usize) -> Content {
+    let mut text = "timestamp".to_owned();
+    (0..n).for_each(|i| {
+        let _ = write!(text, ", utilization.gpu{i} [%]");
+    });
+    for row in 0..20 {
+        let _ = write!(text, "\n2026/04/25 16:06:{row:02}.780");
+        (0..n).for_each(|i| {
+            let _ = write!(text, ", {} %", i % 100);
+        });
+    }
+    text.push('\n');
+    Content::Bytes(text.into_bytes())
+}
+
+fn smi_gpus(n: usize) -> Content {
+    let mut text = "timestamp, uuid, utilization.gpu [%]\n".to_owned();
+    for i in 0..n {
+        let _ = writeln!(text, "2026/04/25 16:06:06.780, GPU-{i:08x}, 45 %");
+    }
+    Content::Bytes(text.into_bytes())
+}
+
+fn samples_columns(n: usize) -> Content {
+    let mut text = "time_unix_s,elapsed_s,machine_cpu_percent,tree_rss_bytes".to_owned();
+    (0..n).for_each(|i| {
+        let _ = write!(text, ",gpu{i}_busy_percent");
+    });
+    for row in 0..8 {
+        let _ = write!(text, "\n18000000{row:02}.123456,0.{row},12.5,1000");
+        (0..n).for_each(|_| text.push_str(",50.0"));
+    }
+    text.push('\n');
+    Content::Bytes(text.into_bytes())
+}
+
+fn scalar_tags(n: usize) -> Content {
+    let one = |i: usize| tfevents::record(&tfevents::scalar(1e9 + i as f64, 1, &format!("tag/{i}"), 1.0));
+    Content::Bytes((0..n).flat_map(one).collect())
+}
+
+/// A session starts again and again, beside many tags.
+fn scalar_restarts(n: usize) -> Content {
+    let start = |i: usize| {
+        // Wall time, step, and a session log whose status is "start".
+        let mut event = vec![0x09];
+        event.extend((1e9 + i as f64).to_le_bytes());
+        event.extend([0x10, 1, 0x3a, 2, 0x08, 1]);
+        tfevents::record(&event)
+    };
+    let tag = |i: usize| tfevents::record(&tfevents::scalar(1e9, 1, &format!("tag/{i}"), 1.0));
+    Content::Bytes((0..n).flat_map(tag).chain((0..n).flat_map(start)).collect())
+}

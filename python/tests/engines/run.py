@@ -1,0 +1,168 @@
+"""Runs the fleet on an engine that is started here, kills one of its workers in the middle, and compares the result with
+that of this process, byte by byte. Prints what a task costs.
+
+    python python/tests/engines/run.py ray|dask|spark [HOSTS]
+
+`cargo xtask live --engines` installs the engines and runs this for each.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+PROFILE = os.path.join(ROOT, "fixtures", "tf-train")
+
+
+def descendants():
+    """Processes that this one started, directly or not: pid and command line."""
+    parents, lines = {}, {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/{}/stat".format(name)) as file:
+                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+            with open("/proc/{}/cmdline".format(name), "rb") as file:
+                lines[int(name)] = file.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it has ended
+    found, waiting = {}, [os.getpid()]
+    while waiting:
+        parent = waiting.pop()
+        for pid in [pid for pid, above in parents.items() if above == parent]:
+            found[pid] = lines.get(pid, "")
+            waiting.append(pid)
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills one worker, as soon as `ready` says that work is under way."""
+
+    def __init__(self, ready, command):
+        super().__init__(daemon=True)
+        self.ready, self.command, self.killed = ready, command, None
+
+    def run(self):
+        while self.killed is None:
+            workers = [pid for pid, line in descendants().items() if self.command in line]
+            if workers and self.ready():
+                os.kill(workers[0], signal.SIGKILL)
+                self.killed = workers[0]
+            time.sleep(0.02)
+
+
+def write_hosts(folder, hosts):
+    """Real small profiles under other names: two jobs, several sessions, one truncated file."""
+    files = [os.path.join(at, name) for at, _, names in os.walk(PROFILE) for name in names if name.endswith(".pb")]
+    for number in range(hosts):
+        session = "job-{}/plugins/profile/2026_01_{:02}_00_00_00".format(number % 2, 1 + number // 16 % 28)
+        os.makedirs(os.path.join(folder, session), exist_ok=True)
+        shutil.copy(files[0], os.path.join(folder, session, "host-{:04}.xplane.pb".format(number)))
+    with open(os.path.join(folder, session, "cut.xplane.pb"), "wb") as out, open(files[0], "rb") as whole:
+        out.write(whole.read()[:50_000])
+
+
+def on_ray(folder):
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+    from ray.cluster_utils import Cluster
+
+    from stepscope.fleet import ray as engine
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    for _ in range(2):
+        cluster.add_node(num_cpus=1)
+    ray.init(address=cluster.address, log_to_driver=False)
+    killer = Killer(lambda: True, "ray::partial")
+    yield killer, lambda: engine.run(folder, group_bytes=1)
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def on_dask(folder):
+    from distributed import Client, LocalCluster
+
+    from stepscope.fleet import dask as engine
+
+    with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        workers = list(client.run(os.getpid).values())
+        killer = Killer(lambda: any(client.who_has().values()), "")
+        killer.run = lambda: _kill_one(killer, workers)
+        yield killer, lambda: engine.run(folder, client=client, group_bytes=1)
+
+
+def _kill_one(killer, workers):
+    while not killer.ready():
+        time.sleep(0.02)
+    os.kill(workers[0], signal.SIGKILL)
+    killer.killed = workers[0]
+
+
+def on_spark(folder):
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    import pyspark
+
+    os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
+    from pyspark.sql import SparkSession
+
+    from stepscope.fleet import spark as engine
+
+    session = SparkSession.builder.master("local-cluster[2,1,1024]").appName("stepscope")
+    session = session.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    tracker = session.sparkContext.statusTracker()
+
+    def ready():
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return any(stage is not None and stage.numCompletedTasks > 0 for stage in stages)
+
+    killer = Killer(ready, "CoarseGrainedExecutorBackend")
+    yield killer, lambda: engine.run(folder, spark=session, group_bytes=1)
+    session.stop()
+
+
+def main():
+    engine, hosts = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 150
+    from stepscope import fleet
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_hosts(folder, hosts)
+        began = time.monotonic()
+        works = fleet.plan(folder, group_bytes=1)
+        local = fleet.merge([fleet.partial(work, 1) for work in works])
+        seconds = time.monotonic() - began
+        expected = fleet.finish(local)
+        started = time.monotonic()
+        running = {"ray": on_ray, "dask": on_dask, "spark": on_spark}[engine](folder)
+        killer, run = next(running)
+        ready = time.monotonic()
+        quiet = run()  # warm: workers have imported the package
+        plain = time.monotonic()
+        assert quiet.partial == local, "another result than that of this process"
+        again = run() if engine != "dask" else quiet  # Dask keeps results by their key
+        warm = time.monotonic()
+        killer.start()
+        if engine == "dask":
+            write_hosts(folder, hosts)  # new times of writing: new keys
+            local = fleet.merge([fleet.partial(work, 1) for work in fleet.plan(folder, group_bytes=1)])
+        after = time.monotonic()
+        hurt = run()
+        done = time.monotonic()
+        assert killer.killed, "no worker was killed while work was under way"
+        assert again.partial == quiet.partial and hurt.partial == local, "another result after a worker was killed"
+        assert hurt.coverage == expected.coverage, hurt.coverage
+        next(running, None)
+    tasks = len(works)
+    print("{}: {}; the same bytes as locally, also with a worker killed".format(engine, hurt.coverage))
+    print("  local, one thread: {:.1f} s, {:.1f} ms per task".format(seconds, seconds / tasks * 1e3))
+    print("  start {:.1f} s, first run {:.1f} s".format(ready - started, plain - ready))
+    if engine != "dask":
+        print("  second run {:.1f} s, {:.1f} ms per task".format(warm - plain, (warm - plain) / tasks * 1e3))
+    print("  with a worker killed {:.1f} s".format(done - after))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+/** The SQL console: a query runs, is part of the address and its history, is drawn, and leads to the timeline. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
+
+let browser: Browser;
+let server: Served;
+beforeAll(async () => {
+  browser = await launch();
+  server = await serve("serve", `${fixtures}/tf-input-bound`);
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+test("a query is answered, drawn, kept in the address, and leads to the timeline", async () => {
+  const { page, close } = await open(browser, `${server.address}/#/tf-input-bound/sql`);
+  await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
+  await page.getByRole("button", { name: "Run" }).click();
+  const table = page.getByRole("table", { name: "Answer" });
+  await table.waitFor();
+  expect(await table.locator("tbody tr").count()).toBe(20);
+  expect(await page.getByRole("list", { name: "self_ms by name" }).locator("li").count()).toBe(20);
+  if (shots) await page.screenshot({ path: `${shots}/sql-bars.png` });
+  await page.getByLabel("Query").fill("SELECT step, ms(dur) AS input_ms FROM breakdown WHERE category = 'input' AND bottleneck = 1 ORDER BY step");
+  await page.getByLabel("Query").press("Control+Enter");
+  await page.locator(".u-wrap").first().waitFor();
+  expect(page.url()).toContain("input_ms");
+  if (shots) await page.screenshot({ path: `${shots}/sql-line.png` });
+  await page.goBack();
+  await page.getByRole("list", { name: "self_ms by name" }).waitFor();
+  await page.getByLabel("Query").fill("SELECT id, name, dur FROM event ORDER BY dur DESC LIMIT 3");
+  await page.getByRole("button", { name: "Run" }).click();
+  await expect.poll(() => table.locator("tbody tr").count()).toBe(3);
+  expect(await stumbles(page)).toEqual([]);
+  await table.locator("tbody button").first().click();
+  await expect.poll(() => page.url()).toMatch(/timeline\?.*sel=\d+\.\d+/);
+  await close();
+});
+
+test("a wrong query says why, and the page stays", async () => {
+  const { page, wrongs, close } = await open(browser, `${server.address}/#/tf-input-bound/sql?q=${encodeURIComponent("DROP TABLE event")}`);
+  await page.getByText(/only SELECT is allowed/i).waitFor();
+  expect(await page.getByLabel("Query").inputValue()).toBe("DROP TABLE event");
+  wrongs.length = 0; // The server's 400 is what the test is about.
+  await close();
+});

@@ -1,0 +1,159 @@
+//! The Python package: builds the wheel, installs it into empty environments and runs its tests there, with every Python
+//! that is at hand. Everything comes from the package index and lies below `target`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Outcome, run};
+use crate::skips::Skips;
+
+/// What builds the wheel.
+const BUILDER: &str = "maturin==1.16.0";
+/// Where it is installed.
+const BUILD_FOLDER: &str = "target/wheel-venv";
+/// Where wheels go.
+const WHEELS: &str = "target/wheels";
+/// The Pythons that are looked for, newest first. The first gets the libraries that frames and notebooks are tested with.
+const PYTHONS: &[&str] = &["python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
+/// Those libraries, and what checks the types.
+const LIBRARIES: &[&str] =
+    &["pandas", "pyarrow", "polars", "duckdb", "pytest", "mypy", "nbclient", "nbformat", "ipykernel"];
+/// Engines with the package that each needs.
+const ENGINES: &[(&str, &str)] = &[("ray", "ray"), ("dask", "dask[distributed]"), ("spark", "pyspark")];
+
+/// Builds the wheel: optimised, or as fast as possible.
+pub(crate) fn build(dev: bool) -> Outcome {
+    environment()?;
+    wheel(dev).map(|wheel| println!("{}", wheel.display()))
+}
+
+/// Builds a wheel and tests it with every Python; leaves it out where the package index cannot be reached.
+pub(crate) fn check(skips: &mut Skips) -> Outcome {
+    if let Err(why) = environment() {
+        skips.note(
+            "Python package",
+            &why,
+            "`cargo xtask wheel --check` builds and tests it where there is a network",
+        );
+        return Ok(());
+    }
+    let wheel = wheel(true)?;
+    for (place, python) in pythons().iter().enumerate() {
+        let mut packages = vec![wheel.display().to_string()];
+        if place == 0 {
+            packages.extend(LIBRARIES.iter().map(|&name| name.to_owned()));
+        }
+        let folder = fresh(python, &packages)?;
+        let tests = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
+        run(&format!("wheel: tests with {}", python.display()), Command::new(program(&folder)).args(tests))?;
+        if place == 0 {
+            types(&folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// As part of all checks: where it was built before, or where everything has to run.
+pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Outcome {
+    if make || Path::new(BUILD_FOLDER).exists() {
+        return check(skips);
+    }
+    let how = "`cargo xtask wheel --check` builds and tests it (about 600 MB from the network)";
+    skips.skip("Python package", &format!("{BUILDER} is not installed below target/"), how)
+}
+
+/// Runs the fleet on each engine, with a worker that is killed. Takes minutes, so that no other check includes it.
+pub(crate) fn engines(skips: &mut Skips) -> Outcome {
+    environment()?;
+    let wheel = wheel(true)?.display().to_string();
+    // Engines follow new versions of Python late.
+    let python = ["python3.12", "python3.13", "python3.11", "python3.10"].into_iter().find_map(found);
+    let python = python.unwrap_or_else(|| PathBuf::from("python3"));
+    for &(engine, package) in ENGINES {
+        let folder = match fresh(&python, &[wheel.clone(), package.to_owned(), "pyarrow".to_owned()]) {
+            Ok(folder) => folder,
+            Err(why) => {
+                skips.note(&format!("fleet on {engine}"), &why, "run it where the package can be installed");
+                continue;
+            }
+        };
+        let script = ["-B", "python/tests/engines/run.py", engine];
+        run(&format!("fleet on {engine}"), Command::new(program(&folder)).args(script))?;
+    }
+    Ok(())
+}
+
+/// The type stubs against the module, and the package's own types.
+fn types(folder: &Path) -> Outcome {
+    let stubs = ["-m", "mypy.stubtest", "stepscope._stepscope", "--ignore-missing-stub"];
+    run("wheel: type stubs", Command::new(program(folder)).args(stubs))?;
+    let types = ["-m", "mypy", "--ignore-missing-imports", "--package", "stepscope"];
+    run("wheel: types", Command::new(program(folder)).args(types))
+}
+
+fn program(folder: &Path) -> PathBuf {
+    folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+}
+
+/// The Pythons at hand, newest first: on the path, or among those of pyenv.
+fn pythons() -> Vec<PathBuf> {
+    let found: Vec<PathBuf> = PYTHONS.iter().filter_map(|name| found(name)).collect();
+    if found.is_empty() { vec![PathBuf::from("python3")] } else { found }
+}
+
+fn found(name: &str) -> Option<PathBuf> {
+    let home = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let entries = fs::read_dir(home.unwrap_or_default().join("versions")).into_iter().flatten().flatten();
+    let installed = entries.map(|entry| entry.path().join("bin").join(name));
+    // A name on the path may lead nowhere.
+    std::iter::once(PathBuf::from(name)).chain(installed).find(|python| {
+        let asked = Command::new(python).args(["-c", "import venv"]).output();
+        asked.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// The environment that builds, made once.
+fn environment() -> Outcome {
+    let folder = absolute(BUILD_FOLDER)?;
+    if folder.join("done").exists() {
+        return Ok(());
+    }
+    run("wheel: environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    install(&folder, "maturin", &[BUILDER.to_owned()])?;
+    fs::write(folder.join("done"), BUILDER).map_err(|error| error.to_string())
+}
+
+/// An empty environment with these packages.
+fn fresh(python: &Path, packages: &[String]) -> Result<PathBuf, String> {
+    let name = python.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let folder = absolute(&format!("target/wheel-check-{name}"))?;
+    run(&format!("wheel: {name}"), Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    install(&folder, "packages", packages)?;
+    Ok(folder)
+}
+
+fn install(folder: &Path, what: &str, packages: &[String]) -> Outcome {
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(&format!("wheel: {what}"), Command::new(program(folder)).args(pip).args(packages))
+}
+
+/// Builds, and returns the wheel.
+fn wheel(dev: bool) -> Result<PathBuf, String> {
+    let out = absolute(WHEELS)?;
+    // What an earlier build left would be found as well; it may not be there.
+    let _ = fs::remove_dir_all(&out);
+    let profile = if dev { "dev" } else { "dist" };
+    let mut build = Command::new(program(&absolute(BUILD_FOLDER)?));
+    build.args(["-m", "maturin", "build", "--locked", "--profile", profile, "--out"]).arg(&out);
+    run("wheel: build", &mut build)?;
+    let entries = fs::read_dir(&out).map_err(|error| error.to_string())?;
+    let mut wheels = entries.flatten().map(|entry| entry.path());
+    let is_wheel = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "whl");
+    wheels.find(is_wheel).ok_or_else(|| format!("there is no wheel in {}", out.display()))
+}
+
+fn absolute(path: &str) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| error.to_string())
+}
