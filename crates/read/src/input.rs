@@ -200,6 +200,11 @@ impl Input {
 /// The bytes of a file.
 pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
     let failed = |error| ReadError::Io { path: path.to_owned(), error };
+    // To open a pipe waits for whoever writes to it, so its kind is asked first.
+    let kind = std::fs::metadata(path).map_err(failed)?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(ReadError::NotAFile { path: path.to_owned() });
+    }
     let mut file = File::open(path).map_err(failed)?;
     let len = file.metadata().map_err(failed)?.len();
     if len >= MAP_FROM {
