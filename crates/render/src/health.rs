@@ -1,7 +1,6 @@
 //! Problems of a recording in words: the problem, its cause if known, and its fix.
 
 use stepscope_analyze::recording::health::{Issue, Severity, Trouble};
-use stepscope_analyze::recording::info::Source;
 use stepscope_diagnose::complaints;
 
 use crate::format::{duration_ms, plural, printable};
@@ -17,8 +16,8 @@ pub struct Worded {
     pub fix: Option<String>,
 }
 
-/// The `health` view: one row per problem, worst first.
-pub fn table(issues: &[Issue], sources: &[Source<'_>], style: Style) -> Table {
+/// The `health` view: one row per problem, worst first. `events` is the number of events of each file.
+pub fn table(issues: &[Issue], events: &[u64], style: Style) -> Table {
     let columns = [
         ("id", Format::Text),
         ("severity", Format::Text),
@@ -31,10 +30,10 @@ pub fn table(issues: &[Issue], sources: &[Source<'_>], style: Style) -> Table {
     let mut table = Table::new("health", columns.map(|(key, format)| Column::new(key, key, format)).to_vec());
     let mut worst_first: Vec<&Issue> = issues.iter().collect();
     worst_first.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
-    table.headline = Some(headline(&worst_first, sources));
+    table.headline = Some(headline(&worst_first, events));
     for issue in worst_first {
         let worded = words(issue);
-        let prose = prose(issue, &worded, sources.len() > 1, style);
+        let prose = prose(issue, &worded, events.len() > 1, style);
         let cells = [
             Cell::from(issue.trouble.id()),
             severity(issue.trouble.severity()).into(),
@@ -58,12 +57,12 @@ pub fn severity(severity: Severity) -> &'static str {
     }
 }
 
-fn headline(issues: &[&Issue], sources: &[Source<'_>]) -> String {
+fn headline(issues: &[&Issue], events: &[u64]) -> String {
     let of = |severity: Severity| {
         issues.iter().filter(|issue| issue.trouble.severity() == severity).count() as u64
     };
     let (errors, warnings, remarks) = (of(Severity::Error), of(Severity::Warning), of(Severity::Info));
-    let events = plural(sources.iter().map(|source| source.trace.events()).sum(), "event", "events");
+    let events = plural(events.iter().sum(), "event", "events");
     let counted = [
         (errors, plural(errors, "error", "errors")),
         (warnings, plural(warnings, "warning", "warnings")),

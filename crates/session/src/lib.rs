@@ -7,6 +7,7 @@
 
 mod beside;
 pub mod find;
+mod hosts;
 pub mod load;
 pub mod model;
 mod problem;
@@ -16,7 +17,8 @@ mod saved_run;
 pub mod side;
 pub mod views;
 
-pub use find::{Query, ResolvedSession, all_sessions};
+pub use find::{Query, ResolvedSession, all_sessions, all_sessions_again};
+pub use hosts::Hosts;
 pub use load::{HostProfile, PerHost, Profile};
 pub use problem::{Cause, Problem};
 pub use sample::{SAMPLE_HOST, SAMPLE_NAME, sample};

@@ -22,6 +22,6 @@ pub(super) const VIEW: View = View {
     ],
     events: None,
     recording: true,
-    table: |profile, _| table(&all_hosts(profile, MemoryPartial::of, MemoryPartial::merge).finish()),
+    table: |hosts, _| table(&all_hosts(hosts, MemoryPartial::of, MemoryPartial::merge).finish()),
     groupings: &[],
 };
