@@ -28,6 +28,8 @@ pub(crate) enum Refusal {
     Loading(Progressed),
     /// The session cannot be read.
     Unreadable(Box<Problem>),
+    /// The answer takes too long.
+    Overran,
     /// An internal error.
     Broken,
 }
@@ -43,6 +45,7 @@ impl Refusal {
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
             Refusal::Loading(_) => StatusCode::ACCEPTED,
             Refusal::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::Overran => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -59,6 +62,7 @@ impl Refusal {
             Refusal::Origin => words::foreign_origin(),
             Refusal::Token => words::no_token(),
             Refusal::Missing(what) => words::missing(what),
+            Refusal::Overran => words::overran(crate::answers::LIMIT.as_secs_f64()),
             Refusal::Broken => words::broken(),
         };
         let [what, found, todo] = said;

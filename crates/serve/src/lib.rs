@@ -11,6 +11,7 @@
 
 mod answers;
 mod assets;
+mod connections;
 mod curves;
 mod error;
 mod guard;
@@ -23,5 +24,5 @@ mod tests;
 mod tfprof;
 mod timeline;
 
-pub use server::{DEFAULT_PORT, Options, Server};
+pub use server::{DEFAULT_PORT, Options, Server, TokenUse};
 pub use store::{Limits, Source};
