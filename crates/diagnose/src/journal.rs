@@ -281,15 +281,15 @@ pub struct Journal {
 const MERGE_MARKS: [&str; 4] = ["<<<<<<<", "=======", ">>>>>>>", "|||||||"];
 
 impl Journal {
-    /// Reads a journal's text.
-    pub fn parse(text: &str) -> Self {
+    /// Reads a journal. A byte that is no text costs its line.
+    pub fn parse(text: &[u8]) -> Self {
         let mut journal = Journal::default();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || MERGE_MARKS.iter().any(|mark| line.starts_with(mark)) {
+        for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || MERGE_MARKS.iter().any(|mark| line.starts_with(mark.as_bytes())) {
                 continue;
             }
-            match serde_json::from_str::<Entry>(line) {
+            match serde_json::from_slice::<Entry>(line) {
                 Ok(entry) => journal.entries.push(entry),
                 Err(_) => journal.unreadable.push(number + 1),
             }
@@ -299,16 +299,29 @@ impl Journal {
         journal
     }
 
-    /// Each run with its comparison to the one before it; the first has none.
-    pub fn compared(&self) -> Vec<(&Entry, Option<Comparison>)> {
-        let before = std::iter::once(None).chain(self.entries.iter().map(Some));
+    /// Whether this run was added before. One without a time of its own is recognised by its steps.
+    pub fn has(&self, entry: &Entry) -> bool {
+        let same = |known: &Entry| {
+            known.note == entry.note
+                && (known.fingerprint == entry.fingerprint
+                    || (!known.sample_ms.is_empty()
+                        && (&known.path, known.steps) == (&entry.path, entry.steps)
+                        && known.sample_ms == entry.sample_ms))
+        };
+        self.entries.iter().any(same)
+    }
+
+    /// The last runs, each with its comparison to the one before it; the first of all has none.
+    pub fn compared(&self, last: usize) -> Vec<(&Entry, Option<Comparison>)> {
+        let skipped = self.entries.len().saturating_sub(last);
+        let before = std::iter::once(None).chain(self.entries.iter().map(Some)).skip(skipped);
         let compared = |(entry, before): (_, Option<&Entry>)| {
             let entry: &Entry = entry;
             let comparison =
                 before.map(|before| compare(&[before.run()], &[entry.run()], Margins::default()));
             (entry, comparison)
         };
-        self.entries.iter().zip(before).map(compared).collect()
+        self.entries.iter().skip(skipped).zip(before).map(compared).collect()
     }
 }
 
@@ -331,7 +344,7 @@ mod tests {
         let entry = Entry::new(&run, 5, "two\nlines\t\"quoted\"");
         let line = entry.line().unwrap();
         assert!(!line.contains('\n'));
-        let journal = Journal::parse(&line);
+        let journal = Journal::parse(line.as_bytes());
         assert_eq!(journal.entries, std::slice::from_ref(&entry));
         assert_eq!(entry.breakdown, [("compute".to_owned(), 9.0), ("input".to_owned(), 2.5)]);
         assert_eq!(entry.run().setting.devices, run.setting.devices);
@@ -349,14 +362,14 @@ mod tests {
             "{}\n<<<<<<< ours\n{}\n=======\n{}\n{}\n>>>>>>> theirs\n",
             lines[0], lines[2], lines[1], lines[0]
         );
-        let journal = Journal::parse(&merged);
+        let journal = Journal::parse(merged.as_bytes());
         assert_eq!(journal.unreadable, [0; 0]);
         assert_eq!(
             journal.entries.iter().map(|entry| entry.time_ms).collect::<Vec<_>>(),
             [1_000, 2_000, 3_000]
         );
         let verdicts: Vec<Option<Verdict>> = journal
-            .compared()
+            .compared(usize::MAX)
             .iter()
             .map(|(_, comparison)| comparison.as_ref().map(|it| it.verdict))
             .collect();
@@ -376,9 +389,40 @@ mod tests {
 
     #[test]
     fn strange_lines_are_named_and_harmless() {
-        let journal = Journal::parse("{\"v\": 1}\nhello\n\n");
+        let journal = Journal::parse(b"{\"v\": 1}\nhello\n\n");
         assert_eq!(journal.unreadable, [1, 2]);
         let empty = Entry::new(&Run::default(), 0, "no steps");
-        assert_eq!(Journal::parse(&empty.line().unwrap()).entries, [empty]);
+        assert_eq!(Journal::parse(empty.line().unwrap().as_bytes()).entries, [empty]);
+    }
+
+    #[test]
+    fn a_bad_byte_costs_its_line_alone() {
+        let lines: Vec<String> = (1..4).map(|seed| entry(seed, 10.0, "note").line().unwrap()).collect();
+        let mut bytes = lines.join("\n").into_bytes();
+        let second = lines[0].len() + 1 + lines[1].find("note").unwrap() + 8;
+        bytes[second] = 0xff;
+        let journal = Journal::parse(&bytes);
+        assert_eq!((journal.entries.len(), &journal.unreadable[..]), (2, &[2][..]));
+    }
+
+    #[test]
+    fn a_run_is_known_by_its_time_or_its_steps() {
+        let first = entry(1, 10.0, "note");
+        let journal = Journal::parse(first.line().unwrap().as_bytes());
+        assert!(journal.has(&first));
+        let later = Entry::new(&noisy_run(1, 200, 10.0, 0.05), 99_000, "note");
+        assert!(journal.has(&later), "the same steps, added again");
+        assert!(!journal.has(&Entry { note: "another".to_owned(), ..first }));
+        assert!(!journal.has(&entry(2, 10.0, "note")));
+    }
+
+    #[test]
+    fn the_last_runs_are_compared_with_those_before_them() {
+        let text: Vec<String> = (1..9).map(|seed| entry(seed, 10.0, "note").line().unwrap()).collect();
+        let journal = Journal::parse(text.join("\n").as_bytes());
+        let last = journal.compared(2);
+        assert_eq!(last.iter().map(|(entry, _)| entry.time_ms).collect::<Vec<_>>(), [7_000, 8_000]);
+        assert!(last.iter().all(|(_, comparison)| comparison.is_some()));
+        assert!(journal.compared(8)[0].1.is_none());
     }
 }

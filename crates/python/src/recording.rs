@@ -11,7 +11,9 @@ use stepscope_query::{Database, Limits};
 use stepscope_read::Progress;
 use stepscope_render::Style;
 use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
-use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, sample};
+use stepscope_session::{
+    Cause, Hosts, Problem, Profile, Query, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, sample,
+};
 use stepscope_trace::{Span, Time};
 
 use crate::frame::Frame;
@@ -107,7 +109,7 @@ impl Recording {
     /// All sessions below the paths, newest first.
     #[getter]
     fn sessions(&self) -> Vec<String> {
-        self.profile.sessions.clone()
+        self.profile.sessions.to_vec()
     }
 
     /// Names of the hosts.
@@ -136,7 +138,7 @@ impl Recording {
         let by = by.unwrap_or(DEFAULT_GROUPING);
         let make = view.grouped(by).ok_or_else(|| error(&unknown_grouping(view, by)))?;
         let profile = Arc::clone(&self.profile);
-        let made = move || view.of(&profile, make, Style::PLAIN).map(Frame::of);
+        let made = move || view.of(&Hosts::of(&profile), make, Style::PLAIN).map(Frame::of);
         work::run(py, None, made)?.map_err(|problem| error(&problem))
     }
 

@@ -9,10 +9,11 @@ use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
 use stepscope_render::Style;
 use stepscope_render::compare as render;
 use stepscope_render::gate::{Judgement, write_text};
-use stepscope_session::Profile;
 use stepscope_session::side::run_of;
+use stepscope_session::{Hosts, Problem, Profile};
 use stepscope_trace::DeviceKind;
 
+use crate::error;
 use crate::recording::Recording;
 use crate::report::written;
 use crate::work;
@@ -63,13 +64,14 @@ pub(crate) fn compare_sides(
     };
     let (base, new) = (side(base), side(new));
     work::run(py, None, move || {
-        let runs = |side: Vec<(String, Arc<Profile>)>| -> Vec<Run> {
-            side.iter().map(|(label, profile)| run_of(profile, label)).collect()
+        let runs = |side: Vec<(String, Arc<Profile>)>| -> Result<Vec<Run>, Problem> {
+            side.iter().map(|(label, profile)| run_of(&Hosts::of(profile), label)).collect()
         };
-        let (base, new) = (runs(base), runs(new));
+        let (base, new) = (runs(base)?, runs(new)?);
         let margins = Margins { practical: min_effect, ..Margins::default() };
-        Comparison { comparison: compare::compare(&base, &new, margins), base, new }
-    })
+        Ok(Comparison { comparison: compare::compare(&base, &new, margins), base, new })
+    })?
+    .map_err(|problem| error(&problem))
 }
 
 /// Step times of one side: runs of steps in milliseconds, and the machine that ran them.
@@ -90,7 +92,7 @@ pub(crate) fn gate_steps(
     let gate = gate(&base, &new, &comparison, &metrics, limits);
     let worst = if gate.comparable { gate.worst() } else { Outcome::Failed };
     let passed = worst < Outcome::Failed;
-    let judgement = Judgement { gate: &gate, comparison: &comparison, passed };
+    let judgement = Judgement { gate: &gate, comparison: &comparison, passed, damaged: false };
     let text = written(|out| write_text(&judgement, Style::PLAIN, out))?;
     let measured = gate.checks.first().and_then(|check| check.measured.as_ref());
     let ratio = measured.and_then(|measured| measured.ratio.as_ref()).map(|ratio| ratio.value);

@@ -1,5 +1,7 @@
 //! Queries on recordings with a known truth.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
 use std::path::Path;
 use std::sync::Arc;
 

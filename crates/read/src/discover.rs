@@ -5,6 +5,11 @@
 //! and grouped into sessions, newest first. Everything else is counted by kind, so that a message can say what
 //! was found instead of a profile.
 
+mod known;
+mod recognise;
+mod together;
+mod walk;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,16 +20,11 @@ use stepscope_trace::{Delivers, Format};
 use crate::error::ReadError;
 use crate::folder;
 use crate::input::Input;
-use crate::{NsysReader, READERS, Reader, nsys, reader_for};
+use crate::{NsysReader, READERS, Reader};
 
-mod together;
-
+pub use known::Known;
 use together::recorded_together;
-
-/// Maximum folder depth, so that a loop of mounts cannot stall the search.
-const MAX_DEPTH: usize = 40;
-/// Maximum number of entries in a search, so that `stepscope report /` does not read the whole disk.
-const MAX_ENTRIES: usize = 200_000;
+use walk::walk;
 
 /// The file that makes a folder a saved run.
 pub const RUN_FILE: &str = "run.json";
@@ -53,6 +53,11 @@ impl ProfileFile {
     pub fn open(&self) -> Result<Input, ReadError> {
         let parts = self.parts.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
         Ok(Input::open(&self.path)?.with_parts(parts))
+    }
+
+    /// When it was last written.
+    pub fn modified(&self) -> SystemTime {
+        self.modified
     }
 }
 
@@ -121,35 +126,30 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
 /// The same, but only below `roots`, which are canonical: links that lead out of them are not followed. Without roots, all
 /// links are.
 pub fn discover_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Discovery, ReadError> {
-    let mut search = Search { roots: roots.to_vec(), ..Search::default() };
-    let mut chosen = Vec::new();
-    for path in paths {
-        let kind = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
-        let before = search.found.len();
-        match folder::meant_by(path) {
-            Some(folder) => search.folder(&folder, 0),
-            None if kind.is_dir() => search.folder(path, 0),
-            None => search.file(path),
-        }
-        if paths.len() > 1 {
-            let found = search.found.split_off(before);
-            chosen.extend(newest_first(sessions_of(found)).into_iter().next());
-        }
-    }
-    let mut sessions: Vec<Session> = if paths.len() > 1 {
-        join(chosen).into_iter().collect()
-    } else {
-        newest_first(sessions_of(std::mem::take(&mut search.found)))
-    };
-    sessions.iter_mut().for_each(join_runs);
-    Ok(Discovery {
-        sessions,
-        others: search.others,
-        unread: search.unread,
-        files: search.files,
-        folders: search.folders,
-        gave_up: search.entries >= MAX_ENTRIES,
-    })
+    let mut known = Known::default();
+    let found = walk(paths, &mut known, roots)?;
+    Ok(found.grouped(paths.len() > 1))
+}
+
+/// The same with what earlier searches learned; `None` if nothing changed since the last one. A caller who wants the
+/// answer in any case passes `anyway`.
+pub fn discover_again(
+    paths: &[PathBuf],
+    known: &mut Known,
+    anyway: bool,
+) -> Result<Option<Discovery>, ReadError> {
+    known.begin();
+    let walked = walk(paths, known, &[]);
+    let changed = known.end();
+    let walked = walked?;
+    Ok((changed || anyway).then(|| walked.grouped(paths.len() > 1)))
+}
+
+/// The format of one file, from its first 64 KiB.
+pub fn format_of(path: &Path) -> Option<&'static Format> {
+    let is_file = fs::metadata(path).is_ok_and(|data| data.is_file());
+    let (reader, _) = is_file.then(|| recognise::reader_of(path).ok()).flatten()?;
+    reader.map(Reader::format)
 }
 
 /// Runs of one program are in separate files; they are the steps of one recording, ordered by number.
@@ -203,116 +203,12 @@ pub fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
         || fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
 }
 
-#[derive(Default)]
-struct Search {
-    roots: Vec<PathBuf>,
-    found: Vec<ProfileFile>,
-    others: BTreeMap<Lookalike, (u64, PathBuf)>,
-    unread: Vec<PathBuf>,
-    seen: BTreeSet<PathBuf>,
-    files: u64,
-    folders: u64,
-    entries: usize,
-}
-
-impl Search {
-    fn folder(&mut self, folder: &Path, depth: usize) {
-        // A link may lead back to a parent folder.
-        let new = fs::canonicalize(folder).is_ok_and(|real| self.seen.insert(real));
-        if depth > MAX_DEPTH || !new {
-            return;
-        }
-        self.folders += 1;
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
-        let all = paths.len();
-        paths.retain(|path| is_within(path, &self.roots));
-        // Tables are read all together: none of them may lie elsewhere.
-        let export = folder::is_export(&paths) && paths.len() == all;
-        if export {
-            self.found.push(table_folder(folder, &paths));
-        }
-        for path in paths {
-            if export && folder::table_name(&path).is_some() {
-                self.files += 1;
-                continue;
-            }
-            self.entries += 1;
-            if self.entries >= MAX_ENTRIES {
-                return;
-            }
-            match fs::metadata(&path) {
-                Ok(kind) if kind.is_dir() => self.folder(&path, depth + 1),
-                Ok(kind) if kind.is_file() => self.file(&path),
-                _ => {}
-            }
-        }
-    }
-
-    fn file(&mut self, path: &Path) {
-        self.files += 1;
-        match recognise(path) {
-            Ok(found) => self.found.push(found),
-            Err(other) => {
-                let entry = self.others.entry(other).or_insert_with(|| (0, path.to_owned()));
-                entry.0 += 1;
-                let lower = file_name(path).to_ascii_lowercase();
-                if PROFILE_NAMES.iter().any(|part| lower.contains(part)) {
-                    self.unread.push(path.to_owned());
-                }
-            }
-        }
-    }
-}
-
 fn table_folder(folder: &Path, files: &[PathBuf]) -> ProfileFile {
     let path = folder::named(folder);
     let (bytes, modified) = folder::size_and_time(files);
     let host = host_of(&path);
     let format = NsysReader.format();
     ProfileFile { path, is_folder: true, format, bytes, host, parts: Vec::new(), modified }
-}
-
-fn recognise(path: &Path) -> Result<ProfileFile, Lookalike> {
-    // Such files come in large numbers and sizes, so they are not even opened.
-    if folder::is_table(path) {
-        return Err(Lookalike::Table);
-    }
-    let input = Input::open(path).map_err(|_| Lookalike::Unreadable)?;
-    if input.raw().is_empty() {
-        return Err(Lookalike::Empty);
-    }
-    let Some(reader) = reader_for(&input) else { return Err(lookalike(path, &input.head())) };
-    let modified = fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    Ok(ProfileFile {
-        path: path.to_owned(),
-        is_folder: false,
-        format: reader.format(),
-        bytes: input.raw().len() as u64,
-        host: host_of(path),
-        parts: Vec::new(),
-        modified,
-    })
-}
-
-fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
-    let name = file_name(path);
-    if name.contains(".tfevents.") {
-        Lookalike::EventFile
-    } else if name.ends_with(".nsys-rep") || name.ends_with(".qdrep") || head.starts_with(b"NVIDIA Tegra") {
-        Lookalike::NsightSystemsReport
-    } else if head.starts_with(b"SQLite format 3\0") {
-        Lookalike::Database
-    } else if nsys::is_other_export(head) {
-        Lookalike::NsightSystemsExport
-    } else if crate::ncu::is_progress(head) {
-        Lookalike::NsightComputeProgress
-    } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
-        Lookalike::ToolResult
-    } else {
-        Lookalike::Other
-    }
 }
 
 /// Parts of the names of files that profilers' own tools write beside a profile.
@@ -414,8 +310,8 @@ fn completed(sessions: Vec<Session>) -> Vec<Session> {
 /// run. Alone they are a separate session.
 fn with_samples(sessions: Vec<Session>) -> Vec<Session> {
     let of_run = |session: &Session| {
-        session.folder.join(RUN_FILE).is_file()
-            && session.files.iter().all(|file| file.format.delivers == Delivers::RunSamples)
+        session.files.iter().all(|file| file.format.delivers == Delivers::RunSamples)
+            && session.folder.join(RUN_FILE).is_file()
     };
     let (samples, mut profiles): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(of_run);
     let mut alone = Vec::new();

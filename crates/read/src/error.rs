@@ -21,6 +21,12 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
+    /// A pipe, a socket or a device: it has no size, and reading it may never end.
+    #[error("{path} is a pipe or a device, not a file", path = path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
     /// No reader recognises the content.
     #[error("{path} is not a profile in a known format", path = path.display())]
     NotRecognised {
@@ -76,6 +82,16 @@ pub enum ReadError {
         path: PathBuf,
         /// The limit.
         over: crate::budget::OverBudget,
+    },
+    /// The export tool did not end in time and was stopped.
+    #[error("{path} could not be exported: {tool} did not end within {seconds} s", path = path.display(), tool = tool.display())]
+    ExportTimedOut {
+        /// The file.
+        path: PathBuf,
+        /// The tool.
+        tool: PathBuf,
+        /// How long it was given.
+        seconds: u64,
     },
     /// The format is recognised, but not one event or table could be read.
     #[error("{path} is damaged: {what} at byte {offset}", path = path.display())]

@@ -40,11 +40,16 @@ pub(crate) fn is_export(files: &[PathBuf]) -> bool {
 
 /// The folder that a path refers to: the folder itself, or the folder of a file in it.
 pub(crate) fn meant_by(path: &Path) -> Option<PathBuf> {
-    let folder = match table_name(path) {
-        Some(_) if path.is_file() => path.parent()?,
-        _ if path.is_dir() => path,
-        _ => return None,
-    };
+    if path.is_dir() { export_in(path) } else { meant_by_file(path) }
+}
+
+/// The folder of a file, if it is one of the tables of an export.
+pub(crate) fn meant_by_file(path: &Path) -> Option<PathBuf> {
+    let is_table = table_name(path).is_some() && path.is_file();
+    export_in(path.parent().filter(|_| is_table)?)
+}
+
+fn export_in(folder: &Path) -> Option<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     is_export(&files_of(folder)).then(|| named(folder))
 }

@@ -260,6 +260,12 @@ impl Input {
 
 /// The bytes of a file.
 pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
+    let failed = |error| ReadError::Io { path: path.to_owned(), error };
+    // To open a pipe waits for whoever writes to it, so its kind is asked first.
+    let kind = std::fs::metadata(path).map_err(failed)?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(ReadError::NotAFile { path: path.to_owned() });
+    }
     let read = || {
         let mut file = File::open(path)?;
         let mut before = Stamp::of(&file)?;
@@ -281,7 +287,7 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
         }
         Ok(Storage::Torn(bytes))
     };
-    let storage = read().map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
+    let storage = read().map_err(failed)?;
     Ok(Bytes(Arc::new(storage)))
 }
 

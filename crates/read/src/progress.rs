@@ -1,6 +1,7 @@
 //! Reading progress: readers count, other threads look.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Counters that a reader advances and other threads may read.
 #[derive(Debug, Default)]
@@ -8,7 +9,12 @@ pub struct Progress {
     bytes: AtomicU64,
     total: AtomicU64,
     events: AtomicU64,
+    stopped: AtomicBool,
 }
+
+/// What a stopped reader unwinds with.
+#[derive(Debug)]
+struct Stopped;
 
 impl Progress {
     /// Nothing read yet.
@@ -25,6 +31,33 @@ impl Progress {
     pub fn advance(&self, bytes: u64, events: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.events.fetch_add(events, Ordering::Relaxed);
+        self.check();
+    }
+
+    /// Ends the reading that this progress is of. Whoever asked for it must catch the unwinding, and can recognise it
+    /// with [`Progress::is_stop`].
+    ///
+    /// Readers are a deep stack of loops on many threads. Unwinding ends all of them at the next place where they count,
+    /// without a result to pass up through every function, and gives their memory back.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Unwinds if it was stopped. Long work that does not count calls this now and then.
+    pub fn check(&self) {
+        if self.is_stopped() {
+            std::panic::resume_unwind(Box::new(Stopped));
+        }
+    }
+
+    /// Whether a caught unwinding comes from [`Progress::stop`].
+    pub fn is_stop(caught: &(dyn Any + Send)) -> bool {
+        caught.is::<Stopped>()
     }
 
     /// Bytes read so far.

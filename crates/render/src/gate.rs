@@ -8,8 +8,11 @@ use stepscope_diagnose::gate::{Check, Gate, Limits, Outcome};
 
 use crate::compare::markdown::escaped;
 use crate::compare::{json as compare_json, words};
-use crate::format::{duration_ms, percent};
+use crate::format::{duration_ms, percent, printable};
 use crate::style::Style;
+
+/// Why a gate does not pass although its checks do.
+const DAMAGED: &str = "a recording is damaged, so the checks may have seen only a part of it";
 
 /// The gate with the comparison it is based on.
 #[derive(Copy, Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct Judgement<'a> {
     pub comparison: &'a Comparison,
     /// Whether the gate passes.
     pub passed: bool,
+    /// Whether a file was damaged, so that the checks may have seen half of a recording.
+    pub damaged: bool,
 }
 
 impl Judgement<'_> {
@@ -73,17 +78,22 @@ fn limits(limits: &Limits) -> String {
 pub fn write_text(judgement: &Judgement<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let word = if judgement.passed { style.green("passed") } else { style.red("failed") };
     writeln!(out, "gate {word} (limit {})", limits(&judgement.gate.limits))?;
+    if judgement.damaged {
+        writeln!(out, "  {DAMAGED}")?;
+    }
     for line in judgement.incomparable().into_iter().chain(judgement.differs()) {
-        writeln!(out, "  {line}")?;
+        writeln!(out, "  {}", printable(&line))?;
     }
     for check in &judgement.gate.checks {
         let label = match check.outcome {
+            // Nothing is called passed in a gate that is not.
+            Outcome::Passed if !judgement.passed => style.green("within "),
             Outcome::Passed => style.green("passed "),
             Outcome::Unclear => style.yellow("unclear"),
             Outcome::Failed => style.red("failed "),
             Outcome::Missing => style.red("missing"),
         };
-        writeln!(out, "  {label} {}", told(check))?;
+        writeln!(out, "  {label} {}", printable(&told(check)))?;
     }
     Ok(())
 }
@@ -118,16 +128,24 @@ pub fn write_junit(judgement: &Judgement<'_>, out: &mut dyn Write) -> io::Result
     let failed = |check: &&Check| matches!(check.outcome, Outcome::Failed | Outcome::Missing);
     // Only what fails the gate counts as a failure; a tolerated difference is reported but not counted.
     let unlike = judgement.incomparable().filter(|_| !judgement.passed);
-    let strict = !judgement.passed && unlike.is_none() && !gate.checks.iter().any(|check| failed(&check));
+    let strict = !judgement.passed
+        && !judgement.damaged
+        && unlike.is_none()
+        && !gate.checks.iter().any(|check| failed(&check));
     let stops = |check: &Check| failed(&check) || (strict && check.outcome == Outcome::Unclear);
-    let failures = gate.checks.iter().filter(|check| stops(check)).count() + usize::from(unlike.is_some());
+    let failures = gate.checks.iter().filter(|check| stops(check)).count()
+        + usize::from(unlike.is_some())
+        + usize::from(judgement.damaged);
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(
         out,
         "<testsuite name=\"stepscope gate\" tests=\"{}\" failures=\"{failures}\">",
-        gate.checks.len() + 1
+        gate.checks.len() + 1 + usize::from(judgement.damaged)
     )?;
     case("comparable", unlike.as_deref(), None, out)?;
+    if judgement.damaged {
+        case("undamaged", Some(DAMAGED), None, out)?;
+    }
     for check in &gate.checks {
         let told = told(check);
         let (failure, note) =
@@ -150,13 +168,12 @@ fn case(name: &str, failure: Option<&str>, note: Option<&str>, out: &mut dyn Wri
 
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }
@@ -167,6 +184,9 @@ fn xml(text: &str) -> String {
 pub fn write_markdown(judgement: &Judgement<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "## stepscope gate {}\n", judgement.word())?;
     writeln!(out, "Limit: {}\n", limits(&judgement.gate.limits))?;
+    if judgement.damaged {
+        writeln!(out, "- {DAMAGED}")?;
+    }
     for check in &judgement.gate.checks {
         writeln!(out, "- **{}** {}", check.outcome.key(), escaped(&told(check)))?;
     }

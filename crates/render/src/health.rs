@@ -1,7 +1,6 @@
 //! Problems of a recording in words: the problem, its cause if known, and its fix.
 
 use stepscope_analyze::recording::health::{Issue, Severity, Trouble};
-use stepscope_analyze::recording::info::Source;
 use stepscope_diagnose::complaints;
 
 use crate::format::{duration_ms, plural, printable, thousands};
@@ -17,8 +16,8 @@ pub struct Worded {
     pub fix: Option<String>,
 }
 
-/// The `health` view: one row per problem, worst first.
-pub fn table(issues: &[Issue], sources: &[Source<'_>], style: Style) -> Table {
+/// The `health` view: one row per problem, worst first. `events` is the number of events of each file.
+pub fn table(issues: &[Issue], events: &[u64], style: Style) -> Table {
     let columns = [
         ("id", Format::Text),
         ("severity", Format::Text),
@@ -31,10 +30,10 @@ pub fn table(issues: &[Issue], sources: &[Source<'_>], style: Style) -> Table {
     let mut table = Table::new("health", columns.map(|(key, format)| Column::new(key, key, format)).to_vec());
     let mut worst_first: Vec<&Issue> = issues.iter().collect();
     worst_first.sort_by_key(|issue| std::cmp::Reverse(issue.trouble.severity()));
-    table.headline = Some(headline(&worst_first, sources));
+    table.headline = Some(headline(&worst_first, events));
     for issue in worst_first {
         let worded = words(issue);
-        let prose = prose(issue, &worded, sources.len() > 1, style);
+        let prose = prose(issue, &worded, events.len() > 1, style);
         let cells = [
             Cell::from(issue.trouble.id()),
             severity(issue.trouble.severity()).into(),
@@ -58,12 +57,12 @@ pub fn severity(severity: Severity) -> &'static str {
     }
 }
 
-fn headline(issues: &[&Issue], sources: &[Source<'_>]) -> String {
+fn headline(issues: &[&Issue], events: &[u64]) -> String {
     let of = |severity: Severity| {
         issues.iter().filter(|issue| issue.trouble.severity() == severity).count() as u64
     };
     let (errors, warnings, remarks) = (of(Severity::Error), of(Severity::Warning), of(Severity::Info));
-    let events = plural(sources.iter().map(|source| source.trace.events()).sum(), "event", "events");
+    let events = plural(events.iter().sum(), "event", "events");
     let counted = [
         (errors, plural(errors, "error", "errors")),
         (warnings, plural(warnings, "warning", "warnings")),
@@ -306,7 +305,6 @@ fn complaint(issue: &Issue, text: &str) -> Worded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_trace::TraceBuilder;
 
     fn issue(trouble: Trouble, detail: &str, count: Option<u64>) -> Issue {
         Issue { host: "trainer".into(), trouble, detail: detail.into(), count, offset: None, span: None }
@@ -330,15 +328,7 @@ mod tests {
 
     #[test]
     fn remarks_alone_leave_a_recording_healthy() {
-        let trace = TraceBuilder::new().finish();
-        let sources = [Source {
-            path: "p",
-            format: crate::format_named("xplane"),
-            bytes: 1,
-            host: "trainer",
-            trace: &trace,
-        }];
-        let said = |issues: &[Issue]| table(issues, &sources, Style::PLAIN).headline.unwrap();
+        let said = |issues: &[Issue]| table(issues, &[0], Style::PLAIN).headline.unwrap();
         assert!(said(&[]).starts_with("healthy: no problems found"));
         let remark = issue(Trouble::ClockUnknown, "", None);
         assert!(

@@ -5,11 +5,14 @@ use stepscope_diagnose::compare::{Comparison, Verdict};
 use stepscope_diagnose::journal::{Entry, Journal};
 
 use crate::compare::words;
-use crate::format::{short, utc};
+use crate::format::{plural, short, utc};
 use crate::table::{Cell, Column, Format, Table};
 
-/// The journal's rows, oldest first.
-pub fn table(journal: &Journal) -> Table {
+/// Number of unreadable lines that are named.
+const MOST_LINES: usize = 10;
+
+/// The journal's last rows, oldest first.
+pub fn table(journal: &Journal, last: usize) -> Table {
     let columns = vec![
         Column::new("time", "recorded", Format::Text),
         Column::new("note", "note", Format::Name),
@@ -31,12 +34,22 @@ pub fn table(journal: &Journal) -> Table {
         Column::new("fingerprint", "fingerprint", Format::Text).hidden(),
     ];
     let mut table = Table::new("journal", columns);
-    for (entry, comparison) in journal.compared() {
+    for (entry, comparison) in journal.compared(last) {
         table.push(row(entry, comparison.as_ref()));
     }
     if !journal.unreadable.is_empty() {
-        let lines: Vec<String> = journal.unreadable.iter().map(ToString::to_string).collect();
-        table.note(format!("Skipped because unreadable: line {}.", lines.join(", ")));
+        let lines: Vec<String> =
+            journal.unreadable.iter().take(MOST_LINES).map(ToString::to_string).collect();
+        let more = match journal.unreadable.len().saturating_sub(MOST_LINES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        table.note(format!("Skipped because unreadable: line {}{more}.", lines.join(", ")));
+    }
+    let earlier = journal.entries.len().saturating_sub(last);
+    if earlier > 0 {
+        let runs = plural(earlier as u64, "earlier run is", "earlier runs are");
+        table.note(format!("{runs} not shown; --last N shows more."));
     }
     table
 }

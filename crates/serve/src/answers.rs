@@ -1,9 +1,10 @@
 //! Answers of the addresses below `/api/`. `API.md` defines them.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use stepscope_analyze::Category;
-use stepscope_analyze::recording::info::info;
 use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::compare::compare_json;
 use stepscope_render::info::Description;
@@ -13,16 +14,35 @@ use stepscope_render::words::terms;
 use stepscope_render::{Select, Style, Table, table};
 use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
 use stepscope_trace::{ProcessKind, Time, TrackKind};
+use tokio::sync::Semaphore;
 
 use crate::error::{Refusal, problem_json};
-use crate::store::Opened;
+use crate::store::{Opened, Timeline};
 use crate::timeline::model::{Model, ns};
 
-/// Runs heavy work where it blocks nobody else, and turns a panic into an answer.
+/// How long one answer may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// Maximum number of answers computed at a time; more wait in line.
+const AT_ONCE: usize = 32;
+static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// Runs heavy work where it blocks nobody else, and turns a panic into an answer. Work that takes too long is given up:
+/// its turn goes to the next, and whoever asked gets an error.
 pub(crate) async fn heavy<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Refusal::Broken))
+    within(LIMIT, work).await
+}
+
+async fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let answer = async {
+        let _turn = TURNS.acquire().await;
+        tokio::task::spawn_blocking(work).await.unwrap_or(Err(Refusal::Broken))
+    };
+    tokio::time::timeout(limit, answer).await.unwrap_or(Err(Refusal::Overran))
 }
 
 /// A value as bytes.
@@ -59,7 +79,6 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         let mut text = Vec::new();
         report::write_json(&report, &mut text).map_err(|_| Refusal::Broken)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
-        let model = &opened.model;
         let answering = report.answering().and_then(|at| report.findings.get(at));
         let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
@@ -69,14 +88,12 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         answer["verdict"] = json!({
             "headline": report.answer(), "severity": severity, "finding": report.answering(), "doubts": report.doubts(),
         });
-        answer["damage"] = model.profile.problems().iter().map(problem_json).collect();
+        answer["damage"] = opened.problems().iter().map(problem_json).collect();
         answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
         for (finding, row) in report.findings.iter().zip(rows(&mut answer, "findings")) {
             row["title"] = finding.rule.title().into();
             row["place"] = finding.place.as_ref().map_or(Value::Null, |place| {
-                let hosts = &model.profile.hosts;
-                let number = hosts.iter().position(|loaded| loaded.host == place.host);
-                let at = |time: Time| number.map(|number| model.host(number).ns(time));
+                let at = |time: Time| opened.ns(&place.host, time);
                 json!({"host": place.host, "start_ns": at(place.span.start), "end_ns": at(place.span.end)})
             });
         }
@@ -97,9 +114,8 @@ fn rows<'v>(answer: &'v mut Value, key: &str) -> impl Iterator<Item = &'v mut Va
 /// The content of the session.
 pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
     opened.answer("info", |opened| {
-        let profile = &opened.model.profile;
-        let info = info(&profile.sources());
-        let description = Description { session: &profile.session, sessions: &profile.sessions, info: &info };
+        let (info, session, sessions) = opened.info()?;
+        let description = Description { session, sessions, info: &info };
         let mut text = Vec::new();
         stepscope_render::info::write_json(&description, &mut text).map_err(|_| Refusal::Broken)?;
         Ok(text)
@@ -113,7 +129,7 @@ pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> 
     let make = view.grouped(way).ok_or(Refusal::Missing("way to group the view"))?;
     let key = format!("{}/{name}/{way}", if csv { "csv" } else { "view" });
     opened.answer(&key, |opened| {
-        let table: Table = view.of(&opened.model.profile, make, Style::PLAIN).map_err(|_| Refusal::Broken)?;
+        let table: Table = opened.table(|hosts| view.of(hosts, make, Style::PLAIN))?;
         if csv {
             let picked = table.pick(&Select::default(), None).map_err(|_| Refusal::Broken)?;
             let mut text = Vec::new();
@@ -125,7 +141,7 @@ pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> 
 }
 
 /// What was live in an allocator at a moment of the session, in picoseconds.
-pub(crate) fn memory_at(opened: &Opened, allocator: usize, at: i64) -> Result<Value, Refusal> {
+pub(crate) fn memory_at(opened: &Timeline, allocator: usize, at: i64) -> Result<Value, Refusal> {
     let ledgers = opened.ledgers();
     let (host, name) = ledgers.allocators.get(allocator).ok_or(Refusal::Missing("allocator"))?;
     let loaded = opened.model.profile.hosts.get(*host).ok_or(Refusal::Broken)?;
@@ -153,9 +169,9 @@ pub(crate) fn comparison(base: &Run, new: &Run) -> Value {
 }
 
 /// The tracks, processes and steps of the timeline.
-pub(crate) fn timeline(opened: &Opened) -> Result<Bytes, Refusal> {
-    opened.answer("timeline", |opened| {
-        let model = &opened.model;
+pub(crate) fn timeline(opened: &Opened, timeline: &Timeline) -> Result<Bytes, Refusal> {
+    opened.answer("timeline", |_| {
+        let model = &timeline.model;
         let origin = model.hosts().iter().find(|host| !host.steps.is_empty());
         let steps = model.hosts().iter().enumerate().flat_map(|(number, host)| {
             host.steps.iter().map(move |step| {
@@ -205,4 +221,25 @@ fn track(model: &Model, id: u32) -> Option<Value> {
         "rows": entry.layout.rows().max(1), "events": track.len(), "start_ns": host.ns(span.start),
         "end_ns": host.ns(span.end), "busy_ns": ns(entry.layout.busy), "min": low, "max": high,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_takes_too_long_is_given_up_and_the_next_one_comes() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        runtime.block_on(async {
+            let hangs = move || ended.recv().map_err(|_| Refusal::Broken);
+            let refused = within(Duration::from_millis(20), hangs).await.unwrap_err();
+            assert!(matches!(refused, Refusal::Overran), "{refused:?}");
+            assert_eq!(refused.status(), axum::http::StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(heavy(|| Ok(7)).await.unwrap(), 7);
+            let broken = heavy(|| -> Result<(), Refusal> { panic!("meant to") }).await.unwrap_err();
+            assert!(matches!(broken, Refusal::Broken));
+        });
+        drop(end);
+    }
 }

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use stepscope_analyze::curves::RunCurves;
 use stepscope_diagnose::{RunVerdict, diagnose_run};
 use stepscope_read::tfevents::{FoundRun, RunReader, find_runs};
@@ -34,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(400);
 /// Folders are searched for new runs no more often than this.
 const SEARCH: Duration = Duration::from_secs(2);
 /// Searching may take up to one part in this many of the time.
-const SEARCH_SHARE: u32 = 10;
+const SEARCH_SHARE: u32 = 50;
 
 /// A run as far as it was read.
 #[derive(Debug)]
@@ -97,7 +98,7 @@ pub(crate) struct Curves {
     total: AtomicUsize,
     done: AtomicUsize,
     /// When profiles were recorded.
-    profiles: Mutex<Vec<KnownProfile>>,
+    profiles: Mutex<FxHashMap<PathBuf, KnownProfile>>,
 }
 
 impl Curves {

@@ -32,6 +32,8 @@ pub(crate) enum Refusal {
     Sql(Box<Problem>),
     /// As many queries run as may run at once.
     Busy,
+    /// The answer takes too long.
+    Overran,
     /// An internal error.
     Broken,
 }
@@ -48,6 +50,7 @@ impl Refusal {
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
             Refusal::Loading(_) => StatusCode::ACCEPTED,
             Refusal::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::Overran => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -67,6 +70,7 @@ impl Refusal {
             Refusal::Token => words::no_token(),
             Refusal::Missing(what) => words::missing(what),
             Refusal::Busy => words::busy(),
+            Refusal::Overran => words::overran(crate::answers::LIMIT.as_secs_f64()),
             Refusal::Broken => words::broken(),
         };
         let [what, found, todo] = said;

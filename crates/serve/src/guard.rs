@@ -1,10 +1,11 @@
 //! Access control. The server shows what is on the user's disk, so a foreign page must not be able to reach it
 //! through the user's browser: neither by cross-site requests (`Origin`, `Sec-Fetch-Site`), nor through its own
-//! name that points to this machine (`Host`). A server that listens beyond this machine also requires a token.
+//! name that points to this machine (`Host`). If other machines or other users of this one can reach the server, it also
+//! requires a token: in the address that it prints, and then in a cookie.
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::Refusal;
@@ -56,11 +57,32 @@ impl Guard {
         if foreign && !follows_link { Err(Refusal::Origin) } else { Ok(()) }
     }
 
-    /// Checks the token of a request for data.
+    /// Checks the token of a request for data: in its header, its address or its cookie, and in this order.
     pub(crate) fn admit_token(&self, headers: &HeaderMap, in_query: Option<&str>) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return Ok(()) };
-        let given = text(headers, HeaderName::from_static(TOKEN_HEADER)).or(in_query).unwrap_or("");
+        let given = text(headers, HeaderName::from_static(TOKEN_HEADER)).or(in_query);
+        let given = given.or_else(|| self.in_cookie(headers)).unwrap_or("");
         if equal(token.as_bytes(), given.as_bytes()) { Ok(()) } else { Err(Refusal::Token) }
+    }
+
+    /// The cookie that replaces the token from now on, for a visit with the right token in its address.
+    pub(crate) fn cookie(&self, in_query: Option<&str>) -> Option<HeaderValue> {
+        let (token, given) = (self.token.as_ref()?, in_query?);
+        // Not readable by scripts, and never sent along by pages of other sites.
+        let cookie = format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name());
+        HeaderValue::try_from(cookie).ok().filter(|_| equal(token.as_bytes(), given.as_bytes()))
+    }
+
+    /// Browsers share cookies between the ports of a machine, so the port is part of the name.
+    fn cookie_name(&self) -> String {
+        format!("stepscope-{}", self.port)
+    }
+
+    fn in_cookie<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        let name = self.cookie_name();
+        let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
     /// Whether this `name:port` is one of the server's own.
@@ -100,6 +122,25 @@ pub(crate) fn new_token() -> std::io::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether processes of other people run on this machine. Where that is not known, none are assumed.
+pub(crate) fn others_are_here() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt;
+        /// The system's own users come before these, `nobody` behind them.
+        const PEOPLE: std::ops::Range<u32> = 1_000..65_534;
+        let user = |path: &std::path::Path| std::fs::metadata(path).ok().map(|data| data.uid());
+        let own = user(std::path::Path::new("/proc/self"));
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let is_process =
+            |name: &std::ffi::OsStr| name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
+        let users = processes.filter(|entry| is_process(&entry.file_name())).map(|entry| user(&entry.path()));
+        users.flatten().any(|user| Some(user) != own && PEOPLE.contains(&user))
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
 }
 
 /// Headers of every answer.
@@ -179,6 +220,21 @@ mod tests {
         assert!(guard.admit_token(&headers(&[]), Some("secret")).is_ok());
         assert!(guard.admit_token(&headers(&[(TOKEN_HEADER, "secret")]), None).is_ok());
         assert!(guard.admit_token(&headers(&[(TOKEN_HEADER, "wrong!")]), Some("secret")).is_err());
+    }
+
+    #[test]
+    fn a_cookie_replaces_the_token_after_the_first_visit() {
+        let guard = guard("127.0.0.1:6200", "127.0.0.1", Some("secret"));
+        assert_eq!(guard.cookie(None), None);
+        assert_eq!(guard.cookie(Some("wrong!")), None);
+        let cookie = guard.cookie(Some("secret")).unwrap();
+        let cookie = cookie.to_str().unwrap();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        let sent = format!("other=1; {}", cookie.split(';').next().unwrap());
+        assert!(guard.admit_token(&headers(&[("cookie", &sent)]), None).is_ok());
+        for wrong in ["stepscope-6200=wrong!", "stepscope-6201=secret", "secret", "stepscope-6200", ""] {
+            assert!(guard.admit_token(&headers(&[("cookie", wrong)]), None).is_err(), "{wrong}");
+        }
     }
 
     #[test]

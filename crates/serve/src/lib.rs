@@ -11,6 +11,7 @@
 
 mod answers;
 mod assets;
+mod connections;
 mod curves;
 mod error;
 mod guard;
@@ -27,5 +28,5 @@ mod tfprof;
 mod timeline;
 
 pub use offline::Offline;
-pub use server::{DEFAULT_PORT, Options, Server};
+pub use server::{DEFAULT_PORT, Options, Server, TokenUse};
 pub use store::{Limits, Source};

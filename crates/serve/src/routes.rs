@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::header::{
     ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
-    CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, SET_COOKIE, VARY,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -24,7 +24,7 @@ use crate::guard::{Guard, HEADERS};
 use crate::home;
 use crate::query::{LONGEST, Query};
 use crate::sql;
-use crate::store::{Opened, Store};
+use crate::store::{Opened, Store, Timeline};
 use crate::tfprof;
 use crate::timeline::event::{Same, Way};
 use crate::timeline::tile::{MOST_LEVEL, TileAddress};
@@ -138,11 +138,18 @@ fn is_api(path: &str) -> bool {
 /// Lets a request through, or refuses it; whatever comes of it forbids what the page does not need.
 async fn guarded(State(app): State<App>, request: Request<Body>, next: Next) -> Response<Body> {
     let head = request.method() == Method::HEAD;
+    // The first visit to the page brings the token in its address; the cookie lets later ones do without.
+    let page = !is_api(request.uri().path());
+    let query = Query::of(request.uri()).unwrap_or_default();
+    let cookie = app.guard.cookie(query.text("token")).filter(|_| page);
     let mut response = match admit(&app, request.method(), request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
     let headers = response.headers_mut();
+    if let Some(cookie) = cookie {
+        headers.insert(SET_COOKIE, cookie);
+    }
     for (name, value) in HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
@@ -197,6 +204,11 @@ impl Session {
 
     async fn open(&self) -> Result<Arc<Opened>, Refusal> {
         self.app.store.open(self.id, false).await
+    }
+
+    /// Its traces.
+    async fn timeline(&self) -> Result<Arc<Timeline>, Refusal> {
+        self.app.store.timeline(self.id, false).await
     }
 }
 
@@ -255,8 +267,8 @@ async fn page(address: Uri, headers: HeaderMap) -> Response<Body> {
     response
 }
 
-async fn sessions(State(app): State<App>) -> Reply {
-    Reply::value(&app.store.list())
+async fn sessions(State(app): State<App>) -> Answer {
+    heavy(move || Ok(Reply::json(app.store.list()))).await
 }
 
 async fn categories() -> Reply {
@@ -301,14 +313,14 @@ async fn csv(session: Session, ViewName(name): ViewName, query: Query) -> Answer
 
 async fn memory_at(session: Session, query: Query) -> Answer {
     let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
 }
 
 /// A query of the console.
 async fn sql_answer(session: Session, query: Query) -> Answer {
     let text = query.text("q").unwrap_or("").to_owned();
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || sql::answer(opened.database(), &text).map(|value| Reply::value(&value))).await
 }
 
@@ -344,7 +356,8 @@ async fn model_variables(session: Session) -> Answer {
 
 async fn timeline(session: Session) -> Answer {
     let opened = session.fresh().await?;
-    heavy(move || answers::timeline(&opened)).await.map(Reply::json)
+    let timeline = session.timeline().await?;
+    heavy(move || answers::timeline(&opened, &timeline)).await.map(Reply::json)
 }
 
 async fn tiles(session: Session, query: Query) -> Answer {
@@ -354,7 +367,7 @@ async fn tiles(session: Session, query: Query) -> Answer {
         return Err(Refusal::Query("level", level.to_string()));
     }
     let place = TileAddress { level, tile: number };
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || {
         let model = &opened.model;
         if tracks.iter().any(|&id| model.track(id).is_none()) {
@@ -368,7 +381,7 @@ async fn tiles(session: Session, query: Query) -> Answer {
 
 async fn details(session: Session, query: Query) -> Answer {
     let (track, number) = (query.number("track")?, query.number("event")?);
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || {
         let found = event::details(&opened.model, track, number);
         found.map(|found| Reply::value(&found)).ok_or(Refusal::Missing("event"))
@@ -388,7 +401,7 @@ async fn neighbour(session: Session, query: Query) -> Answer {
         Some("name") | None => Same::Name,
         Some(other) => return Err(Refusal::Query("same", other.chars().take(80).collect())),
     };
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || {
         event::hit(&opened.model, track, number).ok_or(Refusal::Missing("event"))?;
         let found = event::neighbour(&opened.model, track, number, way, same);
@@ -400,7 +413,7 @@ async fn neighbour(session: Session, query: Query) -> Answer {
 async fn at(session: Session, query: Query) -> Answer {
     let (track, row, at) = (query.number("track")?, query.number("row")?, query.ns("t_ns")?);
     let tolerance = if query.text("tolerance_ns").is_some() { query.ns("tolerance_ns")?.max(0) } else { 0 };
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || {
         opened.model.track(track).ok_or(Refusal::Missing("track"))?;
         Ok(Reply::value(&json!({"event": event::at(&opened.model, track, row, at, tolerance)})))
@@ -415,18 +428,18 @@ async fn search(session: Session, query: Query) -> Answer {
     }
     let offset = query.number_or("offset", 0_usize)?;
     let limit = query.number_or("limit", 500_usize)?.min(MOST_HITS);
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&opened.search(&text)?.page(&opened.model, offset, limit)))).await
 }
 
 async fn sums(session: Session, query: Query) -> Answer {
     let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&area::answer(&opened.model, from, to, tracks.as_deref())))).await
 }
 
 async fn minimap(session: Session, query: Query) -> Answer {
     let buckets = query.number_or("buckets", 1_024_usize)?.clamp(1, MOST_BUCKETS);
-    let opened = session.open().await?;
+    let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&overview::answer(&opened.model, buckets)))).await
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use stepscope_render::words::serve as words;
 use stepscope_session::{Cause, Problem};
 
+use crate::connections;
 use crate::error::problem;
-use crate::guard::{Guard, host_text, new_token};
+use crate::guard::{Guard, host_text, new_token, others_are_here};
 use crate::routes::{App, router};
 use crate::store::{Limits, Source, Store};
 
@@ -17,10 +18,22 @@ use crate::store::{Limits, Source, Store};
 pub const DEFAULT_PORT: u16 = 6200;
 /// Ports tried after it if it is taken: several servers are common on a shared machine.
 const NEXT_PORTS: u16 = 10;
-/// Maximum number of requests processed at a time; more wait in line.
-const BLOCKING: usize = 32;
+/// Maximum number of threads for requests. Few run at a time; those that were given up may linger.
+const BLOCKING: usize = 512;
 /// How long open connections may take to close.
 const FAREWELL: Duration = Duration::from_millis(300);
+
+/// When requests for data need a token.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum TokenUse {
+    /// If other machines or other users of this one can reach the server.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never; not possible if other machines can reach the server.
+    Never,
+}
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
@@ -31,14 +44,22 @@ pub struct Options {
     pub listen: String,
     /// The port; `None` uses the default or the next free one, 0 any free one.
     pub port: Option<u16>,
-    /// How much may be open at a time.
+    /// What it may use.
     pub limits: Limits,
+    /// When requests for data need a token.
+    pub token: TokenUse,
 }
 
 impl Options {
     /// Serves `source` on this machine only.
     pub fn new(source: Source) -> Self {
-        Options { source, listen: "127.0.0.1".to_owned(), port: None, limits: Limits::default() }
+        Options {
+            source,
+            listen: "127.0.0.1".to_owned(),
+            port: None,
+            limits: Limits::default(),
+            token: TokenUse::Auto,
+        }
     }
 }
 
@@ -56,7 +77,15 @@ impl Server {
     pub fn start(options: Options) -> Result<Self, Problem> {
         let store = Store::find(options.source, options.limits)?;
         let (listener, address) = listen(&options.listen, options.port)?;
-        let token = if address.ip().is_loopback() { None } else { Some(token()?) };
+        let far = !address.ip().is_loopback();
+        let token = match options.token {
+            TokenUse::Never if far => {
+                return Err(problem(Cause::Usage, words::token_needed(&options.listen)));
+            }
+            TokenUse::Never => None,
+            TokenUse::Auto if !far && !others_are_here() => None,
+            TokenUse::Auto | TokenUse::Always => Some(token()?),
+        };
         let guard = Guard::new(address, &options.listen, token.clone());
         Ok(Server { listener, address, token, app: App { store, guard } })
     }
@@ -70,6 +99,11 @@ impl Server {
         };
         let token = self.token.as_ref().map_or_else(String::new, |token| format!("?token={token}"));
         format!("http://{host}:{}/{token}", self.address.port())
+    }
+
+    /// Whether requests for data need the token in [`Server::url`].
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     /// Number of sessions found.
@@ -101,21 +135,14 @@ impl Server {
             store.preload(0);
         }
         tokio::spawn(Arc::clone(&store).watch());
-        let router = router(self.app);
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let serving = axum::serve(listener, router).with_graceful_shutdown(until(stopped.clone()));
-        let serving = tokio::spawn(async move { serving.await });
+        let serving = tokio::spawn(connections::serve(listener, router(self.app), stopped));
         tokio::signal::ctrl_c().await?;
         stop.send_replace(true);
         // Connections held open by a browser do not delay the end.
         let _ = tokio::time::timeout(FAREWELL, serving).await;
         Ok(())
     }
-}
-
-async fn until(mut stopped: tokio::sync::watch::Receiver<bool>) {
-    // An error means that the sender is gone, which also means the end.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 fn token() -> Result<String, Problem> {

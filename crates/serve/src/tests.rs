@@ -38,7 +38,9 @@ struct Client {
 
 impl Client {
     fn new(source: Source, token: Option<&str>) -> Self {
-        let store = Store::find(source, Limits { sessions: 4, bytes: u64::MAX }).unwrap();
+        let store =
+            Store::find(source, Limits { sessions: 4, bytes: u64::MAX, load: Duration::from_secs(600) })
+                .unwrap();
         let address = if token.is_some() { "0.0.0.0:6200" } else { HOST };
         let guard = Guard::new(address.parse().unwrap(), "127.0.0.1", token.map(str::to_owned));
         let router = router(App { store, guard });

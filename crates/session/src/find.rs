@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use stepscope_read::discover::{Discovery, Lookalike, ProfileFile, Session, discover_within};
+use stepscope_read::discover::{
+    Discovery, Known, Lookalike, ProfileFile, Session, discover_again, discover_within,
+};
 use stepscope_render::format::{plural, thousands};
 
 use crate::load::unreadable_file;
@@ -28,7 +31,7 @@ pub struct ResolvedSession {
     /// Its name, or its full path if several sessions share the name.
     pub session: String,
     /// All sessions found, newest first, including this one.
-    pub sessions: Vec<String>,
+    pub sessions: Arc<[String]>,
     /// Its files, one per host.
     pub files: Vec<ProfileFile>,
 }
@@ -40,7 +43,7 @@ impl ResolvedSession {
         let sessions = labels(&found.sessions);
         let chosen = choose(wanted, &found, &sessions, remark)?;
         let files = hosts(wanted, &found.sessions[chosen])?.into_iter().cloned().collect();
-        Ok(ResolvedSession { session: sessions[chosen].clone(), sessions, files })
+        Ok(ResolvedSession { session: sessions[chosen].clone(), sessions: sessions.into(), files })
     }
 }
 
@@ -52,13 +55,28 @@ pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> 
 /// The same without leaving the canonical `roots`, if there are any.
 pub fn all_sessions_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> {
     let found = discover_within(paths, roots).map_err(|error| unreadable_file(&error))?;
-    let labels = labels(&found.sessions);
+    Ok(resolved(found))
+}
+
+/// The same with what earlier searches learned; `None` if nothing changed and the answer is not wanted anyway.
+pub fn all_sessions_again(
+    paths: &[PathBuf],
+    known: &mut Known,
+    anyway: bool,
+) -> Result<Option<Vec<ResolvedSession>>, Problem> {
+    let found = discover_again(paths, known, anyway).map_err(|error| unreadable_file(&error))?;
+    Ok(found.map(resolved))
+}
+
+fn resolved(found: Discovery) -> Vec<ResolvedSession> {
+    // All sessions share one list: a copy for each would grow with the square of their number.
+    let labels: Arc<[String]> = labels(&found.sessions).into();
     let one = |(session, label): (Session, &String)| ResolvedSession {
         session: label.clone(),
         sessions: labels.clone(),
         files: session.files,
     };
-    Ok(found.sessions.into_iter().zip(&labels).map(one).collect())
+    found.sessions.into_iter().zip(labels.iter()).map(one).collect()
 }
 
 /// Label of each session: its name, or its full path if several sessions share the name.

@@ -8,6 +8,7 @@
 mod beside;
 mod clock;
 pub mod find;
+mod hosts;
 pub mod load;
 pub mod model;
 mod problem;
@@ -18,7 +19,9 @@ pub mod side;
 pub mod views;
 
 pub use beside::logs_beside;
-pub use find::{Query, ResolvedSession, all_sessions, all_sessions_within};
+pub use clock::{HostClock, shifts};
+pub use find::{Query, ResolvedSession, all_sessions, all_sessions_again, all_sessions_within};
+pub use hosts::Hosts;
 pub use load::{HostProfile, PerHost, Profile};
 pub use problem::{Cause, Problem};
 pub use sample::{SAMPLE_HOST, SAMPLE_NAME, sample};

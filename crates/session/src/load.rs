@@ -1,7 +1,7 @@
 //! From a resolved session to its traces: all hosts at once, or one after the other, each dropped after its
 //! analysis.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use stepscope_analyze::recording::info::Source;
@@ -9,7 +9,7 @@ use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::{plural, thousands};
 use stepscope_render::report::SourceRow;
-use stepscope_trace::{Format, NoteKind, Span, Trace};
+use stepscope_trace::{Format, NoteKind, Trace};
 
 use crate::find::ResolvedSession;
 use crate::problem::{Cause, Problem};
@@ -39,7 +39,7 @@ pub struct Profile {
     /// The session's name.
     pub session: String,
     /// All sessions found, newest first, including this one.
-    pub sessions: Vec<String>,
+    pub sessions: Arc<[String]>,
     /// Its hosts; at least one.
     pub hosts: Vec<HostProfile>,
     /// Hosts whose files could not be read at all.
@@ -57,7 +57,7 @@ impl Profile {
     /// Reads the files of one session in parallel, each with its host.
     pub fn read(
         session: String,
-        sessions: Vec<String>,
+        sessions: impl Into<Arc<[String]>>,
         inputs: Vec<(String, Result<Input, ReadError>)>,
         progress: &Progress,
     ) -> Result<Profile, Problem> {
@@ -75,25 +75,13 @@ impl Profile {
         {
             return Err(problem);
         }
-        Ok(Profile { session, sessions, hosts, unreadable })
+        Ok(Profile { session, sessions: sessions.into(), hosts, unreadable })
     }
 
     /// The same profile with another part selected for analysis.
     pub fn selecting(mut self, selection: Selection) -> Profile {
         self.hosts.iter_mut().for_each(|loaded| loaded.selection = selection);
         self
-    }
-
-    /// What the figures of the last computed view cover.
-    pub(crate) fn covers(&self) -> Coverage {
-        let known = self.hosts.iter().filter_map(|loaded| loaded.covered.get().cloned());
-        known.reduce(Coverage::merge).unwrap_or_default()
-    }
-
-    /// The part of the whole recording that figures cover.
-    pub(crate) fn recording(&self) -> Coverage {
-        let spans = self.hosts.iter().filter_map(|loaded| loaded.trace.span());
-        Coverage::of_recording(spans.reduce(Span::hull))
     }
 
     /// The sources in the form that analyses take.
@@ -113,7 +101,7 @@ pub struct PerHost<T> {
     /// The session's name.
     pub session: String,
     /// All sessions found, newest first, including this one.
-    pub sessions: Vec<String>,
+    pub sessions: Arc<[String]>,
     /// The result for each host that could be read.
     pub hosts: Vec<T>,
     problems: Vec<Problem>,
@@ -135,7 +123,7 @@ impl<T: Send> PerHost<T> {
     /// The same for inputs that are already known.
     pub fn at_inputs(
         session: String,
-        sessions: Vec<String>,
+        sessions: impl Into<Arc<[String]>>,
         inputs: Vec<(String, impl Fn() -> Result<Input, ReadError> + Send + Sync)>,
         progress: &Progress,
         look: impl Fn(HostProfile) -> T + Sync,
@@ -153,7 +141,14 @@ impl<T: Send> PerHost<T> {
                 Err(error) => (None, Some(unreadable_file(&error))),
             }
         };
-        let looked: Vec<(Option<T>, Option<Problem>)> = inputs.into_par_iter().map(one).collect();
+        // A thread that waits for a part of one host may take up another host in the meantime, so only as many as there
+        // are cores are given out at once.
+        let mut looked: Vec<(Option<T>, Option<Problem>)> = Vec::with_capacity(inputs.len());
+        let (mut inputs, most) = (inputs.into_iter(), rayon::current_num_threads().max(1));
+        while inputs.len() > 0 {
+            let some: Vec<_> = inputs.by_ref().take(most).collect();
+            looked.par_extend(some.into_par_iter().map(&one));
+        }
         let (hosts, problems): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
         let hosts: Vec<T> = hosts.into_iter().flatten().collect();
         let mut problems: Vec<Problem> = problems.into_iter().flatten().collect();
@@ -162,7 +157,7 @@ impl<T: Send> PerHost<T> {
         {
             return Err(problem);
         }
-        Ok(PerHost { session, sessions, hosts, problems })
+        Ok(PerHost { session, sessions: sessions.into(), hosts, problems })
     }
 
     /// The results of the hosts, and the problems of their files.
@@ -172,7 +167,7 @@ impl<T: Send> PerHost<T> {
 }
 
 impl HostProfile {
-    fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
+    pub(crate) fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
         let Opened { format, bytes, trace } = open_input(input, progress)?;
         let path = input.path().display().to_string();
         let (selection, covered) = (Selection::default(), OnceLock::new());
@@ -195,7 +190,8 @@ impl HostProfile {
         }
     }
 
-    fn source(&self) -> Source<'_> {
+    /// The source in the form that a description takes.
+    pub fn source(&self) -> Source<'_> {
         Source {
             path: &self.path,
             format: self.format,
@@ -207,7 +203,7 @@ impl HostProfile {
 }
 
 /// Describes the damage of a file that could be read in part.
-fn damage(loaded: &HostProfile) -> Option<Problem> {
+pub(crate) fn damage(loaded: &HostProfile) -> Option<Problem> {
     let notes = |kind: NoteKind| loaded.trace.notes().iter().filter(move |note| note.kind == kind);
     if notes(NoteKind::Changed).next().is_some() || !loaded.trace.is_intact() {
         return Some(changed(loaded));
@@ -279,6 +275,20 @@ pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
             Problem::new(Cause::Nothing, format!("{} could not be exported", path.display()))
                 .then(format!("{} said: {said}", tool.display()))
                 .then("export it with the version of nsys that recorded it, and give the .sqlite file")
+        }
+        ReadError::ExportTimedOut { path, tool, seconds } => {
+            Problem::new(Cause::Nothing, format!("{} could not be exported", path.display()))
+                .then(format!(
+                    "{} did not end within {}",
+                    tool.display(),
+                    plural(*seconds, "second", "seconds")
+                ))
+                .then("export it with `nsys export --type sqlite`, and give the .sqlite file")
+        }
+        ReadError::NotAFile { path } => {
+            Problem::new(Cause::Usage, format!("{} is not a file or folder", path.display()))
+                .then("found a pipe, a socket or a device, which may never end")
+                .then("write its content to a file, and give that file")
         }
         ReadError::Foreign { path, found } => {
             Problem::new(Cause::Nothing, format!("{} is not a profile", path.display()))

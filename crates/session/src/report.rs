@@ -1,6 +1,7 @@
 //! The report: each host is read, analysed and dropped; the partial results are merged and diagnosed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use stepscope_analyze::devices::gpu_samples::Wall;
@@ -40,7 +41,16 @@ pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem
 
 /// The same for hosts that are already analysed.
 pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, targets: Vec<String>) -> Result<Report, Problem> {
-    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, &[])
+    report_of(hosts, (profile.session.clone(), profile.sessions.clone()), targets)
+}
+
+/// The report on hosts that were analysed and dropped. `names` are the session's own and those of all sessions.
+pub fn report_of(
+    hosts: Vec<HostLook>,
+    names: (String, Arc<[String]>),
+    targets: Vec<String>,
+) -> Result<Report, Problem> {
+    merge(hosts, names.0, names.1, targets, &[])
 }
 
 /// The report on a profile, from files below the canonical `roots` only: event files beside it may lie elsewhere.
@@ -52,7 +62,7 @@ pub fn report_within(profile: &Profile, targets: Vec<String>, roots: &[PathBuf])
 fn merge(
     hosts: Vec<HostLook>,
     session: String,
-    sessions: Vec<String>,
+    sessions: Arc<[String]>,
     targets: Vec<String>,
     roots: &[PathBuf],
 ) -> Result<Report, Problem> {
@@ -79,7 +89,7 @@ fn merge(
     Ok(Report {
         targets,
         session,
-        sessions,
+        sessions: sessions.to_vec(),
         sources,
         health: issues.iter().map(HealthRow::of).collect(),
         summary: facts.summary,

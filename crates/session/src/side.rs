@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rayon::prelude::*;
 use stepscope_analyze::fleet::{HostPartial, Session};
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::names::stable_name;
@@ -12,15 +11,18 @@ use stepscope_diagnose::Facts;
 use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
 use stepscope_diagnose::diagnose;
 use stepscope_diagnose::facts::ProfiledKernel;
-use stepscope_trace::{Delivers, DeviceKind, Trace, Value};
+use stepscope_trace::{Delivers, DeviceKind, Property, Trace, Value};
 
-use crate::{HostProfile, Profile, SavedRun};
+use crate::{HostProfile, Hosts, Problem, SavedRun};
 
-/// Summarises one recording. For a saved run, the steps are the ones that the run timed, without a profiler
+/// Summarises one recording; fails if none of its hosts can be read. For a saved run, the steps are the ones that the run timed, without a profiler
 /// that slows them down; a profile in the same folder shows their breakdown.
-pub fn run_of(profile: &Profile, label: &str) -> Run {
-    let mut run = of_traces(profile, label);
-    if let Some(saved) = saved_run(profile) {
+pub fn run_of(hosts: &Hosts<'_>, label: &str) -> Result<Run, Problem> {
+    let parts = hosts.visit(Part::of);
+    hosts.any()?;
+    let saved = parts.iter().find(|part| part.samples).and_then(|part| part.saved_run());
+    let mut run = of_parts(parts, label);
+    if let Some(saved) = saved {
         if !saved.steps_ms.is_empty() {
             run.steps_ms = saved.steps_ms;
             run.setting.origin = Some(Origin::Marker);
@@ -32,21 +34,39 @@ pub fn run_of(profile: &Profile, label: &str) -> Run {
             run.setting.devices.push((DeviceKind::Cpu, "CPU".to_owned()));
         }
     }
-    run
+    Ok(run)
 }
 
-/// The run that was saved together with the recording's samples.
-fn saved_run(profile: &Profile) -> Option<SavedRun> {
-    let samples = profile.hosts.iter().find(|loaded| loaded.format.delivers == Delivers::RunSamples)?;
-    SavedRun::in_folder(Path::new(&samples.path).parent()?)
+/// One host of a recording.
+struct Part {
+    path: String,
+    /// Whether it holds the samples of a saved run.
+    samples: bool,
+    partial: HostPartial,
+    versions: Vec<(String, String)>,
 }
 
-fn of_traces(profile: &Profile, label: &str) -> Run {
+impl Part {
+    fn of(loaded: &HostProfile) -> Self {
+        Part {
+            path: loaded.path.clone(),
+            samples: loaded.format.delivers == Delivers::RunSamples,
+            partial: HostPartial::of(&loaded.context()),
+            versions: versions(&loaded.trace),
+        }
+    }
+
+    /// The run that was saved together with the samples.
+    fn saved_run(&self) -> Option<SavedRun> {
+        SavedRun::in_folder(Path::new(&self.path).parent()?)
+    }
+}
+
+fn of_parts(parts: Vec<Part>, label: &str) -> Run {
     // Samples beside a profile are not a separate host. On their own, they at least show which devices exist.
-    let is_profile = |loaded: &HostProfile| loaded.format.delivers != Delivers::RunSamples;
-    let alone = !profile.hosts.iter().any(is_profile);
-    let hosts = profile.hosts.par_iter().filter(|loaded| alone || is_profile(loaded));
-    let hosts = hosts.map(|loaded| HostPartial::of(&loaded.context())).collect();
+    let alone = parts.iter().all(|part| part.samples);
+    let versions: BTreeMap<String, String> = parts.iter().flat_map(|part| part.versions.clone()).collect();
+    let hosts = parts.into_iter().filter(|part| alone || !part.samples).map(|part| part.partial).collect();
     let Some(session) = Session::finish(hosts) else { return Run::default() };
     let facts = Facts::of(&session);
     let mut run = Run::of(label, &facts.summary);
@@ -57,7 +77,7 @@ fn of_traces(profile: &Profile, label: &str) -> Run {
         .into_iter()
         .map(|finding| FindingKey { id: finding.id().to_owned(), subject: finding.subject })
         .collect();
-    run.setting.versions = versions(profile.hosts.iter().map(|loaded| &loaded.trace));
+    run.setting.versions = versions.into_iter().collect();
     run.setting.batch_size =
         session.input.pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
     run
@@ -98,21 +118,18 @@ fn launch_times(kernels: &[ProfiledKernel]) -> Vec<OpTime> {
     times.into_iter().map(one).collect()
 }
 
-/// Versions reported by all hosts together.
-fn versions<'t>(traces: impl Iterator<Item = &'t Trace>) -> Vec<(String, String)> {
-    let mut all = BTreeMap::new();
-    for trace in traces {
-        for property in &trace.environment().versions {
-            let text = match property.value.resolve(trace.strings()) {
-                Value::Str(text) | Value::Json(text) => text.into_owned(),
-                Value::Int(number) => number.to_string(),
-                Value::UInt(number) => number.to_string(),
-                Value::Float(number) => number.to_string(),
-                Value::Bool(truth) => truth.to_string(),
-                Value::Bytes(_) | Value::Null => continue,
-            };
-            all.insert(trace.str(property.key).to_owned(), text);
-        }
-    }
-    all.into_iter().collect()
+/// Versions that one host reports.
+fn versions(trace: &Trace) -> Vec<(String, String)> {
+    let one = |property: &Property| {
+        let text = match property.value.resolve(trace.strings()) {
+            Value::Str(text) | Value::Json(text) => text.into_owned(),
+            Value::Int(number) => number.to_string(),
+            Value::UInt(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Bool(truth) => truth.to_string(),
+            Value::Bytes(_) | Value::Null => return None,
+        };
+        Some((trace.str(property.key).to_owned(), text))
+    };
+    trace.environment().versions.iter().filter_map(one).collect()
 }

@@ -8,6 +8,7 @@ use crossterm::cursor::MoveToColumn;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
+use stepscope_render::format::printable;
 
 /// Number of history lines to keep.
 const KEPT: usize = 1_000;
@@ -74,7 +75,8 @@ impl Editor {
                 Outcome::Line => return Ok(Some(editing.text.into_iter().collect())),
                 Outcome::End => return Ok(None),
                 Outcome::List(candidates) => {
-                    write!(io::stdout(), "\r\n{}\r\n", candidates.join("  "))?;
+                    // Names of nodes come from a file.
+                    write!(io::stdout(), "\r\n{}\r\n", printable(&candidates.join("  ")))?;
                 }
             }
         }
@@ -160,7 +162,7 @@ impl Editing {
 
 fn draw(prompt: &str, editing: &Editing) -> io::Result<()> {
     let mut out = io::stdout();
-    let text: String = editing.text.iter().collect();
+    let text = printable(&editing.text.iter().collect::<String>());
     queue!(out, MoveToColumn(0), Clear(ClearType::FromCursorDown))?;
     write!(out, "{prompt}{text}")?;
     let column = u16::try_from(prompt.len() + editing.at).unwrap_or(u16::MAX);

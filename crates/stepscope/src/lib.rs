@@ -16,6 +16,8 @@ mod progress;
 mod quantity;
 #[cfg(all(test, unix))]
 mod reference;
+mod screen;
+mod whole;
 
 use std::ffi::OsString;
 

@@ -4,7 +4,7 @@ use stepscope_analyze::Selection;
 use stepscope_analyze::fleet::HostPartial;
 use stepscope_read::Progress;
 use stepscope_session::report::HostLook;
-use stepscope_session::{HostProfile, PerHost, Problem, Profile, Query, ResolvedSession};
+use stepscope_session::{HostProfile, Hosts, PerHost, Problem, Profile, Query, ResolvedSession};
 
 use crate::exit::Exit;
 use crate::output::Terminal;
@@ -15,6 +15,21 @@ pub(crate) fn profile(wanted: &Query, terminal: &Terminal) -> Result<Profile, Pr
     let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
     let progress = Progress::new();
     with_bar(&progress, || Profile::load(chosen, &progress))
+}
+
+/// Finds a profile and hands its hosts to `work`, which reads them one after the other. Returns the problems of their
+/// files as well.
+pub(crate) fn hosts<T>(
+    wanted: &Query,
+    selection: Selection,
+    terminal: &Terminal,
+    work: impl FnOnce(&Hosts<'_>) -> Result<T, Problem>,
+) -> Result<(T, Vec<Problem>), Problem> {
+    let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
+    let progress = Progress::new();
+    let hosts = Hosts::on_disk(&chosen, &progress).selecting(selection).then_end();
+    let done = with_bar(&progress, || work(&hosts))?;
+    Ok((done, hosts.problems()))
 }
 
 /// Finds a profile and analyses each of its hosts.

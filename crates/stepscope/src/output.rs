@@ -9,6 +9,7 @@ use stepscope_render::format::printable;
 use stepscope_session::Problem;
 
 use crate::exit::Exit;
+use crate::screen::Screen;
 
 /// When to use colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -45,8 +46,8 @@ impl Terminal {
     }
 
     /// Standard output, buffered. Flush it at the end, so that a closed pipe is noticed.
-    pub(crate) fn stdout(&self) -> BufWriter<io::StdoutLock<'static>> {
-        BufWriter::with_capacity(64 << 10, io::stdout().lock())
+    pub(crate) fn stdout(&self) -> BufWriter<Screen> {
+        BufWriter::with_capacity(64 << 10, Screen::new(io::stdout().is_terminal()))
     }
 
     /// Prints a note that is not an error, e.g. which of several sessions was used.

@@ -212,6 +212,32 @@ fn the_journal_names_recordings_from_where_it_lies() {
     assert_eq!(shown["rows"][0]["path"], "../base.xplane.pb");
 }
 
+/// Whoever reads the first line must not read "passed" where the exit code says otherwise.
+#[test]
+fn a_gate_says_passed_only_if_it_exits_with_0() {
+    let pair = pair();
+    let whole = std::fs::read(&pair.base).unwrap();
+    let damaged = pair.folder.path().join("damaged.xplane.pb");
+    std::fs::write(&damaged, &whole[..whole.len() - 40]).unwrap();
+    let damaged = damaged.to_str().unwrap();
+    let nowhere = pair.folder.path().join("no/such/folder/gate.xml");
+    let cases: [&[&str]; 4] = [
+        &[&pair.base, damaged],
+        &[&pair.base, damaged, "--json"],
+        &[&pair.base, &pair.base, "--junit", nowhere.to_str().unwrap()],
+        &[&pair.base, &pair.base, "--metric", "op:nothing"],
+    ];
+    for case in cases {
+        let output = run(&[&["gate"], case].concat());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_ne!(output.status.code(), Some(0), "{case:?}: {said}");
+        assert!(!said.contains("passed") || said.contains("\"passed\": false"), "{case:?}: {said}");
+    }
+    let output = run(&["gate", &pair.base, &pair.base]);
+    assert_eq!(code(&output), 0);
+    assert!(output.stdout.starts_with(b"gate passed"));
+}
+
 #[test]
 fn the_gate_writes_reports_for_servers() {
     let pair = pair();

@@ -55,6 +55,47 @@ fn steers(text: &str) -> Option<char> {
     text.chars().find(odd)
 }
 
+/// The same names in files that are written, and a file that is itself called like that.
+#[cfg(unix)]
+#[test]
+fn no_file_that_is_written_carries_names_raw() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = profile(folder.path());
+    let nasty = folder.path().join(format!("=tr{NASTY}.json"));
+    fs::copy(&path, &nasty).unwrap();
+    let nasty = nasty.to_str().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (csv, page, change, junit, journal, note) =
+        (file("e.csv"), file("r.html"), file("c.html"), file("g.xml"), file("j"), format!("=note{NASTY}"));
+    let commands: [&[&str]; 12] = [
+        &["report", nasty],
+        &["info", nasty],
+        &["ops", nasty, "--csv"],
+        &["export", nasty, "--to", "csv", "-o", &csv],
+        &["report", nasty, "--html", &page],
+        &["compare", nasty, nasty, "--html", &change],
+        &["compare", nasty, nasty, "--markdown"],
+        &["gate", nasty, nasty, "--junit", &junit, "--metric", "op:MatMul"],
+        &["journal", "add", nasty, "--note", &note, "--file", &journal],
+        &["journal", "show", "--file", &journal],
+        &["journal", "show", "--file", &journal, "--csv"],
+        &["run", "--", "true", nasty],
+    ];
+    for command in commands {
+        let output = stepscope().args(command).output().unwrap();
+        for bytes in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8_lossy(bytes);
+            assert_eq!(steers(&text), None, "{command:?}: {text:?}");
+        }
+    }
+    for written in [&csv, &page, &change, &junit] {
+        let text = fs::read_to_string(written).unwrap();
+        assert_eq!(steers(&text), None, "{written}");
+    }
+    let rows = fs::read_to_string(&csv).unwrap();
+    assert!(rows.lines().skip(1).all(|row| !row.starts_with(['=', '+', '@'])), "a host is a formula");
+}
+
 #[test]
 fn no_command_lets_names_steer_the_terminal() {
     let folder = tempfile::tempdir().unwrap();

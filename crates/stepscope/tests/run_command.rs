@@ -253,9 +253,31 @@ fn a_command_that_talks_without_end_takes_no_memory() {
 #[test]
 fn a_child_of_the_command_that_lives_on_does_not_hold_us_up() {
     let begun = Instant::now();
-    let output = run(&["--", "sh", "-c", "sleep 100 & echo out"]);
-    assert_eq!((code(&output), &output.stdout[..]), (0, &b"out\n"[..]));
+    let mut command = stepscope();
+    command
+        .args(["run", "--", "sh", "-c", "sleep 100 & echo out"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = Reaped(command.spawn().unwrap());
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(60));
+    let mut first = [0; 4];
+    child.0.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"out\n");
+}
+
+#[test]
+fn what_a_child_prints_after_the_command_is_not_cut() {
+    let script = "(sleep 4; for i in 1 2 3; do echo late $i; sleep 0.1; done; echo err >&2) & echo out";
+    let mut command = stepscope();
+    command.args(["run", "--", "sh", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Reaped(command.spawn().unwrap());
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
+    let (mut out, mut err) = (String::new(), String::new());
+    child.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(out, "out\nlate 1\nlate 2\nlate 3\n");
+    assert!(err.ends_with("err\n"), "{err}");
 }
 
 #[test]

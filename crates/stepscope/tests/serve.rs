@@ -22,7 +22,10 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str]) -> Self {
-        let mut child = stepscope(arguments).spawn().unwrap();
+        Server::of(stepscope(arguments).spawn().unwrap())
+    }
+
+    fn of(mut child: Child) -> Self {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap_or_else(|| Ok(String::new())).unwrap();
         let (url, said) = (line(), line());
@@ -34,10 +37,17 @@ impl Server {
         self.url.strip_prefix("http://").unwrap().split_once('/').unwrap()
     }
 
+    /// What it answers to somebody who has the token, if there is one: other users of the machine may be logged in.
     fn get(&self, path: &str) -> String {
+        let token = self.address().1.strip_prefix("?token=").unwrap_or("");
+        self.ask(path, &format!("x-stepscope-token: {token}\r\n"))
+    }
+
+    fn ask(&self, path: &str, headers: &str) -> String {
         let (address, _) = self.address();
         let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n")
+            .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         String::from_utf8_lossy(&answer).into_owned()
@@ -78,7 +88,7 @@ fn the_sample_is_on_the_page_and_an_interrupt_ends_it() {
     // A connection that stays open, as a browser's does, does not hold up the end.
     let (address, _) = server.address();
     let mut idle = TcpStream::connect(address).unwrap();
-    write!(idle, "GET /api/sessions HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    write!(idle, "GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
     idle.read_exact(&mut [0; 12]).unwrap();
     let (took, code) = server.stop();
     assert_eq!(code, Some(0));
@@ -128,9 +138,81 @@ fn beyond_this_machine_the_address_has_a_token_and_data_wants_it() {
     let (_, token) = server.address();
     let token = token.strip_prefix("?token=").expect("a token in the address");
     assert_eq!(token.len(), 32);
-    assert!(server.get("/api/sessions").starts_with("HTTP/1.1 403"));
-    assert!(server.get(&format!("/api/sessions?token={token}")).starts_with("HTTP/1.1 200"));
-    assert!(server.get("/").starts_with("HTTP/1.1 200"));
+    assert!(server.ask("/api/sessions", "").starts_with("HTTP/1.1 403"));
+    assert!(server.ask(&format!("/api/sessions?token={token}"), "").starts_with("HTTP/1.1 200"));
+    assert!(server.ask("/", "").starts_with("HTTP/1.1 200"));
+    let (code, said) = failed(&["demo", "--serve", "--port", "0", "--listen", "0.0.0.0", "--token=never"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn a_token_can_be_asked_for_and_a_cookie_takes_its_place() {
+    let server = Server::start(&["demo", "--serve", "--port", "0", "--token"]);
+    let (_, rest) = server.address();
+    assert!(server.ask("/api/sessions", "").starts_with("HTTP/1.1 403"));
+    let page = server.ask(&format!("/{rest}"), "");
+    let cookie = page.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    assert!(server.ask("/api/sessions", &cookie).starts_with("HTTP/1.1 200"));
+    assert!(!server.ask("/", &cookie).contains("set-cookie"), "once is enough");
+    assert!(!server.ask("/?token=0123", "").contains("set-cookie"), "not to somebody who guesses");
+    let open = Server::start(&["demo", "--serve", "--port", "0", "--token=never"]);
+    assert!(open.ask("/api/sessions", "").starts_with("HTTP/1.1 200"));
+}
+
+/// A session whose loading never ends: the tool that it needs hangs.
+#[cfg(unix)]
+#[test]
+fn a_session_that_hangs_holds_up_no_other() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let tool = folder.path().join("nsys");
+    std::fs::write(&tool, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let logs = folder.path().join("logs");
+    std::fs::create_dir(&logs).unwrap();
+    for name in ["a.nsys-rep", "b.nsys-rep", "c.nsys-rep", "d.nsys-rep"] {
+        std::fs::write(logs.join(name), b"NVIDIA Tegra Profiler Report 2026.1.3.\0").unwrap();
+    }
+    let event = r#"{"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 1, "dur": 2}"#;
+    std::fs::write(logs.join("fine.json"), format!("{{\"traceEvents\": [{event}]}}")).unwrap();
+    let mut command = stepscope(&["serve", logs.to_str().unwrap(), "--port", "0", "--load-time", "3s"]);
+    command.env("NSYS_PATH", folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
+    let server = Server::of(command.spawn().unwrap());
+    let list = server.get("/api/sessions");
+    let list: serde_json::Value = serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let sessions = list["sessions"].as_array().unwrap();
+    let (fine, hung): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session["name"] == "fine.json");
+    let report = |session: &serde_json::Value| server.get(&format!("/api/s/{}/report", session["id"]));
+    for session in &hung {
+        assert!(report(session).starts_with("HTTP/1.1 202"), "it is being loaded");
+    }
+    let give_up = Instant::now() + Duration::from_secs(120);
+    let until_done = |session: &serde_json::Value| loop {
+        let answer = report(session);
+        if !answer.starts_with("HTTP/1.1 202") || Instant::now() > give_up {
+            break answer;
+        }
+    };
+    assert!(until_done(fine[0]).starts_with("HTTP/1.1 200"));
+    let failed = until_done(hung[0]);
+    assert!(failed.starts_with("HTTP/1.1 422") && failed.contains("too long"), "{failed}");
+    assert!(report(fine[0]).starts_with("HTTP/1.1 200"));
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.to_str().unwrap(), "/dev/zero"] {
+        for command in ["report", "ops", "serve", "info"] {
+            let (code, said) = failed(&[command, path]);
+            assert_eq!(code, Some(2), "{command} {path}: {said}");
+            assert!(said.contains("is not a file or folder; found a pipe"), "{said}");
+        }
+    }
 }
 
 #[test]

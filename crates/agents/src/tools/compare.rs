@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::Style;
 use stepscope_render::compare::{compare_json, write_text};
+use stepscope_session::Hosts;
 use stepscope_session::side::run_of;
 
 use super::{Tool, cursor_schema};
@@ -51,7 +52,7 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
         let mut runs = Vec::new();
         for path in paths {
             let asked = desk.open(path, None)?;
-            runs.push(run_of(&asked.opened.profile, &asked.target));
+            runs.push(run_of(&Hosts::of(&asked.opened.profile), &asked.target)?);
             notes.extend(asked.notes);
             desk.stop.check()?;
         }

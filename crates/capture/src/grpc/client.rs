@@ -23,6 +23,9 @@ use super::probe;
 const HELLO: &str = "/grpc.health.v1.Health/Check";
 const PROFILE: &str = "/tensorflow.ProfilerService/Profile";
 
+/// Maximum size of the answer to it, which holds one number.
+const HELLO_BYTES: usize = 64 << 10;
+
 /// Maximum time for a connection and its first answer.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// A profile is one message of many megabytes: small windows would wait for every round trip. The windows are
@@ -56,7 +59,7 @@ impl Client {
     }
 
     async fn hello(&self) -> Result<(), CaptureError> {
-        let call = self.call::<_, Nothing>(HELLO, Nothing {}, usize::MAX);
+        let call = self.call::<_, Nothing>(HELLO, Nothing {}, HELLO_BYTES);
         let Ok(answer) = timeout(HANDSHAKE, call).await else {
             return Err(CaptureError::Silent { after: HANDSHAKE });
         };

@@ -25,10 +25,11 @@ mod steps;
 mod usage;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -146,9 +147,11 @@ pub struct Recorded {
     pub profiles: Vec<PathBuf>,
     /// The profile recorded by stepscope.
     pub captured: Option<Captured>,
+    /// Why the samples could not be written to their file.
+    pub samples_lost: Option<io::Error>,
 }
 
-/// Orphaned children may keep the pipes open; their output is forwarded for this long.
+/// Orphaned children may keep the pipes open; their output is part of the run for this long.
 const AFTERTHOUGHTS: Duration = Duration::from_secs(2);
 
 /// Runs a command to its end.
@@ -163,13 +166,14 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
 
     let listener = Arc::new(Mutex::new(Listener::default()));
     let (done, all_done) = mpsc::channel();
+    let leave = Arc::new(AtomicBool::new(false));
     let (streams, terminals) = (channels.count(), channels.terminals());
     let hearing = Arc::clone(&listener);
     let heard = move |stream: Stream, bytes: &[u8]| {
         let at_s = begun.elapsed().as_secs_f64();
         hearing.lock().unwrap_or_else(PoisonError::into_inner).hear(stream, bytes, at_s);
     };
-    channels.pump(&heard, &done);
+    channels.pump(&heard, &leave, &done);
     let watch = Watch::start(options, pid)?;
     let profiler = options.profile.clone().map(|request| request.start(Arc::clone(&listener)));
 
@@ -179,12 +183,16 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let lasted = begun.elapsed();
 
     let captured = profiler.and_then(profile::Profiler::finish);
-    for _ in 0..streams {
-        if all_done.recv_timeout(AFTERTHOUGHTS).is_err() {
-            break;
+    let ended = (0..streams).take_while(|_| all_done.recv_timeout(AFTERTHOUGHTS).is_ok()).count();
+    leave.store(true, Ordering::Relaxed);
+    for _ in ended..streams {
+        // A stream whose target accepts nothing cannot be left to anybody.
+        if let Ok(Some(rest)) = all_done.recv_timeout(AFTERTHOUGHTS) {
+            // Without `cat` its children learn that nobody listens, as they would without stepscope.
+            let _ = rest.leave_behind();
         }
     }
-    let meter = watch.finish();
+    let (meter, samples_lost) = watch.finish();
     let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
     [Stream::Out, Stream::Err].iter().for_each(|&stream| listener.end(stream, lasted.as_secs_f64()));
     let found = found::newer(&options.logdir, begun_wall);
@@ -205,6 +213,7 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
         usage: exact(meter.usage(), &waited),
         profiles: found.profiles,
         captured,
+        samples_lost,
     })
 }
 
@@ -239,7 +248,7 @@ fn exact(mut usage: Usage, waited: &ResUse) -> Usage {
 /// Samples until stopped.
 struct Watch {
     stop: mpsc::Sender<()>,
-    thread: std::thread::JoinHandle<Meter>,
+    thread: std::thread::JoinHandle<(Meter, io::Result<()>)>,
 }
 
 impl Watch {
@@ -251,10 +260,12 @@ impl Watch {
             nvml: options.nvml.clone(),
             ..SampleOptions::default()
         };
-        let file = match &options.samples {
-            Some(path) => {
+        // The file gets its name once it is complete.
+        let places = options.samples.as_ref().map(|path| (path.with_extension("csv.part"), path.clone()));
+        let file = match &places {
+            Some((part, path)) => {
                 let failed = |error| RunError::Samples { path: path.clone(), error };
-                Some(std::fs::File::create(path).map_err(failed)?)
+                Some(std::fs::File::create(part).map_err(failed)?)
             }
             None => None,
         };
@@ -262,25 +273,39 @@ impl Watch {
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
             let mut sampler = Sampler::new(&sampling);
-            let mut csv = file.and_then(|file| CsvWriter::new(file, &sampler).ok());
+            let (mut csv, mut written) = match file.map(|file| CsvWriter::new(file, &sampler)) {
+                Some(Ok(csv)) => (Some(csv), Ok(())),
+                Some(Err(error)) => (None, Err(error)),
+                None => (None, Ok(())),
+            };
             let mut meter = Meter::new(sampler.cores());
             sample_until(&stopped, interval, &mut || {
                 let sample = sampler.sample();
                 meter.add(&sample);
                 // A full disk must not end a run of days; sampling to the file stops there.
-                if csv.as_mut().is_some_and(|csv| csv.write(&sample).is_err()) {
-                    csv = None;
+                if let Some(Err(error)) = csv.as_mut().map(|csv| csv.write(&sample)) {
+                    (csv, written) = (None, Err(error));
                 }
             });
-            meter
+            drop(csv);
+            if let Some((part, path)) = places {
+                written = written.and_then(|()| std::fs::rename(&part, path));
+                if written.is_err() {
+                    // The disk may be full: half a file helps nobody.
+                    let _ = std::fs::remove_file(part);
+                }
+            }
+            (meter, written)
         })?;
         Ok(Watch { stop, thread })
     }
 
-    fn finish(self) -> Meter {
+    /// The meter, and why samples were lost.
+    fn finish(self) -> (Meter, Option<io::Error>) {
         // If the receiver is gone, it has already ended.
         let _ = self.stop.send(());
-        self.thread.join().unwrap_or_default()
+        let (meter, written) = self.thread.join().unwrap_or_else(|_| (Meter::default(), Ok(())));
+        (meter, written.err())
     }
 }
 
@@ -298,13 +323,4 @@ pub fn sample_until(stopped: &mpsc::Receiver<()>, interval: Duration, sample: &m
             next += interval.max(Duration::from_millis(1));
         }
     }
-}
-
-/// Writes bytes to a file that appears completely or not at all.
-pub fn write_whole(path: &std::path::Path, bytes: &[u8]) -> io::Result<()> {
-    let hidden = path.with_extension("part");
-    let mut file = std::fs::File::create(&hidden)?;
-    file.write_all(bytes)?;
-    drop(file);
-    std::fs::rename(hidden, path)
 }

@@ -7,15 +7,35 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::fstat;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
 use super::listen::Stream;
+
+/// How often a quiet stream looks whether it should be left to somebody else, in nanoseconds.
+const LOOK_NS: i64 = 200_000_000;
+
+/// A stream that children of the command still write to after its end.
+pub(super) struct Rest {
+    reader: File,
+    target: File,
+}
+
+impl Rest {
+    /// Leaves it to a process that forwards it when stepscope has ended, and ends when the last child does.
+    pub(super) fn leave_behind(self) -> io::Result<()> {
+        let mut forwards = Command::new("cat");
+        forwards.stdin(self.reader).stdout(self.target).stderr(Stdio::null()).spawn().map(drop)
+    }
+}
 
 /// The child's end and stepscope's end of a stream.
 pub(super) struct Channel {
@@ -70,15 +90,21 @@ impl Channels {
         all.filter(|channel| channel.terminal).filter_map(|channel| channel.reader.try_clone().ok()).collect()
     }
 
-    /// Forwards until the end. `heard` receives the bytes; `done` is notified at the end of each.
-    pub(super) fn pump(self, heard: &(impl Fn(Stream, &[u8]) + Clone + Send + 'static), done: &Sender<()>) {
+    /// Forwards until the end, or until `leave` is set. `heard` receives the bytes; `done` is notified at the end of each,
+    /// with what is left of it.
+    pub(super) fn pump(
+        self,
+        heard: &(impl Fn(Stream, &[u8]) + Clone + Send + 'static),
+        leave: &Arc<AtomicBool>,
+        done: &Sender<Option<Rest>>,
+    ) {
         for channel in [Some(self.out), self.err].into_iter().flatten() {
-            let (heard, done) = (heard.clone(), done.clone());
+            let (heard, leave, done) = (heard.clone(), leave.clone(), done.clone());
             let _: io::Result<JoinHandle<()>> =
                 std::thread::Builder::new().name("passes-on".to_owned()).spawn(move || {
-                    channel.pass_on(&heard);
+                    let rest = channel.pass_on(&heard, &leave);
                     // Nobody is waiting any more: the run already gave up.
-                    let _ = done.send(());
+                    let _ = done.send(rest);
                 });
         }
     }
@@ -100,9 +126,18 @@ impl Channel {
         Ok(Channel { stream, reader: reader.into(), writer: Some(writer), target: target.into(), terminal })
     }
 
-    fn pass_on(mut self, heard: &impl Fn(Stream, &[u8])) {
+    /// Forwards; returns what is left of the stream if it has not ended.
+    fn pass_on(mut self, heard: &impl Fn(Stream, &[u8]), leave: &AtomicBool) -> Option<Rest> {
         let mut buffer = vec![0_u8; 64 << 10];
         loop {
+            if leave.load(Ordering::Relaxed) {
+                return Some(Rest { reader: self.reader, target: self.target });
+            }
+            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
+            // Where it cannot be waited for, reading waits.
+            if poll(&mut [PollFd::new(&self.reader, PollFlags::IN)], Some(&wait)) == Ok(0) {
+                continue;
+            }
             let bytes = match self.reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => buffer.get(..read).unwrap_or_default(),
@@ -117,6 +152,7 @@ impl Channel {
             }
             heard(self.stream, bytes);
         }
+        None
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which files belong together, and which are not profiles.
 
+use super::recognise::lookalike;
 use super::*;
 
 fn file(path: &str, format: &str) -> ProfileFile {
@@ -165,4 +166,63 @@ fn what_ncu_prints_while_it_works_is_no_profile_but_known() {
     let found = discover(&[log]).unwrap();
     assert!(found.sessions.is_empty());
     assert_eq!(found.others.keys().collect::<Vec<_>>(), [&Lookalike::NsightComputeProgress]);
+}
+
+const TRACE: &str = r#"{"traceEvents": [{"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 1, "dur": 2}"#;
+
+#[test]
+fn a_search_that_finds_nothing_new_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("run");
+    fs::create_dir(&inside).unwrap();
+    fs::write(inside.join("a.json"), format!("{TRACE}]}}")).unwrap();
+    let paths = [folder.path().to_owned()];
+    let mut known = Known::default();
+    let names = |found: Option<Discovery>| {
+        found.map(|found| found.sessions.into_iter().map(|session| session.name).collect::<Vec<_>>())
+    };
+    let again = |known: &mut Known| names(discover_again(&paths, known, false).unwrap());
+    assert_eq!(again(&mut known).unwrap(), ["a.json"]);
+    assert_eq!(again(&mut known), None);
+    assert_eq!(names(discover_again(&paths, &mut known, true).unwrap()).unwrap(), ["a.json"]);
+    fs::write(inside.join("b.json"), format!("{TRACE}]}}")).unwrap();
+    assert_eq!(again(&mut known).unwrap().len(), 2, "a new file in a folder that was listed just now");
+    fs::write(inside.join("b.json"), format!("{TRACE}, 1]}}")).unwrap();
+    assert!(again(&mut known).is_some(), "a file that grew");
+    fs::remove_file(inside.join("a.json")).unwrap();
+    assert_eq!(again(&mut known).unwrap(), ["b.json"]);
+    assert_eq!(again(&mut known), None);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_search_reads_the_head_of_a_file_alone() {
+    // Counted by the system for this thread.
+    let read = || {
+        let text = fs::read_to_string("/proc/thread-self/io").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+        line.parse::<u64>().unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.json");
+    fs::write(&path, format!("{TRACE}, {}]}}", " ".repeat(3 << 20))).unwrap();
+    let before = read();
+    assert_eq!(discover(&[path]).unwrap().sessions.len(), 1);
+    let bytes = read() - before;
+    assert!(bytes < 72 << 10, "{bytes} bytes of which a few are this test's own");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused_before_they_are_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_path(), Path::new("/dev/zero")] {
+        let refused = discover(&[path.to_owned()]);
+        assert!(matches!(refused, Err(ReadError::NotAFile { .. })), "{}", path.display());
+        assert!(matches!(Input::open(path), Err(ReadError::NotAFile { .. })), "{}", path.display());
+    }
+    // One that lies in a folder is passed by.
+    assert_eq!(discover(&[folder.path().to_owned()]).unwrap().files, 0);
 }

@@ -6,8 +6,10 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{Hash, Hasher};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHasher;
 use stepscope_trace::{Delivers, Format, Trace};
@@ -17,6 +19,11 @@ use crate::{Input, Progress, ReadError, Reader};
 
 /// First bytes of every report.
 const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";
+
+/// How long the tool may take. It needs seconds for most reports and minutes for the largest.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+/// How often to look whether it has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Reports of Nsight Systems.
 static FORMAT: Format = Format {
@@ -40,7 +47,7 @@ impl Reader for NsysReportReader {
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
-        let export = exported(input.path(), find_tool().as_deref(), &cache_folder())?;
+        let export = exported(input.path(), find_tool().as_deref(), &cache_folder(), LIMIT, progress)?;
         crate::read_with(&NsysReader, &Input::open(&export)?, progress)
     }
 }
@@ -59,7 +66,13 @@ fn shown(path: &Path) -> String {
 }
 
 /// The export of `report` in `cache`, created by `tool` unless it exists already.
-fn exported(report: &Path, tool: Option<&Path>, cache: &Path) -> Result<PathBuf, ReadError> {
+fn exported(
+    report: &Path,
+    tool: Option<&Path>,
+    cache: &Path,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<PathBuf, ReadError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| ReadError::Io { path, error }
@@ -73,30 +86,74 @@ fn exported(report: &Path, tool: Option<&Path>, cache: &Path) -> Result<PathBuf,
     fs::create_dir_all(cache).map_err(io(cache))?;
     // Two processes may export at once: each writes its own file and renames it when it is complete.
     let unfinished = export.with_extension(format!("{}.sqlite", std::process::id()));
-    let output = Command::new(tool)
+    // What the tool says goes to a file: a child that it leaves behind cannot keep a pipe open, nor fill it.
+    let log = Unfinished(export.with_extension(format!("{}.log", std::process::id())));
+    let unfinished = Unfinished(unfinished);
+    let said = fs::File::create(&log.0).map_err(io(&log.0))?;
+    let child = Command::new(tool)
         .args(["export", "--type", "sqlite", "--force-overwrite", "true", "--output"])
-        .args([&unfinished, report])
+        .args([&unfinished.0, report])
         .stdin(Stdio::null())
-        .output()
+        .stdout(said.try_clone().map_err(io(&log.0))?)
+        .stderr(said)
+        .spawn()
         .map_err(io(tool))?;
-    if output.status.success() && unfinished.is_file() {
-        fs::rename(&unfinished, &export).map_err(io(&export))?;
+    let Some(status) = Running(child).wait(limit, progress).map_err(io(tool))? else {
+        let (path, tool) = (report.to_owned(), tool.to_owned());
+        return Err(ReadError::ExportTimedOut { path, tool, seconds: limit.as_secs() });
+    };
+    if status.success() && unfinished.0.is_file() {
+        fs::rename(&unfinished.0, &export).map_err(io(&export))?;
         return Ok(export);
     }
-    // Whether there is anything to remove depends on how far the tool got.
-    let _ = fs::remove_file(&unfinished);
-    Err(ReadError::ExportFailed {
-        path: report.to_owned(),
-        tool: tool.to_owned(),
-        said: last_words(&[output.stderr, output.stdout]),
-    })
+    Err(ReadError::ExportFailed { path: report.to_owned(), tool: tool.to_owned(), said: last_words(&log.0) })
+}
+
+/// A file that is removed unless it was renamed by then; whether it exists depends on how far the tool got.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A tool at work; it is stopped if nobody waits for it any more.
+struct Running(Child);
+
+impl Running {
+    /// How it ended; `None` if it did not within `limit`.
+    fn wait(mut self, limit: Duration, progress: &Progress) -> std::io::Result<Option<ExitStatus>> {
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            progress.check();
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(Some(status));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Neither does anything to a tool that has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The last line of a failed tool's output: its own reason.
-fn last_words(outputs: &[Vec<u8>]) -> String {
-    let texts: Vec<_> = outputs.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
-    let lines = texts.iter().flat_map(|text| text.lines().rev());
-    let last = lines.map(str::trim).find(|line| !line.is_empty());
+fn last_words(log: &Path) -> String {
+    const TAIL: u64 = 4 << 10;
+    let mut bytes = Vec::new();
+    if let Ok(mut file) = fs::File::open(log) {
+        let from = file.metadata().map_or(0, |data| data.len().saturating_sub(TAIL));
+        let _ = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(TAIL).read_to_end(&mut bytes));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
     last.unwrap_or("nothing").chars().take(300).collect()
 }
 
@@ -177,7 +234,7 @@ mod tests {
         }
 
         fn export(&self, tool: Option<&Path>) -> Result<PathBuf, ReadError> {
-            exported(&self.report, tool, &self.folder.path().join("cache"))
+            exported(&self.report, tool, &self.folder.path().join("cache"), LIMIT, &Progress::new())
         }
     }
 
@@ -209,5 +266,30 @@ mod tests {
         let message = place.export(Some(&tool)).unwrap_err().to_string();
         assert!(message.contains("created in a newer version"), "{message}");
         assert_eq!(fs::read_dir(place.folder.path().join("cache")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_tool_that_hangs_is_stopped() {
+        let place = Installed::new();
+        let tool = place.tool("exec sleep 600");
+        let cache = place.folder.path().join("cache");
+        let began = Instant::now();
+        let limit = Duration::from_millis(100);
+        let message = exported(&place.report, Some(&tool), &cache, limit, &Progress::new()).unwrap_err();
+        assert!(matches!(message, ReadError::ExportTimedOut { .. }), "{message}");
+        assert!(began.elapsed() < Duration::from_secs(60), "nobody waits for its end");
+        assert_eq!(fs::read_dir(cache).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn a_tool_is_stopped_with_the_reading_that_wants_it() {
+        let place = Installed::new();
+        let tool = place.tool("exec sleep 600");
+        let cache = place.folder.path().join("cache");
+        let progress = Progress::new();
+        progress.stop();
+        let reading = || exported(&place.report, Some(&tool), &cache, LIMIT, &progress);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(reading)).unwrap_err();
+        assert!(Progress::is_stop(&*caught));
     }
 }

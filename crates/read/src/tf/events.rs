@@ -38,7 +38,7 @@ pub struct TensorFlowEvents {
 }
 
 /// Whether it is a file of records with a valid first checksum.
-pub(super) fn recognises(bytes: &[u8]) -> bool {
+pub(crate) fn is_event_file(bytes: &[u8]) -> bool {
     let (Some(len), Some(stored)) = (bytes.get(..8), bytes.get(8..HEADER).and_then(<[u8]>::first_chunk))
     else {
         return false;
@@ -86,7 +86,7 @@ pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
 }
 
 /// Whether there is run metadata among the records. Only checks fields, not checksums.
-pub(super) fn carries_runs(bytes: &[u8]) -> bool {
+pub(crate) fn carries_runs(bytes: &[u8]) -> bool {
     let mut at = 0usize;
     while let Some(len) = bytes.get(at..).and_then(<[u8]>::first_chunk).map(|len| u64::from_le_bytes(*len)) {
         let start = at + HEADER;
@@ -102,6 +102,30 @@ pub(super) fn carries_runs(bytes: &[u8]) -> bool {
         at = end.saturating_add(TRAILER);
     }
     false
+}
+
+/// Number of bytes at the start of a record that show what its event holds: the header, time, step, the next key.
+pub(crate) const RECORD_START: usize = HEADER + 32;
+
+/// From the start of a record: its whole length, and whether its event is a recorded run. `None` at the end.
+pub(crate) fn record_start(bytes: &[u8]) -> Option<(u64, bool)> {
+    let length = u64::from_le_bytes(*bytes.first_chunk()?);
+    let end = length.checked_add((HEADER + TRAILER) as u64)?;
+    let mut rest = bytes.get(HEADER..)?;
+    // Events are written in the order of their fields: 1 is the time, 2 the step, the next one is the content.
+    while let Some((&key, after)) = rest.split_first() {
+        if key == (8 << 3 | 2) {
+            return Some((end, true));
+        }
+        rest = match key & 7 {
+            0 => after.iter().position(|byte| byte & 0x80 == 0).and_then(|last| after.get(last + 1..)),
+            1 => after.get(8..),
+            5 => after.get(4..),
+            _ => None,
+        }
+        .unwrap_or_default();
+    }
+    Some((end, false))
 }
 
 fn event(walk: &mut Walk<'_>, range: Range<usize>, into: &mut TensorFlowEvents) {

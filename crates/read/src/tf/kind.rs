@@ -51,7 +51,7 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
     if sstable::is_table(bytes) {
         return Some(Kind::CheckpointIndex);
     }
-    if events::recognises(bytes) {
+    if events::is_event_file(bytes) {
         return Some(Kind::Events);
     }
     if text::recognises(bytes) {

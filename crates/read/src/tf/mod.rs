@@ -36,6 +36,7 @@ use stepscope_tfgraph::{Graph, NodeRecord, OpLog, SavedProfile};
 use crate::{Bytes, Input, ReadError};
 
 pub use checkpoint::{Checkpoint, checkpoint_of, read_checkpoint};
+pub(crate) use events::{RECORD_START, carries_runs, is_event_file, record_start};
 pub use events::{TaggedRun, TensorFlowEvents, events_of, read_events};
 pub use kind::{Kind, kind_of};
 pub use message::{Damage, Damages};

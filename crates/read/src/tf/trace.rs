@@ -65,7 +65,7 @@ impl Reader for RunMetadataReader {
 
 /// The reader for an event file, if it contains runs.
 pub(crate) fn for_events(input: &Input) -> Option<&'static dyn Reader> {
-    if !events::recognises(&input.head()) {
+    if !events::is_event_file(&input.head()) {
         return None;
     }
     let (bytes, _) = input.inflated();
@@ -142,7 +142,7 @@ impl Names {
 impl Recording {
     /// Adds the run of a file, or the runs of an event file.
     fn add_file(&mut self, bytes: &Bytes, damage: &mut Damages) {
-        if !events::recognises(bytes) {
+        if !events::is_event_file(bytes) {
             let step = self.runs.len() as i64;
             self.add_run(bytes, step, damage);
             return;

@@ -1,6 +1,7 @@
 //! Words for whoever asks the server for something that it does not give: what; what was found; what to do.
 
 use super::quoted;
+use crate::format::{bytes, duration_ms};
 
 /// What; what was found; what to do.
 pub type Said = [String; 3];
@@ -94,6 +95,42 @@ pub fn no_random(why: &str) -> Said {
 /// The system does not let the server run.
 pub fn cannot_run(why: &str) -> Said {
     said("the server cannot run", why, "check the limits of open files and threads, and try again")
+}
+
+/// A session that takes longer to load than it may.
+pub fn too_slow(seconds: f64) -> Said {
+    said(
+        "Loading this session took too long",
+        format!("stopped after {}", duration_ms(seconds * 1e3)),
+        "Try `stepscope report` on its files, or raise the limit with `stepscope serve --load-time`.",
+    )
+}
+
+/// A session that needs more memory than it may.
+pub fn too_large(limit: u64) -> Said {
+    said(
+        "This session needs too much memory",
+        format!("stopped at {}", bytes(limit as f64)),
+        "Try `stepscope report` on its files, or raise the limit with `stepscope serve --memory`.",
+    )
+}
+
+/// An answer that takes longer than it may.
+pub fn overran(seconds: f64) -> Said {
+    said(
+        "This part took too long",
+        format!("stopped waiting after {}", duration_ms(seconds * 1e3)),
+        "The other parts are not affected. Ask for less, such as a shorter part of the timeline.",
+    )
+}
+
+/// A token that cannot be left out.
+pub fn token_needed(address: &str) -> Said {
+    said(
+        &format!("the page cannot do without a token on {}", quoted(address)),
+        "other machines can reach this address",
+        "leave out --token=never, or listen on 127.0.0.1",
+    )
 }
 
 /// An error of ours.

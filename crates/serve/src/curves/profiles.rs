@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use stepscope_analyze::curves::place::Placed;
 use stepscope_analyze::devices::gpu_samples::Wall;
@@ -21,7 +22,6 @@ pub(crate) struct ProfileAt {
 /// When a profile was recorded, in seconds since 1970; `None` if it has no time of day or could not be read.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownProfile {
-    file: PathBuf,
     bytes: u64,
     window: Option<(f64, f64)>,
 }
@@ -35,9 +35,10 @@ const BUDGET: Duration = Duration::from_millis(1500);
 pub(crate) fn profiles(curves: &Curves, all: &[ProfileAt]) -> Value {
     let began = Instant::now();
     let runs = curves.all();
+    let folders = Folders::of(&runs);
     let (mut marks, mut complete) = (Vec::new(), true);
     for profile in all {
-        let candidates = runs_of(&runs, &profile.file);
+        let candidates = folders.runs_of(&profile.file);
         if candidates.is_empty() {
             continue;
         }
@@ -62,28 +63,42 @@ fn mark(id: usize, run: &Shared, session: usize, from: f64, until: f64) -> Optio
     )
 }
 
-/// Runs that a profile may be part of: that whose folder holds it, or those right below the folder that does.
-fn runs_of(runs: &[Shared], file: &Path) -> Vec<usize> {
-    let Some(parent) = file.parent() else { return Vec::new() };
-    let above = parent.ancestors().find(|folder| folder.ends_with("plugins/profile"));
-    let base = above.and_then(|plugins| plugins.parent()?.parent()).unwrap_or(parent);
-    let of = |wanted: &dyn Fn(&Path) -> bool| -> Vec<usize> {
-        let all = runs.iter().enumerate().filter(|(_, run)| {
+/// Runs by their folders and by the folders above those.
+#[derive(Default)]
+struct Folders {
+    own: FxHashMap<PathBuf, Vec<usize>>,
+    above: FxHashMap<PathBuf, Vec<usize>>,
+}
+
+impl Folders {
+    fn of(runs: &[Shared]) -> Self {
+        let mut folders = Folders::default();
+        for (id, run) in runs.iter().enumerate() {
             let run = read(run);
-            !run.gone && run.folder().is_some_and(wanted)
-        });
-        all.map(|(id, _)| id).collect()
-    };
-    let own = of(&|folder| folder == base);
-    if own.is_empty() && above.is_some() { of(&|folder| folder.parent() == Some(base)) } else { own }
+            let Some(folder) = run.folder().filter(|_| !run.gone) else { continue };
+            folders.own.entry(folder.to_owned()).or_default().push(id);
+            if let Some(above) = folder.parent() {
+                folders.above.entry(above.to_owned()).or_default().push(id);
+            }
+        }
+        folders
+    }
+
+    /// Runs that a profile may be part of: that whose folder holds it, or those right below the folder that does.
+    fn runs_of(&self, file: &Path) -> &[usize] {
+        let Some(parent) = file.parent() else { return &[] };
+        let above = parent.ancestors().find(|folder| folder.ends_with("plugins/profile"));
+        let base = above.and_then(|plugins| plugins.parent()?.parent()).unwrap_or(parent);
+        let below = || above.and_then(|_| self.above.get(base));
+        self.own.get(base).or_else(below).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// When a profile was recorded; the outer `None` if there was no time to look.
 #[expect(clippy::option_option, reason = "not looked at yet is not the same as unknown")]
 fn window(curves: &Curves, profile: &ProfileAt, may_read: bool) -> Option<Option<(f64, f64)>> {
     let known = || curves.profiles.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = |known: &&KnownProfile| known.file == profile.file && known.bytes == profile.bytes;
-    if let Some(known) = known().iter().find(same) {
+    if let Some(known) = known().get(&profile.file).filter(|known| known.bytes == profile.bytes) {
         return Some(known.window);
     }
     if !may_read {
@@ -92,6 +107,6 @@ fn window(curves: &Curves, profile: &ProfileAt, may_read: bool) -> Option<Option
     let fits = profile.bytes <= LARGEST;
     let trace = fits.then(|| open(&profile.file, &Progress::default()).ok()).flatten();
     let window = trace.and_then(|opened| Wall::of(&opened.trace)).map(Wall::seconds);
-    known().push(KnownProfile { file: profile.file.clone(), bytes: profile.bytes, window });
+    known().insert(profile.file.clone(), KnownProfile { bytes: profile.bytes, window });
     Some(window)
 }

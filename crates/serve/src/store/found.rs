@@ -1,10 +1,11 @@
 //! Sessions below the paths, and how to detect that one has changed.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use stepscope_read::{Input, reader_for};
-use stepscope_session::{Problem, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, all_sessions, sample};
+use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_read::discover::{Known, format_of};
+use stepscope_session::{Problem, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, all_sessions_again, sample};
 use stepscope_trace::Delivers;
 
 use super::Source;
@@ -32,18 +33,19 @@ pub(crate) struct Find {
 
 impl Find {
     fn of(chosen: ResolvedSession) -> Self {
-        let parts = chosen.files.iter().flat_map(|file| {
-            std::iter::once((&file.path, file)).chain(file.parts.iter().map(move |part| (part, file)))
-        });
-        let fingerprint: Fingerprint = parts
-            .map(|(path, file)| {
-                let data = std::fs::metadata(path).ok();
+        let mut fingerprint: Fingerprint = Vec::with_capacity(chosen.files.len());
+        for file in &chosen.files {
+            // The search has just looked at the first file; its parts' sizes are in the sum alone.
+            let parts = file.parts.iter().map(|part| {
+                let data = std::fs::metadata(part).ok();
                 let modified = data.as_ref().and_then(|data| data.modified().ok());
-                // A folder that counts as one file has no size of its own.
-                let bytes = data.filter(|_| !file.is_folder).map_or(file.bytes, |data| data.len());
-                (path.clone(), bytes, modified)
-            })
-            .collect();
+                (part.clone(), data.map_or(0, |data| data.len()), modified)
+            });
+            let parts: Fingerprint = parts.collect();
+            let of_parts: u64 = parts.iter().map(|(_, bytes, _)| bytes).sum();
+            fingerprint.push((file.path.clone(), file.bytes.saturating_sub(of_parts), Some(file.modified())));
+            fingerprint.extend(parts);
+        }
         let path = match &chosen.files[..] {
             [only] => Some(only.path.as_path()),
             files => files.first().and_then(|file| file.path.parent()),
@@ -71,12 +73,6 @@ impl Find {
         }
     }
 
-    /// Whether both share a file.
-    pub(crate) fn shares_file(&self, other: &Find) -> bool {
-        let has = |path: &PathBuf| other.fingerprint.iter().any(|(other, ..)| other == path);
-        self.fingerprint.iter().any(|(path, ..)| has(path))
-    }
-
     /// The files of classic TensorFlow's runs.
     pub(crate) fn runs(&self) -> Vec<PathBuf> {
         let files = self.chosen.iter().flat_map(|chosen| &chosen.files);
@@ -85,23 +81,75 @@ impl Find {
     }
 }
 
-/// All sessions, in the order of the paths, and newest first below each. Sessions from different paths stay separate, so
-/// that they can be compared. File times do not decide the order of paths: copying changes them.
-pub(crate) fn all(source: &Source) -> Result<Vec<Find>, Problem> {
-    let Source::Paths(paths) = source else { return Ok(vec![Find::sample()]) };
-    let mut all: Vec<Find> = Vec::new();
-    for (number, place) in places(paths).into_iter().enumerate() {
-        for chosen in all_sessions(&place)? {
-            let find = Find { place: (paths.len() > 1).then_some(number), ..Find::of(chosen) };
-            if !all.iter().any(|known| known.shares_file(&find)) {
+/// Folders are listed again this often, although they seem unchanged: not every file system dates them.
+const THOROUGH: Duration = Duration::from_secs(60);
+
+/// Searches for sessions, again and again. What did not change is not looked at twice.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    source: Source,
+    places: Vec<(Vec<PathBuf>, Known)>,
+    /// Number of searches in a row that found nothing new.
+    quiet: u32,
+    thorough: Option<Instant>,
+}
+
+impl Finder {
+    /// Nothing is searched yet.
+    pub(crate) fn new(source: &Source) -> Self {
+        let places = match source {
+            Source::Paths(paths) => places(paths),
+            Source::Sample => Vec::new(),
+        };
+        let places = places.into_iter().map(|place| (place, Known::default())).collect();
+        Finder { source: source.clone(), places, quiet: 0, thorough: None }
+    }
+
+    /// All sessions, in the order of the paths, and newest first below each; `None` if nothing changed in the last two
+    /// searches. Sessions from different paths stay separate, so that they can be compared. File times do not decide the
+    /// order of paths: copying changes them.
+    pub(crate) fn look(&mut self) -> Result<Option<Vec<Find>>, Problem> {
+        let Source::Paths(paths) = &self.source else { return Ok(Some(vec![Find::sample()])) };
+        let several = paths.len() > 1;
+        let thorough = self.thorough.is_none_or(|last| last.elapsed() > THOROUGH);
+        if thorough {
+            self.thorough = Some(Instant::now());
+        }
+        // Whoever waits for a file to be complete waits for two searches that find it the same.
+        let anyway = self.quiet < 2;
+        let mut found = Vec::with_capacity(self.places.len());
+        for (place, known) in &mut self.places {
+            known.be_thorough(thorough);
+            found.push(all_sessions_again(place, known, anyway)?);
+        }
+        let changed = self.places.iter().any(|(_, known)| known.has_changed());
+        self.quiet = if changed { 0 } else { self.quiet.saturating_add(1) };
+        if found.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let mut all: Vec<Find> = Vec::new();
+        let mut seen: FxHashSet<PathBuf> = FxHashSet::default();
+        for (number, (found, (place, known))) in found.into_iter().zip(&mut self.places).enumerate() {
+            let found = match found {
+                Some(found) => found,
+                None => all_sessions_again(place, known, true)?.unwrap_or_default(),
+            };
+            for chosen in found {
+                let find = Find { place: several.then_some(number), ..Find::of(chosen) };
+                if several && find.fingerprint.iter().any(|(path, ..)| seen.contains(path)) {
+                    continue;
+                }
+                if several {
+                    seen.extend(find.fingerprint.iter().map(|(path, ..)| path.clone()));
+                }
                 all.push(find);
             }
         }
+        if several {
+            tell_apart(&mut all);
+        }
+        Ok(Some(all))
     }
-    if paths.len() > 1 {
-        tell_apart(&mut all);
-    }
-    Ok(all)
 }
 
 /// Where to look. Runs of one program that are named file by file are one session, as for a report of them.
@@ -124,16 +172,14 @@ fn places(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
 }
 
 fn is_run(path: &Path) -> bool {
-    let reader = Input::open(path).ok().and_then(|input| reader_for(&input));
-    reader.is_some_and(|reader| reader.format().delivers == Delivers::Runs)
+    format_of(path).is_some_and(|format| format.delivers == Delivers::Runs)
 }
 
 /// Sessions with equal names in different places are named by their paths.
 fn tell_apart(all: &mut [Find]) {
-    let names: Vec<String> = all.iter().map(|find| find.name.clone()).collect();
-    for find in all.iter_mut() {
-        if names.iter().filter(|name| **name == find.name).count() > 1 {
-            find.name = find.path.clone();
-        }
+    let mut times: FxHashMap<String, u32> = FxHashMap::default();
+    all.iter().for_each(|find| *times.entry(find.name.clone()).or_default() += 1);
+    for find in all.iter_mut().filter(|find| times.get(&find.name).is_some_and(|&times| times > 1)) {
+        find.name = find.path.clone();
     }
 }

@@ -1,11 +1,15 @@
 //! A session that is being opened: its progress, and a signal for waiting requests.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use stepscope_read::Progress;
 use tokio::sync::watch;
+
+/// A page asks several times per second for what is being loaded; after this long, nobody does any more.
+const FORSAKEN: Duration = Duration::from_secs(5);
 
 /// Progress of opening a session.
 #[derive(Debug)]
@@ -17,6 +21,9 @@ pub(crate) struct Loading {
     hosts: usize,
     bytes: u64,
     done: watch::Sender<bool>,
+    created: Instant,
+    /// When somebody last asked for it, in milliseconds since it was created.
+    asked_ms: AtomicU64,
 }
 
 /// The same as the page reads it.
@@ -40,7 +47,25 @@ impl Loading {
             hosts,
             bytes,
             done: watch::Sender::new(false),
+            created: Instant::now(),
+            asked_ms: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that somebody asks for it.
+    pub(crate) fn asked(self: &Arc<Self>) -> Arc<Self> {
+        self.asked_ms.store(self.age_ms(), Ordering::Relaxed);
+        self.clone()
+    }
+
+    /// Whether nobody asks for it any more.
+    pub(crate) fn is_forsaken(&self) -> bool {
+        let since = self.age_ms().saturating_sub(self.asked_ms.load(Ordering::Relaxed));
+        Duration::from_millis(since) > FORSAKEN
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Reading starts.

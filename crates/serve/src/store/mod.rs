@@ -1,39 +1,48 @@
 //! The sessions that the server shows: found, watched, opened on demand, and closed if there are too many.
 //!
 //! A log directory contains dozens of sessions, and each may use a gigabyte once it is open. Therefore a
-//! session is read when it is first requested, on a separate thread, one after the other; requests in the
-//! meantime get the progress. The least recently used sessions are closed first, and read again if needed.
+//! session is read when it is first requested, on threads of its own and within limits ([`loads`]); requests in the
+//! meantime get the progress. The least recently used sessions are closed first, and read again if needed ([`shelf`]).
 
 mod found;
+mod limits;
 mod loading;
+mod loads;
 mod open;
 mod seen;
+mod shelf;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use axum::body::Bytes;
+use serde_json::json;
 use stepscope_diagnose::compare::Run;
-use stepscope_render::words::serve as words;
-use stepscope_session::{Cause, Problem};
+use stepscope_session::Problem;
 
 use crate::curves::{Curves, ProfileAt};
-use crate::error::{Refusal, problem};
+use crate::error::Refusal;
+use found::Finder;
 pub(crate) use found::{Find, Fingerprint};
+pub use limits::Limits;
 pub(crate) use loading::{Loading, Progressed};
+use loads::{Ended, Loads};
 pub(crate) use open::Opened;
+use open::Traces;
 pub(crate) use seen::Seen;
+use shelf::{Entry, Shelf, State};
+pub(crate) use timeline::Timeline;
 
 /// How long a request waits for a session that is being opened.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Minimum interval between searches for new sessions.
 const WATCH: Duration = Duration::from_secs(3);
 /// Searching may take up to one part in this many of the time.
-const WATCH_SHARE: u32 = 10;
+const WATCH_SHARE: u32 = 250;
 /// An unreadable session is retried after this time.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -46,108 +55,14 @@ pub enum Source {
     Sample,
 }
 
-/// How much may be open at a time.
-#[derive(Copy, Clone, Debug)]
-pub struct Limits {
-    /// Sessions.
-    pub sessions: usize,
-    /// Bytes of memory, including mapped files.
-    pub bytes: u64,
-}
-
-impl Default for Limits {
-    /// Four sessions, and half of the machine's memory.
-    fn default() -> Self {
-        Limits { sessions: 4, bytes: memory_of_machine().map_or(8 << 30, |all| all / 2) }
-    }
-}
-
-fn memory_of_machine() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
-}
-
-#[derive(Debug)]
-enum State {
-    Unopened,
-    Loading(Arc<Loading>),
-    Ready(Arc<Opened>),
-    Failed(Problem, Instant),
-}
-
-#[derive(Debug)]
-struct Entry {
-    find: Find,
-    state: State,
-    /// State of the files when they were read.
-    read: Option<Fingerprint>,
-    /// True if it was found after the server started.
-    appeared: bool,
-    /// How often it was given up to be read again, because its files were damaged and then changed.
-    revision: u32,
-    /// True if it no longer exists.
-    gone: bool,
-    /// When it was last requested, counted in requests.
-    used: u64,
-    /// Data for comparisons; kept when the session itself is closed.
-    run: Option<Arc<Run>>,
-}
-
-impl Entry {
-    fn new(find: Find, appeared: bool) -> Self {
-        Entry {
-            find,
-            state: State::Unopened,
-            read: None,
-            appeared,
-            revision: 0,
-            gone: false,
-            used: 0,
-            run: None,
-        }
-    }
-
-    fn has_changed(&self) -> bool {
-        self.read.as_ref().is_some_and(|read| *read != self.find.fingerprint)
-    }
-
-    /// Takes what the search found now. A session that was damaged or unreadable, because it was still being written, is
-    /// read again when its files stay the same between two searches.
-    fn renew(&mut self, find: Find) {
-        let settled = self.find.fingerprint == find.fingerprint;
-        self.find = find;
-        self.gone = false;
-        let broken = match &self.state {
-            State::Ready(opened) => opened.is_damaged(),
-            State::Failed(..) => true,
-            State::Unopened | State::Loading(_) => false,
-        };
-        if settled && broken && self.has_changed() {
-            (self.state, self.read, self.run) = (State::Unopened, None, None);
-            self.revision += 1;
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Shelf {
-    /// By id.
-    entries: Vec<Entry>,
-    /// Ids, in the order of the list.
-    order: Vec<usize>,
-    requests: u64,
-}
-
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Store {
     source: Source,
     limits: Limits,
     shelf: Mutex<Shelf>,
-    /// Held by the thread that reads.
-    reading: Mutex<()>,
+    finder: Mutex<Finder>,
+    loads: Loads,
     /// What runs logged.
     curves: Arc<Curves>,
 }
@@ -155,10 +70,11 @@ pub(crate) struct Store {
 impl Store {
     /// Searches for sessions once. A missing path is an error; a folder without profiles is not.
     pub(crate) fn find(source: Source, limits: Limits) -> Result<Arc<Self>, Problem> {
-        let found = found::all(&source)?;
+        let mut finder = Finder::new(&source);
+        let found = finder.look()?.unwrap_or_default();
         let order = (0..found.len()).collect();
         let entries = found.into_iter().map(|find| Entry::new(find, false)).collect();
-        let shelf = Mutex::new(Shelf { entries, order, requests: 0 });
+        let shelf = Mutex::new(Shelf { entries, order, ..Shelf::default() });
         let roots = match &source {
             Source::Paths(paths) => paths.clone(),
             Source::Sample => Vec::new(),
@@ -166,7 +82,8 @@ impl Store {
         let curves = Arc::new(Curves::of(roots));
         let counted = curves.clone();
         std::thread::spawn(move || counted.count());
-        Ok(Arc::new(Store { source, limits, shelf, reading: Mutex::new(()), curves }))
+        let (finder, loads) = (Mutex::new(finder), Loads::default());
+        Ok(Arc::new(Store { source, limits, shelf, finder, loads, curves }))
     }
 
     /// A panic elsewhere leaves the data intact: nothing panics while the lock is held.
@@ -198,27 +115,28 @@ impl Store {
         matches!(self.source, Source::Paths(_))
     }
 
-    /// All sessions as the page lists them.
-    pub(crate) fn list(&self) -> Value {
-        let shelf = self.shelf();
-        let sessions = shelf.order.iter().map(|&id| {
-            let entry = &shelf.entries[id];
-            let state = match &entry.state {
-                State::Unopened => "unopened",
-                State::Loading(_) => "loading",
-                State::Ready(_) => "ready",
-                State::Failed(..) => "failed",
-            };
-            json!({
-                "id": id, "name": entry.find.name, "path": entry.find.path, "hosts": entry.find.hosts,
-                "bytes": entry.find.bytes, "state": state, "appeared": entry.appeared,
-                "place": entry.find.place, "revision": entry.revision,
-            })
-        });
-        json!({
+    /// All sessions as the page lists them, in JSON.
+    pub(crate) fn list(&self) -> Bytes {
+        let curves = self.curves.len();
+        let mut shelf = self.shelf();
+        // Every open page asks every few seconds, and mostly nothing changed.
+        if let Some((_, text)) = shelf.written.as_ref().filter(|(known, _)| *known == curves) {
+            return text.clone();
+        }
+        let head = json!({
             "version": env!("CARGO_PKG_VERSION"), "current": shelf.order.first(), "watching": self.is_watching(),
-            "sessions": sessions.collect::<Vec<_>>(), "curves": self.curves.len(),
-        })
+            "curves": curves,
+        });
+        // Thousands of sessions are written as they are, without a copy of each.
+        let mut text = head.to_string().into_bytes();
+        text.pop();
+        text.extend_from_slice(b",\"sessions\":");
+        // Writing numbers and text to memory does not fail.
+        let _ = serde_json::to_writer(&mut text, &shelf.listed());
+        text.push(b'}');
+        let text = Bytes::from(text);
+        shelf.written = Some((curves, text.clone()));
+        text
     }
 
     /// The session with this id, opened. With `fresh`, for a new visit, it reflects the current files.
@@ -234,12 +152,26 @@ impl Store {
         }
     }
 
+    /// The traces of the session with this id, all of them in memory.
+    pub(crate) async fn timeline(self: &Arc<Self>, id: usize, fresh: bool) -> Result<Arc<Timeline>, Refusal> {
+        let opened = self.open(id, fresh).await?;
+        let loading = match self.look_at_traces(id, &opened)? {
+            Looked::Ready(timeline) => return Ok(timeline),
+            Looked::Loading(loading) => loading,
+        };
+        loading.wait(PATIENCE).await;
+        match self.look_at_traces(id, &opened)? {
+            Looked::Ready(timeline) => Ok(timeline),
+            Looked::Loading(loading) => Err(Refusal::Loading(loading.progressed())),
+        }
+    }
+
     /// Starts to open a session, if it is not open.
     pub(crate) fn preload(self: &Arc<Self>, id: usize) {
         let _ = self.look(id, false);
     }
 
-    fn look(self: &Arc<Self>, id: usize, fresh: bool) -> Result<Looked, Refusal> {
+    fn look(self: &Arc<Self>, id: usize, fresh: bool) -> Result<Looked<Opened>, Refusal> {
         let mut shelf = self.shelf();
         shelf.requests += 1;
         let now = shelf.requests;
@@ -255,7 +187,7 @@ impl Store {
                     None => Ok(Looked::Ready(opened.clone())),
                 };
             }
-            State::Loading(loading) => return Ok(Looked::Loading(loading.clone())),
+            State::Loading(loading) => return Ok(Looked::Loading(loading.asked())),
             State::Failed(problem, when) if !(changed || fresh && when.elapsed() > RETRY) => {
                 return Err(Refusal::Unreadable(Box::new(problem.clone())));
             }
@@ -265,33 +197,84 @@ impl Store {
         entry.state = State::Loading(loading.clone());
         entry.read = Some(entry.find.fingerprint.clone());
         entry.run = None;
-        let (find, store, told) = (entry.find.clone(), self.clone(), loading.clone());
+        let find = entry.find.clone();
+        shelf.written = None;
         drop(shelf);
-        tokio::task::spawn_blocking(move || store.load(id, find, &told));
+        let own = loading.clone();
+        self.begin(
+            &loading,
+            move |loading| Opened::read(find, loading),
+            move |store, ended| store.opened(id, &own, ended),
+        );
         Ok(Looked::Loading(loading))
     }
 
-    /// Reads a session. Whatever happens, the entry gets a new state and waiting requests are notified.
-    fn load(&self, id: usize, find: Find, loading: &Loading) {
-        let turn = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = catch_unwind(AssertUnwindSafe(|| Opened::read(find, loading)));
-        let opened = match read {
-            Ok(read) => read.map(Arc::new),
-            Err(_) => Err(problem(Cause::Damaged, words::broken())),
-        };
+    /// Takes a session that was read, unless it is no longer wanted.
+    fn opened(&self, id: usize, loading: &Arc<Loading>, ended: Ended<Opened>) {
         let let_go = {
             let mut shelf = self.shelf();
-            if let Some(entry) = shelf.entries.get_mut(id) {
-                entry.state = match opened {
-                    Ok(opened) => State::Ready(opened),
-                    Err(problem) => State::Failed(problem, Instant::now()),
-                };
+            match shelf.entries.get_mut(id) {
+                Some(entry) if matches!(&entry.state, State::Loading(one) if Arc::ptr_eq(one, loading)) => {
+                    entry.state = match ended {
+                        Ended::Done(opened) => State::Ready(Arc::new(opened)),
+                        Ended::Failed(problem) => State::Failed(problem, Instant::now()),
+                        Ended::GaveWay => State::Unopened,
+                    };
+                }
+                _ => {}
             }
             shelf.make_room(id, self.limits)
         };
-        loading.finish();
-        drop(turn);
         drop(let_go);
+    }
+
+    fn look_at_traces(
+        self: &Arc<Self>,
+        id: usize,
+        opened: &Arc<Opened>,
+    ) -> Result<Looked<Timeline>, Refusal> {
+        let mut traces = opened.traces();
+        match &*traces {
+            Traces::Open(timeline) => return Ok(Looked::Ready(timeline.clone())),
+            Traces::Loading(loading) => return Ok(Looked::Loading(loading.asked())),
+            Traces::Failed(problem, when) if when.elapsed() < RETRY => {
+                return Err(Refusal::Unreadable(Box::new(problem.clone())));
+            }
+            Traces::Failed(..) | Traces::Closed => {}
+        }
+        let loading = Arc::new(Loading::new(opened.find.hosts.len(), opened.find.bytes));
+        *traces = Traces::Loading(loading.clone());
+        drop(traces);
+        let (find, opened) = (opened.find.clone(), opened.clone());
+        self.begin(
+            &loading,
+            move |loading| Timeline::read(&find, loading),
+            move |store, ended| {
+                *opened.traces() = match ended {
+                    Ended::Done(timeline) => Traces::Open(Arc::new(timeline)),
+                    Ended::Failed(problem) => Traces::Failed(problem, Instant::now()),
+                    Ended::GaveWay => Traces::Closed,
+                };
+                let let_go = store.shelf().make_room(id, store.limits);
+                drop(let_go);
+            },
+        );
+        Ok(Looked::Loading(loading))
+    }
+
+    /// Starts a load on a thread of its own. However it ends, `done` hears of it and waiting requests are notified.
+    fn begin<T: Send + 'static>(
+        self: &Arc<Self>,
+        loading: &Arc<Loading>,
+        work: impl FnOnce(&Loading) -> Result<T, Problem> + Send + 'static,
+        done: impl FnOnce(&Store, Ended<T>) + Send + 'static,
+    ) {
+        let (store, told) = (self.clone(), loading.clone());
+        std::thread::spawn(move || {
+            let ended = store.loads.run(&told, store.limits, work);
+            done(&store, ended);
+            told.finish();
+        });
     }
 
     /// Data of a session for a comparison; computed once, also for sessions that were closed since.
@@ -300,11 +283,20 @@ impl Store {
             return Ok(run);
         }
         let opened = self.open(id, false).await?;
-        let run = crate::answers::heavy(move || Ok(Arc::new(opened.run()))).await?;
+        let run = crate::answers::heavy(move || opened.run().map(Arc::new)).await?;
         if let Some(entry) = self.shelf().entries.get_mut(id) {
             entry.run = Some(run.clone());
         }
         Ok(run)
+    }
+
+    /// Searches for sessions once more.
+    fn search(&self) {
+        let found = self.finder.lock().unwrap_or_else(PoisonError::into_inner).look();
+        // A path that is gone for a moment keeps what was found below it.
+        if let Ok(Some(found)) = found {
+            self.shelf().take(found);
+        }
     }
 
     /// Searches for sessions repeatedly, as long as the server runs.
@@ -314,74 +306,14 @@ impl Store {
             tokio::time::sleep(pause).await;
             let store = self.clone();
             let began = Instant::now();
-            let found = tokio::task::spawn_blocking(move || found::all(&store.source)).await;
-            if let Ok(Ok(found)) = found {
-                self.shelf().take(found);
-            }
+            // A panic in a search costs that search.
+            let _ = tokio::task::spawn_blocking(move || store.search()).await;
             pause = WATCH.max(began.elapsed() * WATCH_SHARE);
         }
     }
 }
 
-enum Looked {
-    Ready(Arc<Opened>),
+enum Looked<T> {
+    Ready(Arc<T>),
     Loading(Arc<Loading>),
-}
-
-impl Shelf {
-    /// Merges newly found sessions. Sessions that share a file are the same; open ones stay open.
-    fn take(&mut self, found: Vec<Find>) {
-        let mut order = Vec::with_capacity(found.len());
-        for find in found {
-            let known = self.entries.iter().position(|entry| entry.find.shares_file(&find));
-            let id = match known.filter(|id| !order.contains(id)) {
-                Some(id) => {
-                    self.entries[id].renew(find);
-                    id
-                }
-                None => {
-                    self.entries.push(Entry::new(find, true));
-                    self.entries.len() - 1
-                }
-            };
-            order.push(id);
-        }
-        let mut listed = vec![false; self.entries.len()];
-        order.iter().for_each(|&id| listed[id] = true);
-        for (id, entry) in self.entries.iter_mut().enumerate().filter(|(id, _)| !listed[*id]) {
-            // An open session stays available, although its files are gone.
-            entry.gone = !matches!(entry.state, State::Ready(_) | State::Loading(_));
-            if !entry.gone {
-                order.push(id);
-            }
-        }
-        self.order = order;
-    }
-
-    /// Closes the least recently used sessions until the limits are met; never the one that was just opened.
-    fn make_room(&mut self, newest: usize, limits: Limits) -> Vec<Arc<Opened>> {
-        let mut open: Vec<(u64, usize, u64)> = self
-            .entries
-            .iter()
-            .enumerate()
-            .filter_map(|(id, entry)| match &entry.state {
-                State::Ready(opened) => Some((entry.used, id, opened.bytes())),
-                _ => None,
-            })
-            .collect();
-        open.sort_unstable();
-        let (mut count, mut bytes) = (open.len(), open.iter().map(|(_, _, bytes)| bytes).sum::<u64>());
-        let mut gone = Vec::new();
-        for (_, id, size) in open.into_iter().filter(|&(_, id, _)| id != newest) {
-            if count <= limits.sessions && bytes <= limits.bytes {
-                break;
-            }
-            if let State::Ready(opened) = std::mem::replace(&mut self.entries[id].state, State::Unopened) {
-                gone.push(opened);
-                count -= 1;
-                bytes -= size;
-            }
-        }
-        gone
-    }
 }

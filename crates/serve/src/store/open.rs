@@ -1,105 +1,199 @@
-//! An open session: its timeline, and every answer that was computed once.
+//! An open session: its report and every answer that was computed once, and its traces while they are needed.
+//!
+//! A session of one host keeps its trace, and views are computed from it. Hosts of a larger session are read one after
+//! the other and dropped; their traces are opened together for the timeline alone. Under the memory budget traces go
+//! first: answers stay, and a view that nobody asked for yet reads the files again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use axum::body::Bytes;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use stepscope_analyze::fleet::HostPartial;
-use stepscope_analyze::memory::{Ledger, MemoryPartial};
+use stepscope_analyze::recording::info::{Info, info};
 use stepscope_diagnose::compare::Run;
-use stepscope_query::{Database, Limits};
 use stepscope_read::Progress;
 use stepscope_render::report::Report;
-use stepscope_session::report::{HostLook, report_on};
+use stepscope_session::report::{HostLook, look, report_of};
 use stepscope_session::side::run_of;
-use stepscope_session::{HostProfile, Problem, Profile, SAMPLE_HOST, sample};
+use stepscope_session::{HostClock, HostProfile, Hosts, Problem, Profile, SAMPLE_HOST, sample, shifts};
+use stepscope_trace::{Dur, Time};
 
 use super::found::Find;
 use super::loading::Loading;
+use super::timeline::Timeline;
+use crate::answers::LIMIT;
 use crate::error::Refusal;
 use crate::tfprof::LazyModel;
-use crate::timeline::model::{Findings, LaidOut, Model};
-use crate::timeline::search::Found;
+use crate::timeline::model::{Findings, LaidOut, ns};
 
-/// Number of searches that are kept: those of the last few keystrokes.
-const SEARCHES: usize = 4;
+/// A guess at what the partial results of one host use.
+const PARTIAL_BYTES: u64 = 256 << 10;
 
-/// An answer that is computed once; `Err` if that failed.
-type Kept = Arc<OnceLock<Result<Bytes, Refusal>>>;
+/// An answer that is computed once.
+#[derive(Debug, Default)]
+struct Kept {
+    /// When somebody started to compute it.
+    begun: OnceLock<Instant>,
+    /// `Err` if that failed.
+    answer: OnceLock<Result<Bytes, Refusal>>,
+}
+
+/// The traces of a session.
+#[derive(Debug)]
+pub(super) enum Traces {
+    Closed,
+    Loading(Arc<Loading>),
+    Open(Arc<Timeline>),
+    Failed(Problem, Instant),
+}
 
 /// An open session.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) model: Model,
-    path: String,
+    pub(super) find: Find,
+    /// The session's own name and those of all sessions.
+    names: (String, Arc<[String]>),
+    /// Names of the hosts that could be read, with the offset of their time to the session's.
+    hosts: Vec<(String, Dur)>,
+    problems: Vec<Problem>,
     /// The data for the report; taken by the first request.
     looks: Mutex<Option<Vec<HostLook>>>,
-    answers: Mutex<FxHashMap<String, Kept>>,
-    searches: Mutex<Vec<(String, Arc<Found>)>>,
-    ledgers: OnceLock<Ledgers>,
-    database: OnceLock<Database>,
+    answers: Mutex<FxHashMap<String, Arc<Kept>>>,
+    answered: AtomicU64,
+    traces: Mutex<Traces>,
     /// The model behind runs of classic TensorFlow.
     pub(crate) tfprof: LazyModel,
 }
 
-/// Memory ownership.
-#[derive(Debug)]
-pub(crate) struct Ledgers {
-    /// Host and name of each allocator, in the order of the memory view.
-    pub(crate) allocators: Vec<(usize, String)>,
-    /// By host.
-    pub(crate) hosts: Vec<Ledger>,
-}
+/// What is kept of one host.
+type Part = (String, HostClock, Option<HostLook>);
 
 impl Opened {
     /// Reads a session and analyses each of its hosts.
-    pub(crate) fn read(find: Find, loading: &Loading) -> Result<Self, Problem> {
-        loading.start();
-        let (path, runs) = (find.path.clone(), find.runs());
-        let profile = profile(find, &loading.progress)?;
-        loading.analyse();
-        Ok(Opened { tfprof: LazyModel::of(runs), ..Self::of(profile, path) })
+    pub(super) fn read(find: Find, loading: &Loading) -> Result<Self, Problem> {
+        match &find.chosen {
+            Some(chosen) if chosen.files.len() > 1 => {
+                let hosts = Hosts::on_disk(chosen, &loading.progress);
+                let parts = hosts.visit(part);
+                hosts.any()?;
+                let (problems, names) = (hosts.problems(), (chosen.session.clone(), chosen.sessions.clone()));
+                Ok(Opened::of(find, names, parts, problems, Traces::Closed))
+            }
+            _ => {
+                let profile = profile(&find, &loading.progress)?;
+                loading.analyse();
+                Ok(Opened::of_profile(find, profile))
+            }
+        }
     }
 
-    /// Analyses each host of a profile. If an analysis fails, only what depends on it is missing.
-    pub(crate) fn of(profile: Profile, path: String) -> Self {
+    /// Analyses each host of a profile, which stays open.
+    fn of_profile(find: Find, profile: Profile) -> Self {
         // A profile with one busy thread leaves cores free in both, so they share them.
-        let look_at_all =
-            || profile.hosts.par_iter().map(look).collect::<Vec<(Findings, Option<HostLook>)>>();
+        let look_at_all = || profile.hosts.par_iter().map(part_and_findings).collect::<Vec<_>>();
         let (looked, laid_out) = rayon::join(look_at_all, || LaidOut::of(&profile));
-        let (findings, looks): (Vec<Findings>, Vec<Option<HostLook>>) = looked.into_iter().unzip();
+        let (parts, findings): (Vec<Part>, Vec<Findings>) = looked.into_iter().unzip();
+        let names = (profile.session.clone(), profile.sessions.clone());
+        let problems = profile.problems();
+        let timeline = Timeline::of(profile, findings, laid_out);
+        Opened::of(find, names, parts, problems, Traces::Open(Arc::new(timeline)))
+    }
+
+    fn of(
+        find: Find,
+        names: (String, Arc<[String]>),
+        parts: Vec<Part>,
+        problems: Vec<Problem>,
+        traces: Traces,
+    ) -> Self {
+        let clocks: Vec<HostClock> = parts.iter().map(|(_, clock, _)| *clock).collect();
+        let (shifts, _) = shifts(&clocks);
+        let hosts = parts.iter().map(|(host, ..)| host.clone()).zip(shifts).collect();
+        let looks: Option<Vec<HostLook>> = parts.into_iter().map(|(.., look)| look).collect();
         Opened {
-            model: Model::of(profile, findings, laid_out),
-            path,
-            looks: Mutex::new(looks.into_iter().collect()),
+            tfprof: LazyModel::of(find.runs()),
+            find,
+            names,
+            hosts,
+            problems,
+            looks: Mutex::new(looks),
             answers: Mutex::new(FxHashMap::default()),
-            searches: Mutex::new(Vec::new()),
-            ledgers: OnceLock::new(),
-            database: OnceLock::new(),
-            tfprof: LazyModel::default(),
+            answered: AtomicU64::new(0),
+            traces: Mutex::new(traces),
         }
+    }
+
+    /// Problems of its files.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// Whether part of it could not be read.
     pub(crate) fn is_damaged(&self) -> bool {
-        !self.model.profile.problems().is_empty()
+        !self.problems.is_empty()
+    }
+
+    /// A time of a host, in nanoseconds of the session.
+    pub(crate) fn ns(&self, host: &str, at: Time) -> Option<f64> {
+        let (_, shift) = self.hosts.iter().find(|(name, _)| name == host)?;
+        Some(ns((at + *shift) - Time::ZERO))
     }
 
     /// The problem of a file that changed since it was read, if arguments would still be decoded from it.
     pub(crate) fn changed(&self) -> Option<Problem> {
-        let profile = &self.model.profile;
+        let timeline = self.timeline()?;
+        let profile = &timeline.model.profile;
         let changed = profile.hosts.iter().any(|loaded| !loaded.trace.is_intact());
         changed.then(|| profile.problems().into_iter().next()).flatten()
     }
 
     /// Memory in use.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.model.bytes()
+    pub(super) fn bytes(&self) -> u64 {
+        let traces = self.timeline().map_or(0, |timeline| timeline.bytes());
+        traces + self.answered.load(Ordering::Relaxed) + PARTIAL_BYTES * self.hosts.len() as u64
     }
 
-    /// The answer with this name, computed by the first request. Failures stay isolated.
+    pub(super) fn traces(&self) -> MutexGuard<'_, Traces> {
+        self.traces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The traces, if they are open.
+    pub(super) fn timeline(&self) -> Option<Arc<Timeline>> {
+        match &*self.traces() {
+            Traces::Open(timeline) => Some(timeline.clone()),
+            _ => None,
+        }
+    }
+
+    /// Closes the traces; files that are no longer there could not be opened again.
+    pub(super) fn close_traces(&self) -> Option<Arc<Timeline>> {
+        let mut traces = self.traces();
+        let reopens = self.find.fingerprint.iter().all(|(path, ..)| path.exists());
+        if self.find.chosen.is_none() || !reopens || !matches!(*traces, Traces::Open(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *traces, Traces::Closed) {
+            Traces::Open(timeline) => Some(timeline),
+            _ => None,
+        }
+    }
+
+    /// The hosts, for an analysis that visits each once.
+    fn with_hosts<T>(&self, work: impl FnOnce(&Hosts<'_>) -> Result<T, Problem>) -> Result<T, Refusal> {
+        let done = match (self.timeline(), &self.find.chosen) {
+            (Some(timeline), _) => work(&Hosts::of(&timeline.model.profile)),
+            (None, Some(chosen)) => work(&Hosts::on_disk(chosen, &Progress::new())),
+            (None, None) => return Err(Refusal::Broken),
+        };
+        done.map_err(|problem| Refusal::Unreadable(Box::new(problem)))
+    }
+
+    /// The answer with this name, computed by the first request. Failures stay isolated. Whoever asks for one that already
+    /// took too long is not made to wait again.
     pub(crate) fn answer(
         &self,
         name: &str,
@@ -109,9 +203,15 @@ impl Opened {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.entry(name.to_owned()).or_default().clone()
         };
-        let answer = kept.get_or_init(|| {
+        if kept.answer.get().is_none() && kept.begun.get_or_init(Instant::now).elapsed() > LIMIT {
+            return Err(Refusal::Overran);
+        }
+        let answer = kept.answer.get_or_init(|| {
             let worked = catch_unwind(AssertUnwindSafe(|| work(self)));
-            worked.unwrap_or(Err(Refusal::Broken)).map(Bytes::from)
+            let answer = worked.unwrap_or(Err(Refusal::Broken)).map(Bytes::from);
+            let bytes = answer.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            self.answered.fetch_add(bytes, Ordering::Relaxed);
+            answer
         });
         answer.clone()
     }
@@ -120,68 +220,53 @@ impl Opened {
     pub(crate) fn report(&self) -> Result<Report, Refusal> {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner).take();
         let looks = looks.ok_or(Refusal::Broken)?;
-        let made = report_on(&self.model.profile, looks, vec![self.path.clone()]);
+        let made = report_of(looks, self.names.clone(), vec![self.find.path.clone()]);
         made.map_err(|problem| Refusal::Unreadable(Box::new(problem)))
     }
 
     /// Data for a comparison.
-    pub(crate) fn run(&self) -> Run {
-        run_of(&self.model.profile, &self.model.profile.session)
+    pub(crate) fn run(&self) -> Result<Run, Refusal> {
+        self.with_hosts(|hosts| run_of(hosts, &self.names.0))
     }
 
-    /// Events whose names match a text; the last few searches are kept.
-    pub(crate) fn search(&self, text: &str) -> Result<Arc<Found>, Refusal> {
-        let searches = || self.searches.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = searches().iter().find(|(known, _)| known == text) {
-            return Ok(found.clone());
-        }
-        let pattern = crate::timeline::search::pattern(text)
-            .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
-        let found = Arc::new(Found::of(&self.model, text, &pattern));
-        let mut kept = searches();
-        kept.insert(0, (text.to_owned(), found.clone()));
-        kept.truncate(SEARCHES);
-        Ok(found)
+    /// What the recording contains, with the session's own name and those of all sessions.
+    pub(crate) fn info(&self) -> Result<(Info, &str, &[String]), Refusal> {
+        let all = self.with_hosts(|hosts| {
+            let each = hosts.visit(|loaded| info(&[loaded.source()]).hosts);
+            hosts.any()?;
+            Ok(Info { hosts: each.into_iter().flatten().collect() })
+        })?;
+        Ok((all, &self.names.0, &self.names.1))
     }
 
-    /// The session as tables; what queries computed is kept for the next ones.
-    pub(crate) fn database(&self) -> &Database {
-        self.database.get_or_init(|| Database::new(self.model.profile.clone(), Limits::PAGE))
-    }
-
-    /// Which allocations were live when.
-    pub(crate) fn ledgers(&self) -> &Ledgers {
-        self.ledgers.get_or_init(|| {
-            let hosts = &self.model.profile.hosts;
-            let both = hosts.par_iter().map(|loaded| {
-                let context = loaded.context();
-                (Ledger::of(&context), MemoryPartial::of(&context))
-            });
-            let (ledgers, partials): (Vec<Ledger>, Vec<MemoryPartial>) = both.unzip();
-            let mut all = MemoryPartial::default();
-            partials.into_iter().for_each(|one| all.merge(one));
-            let place = |host: &str| hosts.iter().position(|loaded| loaded.host == host).unwrap_or(0);
-            let named =
-                all.finish().allocators.into_iter().map(|allocator| (place(&allocator.host), allocator.name));
-            Ledgers { allocators: named.collect(), hosts: ledgers }
-        })
+    /// A table of its hosts.
+    pub(crate) fn table<T>(&self, make: impl FnOnce(&Hosts<'_>) -> Result<T, Problem>) -> Result<T, Refusal> {
+        self.with_hosts(make)
     }
 }
 
-fn profile(find: Find, progress: &Progress) -> Result<Profile, Problem> {
-    match find.chosen {
-        Some(chosen) => Profile::load(chosen, progress),
+/// Reads all hosts of a session.
+pub(super) fn profile(find: &Find, progress: &Progress) -> Result<Profile, Problem> {
+    match &find.chosen {
+        Some(chosen) => Profile::load(chosen.clone(), progress),
         None => {
             let inputs = vec![(SAMPLE_HOST.to_owned(), Ok(sample()))];
-            Profile::read(find.name.clone(), vec![find.name], inputs, progress)
+            Profile::read(find.name.clone(), vec![find.name.clone()], inputs, progress)
         }
     }
+}
+
+/// Analyses one host for the report. If that fails, only the report is missing.
+fn part(loaded: &HostProfile) -> Part {
+    let looked = catch_unwind(AssertUnwindSafe(|| look(loaded)));
+    (loaded.host.clone(), HostClock::of(&loaded.trace), looked.ok())
 }
 
 /// Analyses one host for the report and the timeline together, because both need the same states and steps.
-fn look(loaded: &HostProfile) -> (Findings, Option<HostLook>) {
+fn part_and_findings(loaded: &HostProfile) -> (Part, Findings) {
     let context = loaded.context();
     let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
     let look = catch_unwind(AssertUnwindSafe(|| (loaded.source_row(), HostPartial::of(&context))));
-    (findings.unwrap_or_else(|_| Findings::none(&loaded.trace)), look.ok())
+    let part = (loaded.host.clone(), HostClock::of(&loaded.trace), look.ok());
+    (part, findings.unwrap_or_else(|_| Findings::none(&loaded.trace)))
 }

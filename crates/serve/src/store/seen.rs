@@ -1,6 +1,5 @@
 //! What the list of runs needs of the store: the state of each session's files, without opening any.
 
-use std::sync::TryLockError;
 use std::time::SystemTime;
 
 use super::found::{Find, Fingerprint};
@@ -37,7 +36,6 @@ impl Store {
 
     /// Whether a session is being opened for somebody.
     pub(crate) fn is_reading(&self) -> bool {
-        let held = matches!(self.reading.try_lock(), Err(TryLockError::WouldBlock));
-        held || self.shelf().entries.iter().any(|entry| matches!(entry.state, State::Loading(_)))
+        self.shelf().entries.iter().any(|entry| matches!(entry.state, State::Loading(_)))
     }
 }

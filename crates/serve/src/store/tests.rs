@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use stepscope_testkit::chrome::{ChromeEvent, ChromeTrace};
 use tempfile::TempDir;
 
-use super::found;
-use super::{Limits, Opened, Source, State, Store};
+use super::found::Finder;
+use super::shelf::State;
+use super::{Limits, Opened, Source, Store};
 use crate::error::Refusal;
 
 fn write(folder: &Path, name: &str, events: usize) {
@@ -28,7 +30,7 @@ fn store(files: &[&str], limits: Limits) -> (TempDir, Arc<Store>) {
     (folder, store)
 }
 
-const PLENTY: Limits = Limits { sessions: 9, bytes: u64::MAX };
+const PLENTY: Limits = Limits { sessions: 9, bytes: u64::MAX, load: Duration::from_secs(600) };
 
 fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
@@ -44,8 +46,12 @@ async fn opened(store: &Arc<Store>, id: usize, fresh: bool) -> Result<Arc<Opened
     }
 }
 
+fn listed(store: &Store) -> serde_json::Value {
+    serde_json::from_slice(&store.list()).unwrap()
+}
+
 fn id_of(store: &Store, name: &str) -> usize {
-    let list = store.list();
+    let list = listed(store);
     let sessions = list["sessions"].as_array().unwrap();
     let session =
         sessions.iter().find(|session| session["name"] == name).unwrap_or_else(|| panic!("{name} in {list}"));
@@ -53,8 +59,7 @@ fn id_of(store: &Store, name: &str) -> usize {
 }
 
 fn look_again(store: &Store) {
-    let found = found::all(&store.source).unwrap();
-    store.shelf().take(found);
+    store.search();
 }
 
 fn states(store: &Store) -> Vec<&'static str> {
@@ -71,26 +76,16 @@ fn states(store: &Store) -> Vec<&'static str> {
 fn whoever_asks_while_a_session_is_opened_hears_how_far_it_is() {
     let (_folder, store) = store(&["a.json"], PLENTY);
     run(async {
-        // Another session is being read until this one has been told to wait.
-        let (begin, begun) = std::sync::mpsc::channel();
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let other = store.clone();
-        let reader = std::thread::spawn(move || {
-            let turn = other.reading.lock().unwrap();
-            begin.send(()).unwrap();
-            ended.recv().unwrap();
-            drop(turn);
-        });
-        begun.recv().unwrap();
+        // Other sessions are being read until this one has been told to wait.
+        let places: Vec<_> = (0..store.loads.free()).map(|_| store.loads.place()).collect();
         let refusal = store.open(0, true).await.unwrap_err();
         assert_eq!(refusal.status(), StatusCode::ACCEPTED);
         let body = refusal.body();
         assert_eq!((&body["loading"]["stage"], &body["loading"]["hosts"]), (&"queued".into(), &1.into()));
         assert!(body["loading"]["total_bytes"].as_u64().unwrap() > 0);
-        end.send(()).unwrap();
-        reader.join().unwrap();
+        drop(places);
         let opened = opened(&store, 0, true).await.unwrap();
-        assert_eq!(opened.model.trace(0).events(), 10);
+        assert_eq!(opened.timeline().unwrap().model.trace(0).events(), 10);
     });
 }
 
@@ -114,7 +109,7 @@ fn those_looked_at_longest_ago_are_let_go_and_come_back() {
 fn memory_is_bounded_and_the_one_in_use_stays() {
     let (_folder, store) = store(&["a.json", "b.json"], Limits { bytes: 1, ..PLENTY });
     run(async {
-        let first = opened(&store, 0, true).await.unwrap();
+        let first = opened(&store, 0, true).await.unwrap().timeline().unwrap();
         assert_eq!(states(&store), ["ready", "unopened"]);
         opened(&store, 1, true).await.unwrap();
         assert_eq!(states(&store), ["unopened", "ready"]);
@@ -141,7 +136,7 @@ fn new_sessions_appear_and_vanished_ones_go() {
         look_again(&store);
         assert_eq!(store.len(), 2);
         let z = id_of(&store, "z.json");
-        assert!(store.list()["sessions"][0]["appeared"].as_bool().unwrap());
+        assert!(listed(&store)["sessions"][0]["appeared"].as_bool().unwrap());
         assert!(opened(&store, z, true).await.is_ok());
         assert!(opened(&store, a, true).await.is_ok(), "open before its file was deleted");
         assert!(matches!(opened(&store, gone, true).await, Err(Refusal::Missing(_))));
@@ -155,8 +150,8 @@ fn a_file_that_grew_is_read_again_by_who_comes_anew_and_by_nobody_else() {
         opened(&store, 0, true).await.unwrap();
         write(folder.path(), "a.json", 25);
         look_again(&store);
-        assert_eq!(opened(&store, 0, false).await.unwrap().model.trace(0).events(), 10);
-        assert_eq!(opened(&store, 0, true).await.unwrap().model.trace(0).events(), 25);
+        assert_eq!(opened(&store, 0, false).await.unwrap().timeline().unwrap().model.trace(0).events(), 10);
+        assert_eq!(opened(&store, 0, true).await.unwrap().timeline().unwrap().model.trace(0).events(), 25);
         assert_eq!(store.len(), 1);
     });
 }
@@ -174,7 +169,7 @@ fn a_file_that_cannot_be_read_says_why_and_can_be_mended() {
         }
         write(folder.path(), "a.json", 4);
         look_again(&store);
-        assert_eq!(opened(&store, 0, true).await.unwrap().model.trace(0).events(), 4);
+        assert_eq!(opened(&store, 0, true).await.unwrap().timeline().unwrap().model.trace(0).events(), 4);
     });
 }
 
@@ -207,8 +202,9 @@ fn a_profile_that_is_overwritten_shows_a_message_and_is_read_again_once_it_is_co
         assert!(
             matches!(&refused, Refusal::Unreadable(problem) if problem.to_string().contains("changed while"))
         );
-        let tracks = before.model.profile.hosts[0].trace.tracks();
-        let trace = &before.model.profile.hosts[0].trace;
+        let timeline = before.timeline().unwrap();
+        let trace = &timeline.model.profile.hosts[0].trace;
+        let tracks = trace.tracks();
         tracks.iter().for_each(|track| trace.args_at(track, track.len() - 1).visit(|_, _| {}));
         fs::write(&path, &bytes[..bytes.len() - 40]).unwrap();
         look_again(&store);
@@ -224,7 +220,7 @@ fn a_half_written_file_is_read_again_once_it_is_complete() {
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() * 2 / 3]).unwrap();
     look_again(&store);
-    let revision = |store: &Store| store.list()["sessions"][0]["revision"].as_u64().unwrap();
+    let revision = |store: &Store| listed(store)["sessions"][0]["revision"].as_u64().unwrap();
     run(async {
         assert!(opened(&store, 0, true).await.unwrap().is_damaged());
         look_again(&store);
@@ -248,7 +244,8 @@ fn several_paths_are_listed_as_given_whatever_their_file_times() {
     let early = std::time::SystemTime::UNIX_EPOCH;
     let order = |paths: [&TempDir; 2]| -> Vec<(String, u64)> {
         let paths = paths.map(|path| path.path().to_owned()).to_vec();
-        let list = Store::find(Source::Paths(paths), PLENTY).unwrap().list();
+        let list = Store::find(Source::Paths(paths), PLENTY).unwrap();
+        let list = listed(&list);
         let sessions = list["sessions"].as_array().unwrap().iter();
         let told = |one: &serde_json::Value| {
             (one["name"].as_str().unwrap().to_owned(), one["place"].as_u64().unwrap())
@@ -292,7 +289,7 @@ fn several_paths_are_several_places_and_a_missing_one_is_an_error() {
     let paths = vec![one.path().to_owned(), two.path().to_owned(), one.path().join("run.json")];
     let store = Store::find(Source::Paths(paths), PLENTY).unwrap();
     assert_eq!(store.len(), 2, "the file named twice is there once");
-    let list = store.list();
+    let list = listed(&store);
     let names: Vec<&str> =
         list["sessions"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert!(names.iter().all(|name| name.ends_with("run.json")) && names[0] != names[1], "{names:?}");
@@ -303,10 +300,10 @@ fn several_paths_are_several_places_and_a_missing_one_is_an_error() {
 #[test]
 fn a_folder_without_profiles_is_watched_all_the_same() {
     let (folder, store) = store(&[], PLENTY);
-    assert_eq!(store.list()["current"], serde_json::Value::Null);
+    assert_eq!(listed(&store)["current"], serde_json::Value::Null);
     write(folder.path(), "first.json", 2);
     look_again(&store);
-    assert_eq!((store.len(), &store.list()["current"]), (1, &0.into()));
+    assert_eq!((store.len(), &listed(&store)["current"]), (1, &0.into()));
 }
 
 #[test]
@@ -317,10 +314,78 @@ fn runs_that_are_named_file_by_file_are_one_session() {
     for (step, name) in (0..).zip(names) {
         fs::write(file(name), stepscope_testkit::tfprof::run(step, 40)).unwrap();
     }
-    let found = found::all(&Source::Paths(names.iter().map(|name| file(name)).collect())).unwrap();
+    let source = Source::Paths(names.iter().map(|name| file(name)).collect());
+    let found = Finder::new(&source).look().unwrap().unwrap();
     let mut runs: Vec<usize> = found.iter().map(|find| find.runs().len()).collect();
     runs.sort_unstable();
     assert_eq!(runs, [1, 2], "a file of another name is another session");
     let joined = found.iter().find(|find| find.runs().len() == 2).unwrap();
     assert_eq!(joined.fingerprint.len(), 2, "a change of any of the files is noticed");
+}
+
+#[test]
+fn a_load_beyond_its_time_fails_and_its_place_is_free() {
+    let (_folder, store) = store(&["a.json", "b.json"], PLENTY);
+    let loading = Arc::new(super::Loading::new(1, 1));
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let free = store.loads.free();
+    let limits = Limits { load: Duration::from_millis(60), ..PLENTY };
+    let hung = store.loads.run(&loading, limits, move |_| {
+        // Not even the thread that reads sees that it should stop.
+        let _ = ended.recv();
+        Ok(())
+    });
+    assert!(
+        matches!(&hung, super::Ended::Failed(problem) if problem.to_string().contains("too long")),
+        "{hung:?}"
+    );
+    assert!(loading.progress.is_stopped());
+    assert_eq!(store.loads.free(), free);
+    run(async { opened(&store, 0, true).await.unwrap() });
+    drop(end);
+}
+
+#[test]
+fn a_load_beyond_its_memory_is_stopped() {
+    let (_folder, store) = store(&["a.json"], PLENTY);
+    let loading = Arc::new(super::Loading::new(1, 1));
+    let limits = Limits { bytes: 64 << 20, ..PLENTY };
+    let grown = store.loads.run(&loading, limits, |loading| {
+        let mut held: Vec<Vec<u8>> = Vec::new();
+        while held.len() < 4_096 {
+            loading.progress.check();
+            held.push(vec![1; 1 << 20]);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(held.len())
+    });
+    if cfg!(target_os = "linux") {
+        assert!(
+            matches!(&grown, super::Ended::Failed(problem) if problem.to_string().contains("memory")),
+            "{grown:?}"
+        );
+    }
+}
+
+#[test]
+fn hosts_are_read_one_by_one_and_opened_together_for_the_timeline_alone() {
+    let (_folder, store) = store(&["rank0.json", "rank1.json", "rank2.json"], PLENTY);
+    run(async {
+        let session = opened(&store, 0, true).await.unwrap();
+        assert_eq!(session.find.hosts.len(), 3);
+        crate::answers::report(&session).unwrap();
+        crate::answers::view(&session, "ops", None, false).unwrap();
+        crate::answers::information(&session).unwrap();
+        assert!(session.timeline().is_none(), "neither a report nor a view needs the traces");
+        let timeline = loop {
+            match store.timeline(0, false).await {
+                Err(Refusal::Loading(_)) => {}
+                other => break other.unwrap(),
+            }
+        };
+        assert_eq!(timeline.model.hosts().len(), 3);
+        assert!(session.close_traces().is_some());
+        assert!(session.timeline().is_none());
+        crate::answers::view(&session, "steps", None, false).unwrap();
+    });
 }

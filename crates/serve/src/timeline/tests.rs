@@ -13,17 +13,17 @@ use super::event::{Same, Way, at, details, neighbour};
 use super::model::Model;
 use super::tile::{BUCKETS, Spans, TileAddress, spans};
 use super::{area, frame, overview, search};
-use crate::store::Opened;
+use crate::store::Timeline;
 
 /// A session of these traces, one per host.
-fn opened(traces: &[ChromeTrace]) -> Opened {
+fn opened(traces: &[ChromeTrace]) -> Timeline {
     let input = |(number, trace): (usize, &ChromeTrace)| {
         let bytes = Bytes::held(trace.text().into_bytes());
         (format!("host{number}"), Ok(Input::from_bytes(format!("host{number}.json"), bytes)))
     };
     let inputs = traces.iter().enumerate().map(input).collect();
     let profile = Profile::read("test".into(), vec!["test".into()], inputs, &Progress::new()).unwrap();
-    Opened::of(profile, "test".into())
+    Timeline::analysed(profile)
 }
 
 /// A slice in whole nanoseconds.

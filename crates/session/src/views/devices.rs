@@ -1,12 +1,12 @@
 //! `stepscope devices`: how busy each device is, and why it is idle.
 
 use stepscope_analyze::devices::DevicesPartial;
-use stepscope_analyze::devices::gpu_samples::{GpuSamples, GpuSamplesPartial, Wall, may_be_of};
+use stepscope_analyze::devices::gpu_samples::{GpuSamplesPartial, Wall, may_be_of};
 use stepscope_analyze::vocabulary::has_timeline;
 use stepscope_render::{Style, Table};
 
-use super::{Group, View, all_hosts};
-use crate::Profile;
+use super::{Group, View, one_host};
+use crate::Hosts;
 
 pub(super) const VIEW: View = View {
     name: "devices",
@@ -28,19 +28,33 @@ pub(super) const VIEW: View = View {
     groupings: &[],
 };
 
-fn table(profile: &Profile, _style: Style) -> Table {
-    let devices = all_hosts(profile, DevicesPartial::of, DevicesPartial::merge).finish();
-    stepscope_render::views::devices::table(&devices, &gauges(profile))
+/// One host: its devices, and the samples of its GPUs.
+struct Part {
+    devices: DevicesPartial,
+    timeline: bool,
+    wall: Option<Wall>,
+    gauges: GpuSamplesPartial,
 }
 
-fn gauges(profile: &Profile) -> Vec<GpuSamples> {
-    let shown = profile.hosts.iter().map(|loaded| &loaded.trace).filter(|trace| has_timeline(trace));
-    let timelines: Vec<Wall> = shown.filter_map(Wall::of).collect();
-    let mut all = GpuSamplesPartial::default();
-    for loaded in &profile.hosts {
-        if has_timeline(&loaded.trace) || may_be_of(Wall::of(&loaded.trace), &timelines) {
-            all.merge(GpuSamplesPartial::of(&loaded.trace, &loaded.host));
+fn table(hosts: &Hosts<'_>, _style: Style) -> Table {
+    let parts = hosts.visit(|loaded| Part {
+        devices: one_host(loaded, DevicesPartial::of),
+        timeline: has_timeline(&loaded.trace),
+        wall: Wall::of(&loaded.trace),
+        gauges: GpuSamplesPartial::of(&loaded.trace, &loaded.host),
+    });
+    let timelines: Vec<Wall> = parts.iter().filter(|part| part.timeline).filter_map(|part| part.wall).collect();
+    let mut devices: Option<DevicesPartial> = None;
+    let mut gauges = GpuSamplesPartial::default();
+    for part in parts {
+        match &mut devices {
+            Some(all) => all.merge(part.devices),
+            None => devices = Some(part.devices),
+        }
+        // Samples beside a timeline belong to it only if they may have been taken in the same run.
+        if part.timeline || may_be_of(part.wall, &timelines) {
+            gauges.merge(part.gauges);
         }
     }
-    all.finish()
+    stepscope_render::views::devices::table(&devices.unwrap_or_default().finish(), &gauges.finish())
 }

@@ -4,7 +4,7 @@ use stepscope_analyze::work::functions::{Functions, FunctionsPartial};
 use stepscope_render::{Style, views};
 
 use super::{Group, View, all_hosts};
-use crate::Profile;
+use crate::Hosts;
 
 pub(super) const VIEW: View = View {
     name: "functions",
@@ -21,10 +21,10 @@ pub(super) const VIEW: View = View {
     ],
     events: Some("name"),
     recording: false,
-    table: |profile, _: Style| views::functions::table(&functions(profile)),
+    table: |hosts, _: Style| views::functions::table(&functions(hosts)),
     groupings: &[],
 };
 
-fn functions(profile: &Profile) -> Functions {
-    all_hosts(profile, FunctionsPartial::of, FunctionsPartial::merge).finish()
+fn functions(hosts: &Hosts<'_>) -> Functions {
+    all_hosts(hosts, FunctionsPartial::of, FunctionsPartial::merge).finish()
 }

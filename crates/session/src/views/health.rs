@@ -1,11 +1,10 @@
 //! `stepscope health`: problems of the recording itself.
 
-use rayon::prelude::*;
 use stepscope_analyze::recording::health::{Issue, health};
 use stepscope_render::{Style, Table};
 
 use super::{Group, View};
-use crate::Profile;
+use crate::Hosts;
 
 pub(super) const VIEW: View = View {
     name: "health",
@@ -24,8 +23,8 @@ pub(super) const VIEW: View = View {
     groupings: &[],
 };
 
-fn table(profile: &Profile, style: Style) -> Table {
-    let per_host: Vec<Vec<Issue>> =
-        profile.hosts.par_iter().map(|loaded| health(&loaded.trace, &loaded.host)).collect();
-    stepscope_render::health::table(&per_host.concat(), &profile.sources(), style)
+fn table(hosts: &Hosts<'_>, style: Style) -> Table {
+    let per_host = hosts.visit(|loaded| (health(&loaded.trace, &loaded.host), loaded.trace.events()));
+    let (issues, events): (Vec<Vec<Issue>>, Vec<u64>) = per_host.into_iter().unzip();
+    stepscope_render::health::table(&issues.concat(), &events, style)
 }

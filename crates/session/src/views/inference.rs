@@ -21,9 +21,9 @@ pub(super) const VIEW: View = View {
     ],
     events: None,
     recording: false,
-    table: |profile, _| {
+    table: |hosts, _| {
         let of = |context: &Context| step_by_step(context, InferencePartial::of);
-        table(&all_hosts(profile, of, InferencePartial::merge).finish())
+        table(&all_hosts(hosts, of, InferencePartial::merge).finish())
     },
     groupings: &[],
 };

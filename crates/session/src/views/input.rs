@@ -22,6 +22,6 @@ pub(super) const VIEW: View = View {
     ],
     events: None,
     recording: false,
-    table: |profile, _| table(&all_hosts(profile, InputPartial::of, InputPartial::merge).finish()),
+    table: |hosts, _| table(&all_hosts(hosts, InputPartial::of, InputPartial::merge).finish()),
     groupings: &[],
 };

@@ -1,11 +1,12 @@
 //! `stepscope kernels`: which kernels run on the GPUs, how they were launched and by which op.
 
+use stepscope_analyze::Context;
 use stepscope_analyze::work::counters::{Counters, CountersPartial};
 use stepscope_analyze::work::kernels::{Kernels, KernelsPartial};
 use stepscope_render::{Style, views};
 
 use super::{Group, View, all_hosts};
-use crate::Profile;
+use crate::Hosts;
 
 pub(super) const VIEW: View = View {
     name: "kernels",
@@ -26,14 +27,19 @@ pub(super) const VIEW: View = View {
     ],
     events: Some("name"),
     recording: false,
-    table: |profile, _: Style| views::kernels::table(&kernels(profile), &counters(profile)),
+    table: |hosts, _: Style| {
+        let (kernels, counters) = both(hosts);
+        views::kernels::table(&kernels, &counters)
+    },
     groupings: &[],
 };
 
-fn kernels(profile: &Profile) -> Kernels {
-    all_hosts(profile, KernelsPartial::of, KernelsPartial::merge).finish()
-}
-
-fn counters(profile: &Profile) -> Counters {
-    all_hosts(profile, |context| CountersPartial::of(context.trace), CountersPartial::merge).finish()
+fn both(hosts: &Hosts<'_>) -> (Kernels, Counters) {
+    let of = |context: &Context| (KernelsPartial::of(context), CountersPartial::of(context.trace));
+    let merge = |all: &mut (KernelsPartial, CountersPartial), (kernels, counters)| {
+        all.0.merge(kernels);
+        all.1.merge(counters);
+    };
+    let (kernels, counters) = all_hosts(hosts, of, merge);
+    (kernels.finish(), counters.finish())
 }

@@ -23,9 +23,9 @@ pub(super) const VIEW: View = View {
     ],
     events: None,
     recording: true,
-    table: |profile, _| {
+    table: |hosts, _| {
         let of = |loaded: &HostProfile| MemoryPartial::of(&loaded.context());
-        table(&merged_hosts(profile, of, MemoryPartial::merge).finish())
+        table(&merged_hosts(hosts, of, MemoryPartial::merge).finish())
     },
     groupings: &[],
 };

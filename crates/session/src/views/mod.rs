@@ -1,13 +1,12 @@
 //! The views: one table each, built from the traces of a profile. A new view is one file with a [`View`] and
 //! one line in the list below; the command line and the page both pick it up from there.
 
-use rayon::prelude::*;
 use stepscope_analyze::breakdown::selection::Range;
 use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_render::{Style, Table};
 
 use crate::problem::missed;
-use crate::{HostProfile, Problem, Profile};
+use crate::{HostProfile, Hosts, Problem};
 
 /// One table of a profile.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub struct View {
     /// True if the view always covers the whole recording, whatever part is selected.
     pub recording: bool,
     /// Computes and renders the table. The style applies to prose only; the caller styles the columns.
-    pub table: fn(&Profile, Style) -> Table,
+    pub table: fn(&Hosts<'_>, Style) -> Table,
     /// Other ways to group its rows. The default grouping is [`DEFAULT_GROUPING`].
     pub groupings: &'static [Grouping],
 }
@@ -42,7 +41,7 @@ pub struct Grouping {
     /// Name of this grouping.
     pub by: &'static str,
     /// Computes and renders the table.
-    pub table: fn(&Profile, Style) -> Table,
+    pub table: fn(&Hosts<'_>, Style) -> Table,
 }
 
 /// Name of the grouping that a view has by itself.
@@ -99,22 +98,23 @@ impl View {
         VIEWS.iter().find(|view| view.name == name)
     }
 
-    /// Builds a profile's table with `make` (the default or another grouping), and adds what it covers.
+    /// Builds a table of the hosts with `make` (the default or another grouping), and adds what it covers.
     pub fn of(
         &self,
-        profile: &Profile,
-        make: fn(&Profile, Style) -> Table,
+        hosts: &Hosts<'_>,
+        make: fn(&Hosts<'_>, Style) -> Table,
         style: Style,
     ) -> Result<Table, Problem> {
-        let mut table = make(profile, style);
-        let covers = if self.recording { profile.recording() } else { profile.covers() };
+        let mut table = make(hosts, style);
+        hosts.any()?;
+        let covers = if self.recording { hosts.recording() } else { hosts.covers() };
         missed(&covers)?;
         table.cover(&covers);
         Ok(table)
     }
 
     /// The function that builds the table, grouped this way; `None` if the view has no such grouping.
-    pub fn grouped(&self, by: &str) -> Option<fn(&Profile, Style) -> Table> {
+    pub fn grouped(&self, by: &str) -> Option<fn(&Hosts<'_>, Style) -> Table> {
         if by == DEFAULT_GROUPING {
             return Some(self.table);
         }
@@ -146,22 +146,23 @@ fn step_by_step<P>(context: &Context, of: impl Fn(&Context) -> P) -> P {
     of(&Context::new(context.trace, context.host.as_str()).selecting(all))
 }
 
-/// Runs one analysis on all hosts: each host on its own, on all cores, then merged.
+/// Runs one analysis on all hosts: each host on its own, on all cores, then merged. A view that needs two analyses runs
+/// both in one visit, because a visit may read the files.
 fn all_hosts<P: Default + Send>(
-    profile: &Profile,
+    hosts: &Hosts<'_>,
     of: impl Fn(&Context) -> P + Sync,
-    merge: impl Fn(&mut P, P) + Sync,
+    merge: impl Fn(&mut P, P),
 ) -> P {
-    merged_hosts(profile, |loaded| one_host(loaded, &of), merge)
+    merged_hosts(hosts, |loaded| one_host(loaded, &of), merge)
 }
 
 /// The same for an analysis of whole recordings. What it covers is known without the steps, so nobody looks for them.
 fn merged_hosts<P: Default + Send>(
-    profile: &Profile,
+    hosts: &Hosts<'_>,
     of: impl Fn(&HostProfile) -> P + Sync,
-    merge: impl Fn(&mut P, P) + Sync,
+    merge: impl Fn(&mut P, P),
 ) -> P {
-    let merged = profile.hosts.par_iter().map(&of).reduce_with(|mut all, one| {
+    let merged = hosts.visit(of).into_iter().reduce(|mut all, one| {
         merge(&mut all, one);
         all
     });

@@ -4,7 +4,7 @@ use stepscope_analyze::work::ops::{Ops, OpsPartial};
 use stepscope_render::{Style, Table, views};
 
 use super::{Group, Grouping, View, all_hosts};
-use crate::Profile;
+use crate::Hosts;
 
 pub(super) const VIEW: View = View {
     name: "ops",
@@ -23,15 +23,15 @@ pub(super) const VIEW: View = View {
     ],
     events: Some("name"),
     recording: false,
-    table: |profile, _: Style| views::ops::table(&ops(profile)),
+    table: |hosts, _: Style| views::ops::table(&ops(hosts)),
     groupings: &[Grouping { by: "type", table: by_type }],
 };
 
 /// For `--by type`.
-fn by_type(profile: &Profile, _: Style) -> Table {
-    views::ops::table_by_type(&ops(profile))
+fn by_type(hosts: &Hosts<'_>, _: Style) -> Table {
+    views::ops::table_by_type(&ops(hosts))
 }
 
-fn ops(profile: &Profile) -> Ops {
-    all_hosts(profile, OpsPartial::of, OpsPartial::merge).finish()
+fn ops(hosts: &Hosts<'_>) -> Ops {
+    all_hosts(hosts, OpsPartial::of, OpsPartial::merge).finish()
 }

@@ -4,7 +4,7 @@ use stepscope_analyze::work::scopes::{Scopes, ScopesPartial};
 use stepscope_render::{Style, views};
 
 use super::{Group, View, all_hosts};
-use crate::Profile;
+use crate::Hosts;
 
 pub(super) const VIEW: View = View {
     name: "scopes",
@@ -22,10 +22,10 @@ pub(super) const VIEW: View = View {
     ],
     events: None,
     recording: false,
-    table: |profile, style: Style| views::scopes::table(&scopes(profile), style),
+    table: |hosts, style: Style| views::scopes::table(&scopes(hosts), style),
     groupings: &[],
 };
 
-fn scopes(profile: &Profile) -> Scopes {
-    all_hosts(profile, ScopesPartial::of, ScopesPartial::merge).finish()
+fn scopes(hosts: &Hosts<'_>) -> Scopes {
+    all_hosts(hosts, ScopesPartial::of, ScopesPartial::merge).finish()
 }

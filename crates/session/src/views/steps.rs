@@ -1,11 +1,10 @@
 //! `stepscope steps`: every step, its duration and its breakdown.
 
-use rayon::prelude::*;
 use stepscope_analyze::time::summary::{HostSummary, Summary};
 use stepscope_render::{Style, Table};
 
 use super::{Group, View, one_host, step_by_step};
-use crate::Profile;
+use crate::{HostProfile, Hosts};
 
 pub(super) const VIEW: View = View {
     name: "steps",
@@ -28,10 +27,7 @@ pub(super) const VIEW: View = View {
     groupings: &[],
 };
 
-fn table(profile: &Profile, _style: Style) -> Table {
-    let hosts = profile
-        .hosts
-        .par_iter()
-        .map(|loaded| one_host(loaded, |context| step_by_step(context, HostSummary::of)));
-    stepscope_render::views::steps::table(&Summary::finish(hosts.collect()))
+fn table(hosts: &Hosts<'_>, _style: Style) -> Table {
+    let of = |loaded: &HostProfile| one_host(loaded, |context| step_by_step(context, HostSummary::of));
+    stepscope_render::views::steps::table(&Summary::finish(hosts.visit(of)))
 }

@@ -4,10 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use stepscope_analyze::Selection;
 use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
 use stepscope_render::compare as render;
+use stepscope_render::format::printable;
 use stepscope_session::side::run_of;
-use stepscope_session::{Problem, Query};
+use stepscope_session::{Hosts, Problem, Query};
 
 use crate::exit::Exit;
 
@@ -104,9 +106,10 @@ impl HostProfile {
     /// Reads a recording.
     pub(crate) fn of(path: PathBuf, terminal: &Terminal) -> Result<Self, Problem> {
         let label = path.display().to_string();
-        let profile = load::profile(&Query { paths: vec![path], ..Query::default() }, terminal)?;
-        let run = run_of(&profile, &label);
-        let exit = if load::end(profile, terminal) == Exit::Done { Exit::Done } else { Exit::Damaged };
+        let wanted = Query { paths: vec![path], ..Query::default() };
+        let of = |hosts: &Hosts<'_>| run_of(hosts, &label);
+        let (run, problems) = load::hosts(&wanted, Selection::default(), terminal, of)?;
+        let exit = load::named(&problems, terminal);
         Ok(HostProfile { run, exit })
     }
 }
@@ -142,7 +145,7 @@ impl CompareArgs {
         } else if self.markdown {
             render::write_markdown(&comparison, &mut out)?;
         } else if let Some(path) = &self.html {
-            writeln!(out, "{}", path.display())?;
+            writeln!(out, "{}", printable(&path.display().to_string()))?;
         } else {
             render::write_text(&comparison, self.explain, terminal.out, &mut out)?;
         }

@@ -1,7 +1,6 @@
 //! `stepscope export`: the trace for other tools.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -13,6 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
+use crate::whole::save;
 
 /// Export formats.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,24 +47,21 @@ pub(crate) fn run(
         None => write(to, &sources, &mut terminal.stdout())?,
         Some(path) => {
             refuse_to_overwrite(path, &profile)?;
-            let file = File::create(path).map_err(|error| {
-                Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
-                    .then(error.to_string())
-                    .then("set -o to a file in an existing folder")
+            save(path, Cause::Usage, "set -o to a file in an existing folder", |out| {
+                write(to, &sources, out)
             })?;
-            write(to, &sources, &mut BufWriter::with_capacity(1 << 20, file))?;
         }
     }
     Ok(load::end(profile, terminal))
 }
 
-fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> Result<(), Failure> {
+fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {
     match to {
         Exported::Chrome => stepscope_export::write_chrome(sources, out)?,
         Exported::Csv => stepscope_export::write_csv(sources, out)?,
         Exported::Parquet => stepscope_export::write_parquet(sources, out)?,
     }
-    Ok(out.flush()?)
+    out.flush()
 }
 
 /// A large profile is mapped, not copied. Overwriting it would break the reader and destroy the recording.

@@ -2,9 +2,8 @@
 
 mod again;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Args;
 use stepscope_analyze::Category;
@@ -20,7 +19,10 @@ use super::compare::{Sides, SidesArgs, percent};
 use crate::failure::Failure;
 use crate::near::near;
 use crate::output::Terminal;
+use crate::whole::{append, save, unwritable};
 
+/// What to do about a file that cannot be written.
+const TODO: &str = "choose a file in an existing folder";
 /// Default limit for how much slower NEW may be.
 const DEFAULT_LIMIT: f64 = 0.05;
 
@@ -104,8 +106,13 @@ impl GateArgs {
         let (gate, comparison) = self.decide(&mut sides, terminal)?;
         let worst = gate.worst();
         let comparable = gate.comparable || self.allow_incomparable;
-        let passed = comparable && (worst < Outcome::Failed) && !(self.strict && worst == Outcome::Unclear);
-        let judgement = Judgement { gate: &gate, comparison: &comparison, passed };
+        let within = comparable && (worst < Outcome::Failed) && !(self.strict && worst == Outcome::Unclear);
+        // On damaged input the exit code is 4: the checks may have seen half of a recording.
+        let damaged = sides.exit != Exit::Done;
+        let passed = within && !damaged;
+        let judgement = Judgement { gate: &gate, comparison: &comparison, passed, damaged };
+        // The files come first: where one cannot be written, nothing says that the gate passed.
+        self.write_files(&judgement)?;
         let mut out = terminal.stdout();
         if self.json {
             render::write_json(&judgement, &mut out)?;
@@ -113,11 +120,10 @@ impl GateArgs {
             render::write_text(&judgement, terminal.out, &mut out)?;
         }
         out.flush()?;
-        self.write_files(&judgement)?;
         if gate.comparable && worst == Outcome::Missing {
             return Err(missing(&gate.checks).into());
         }
-        Ok(if passed { sides.exit } else { Exit::GateFailed })
+        Ok(if within { sides.exit } else { Exit::GateFailed })
     }
 
     /// Judges the sides; where the result is unclear and a command is given for it, records more runs first.
@@ -149,9 +155,7 @@ impl GateArgs {
 
     fn write_files(&self, judgement: &Judgement<'_>) -> Result<(), Problem> {
         if let Some(path) = &self.junit {
-            let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-            written(file, |out| render::write_junit(judgement, out))
-                .map_err(|error| unwritable(path, &error))?;
+            save(path, Cause::Usage, TODO, |out| render::write_junit(judgement, out))?;
         }
         if let Some(path) = &self.github_summary {
             let path = path.clone().or_else(|| std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from));
@@ -160,25 +164,14 @@ impl GateArgs {
                     .then("GITHUB_STEP_SUMMARY is not set")
                     .then("give a file: --github-summary=FILE")
             })?;
-            let file = OpenOptions::new().create(true).append(true).open(&path);
-            let file = file.map_err(|error| unwritable(&path, &error))?;
-            written(file, |out| render::write_markdown(judgement, out))
-                .map_err(|error| unwritable(&path, &error))?;
+            // Others append to it as well, so it is not replaced.
+            let mut text = Vec::new();
+            let made = render::write_markdown(judgement, &mut text);
+            made.and_then(|()| append(&path, &text))
+                .map_err(|error| unwritable(&path, Cause::Usage, &error, TODO))?;
         }
         Ok(())
     }
-}
-
-fn written(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    write(&mut out)?;
-    out.flush()
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Problem {
-    Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
-        .then(error.to_string())
-        .then("choose a file in an existing folder")
 }
 
 /// A misspelt metric must not pass forever.

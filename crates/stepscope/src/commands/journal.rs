@@ -1,25 +1,29 @@
 //! `stepscope journal`: the log of experiments.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use stepscope_analyze::Selection;
 use stepscope_diagnose::journal::{Entry, Journal};
 use stepscope_render::{Select, journal, table};
 
 use stepscope_session::side::run_of;
-use stepscope_session::{Cause, Problem, Profile, Query};
+use stepscope_session::{Cause, HostProfile, Hosts, Problem, Query};
 
 use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
+use crate::whole::{append, unwritable};
 
 /// Default location of the journal: the current folder, never beside the profiles.
 const DEFAULT_FILE: &str = "stepscope.journal";
+/// Number of runs that people see. Each is compared with the one before it, which takes milliseconds.
+const LAST: usize = 25;
 
 /// Keep a log of experiments, one line per run, with a verdict on each change.
 ///
@@ -59,6 +63,9 @@ enum JournalCommand {
         /// Write CSV.
         #[arg(long)]
         csv: bool,
+        /// Show only the last N runs [default: 25, or all with --json and --csv].
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        last: Option<u64>,
     },
 }
 
@@ -66,25 +73,37 @@ impl JournalArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         match &self.command {
             JournalCommand::Add { path, note, file } => add(path, note, file, terminal),
-            JournalCommand::Show { file, json, csv } => show(file, *json, *csv, terminal),
+            JournalCommand::Show { file, json, csv, last } => {
+                let all = if *json || *csv { usize::MAX } else { LAST };
+                let last = last.map_or(all, |last| usize::try_from(last).unwrap_or(usize::MAX));
+                show(file, *json, *csv, last, terminal)
+            }
         }
     }
 }
 
 fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit, Failure> {
-    let profile = load::profile(&Query { paths: vec![path.to_owned()], ..Query::default() }, terminal)?;
-    let run =
-        run_of(&profile, &relative(path, file).unwrap_or_else(|| path.to_owned()).display().to_string());
-    let entry = Entry::new(&run, recorded(&profile).unwrap_or_else(now), note);
+    let label = relative(path, file).unwrap_or_else(|| path.to_owned()).display().to_string();
+    let wanted = Query { paths: vec![path.to_owned()], ..Query::default() };
+    let of = |hosts: &Hosts<'_>| {
+        let began = hosts.visit(recorded);
+        Ok((run_of(hosts, &label)?, began.into_iter().flatten().min()))
+    };
+    let ((run, began_ms), problems) = load::hosts(&wanted, Selection::default(), terminal, of)?;
+    let entry = Entry::new(&run, began_ms.unwrap_or_else(now), note);
+    let known = Journal::parse(&fs::read(file).unwrap_or_default());
+    if known.has(&entry) {
+        terminal.remark("the journal has this run already; nothing was added");
+        write_table(&known, false, false, LAST, terminal)?;
+        return Ok(load::named(&problems, terminal));
+    }
     let line = entry.line().map_err(io::Error::other)?;
-    append(file, &line).map_err(|error| {
-        Problem::new(Cause::Usage, format!("cannot write {}", file.display()))
-            .then(error.to_string())
-            .then("set --file to a file in an existing folder")
+    let added = add_line(file, &line);
+    added.map_err(|error| {
+        unwritable(file, Cause::Usage, &error, "set --file to a file in an existing folder")
     })?;
-    let written = fs::read_to_string(file)?;
-    write_table(&Journal::parse(&written), false, false, terminal)?;
-    Ok(load::end(profile, terminal))
+    write_table(&Journal::parse(&fs::read(file)?), false, false, LAST, terminal)?;
+    Ok(load::named(&problems, terminal))
 }
 
 /// The path as seen from the folder that the journal lies in, so that it holds in every clone; `None` where there is no
@@ -105,20 +124,18 @@ fn relative(path: &Path, journal: &Path) -> Option<PathBuf> {
     Some(if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative })
 }
 
-/// One write for the whole line, so that two programs that add at the same time do not tear each other's.
-fn append(file: &Path, line: &str) -> io::Result<()> {
+/// Adds a line; one that was torn before it is ended first.
+fn add_line(file: &Path, line: &str) -> io::Result<()> {
     let torn = fs::read(file).is_ok_and(|text| !text.is_empty() && !text.ends_with(b"\n"));
     let start = if torn { "\n" } else { "" };
-    OpenOptions::new().create(true).append(true).open(file)?.write_all(format!("{start}{line}\n").as_bytes())
+    append(file, format!("{start}{line}\n").as_bytes())
 }
 
-/// When the recording began, in milliseconds since 1970.
-fn recorded(profile: &Profile) -> Option<i64> {
-    let began = profile.hosts.iter().filter_map(|loaded| {
-        let trace = &loaded.trace;
-        trace.environment().captured_ns.map(|(began, _)| began).or(trace.clock().wall_ns_at_origin)
-    });
-    began.filter(|ns| *ns > 0).min().map(|ns| ns / 1_000_000)
+/// When the recording of a host began, in milliseconds since 1970.
+fn recorded(loaded: &HostProfile) -> Option<i64> {
+    let trace = &loaded.trace;
+    let began = trace.environment().captured_ns.map(|(began, _)| began).or(trace.clock().wall_ns_at_origin);
+    began.filter(|ns| *ns > 0).map(|ns| ns / 1_000_000)
 }
 
 fn now() -> i64 {
@@ -126,18 +143,24 @@ fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn show(file: &Path, json: bool, csv: bool, terminal: &Terminal) -> Result<Exit, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| {
+fn show(file: &Path, json: bool, csv: bool, last: usize, terminal: &Terminal) -> Result<Exit, Failure> {
+    let text = fs::read(file).map_err(|error| {
         Problem::new(Cause::Nothing, format!("cannot read {}", file.display()))
             .then(error.to_string())
             .then("add a run first: stepscope journal add PATH --note TEXT")
     })?;
-    write_table(&Journal::parse(&text), json, csv, terminal)?;
+    write_table(&Journal::parse(&text), json, csv, last, terminal)?;
     Ok(Exit::Done)
 }
 
-fn write_table(entries: &Journal, json: bool, csv: bool, terminal: &Terminal) -> Result<(), Failure> {
-    let rows = journal::table(entries);
+fn write_table(
+    entries: &Journal,
+    json: bool,
+    csv: bool,
+    last: usize,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let rows = journal::table(entries, last);
     let picked = rows.pick(&Select::default(), None)?;
     let mut out = terminal.stdout();
     if json {

@@ -1,20 +1,21 @@
 //! `stepscope report`: the main command. Each host is read, analysed and dropped; the partial results are
 //! merged, diagnosed and rendered.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::Selection;
+use stepscope_render::format::printable;
 use stepscope_render::report::{self, Report};
 use stepscope_session::report::judge;
-use stepscope_session::{Cause, Problem, Query};
+use stepscope_session::{Cause, Query};
 
 use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
+use crate::whole::save;
 
 /// The output format of the report.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +52,7 @@ pub(crate) fn show(report: &Report, form: &Form, terminal: &Terminal) -> Result<
     } else if form.markdown {
         report::write_markdown(report, &mut out)?;
     } else if let Some(path) = &form.html {
-        writeln!(out, "{}", path.display())?;
+        writeln!(out, "{}", printable(&path.display().to_string()))?;
     } else {
         report::write_text(report, terminal.out, &mut out)?;
     }
@@ -64,13 +65,5 @@ pub(crate) fn write_page(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Problem::new(Cause::Nothing, format!("cannot write {}", path.display()))
-            .then(error.to_string())
-            .then("set --html to a file in a writable folder")
-    };
-    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
-    write(&mut file).map_err(failed)?;
-    file.flush().map_err(failed)?;
-    Ok(())
+    Ok(save(path, Cause::Nothing, "set --html to a file in a writable folder", write)?)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use stepscope_capture::grpc::Address;
-use stepscope_capture::run::{Ended, Options, ProfileRequest, RunError, record, write_whole};
+use stepscope_capture::run::{Ended, Options, ProfileRequest, RunError, record};
 use stepscope_capture::sample::Nvml;
 use stepscope_read::discover::RUN_FILE;
 use stepscope_render::run as render;
@@ -22,6 +22,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::duration;
+use crate::screen::guarded;
+use crate::whole::{self, write_whole};
 
 /// Name of the file with the samples of a saved run.
 const SAMPLES_FILE: &str = "samples.csv";
@@ -85,21 +87,30 @@ impl RunArgs {
             make_folder(folder)?;
         }
         let recorded = record(&self.options()).map_err(problem)?;
-        let page = page::page(&self.command, self.batch_size, &recorded, self.save.as_deref());
+        let mut page = page::page(&self.command, self.batch_size, &recorded, self.save.as_deref());
         let mut document = Vec::new();
         render::write_json(&page, &mut document)?;
-        let places =
-            self.json.clone().into_iter().chain(self.save.as_ref().map(|folder| folder.join(RUN_FILE)));
-        for path in places {
-            // The command has run and its exit code counts. Failed writes are still reported.
-            if let Err(error) = write_whole(&path, &document) {
-                terminal.report(&unwritable(&path, &error));
+        // The command has run and its exit code counts. Failed writes are still reported, and not called saved.
+        let mut failed = Vec::new();
+        if let (Some(folder), Some(error)) = (&self.save, &recorded.samples_lost) {
+            failed.push(unwritable(&folder.join(SAMPLES_FILE), error));
+        }
+        let run = self.save.as_ref().map(|folder| folder.join(RUN_FILE)).filter(|_| failed.is_empty());
+        for path in run.iter().chain(&self.json) {
+            if let Err(error) = write_whole(path, |out| out.write_all(&document)) {
+                failed.push(unwritable(path, &error));
             }
+        }
+        if self.save.as_ref().is_some_and(|folder| !folder.join(RUN_FILE).is_file()) {
+            page.saved = None;
+        }
+        for problem in &failed {
+            terminal.report(problem);
         }
         let mut words = Vec::new();
         render::write_text(&page, terminal.err, &mut words)?;
         // If standard error is closed, nobody reads the summary.
-        let _ = io::stderr().write_all(&words);
+        let _ = io::stderr().write_all(&guarded(&words));
         Ok(Exit::OfCommand(recorded.ended.shell_code()))
     }
 
@@ -137,9 +148,7 @@ fn make_folder(folder: &Path) -> Result<(), Problem> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
-    Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
-        .then(error.to_string())
-        .then("choose a writable location")
+    whole::unwritable(path, Cause::Usage, error, "choose a writable location")
 }
 
 /// Explains why a command did not run; exit codes follow shell conventions.

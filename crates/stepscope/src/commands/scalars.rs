@@ -1,7 +1,6 @@
 //! `stepscope scalars`: what programs logged for TensorBoard, one row per run and tag.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -21,6 +20,7 @@ use stepscope_trace::series::{LogDamage, LogFault, RunLog};
 
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::whole::save;
 
 /// Show values logged for TensorBoard (loss, accuracy, throughput): one row per run and tag.
 ///
@@ -277,15 +277,8 @@ fn compared(places: &[(usize, String)], logs: &[Option<RunLog>]) -> Vec<Compared
 }
 
 fn write_parquet(runs: &[RunLog], path: &Path) -> Result<(), Failure> {
-    let failed = |error: io::Error| {
-        Problem::new(Cause::Nothing, format!("cannot write {}", path.display()))
-            .then(error.to_string())
-            .then("set --parquet to a file in a writable folder")
-    };
-    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
-    write_points_parquet(runs, &mut file).map_err(failed)?;
-    file.flush().map_err(failed)?;
-    Ok(())
+    let todo = "set --parquet to a file in a writable folder";
+    Ok(save(path, Cause::Nothing, todo, |out| write_points_parquet(runs, out))?)
 }
 
 /// Each run by itself, on all cores.

@@ -3,16 +3,18 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use stepscope_render::format::plural;
-use stepscope_serve::{Options, Server, Source};
+use stepscope_serve::{Limits, Options, Server, Source, TokenUse};
 use stepscope_session::{Query, ResolvedSession};
 
 use crate::exit::Exit;
 
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::quantity::{duration, size};
 
 /// Show profiles on a web page: the report, every view, the timeline, comparisons.
 ///
@@ -24,7 +26,9 @@ use crate::output::Terminal;
     stepscope serve before/ after/ --open  two folders to compare; open the browser\n  \
     stepscope serve logs/ --port 8080      on another port\n\n\
     From another machine, forward the port and open http://127.0.0.1:6200/ there:\n  \
-    ssh -L 6200:127.0.0.1:6200 HOST stepscope serve logs/")]
+    ssh -L 6200:127.0.0.1:6200 HOST stepscope serve logs/\n\n\
+    If other users of this machine run programs, the printed address contains a token. Open the whole address once; the\n\
+    browser then keeps the token in a cookie. --token=never turns this off.")]
 pub(crate) struct ServeArgs {
     /// Profiles, session folders or log directories, at any depth.
     #[arg(value_name = "PATH", default_value = ".")]
@@ -45,6 +49,25 @@ pub(crate) struct PlaceArgs {
     /// Listen on this address. From other machines, the page needs the token printed with its address.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: String,
+    /// Require the token in the printed address. `auto`: if other users of this machine run programs, or other
+    /// machines can reach the page.
+    #[arg(long, value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
+        default_value = "auto", default_missing_value = "always")]
+    token: TokenWhen,
+    /// Keep open sessions within this much memory [default: a quarter of the machine's].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// Stop loading a session after this time.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    load_time: Duration,
+}
+
+/// When the page needs a token.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum TokenWhen {
+    Auto,
+    Always,
+    Never,
 }
 
 impl ServeArgs {
@@ -72,7 +95,15 @@ impl ServeArgs {
 
 impl PlaceArgs {
     pub(crate) fn start(&self, source: Source) -> Result<Server, Failure> {
-        let options = Options { port: self.port, listen: self.listen.clone(), ..Options::new(source) };
+        let limits = Limits::default();
+        let limits = Limits { bytes: self.memory.unwrap_or(limits.bytes), load: self.load_time, ..limits };
+        let token = match self.token {
+            TokenWhen::Auto => TokenUse::Auto,
+            TokenWhen::Always => TokenUse::Always,
+            TokenWhen::Never => TokenUse::Never,
+        };
+        let (port, listen) = (self.port, self.listen.clone());
+        let options = Options { port, listen, limits, token, ..Options::new(source) };
         Ok(Server::start(options)?)
     }
 
@@ -84,6 +115,9 @@ impl PlaceArgs {
         let stop =
             if std::io::stdout().is_terminal() { "press Ctrl-C to stop" } else { "an interrupt stops it" };
         writeln!(out, "serving {what}; {stop}")?;
+        if server.has_token() {
+            writeln!(out, "open the whole address: it contains the token that this server requires")?;
+        }
         out.flush()?;
         drop(out);
         if self.open && !open_browser(&url) {

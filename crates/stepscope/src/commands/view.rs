@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use stepscope_render::{Style, Table, table};
-use stepscope_session::Profile;
+use stepscope_session::Hosts;
 use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
 
 use crate::exit::Exit;
@@ -19,7 +19,7 @@ use crate::output::Terminal;
 #[derive(Debug)]
 pub(crate) struct ViewCommand {
     view: &'static View,
-    table: fn(&Profile, Style) -> Table,
+    table: fn(&Hosts<'_>, Style) -> Table,
     args: ViewArgs,
 }
 
@@ -28,10 +28,11 @@ impl ViewCommand {
         let ViewCommand { view, table, args } = self;
         let (select, json, csv) = (args.select(), args.json, args.csv);
         let selection = args.range.selection();
-        let profile = load::profile(&args.source.wanted(), terminal)?.selecting(selection);
         let for_people = !json && !csv;
         let style = if for_people { terminal.out } else { Style::PLAIN };
-        let table = view.of(&profile, table, style)?;
+        let wanted = args.source.wanted();
+        let (table, problems) =
+            load::hosts(&wanted, selection, terminal, |hosts| view.of(hosts, table, style))?;
         let picked = table.pick(&select, table.top.filter(|_| for_people))?;
         let mut out = terminal.stdout();
         if json {
@@ -42,7 +43,7 @@ impl ViewCommand {
             table::write_text(&table, &picked, style, &mut out)?;
         }
         out.flush()?;
-        Ok(load::end(profile, terminal))
+        Ok(load::named(&problems, terminal))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use stepscope_read::Progress;
 use stepscope_render::{Format, Style, Table};
 use stepscope_session::views::{VIEWS, View};
-use stepscope_session::{Profile, SAMPLE_HOST, sample};
+use stepscope_session::{Hosts, Profile, SAMPLE_HOST, sample};
 
 use super::{root, schema};
 
@@ -50,8 +50,8 @@ pub fn write_missing() {
 /// The schema of a view, by its columns.
 fn draft(view: &View) -> Value {
     let inputs = vec![(SAMPLE_HOST.to_owned(), Ok(sample()))];
-    let profile = Profile::read(String::new(), Vec::new(), inputs, &Progress::new());
-    let table: Table = (view.table)(&profile.unwrap(), Style::PLAIN);
+    let profile = Profile::read(String::new(), Vec::new(), inputs, &Progress::new()).unwrap();
+    let table: Table = (view.table)(&Hosts::of(&profile), Style::PLAIN);
     let mut schema = schema::read(LIKE);
     schema["title"] = format!("stepscope.{}.v1", view.name).into();
     schema["description"] = format!(

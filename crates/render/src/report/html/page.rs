@@ -61,6 +61,15 @@ impl Html {
     }
 
     fn escape(&mut self, text: &str) {
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                self.0.push('\n');
+            }
+            self.escape_line(&printable(line));
+        }
+    }
+
+    fn escape_line(&mut self, text: &str) {
         for c in text.chars() {
             match c {
                 '&' => self.0.push_str("&amp;"),
@@ -68,8 +77,6 @@ impl Html {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                '\n' => self.0.push('\n'),
-                c if c.is_control() => self.0.push(' '),
                 c => self.0.push(c),
             }
         }

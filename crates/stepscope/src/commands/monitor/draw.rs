@@ -8,7 +8,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
 use stepscope_capture::sample::{Gpu, Sample};
-use stepscope_render::format::{UNKNOWN, bytes, decimal, duration_ms, percent, plural};
+use stepscope_render::format::{UNKNOWN, bytes, decimal, duration_ms, percent, plural, printable};
 
 /// Samples kept for the history graphs: more than any terminal is wide.
 const PAST: usize = 600;
@@ -92,7 +92,7 @@ impl Dashboard {
     fn head(&self, frame: &mut Frame<'_>, area: Rect) {
         let mut parts = vec![
             Span::from(" stepscope monitor ").bold().reversed(),
-            Span::from(format!(" {}", self.title)),
+            Span::from(format!(" {}", printable(&self.title))),
             Span::from(format!("   {}", duration_ms(self.newest.elapsed.as_secs_f64() * 1e3))).dim(),
         ];
         if self.paused {
@@ -220,7 +220,7 @@ fn gpu_lines(gpu: &Gpu, of_tree: Option<u64>, width: u16) -> [Line<'static>; 2] 
     let busy = gpu.busy.unwrap_or(0.0);
     let bars = usize::from(width.saturating_sub(40)).min(40);
     let filled = (busy * bars as f64).round() as usize;
-    let name = gpu.name.clone().unwrap_or_else(|| "GPU".to_owned());
+    let name = gpu.name.as_deref().map_or_else(|| "GPU".to_owned(), printable);
     let bar = format!("{}{}", "█".repeat(filled.min(bars)), "·".repeat(bars.saturating_sub(filled)));
     let first = Line::from(vec![
         Span::from(format!("{:>2} {name:<24.24} ", gpu.index)),

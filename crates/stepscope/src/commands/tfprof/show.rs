@@ -1,6 +1,5 @@
 //! Shows one view as its options request.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use stepscope_tfprof::{
 use super::Query;
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::whole::save;
 
 const SCHEMA: &str = "stepscope.tfprof.v1";
 
@@ -202,11 +202,7 @@ fn write_timeline(
 }
 
 fn write_file(path: &Path, content: &[u8]) -> Result<(), Problem> {
-    fs::write(path, content).map_err(|error| {
-        Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
-            .then(error.to_string())
-            .then("choose a file in an existing folder")
-    })
+    save(path, Cause::Usage, "choose a file in an existing folder", |out| out.write_all(content))
 }
 
 fn wrong(error: &ViewError) -> Problem {

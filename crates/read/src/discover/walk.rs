@@ -1,0 +1,151 @@
+//! The walk through folders: links are followed but not in circles, and it ends where there is too much.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use super::{
+    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, file_name, is_within, join, join_runs,
+    newest_first, sessions_of, table_folder,
+};
+use crate::error::ReadError;
+use crate::folder;
+
+/// Maximum folder depth, so that a loop of mounts cannot stall the search.
+const MAX_DEPTH: usize = 40;
+/// Maximum number of entries in a search, so that `stepscope report /` does not read the whole disk.
+const MAX_ENTRIES: usize = 200_000;
+
+/// Walks over all paths and keeps what it finds, in order. Without leaving the canonical `roots`, if there are any.
+pub(super) fn walk(paths: &[PathBuf], known: &mut Known, roots: &[PathBuf]) -> Result<Finds, ReadError> {
+    let mut search = Search { known, finds: Finds::default(), seen: HashSet::new(), roots };
+    for path in paths {
+        let data = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
+        search.finds.starts.push(search.finds.found.len());
+        let failed = |error| ReadError::Io { path: path.clone(), error };
+        match folder::meant_by_file(path) {
+            _ if data.is_dir() => search.folder(path, &data, 0),
+            Some(folder) => search.folder(&folder, &fs::metadata(&folder).map_err(failed)?, 0),
+            None if data.is_file() => search.file(path, &data),
+            None => return Err(ReadError::NotAFile { path: path.clone() }),
+        }
+    }
+    Ok(search.finds)
+}
+
+/// What tells folders apart, whatever links lead to them.
+#[cfg(unix)]
+type FolderId = (u64, u64);
+#[cfg(not(unix))]
+type FolderId = PathBuf;
+
+#[cfg(unix)]
+fn folder_id(_: &Path, data: &Metadata) -> Option<FolderId> {
+    use std::os::unix::fs::MetadataExt;
+    Some((data.dev(), data.ino()))
+}
+
+#[cfg(not(unix))]
+fn folder_id(folder: &Path, _: &Metadata) -> Option<FolderId> {
+    fs::canonicalize(folder).ok()
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub(super) struct Finds {
+    found: Vec<ProfileFile>,
+    /// Where the finds of each path start.
+    starts: Vec<usize>,
+    others: BTreeMap<Lookalike, (u64, PathBuf)>,
+    unread: Vec<PathBuf>,
+    files: u64,
+    folders: u64,
+    entries: usize,
+}
+
+/// A search on its way.
+struct Search<'k> {
+    known: &'k mut Known,
+    finds: Finds,
+    seen: HashSet<FolderId>,
+    roots: &'k [PathBuf],
+}
+
+impl Search<'_> {
+    fn folder(&mut self, folder: &Path, data: &Metadata, depth: usize) {
+        // A link may lead back to a parent folder.
+        let new = folder_id(folder, data).is_some_and(|id| self.seen.insert(id));
+        if depth > MAX_DEPTH || !new {
+            return;
+        }
+        self.finds.folders += 1;
+        let mut paths = self.known.entries(folder, data);
+        let all = paths.len();
+        if !self.roots.is_empty() {
+            paths = paths.iter().filter(|path| is_within(path, self.roots)).cloned().collect();
+        }
+        // Tables are read all together: none of them may lie elsewhere.
+        let export = folder::is_export(&paths) && paths.len() == all;
+        if export {
+            // Its tables are not looked at one by one.
+            self.known.expect_change();
+            self.finds.found.push(table_folder(folder, &paths));
+        }
+        for path in paths.iter() {
+            if export && folder::table_name(path).is_some() {
+                self.finds.files += 1;
+                continue;
+            }
+            self.finds.entries += 1;
+            if self.finds.entries >= MAX_ENTRIES {
+                return;
+            }
+            match fs::metadata(path) {
+                Ok(data) if data.is_dir() => self.folder(path, &data, depth + 1),
+                Ok(data) if data.is_file() => self.file(path, &data),
+                _ => {}
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path, data: &Metadata) {
+        self.finds.files += 1;
+        match self.known.file(path, data) {
+            Ok(found) => self.finds.found.push(found),
+            Err(other) => {
+                let entry = self.finds.others.entry(other).or_insert_with(|| (0, path.to_owned()));
+                entry.0 += 1;
+                let lower = file_name(path).to_ascii_lowercase();
+                if PROFILE_NAMES.iter().any(|part| lower.contains(part)) {
+                    self.finds.unread.push(path.to_owned());
+                }
+            }
+        }
+    }
+}
+
+impl Finds {
+    /// The sessions among the finds; several paths are one session.
+    pub(super) fn grouped(mut self, together: bool) -> Discovery {
+        let mut sessions: Vec<Session> = if together {
+            let mut chosen = Vec::new();
+            for &start in self.starts.iter().rev() {
+                let found = self.found.split_off(start);
+                chosen.extend(newest_first(sessions_of(found)).into_iter().next());
+            }
+            chosen.reverse();
+            join(chosen).into_iter().collect()
+        } else {
+            newest_first(sessions_of(self.found))
+        };
+        sessions.iter_mut().for_each(join_runs);
+        Discovery {
+            sessions,
+            others: self.others,
+            unread: self.unread,
+            files: self.files,
+            folders: self.folders,
+            gave_up: self.entries >= MAX_ENTRIES,
+        }
+    }
+}

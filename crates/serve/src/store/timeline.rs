@@ -1,0 +1,113 @@
+//! The open traces of a session, for its timeline and for what was live at a moment.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rayon::prelude::*;
+use stepscope_analyze::memory::{Ledger, MemoryPartial};
+use stepscope_query::{Database, Limits};
+use stepscope_session::{HostProfile, Problem, Profile};
+
+use super::found::Find;
+use super::loading::Loading;
+use super::open::profile;
+use crate::error::Refusal;
+use crate::timeline::model::{Findings, LaidOut, Model};
+use crate::timeline::search::Found;
+
+/// Number of searches that are kept: those of the last few keystrokes.
+const SEARCHES: usize = 4;
+
+/// The open traces of a session.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) model: Model,
+    searches: Mutex<Vec<(String, Arc<Found>)>>,
+    ledgers: OnceLock<Ledgers>,
+    database: OnceLock<Database>,
+}
+
+/// Memory ownership.
+#[derive(Debug)]
+pub(crate) struct Ledgers {
+    /// Host and name of each allocator, in the order of the memory view.
+    pub(crate) allocators: Vec<(usize, String)>,
+    /// By host.
+    pub(crate) hosts: Vec<Ledger>,
+}
+
+impl Timeline {
+    /// Reads all hosts of a session, which stay in memory.
+    pub(super) fn read(find: &Find, loading: &Loading) -> Result<Self, Problem> {
+        let profile = profile(find, &loading.progress)?;
+        loading.analyse();
+        Ok(Timeline::analysed(profile))
+    }
+
+    /// Analyses each host of a profile.
+    pub(crate) fn analysed(profile: Profile) -> Self {
+        let look_at_all = || profile.hosts.par_iter().map(findings).collect::<Vec<Findings>>();
+        let (findings, laid_out) = rayon::join(look_at_all, || LaidOut::of(&profile));
+        Timeline::of(profile, findings, laid_out)
+    }
+
+    /// The timeline of traces that are already analysed.
+    pub(super) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
+        Timeline {
+            model: Model::of(profile, findings, laid_out),
+            searches: Mutex::new(Vec::new()),
+            ledgers: OnceLock::new(),
+            database: OnceLock::new(),
+        }
+    }
+
+    /// Memory in use.
+    pub(super) fn bytes(&self) -> u64 {
+        self.model.bytes()
+    }
+
+    /// Events whose names match a text; the last few searches are kept.
+    pub(crate) fn search(&self, text: &str) -> Result<Arc<Found>, Refusal> {
+        let searches = || self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = searches().iter().find(|(known, _)| known == text) {
+            return Ok(found.clone());
+        }
+        let pattern = crate::timeline::search::pattern(text)
+            .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
+        let found = Arc::new(Found::of(&self.model, text, &pattern));
+        let mut kept = searches();
+        kept.insert(0, (text.to_owned(), found.clone()));
+        kept.truncate(SEARCHES);
+        Ok(found)
+    }
+
+    /// The session as tables; what queries computed is kept for the next ones.
+    pub(crate) fn database(&self) -> &Database {
+        self.database.get_or_init(|| Database::new(self.model.profile.clone(), Limits::PAGE))
+    }
+
+    /// Which allocations were live when.
+    pub(crate) fn ledgers(&self) -> &Ledgers {
+        self.ledgers.get_or_init(|| {
+            let hosts = &self.model.profile.hosts;
+            let both = hosts.par_iter().map(|loaded| {
+                let context = loaded.context();
+                (Ledger::of(&context), MemoryPartial::of(&context))
+            });
+            let (ledgers, partials): (Vec<Ledger>, Vec<MemoryPartial>) = both.unzip();
+            let mut all = MemoryPartial::default();
+            partials.into_iter().for_each(|one| all.merge(one));
+            let place = |host: &str| hosts.iter().position(|loaded| loaded.host == host).unwrap_or(0);
+            let named =
+                all.finish().allocators.into_iter().map(|allocator| (place(&allocator.host), allocator.name));
+            Ledgers { allocators: named.collect(), hosts: ledgers }
+        })
+    }
+}
+
+/// Analyses one host for the timeline. If that fails, the trace can still be shown.
+fn findings(loaded: &HostProfile) -> Findings {
+    let context = loaded.context();
+    let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
+    findings.unwrap_or_else(|_| Findings::none(&loaded.trace))
+}
