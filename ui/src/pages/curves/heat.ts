@@ -82,7 +82,8 @@ export function underPointer(map: HeatMap, size: { width: number; height: number
   const number = columns.findIndex((edge, index) => x >= edge && x < (columns[index + 1] ?? -Infinity));
   const row = map.rows[number];
   if (!row || map.low === null || map.high === null || y < EDGE.top || y >= bottom) return null;
-  const bin = Math.floor(((bottom - y) / (bottom - EDGE.top)) * row.length);
+  // The topmost pixel belongs to the highest bin.
+  const bin = Math.min(row.length - 1, Math.floor(((bottom - y) / (bottom - EDGE.top)) * row.length));
   const width = (map.high - map.low) / row.length;
   return { step: map.steps[number] ?? 0, from: map.low + bin * width, to: map.low + (bin + 1) * width, count: row[bin] ?? 0 };
 }
