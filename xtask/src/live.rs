@@ -1,6 +1,6 @@
 //! Tests against real programs: training loops in TensorFlow and JAX that are captured while they run, the Python helper
-//! inside them, the official client of the Model Context Protocol, and a server of objects. They need Pythons with these;
-//! each is created once below `target` and reused.
+//! inside them, and the official client of the Model Context Protocol. They need Pythons with these; each is created once
+//! below `target` and reused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,18 +33,18 @@ const FRAMEWORKS: Environment = Environment {
     packages: &["tensorflow-cpu==2.21.0", "keras==3.15.0", "jax[cpu]==0.10.2"],
     variable: "STEPSCOPE_TEST_PYTHON",
     needs: "frameworks",
-    tests: &["capture_live"],
+    tests: &["capture_live", "run_listens"],
     size: "2 GB",
 };
 
 const CLIENTS: Environment = Environment {
-    name: "mcp and moto",
+    name: "mcp",
     folder: "target/clients-venv",
-    packages: &["mcp==2.3.0", "moto[s3,server]==5.2.5"],
+    packages: &["mcp==2.3.0"],
     variable: "STEPSCOPE_TEST_CLIENTS",
     needs: "clients",
     tests: &["mcp_live"],
-    size: "330 MB",
+    size: "60 MB",
 };
 
 /// Runs the live tests, in environments that are created if necessary.
