@@ -43,7 +43,8 @@ fn table(hosts: &Hosts<'_>, _style: Style) -> Table {
         wall: Wall::of(&loaded.trace),
         gauges: GpuSamplesPartial::of(&loaded.trace, &loaded.host),
     });
-    let timelines: Vec<Wall> = parts.iter().filter(|part| part.timeline).filter_map(|part| part.wall).collect();
+    let timelines: Vec<Wall> =
+        parts.iter().filter(|part| part.timeline).filter_map(|part| part.wall).collect();
     let mut devices: Option<DevicesPartial> = None;
     let mut gauges = GpuSamplesPartial::default();
     for part in parts {
