@@ -11,6 +11,7 @@ const SOURCES: &str = "crates/analyze/src";
 
 /// The rooms in the order of the data. Rooms in one line do not know one another.
 const ORDER: &[&[&str]] = &[
+    &["stored"],
     &["vocabulary", "curves"],
     &["states"],
     &["host_trace"],

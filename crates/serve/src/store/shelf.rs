@@ -67,7 +67,7 @@ impl Entry {
         self.find = find;
         self.gone = false;
         let broken = match &self.state {
-            State::Ready(opened) => opened.is_damaged(),
+            State::Ready(opened) => opened.is_damaged() || opened.changed().is_some(),
             State::Failed(..) => true,
             State::Unopened | State::Loading(_) => false,
         };
