@@ -14,7 +14,8 @@ const UNIX_CRATES: &[&str] = &["capture", "testkit"];
 const UNIX: &[&str] =
     &["std::os::unix", "std::os::fd", "std::os::linux", "rustix::", "libc::", "tokio::signal::unix"];
 /// A file that keeps what it needs of Unix behind one of these is fine.
-const GUARDS: &[&str] = &["cfg(unix)", "cfg(all(test, unix))", "cfg(all(unix, test))"];
+const GUARDS: &[&str] =
+    &["cfg(unix)", "cfg(all(test, unix))", "cfg(all(unix, test))", "cfg(target_os = \"linux\")"];
 
 /// The target for which reading is compiled; any Windows target will do.
 const WINDOWS: &str = "x86_64-pc-windows-gnu";
