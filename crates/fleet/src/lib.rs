@@ -1,9 +1,9 @@
 //! Many hosts, jobs and days, as four functions over plain data and bytes:
 //!
-//! - [`plan`] lists what there is to read, as [`Work`] that any scheduler can send to any machine;
-//! - [`partial`] reads one piece of work and returns bytes; a file that cannot be read becomes an entry that says so;
+//! - [`plan()`] lists what there is to read, as [`Work`] that any scheduler can send to any machine;
+//! - [`partial()`] reads one piece of work and returns bytes; a file that cannot be read becomes an entry that says so;
 //! - [`merge`] unites such bytes. It is associative, commutative and idempotent, and takes none and one;
-//! - [`finish`] turns bytes into the [`FleetReport`].
+//! - [`finish()`] turns bytes into the [`FleetReport`].
 //!
 //! The hosts of one *recording* (one job, one session) meet: collectives and stragglers can only be judged together.
 //! Until all of them are known, a partial keeps each host's bounded result under the id of its input. Then they become

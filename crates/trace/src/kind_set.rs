@@ -1,7 +1,7 @@
 //! Sets of kinds, and how a track finds their events without reading all of its kinds.
 //!
 //! Many analyses look for a few kinds among millions of events: markers, compilations, allocations. A dozen such
-//! passes over nine million events took a sixth of a report. A track therefore keeps 64 bits for every 4,096
+//! passes over nine million events are a noticeable part of a report. A track therefore keeps 64 bits for every 4,096
 //! events that tell which kinds may be among them, two thousandths of the column, and most blocks are skipped.
 
 use rayon::prelude::*;

@@ -8,8 +8,8 @@ use crate::words::in_steps;
 /// In which steps it happens, unless in nearly all.
 pub(super) fn how_often(finding: &Finding) -> Option<String> {
     let often = finding.recurrence.filter(|often| !often.is_usual())?;
-    let verb = if often.steps == 1 { "This happened once" } else { "This happens" };
-    Some(format!("{verb}, in {}.", in_steps(&often)))
+    let verb = if often.steps == 1 { "This happened once," } else { "This happens" };
+    Some(format!("{verb} in {}.", in_steps(&often)))
 }
 
 /// A share of what a finding is about that is too small to say whose it is.

@@ -1,7 +1,7 @@
 //! The first pass over one line: where its events are.
 //!
 //! The way from event to event is a chain, which one core has to follow. A profile of a loop has nearly all its events
-//! on one line, so the other cores would idle: for 160 MB, a seventh of the whole report. A long line is therefore cut
+//! on one line, so the other cores would idle. A long line is therefore cut
 //! where events seem to begin, and every part is followed on a core of its own. A part counts only if the chain of
 //! the part before it arrives exactly at its first event. Otherwise the chain goes on as if there were no such part, so that
 //! a wrong guess costs time and changes nothing.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use stepscope_diagnose::compare::{Comparison, FindingKey};
 
 use super::words;
-use crate::format::short;
+use crate::format::{short, thousands};
 use crate::style::Style;
 use crate::table::{self, Cell, Column, Format, Select, Table};
 
@@ -51,8 +51,13 @@ fn section(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    let picked = table.pick(&Select::default(), table.top).map_err(io::Error::other)?;
-    table::write_text(table, &picked, style, out)
+    let mut picked = table.pick(&Select::default(), table.top).map_err(io::Error::other)?;
+    let cut = std::mem::take(&mut picked.cut) as u64;
+    table::write_text(table, &picked, style, out)?;
+    if cut > 0 {
+        writeln!(out, "{}", style.dim(&format!("… and {} more; --json lists all", thousands(cut))))?;
+    }
+    Ok(())
 }
 
 /// The figures of both sides, each with its interval.

@@ -113,8 +113,11 @@ fn category_change(delta: &CategoryDelta) -> String {
 
 /// The figures of both sides with their names, the mean first.
 pub(crate) fn figures(comparison: &Comparison) -> Vec<(&'static str, &Measured)> {
+    // Where load hides the mean, what is left of it decided, and stands first with the interval that decided.
+    let left = if comparison.decided_by == Basis::BeyondLoad { &comparison.beyond } else { &None };
     let all = match comparison.unit {
         Unit::Step => vec![
+            ("mean step beyond load", left),
             ("mean step", &comparison.mean),
             ("median step", &comparison.median),
             ("90th percentile", &comparison.p90),
@@ -137,9 +140,13 @@ pub(crate) fn range(ratio: &Estimate) -> String {
     interval(ratio).map_or_else(String::new, |interval| format!(" (95 % interval {interval})"))
 }
 
-/// `−1.2 % to +3.4 %`.
+/// `−1.2 % to +3.4 %`. An interval that holds half of BASE as well as twice of it says nothing, so its ends are not shown.
 pub(crate) fn interval(ratio: &Estimate) -> Option<String> {
+    const HALF_TO_TWICE: (f64, f64) = (0.5, 2.0);
     let (low, high) = ratio.low.zip(ratio.high)?;
+    if low < HALF_TO_TWICE.0 && high > HALF_TO_TWICE.1 {
+        return Some("too wide to say".to_owned());
+    }
     Some(format!("{} to {}", change(low), change(high)))
 }
 

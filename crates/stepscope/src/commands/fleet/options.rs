@@ -18,7 +18,7 @@ use crate::progress::with_bar;
 /// What to plan.
 #[derive(Debug, Args)]
 pub(super) struct PlanOptions {
-    /// Regular expression for paths with named groups: (?P<job>…), and if wanted (?P<date>…), (?P<session>…), (?P<host>…);
+    /// Regular expression for paths with named groups: `(?P<job>…)`, and if wanted `(?P<date>…)`, `(?P<session>…)`, `(?P<host>…)`;
     /// other groups become labels [default: the folder above plugins/profile, else the folder of the files].
     #[arg(long, value_name = "REGEX")]
     pub(super) job_pattern: Option<String>,
