@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
+use crate::quantity::some_time;
 use write::Form;
 
 /// Longest query file, in bytes: SQLite takes no longer query.
@@ -60,9 +61,9 @@ pub(crate) struct SqlArgs {
     /// Show at most so many rows; 0 for as many as fit [default: 10000 as text, otherwise 0].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Stop the query after so many seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    /// Stop the query after this long, such as 10s or 2m; a number alone is seconds.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds_or_time)]
+    timeout: Duration,
     /// Write JSON (schema stepscope.sql.v1).
     #[arg(long, conflicts_with_all = ["csv", "parquet"])]
     json: bool,
@@ -72,6 +73,11 @@ pub(crate) struct SqlArgs {
     /// Write the rows to this file as Parquet.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
+}
+
+/// A number alone is seconds, as in other programs that run SQL.
+fn seconds_or_time(text: &str) -> Result<Duration, String> {
+    some_time(&if text.parse::<f64>().is_ok() { format!("{text}s") } else { text.to_owned() })
 }
 
 impl SqlArgs {
@@ -137,7 +143,7 @@ impl SqlArgs {
             None if text => SHOWN,
             None => most,
         };
-        Limits { rows, time: Duration::from_secs(self.timeout.max(1)), ..Limits::TERMINAL }
+        Limits { rows, time: self.timeout, ..Limits::TERMINAL }
     }
 
     fn answer(

@@ -1,16 +1,16 @@
 //! Answers as text, JSON, CSV and Parquet.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use stepscope_export::{AnyColumn, write_table_parquet};
 use stepscope_query::{Answer, Value};
 use stepscope_render::Style;
 use stepscope_render::format::{csv_field, middle_cut, plural};
-use stepscope_session::{Cause, Problem};
+use stepscope_session::Cause;
 
 use crate::failure::Failure;
+use crate::whole::save;
 
 /// Widest column of text, in characters.
 const WIDEST: usize = 72;
@@ -91,20 +91,14 @@ fn text(answer: &Answer, style: Style, out: &mut dyn Write) -> io::Result<()> {
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    writeln!(out, "{}", plural(rows.len() as u64, "row", "rows"))?;
-    if !rows.is_empty() {
-        writeln!(out, "\n{}", style.bold(&line(&titles)))?;
-    }
-    rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
+    writeln!(out, "{}", style.bold(&line(&titles)))?;
+    rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?;
+    let count = plural(rows.len() as u64, "row", "rows");
+    writeln!(out, "{}", style.dim(&format!("({count})")))
 }
 
 /// Writes a Parquet file.
 pub(super) fn parquet(answer: &Answer, path: &Path) -> Result<(), Failure> {
-    let file = File::create(path).map_err(|error| {
-        Problem::new(Cause::Usage, format!("cannot write {}", path.display()))
-            .then(error.to_string())
-            .then("set --parquet to a file in an existing folder")
-    })?;
     let mut names: Vec<String> = Vec::new();
     for name in &answer.columns {
         // Readers want names that differ.
@@ -113,9 +107,10 @@ pub(super) fn parquet(answer: &Answer, path: &Path) -> Result<(), Failure> {
     }
     let columns: Vec<(&str, AnyColumn)> =
         names.iter().enumerate().map(|(place, name)| (name.as_str(), column(answer, place))).collect();
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write_table_parquet(&columns, answer.rows.len(), &mut out)?;
-    Ok(out.flush()?)
+    save(path, Cause::Usage, "set --parquet to a file in an existing folder", |out| {
+        write_table_parquet(&columns, answer.rows.len(), out)
+    })?;
+    Ok(())
 }
 
 fn column(answer: &Answer, place: usize) -> AnyColumn {
