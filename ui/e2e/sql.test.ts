@@ -17,7 +17,7 @@ afterAll(async () => {
 test("a query is answered, drawn, kept in the address, and leads to the timeline", async () => {
   const { page, close } = await open(browser, `${server.address}/#//sql`);
   await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
-  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
   const table = page.getByRole("table", { name: "Answer" });
   await table.waitFor();
   expect(await table.locator("tbody tr").count()).toBe(20);
@@ -31,7 +31,7 @@ test("a query is answered, drawn, kept in the address, and leads to the timeline
   await page.goBack();
   await page.getByRole("list", { name: "self_ms by name" }).waitFor();
   await page.getByLabel("Query").fill("SELECT id, name, dur FROM event ORDER BY dur DESC LIMIT 3");
-  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
   await expect.poll(() => table.locator("tbody tr").count()).toBe(3);
   expect(await stumbles(page)).toEqual([]);
   await table.locator("tbody button").first().click();
