@@ -95,7 +95,7 @@ fn most(input: &Input) -> Option<f64> {
 fn headline(input: &Input) -> String {
     let waits = match input.wait_ms_per_step {
         None if input.wait_fraction < NEGLIGIBLE => {
-            "No steps found; nothing in the capture waits for input".to_owned()
+            "No steps found; the capture hardly waits for input".to_owned()
         }
         _ if input.wait_fraction < NEGLIGIBLE => "Steps hardly wait for input".to_owned(),
         Some(wait) => {
