@@ -30,7 +30,7 @@ struct Environment {
 const FRAMEWORKS: Environment = Environment {
     name: "TensorFlow and JAX",
     folder: "target/live-venv",
-    packages: &["tensorflow-cpu==2.21.0", "keras==3.15.0", "jax[cpu]==0.10.2"],
+    packages: &["tensorflow-cpu==2.21.0", "keras==3.15.0", "tensorboard==2.21.0", "jax[cpu]==0.10.2"],
     variable: "STEPSCOPE_TEST_PYTHON",
     needs: "frameworks",
     tests: &["capture_live", "run_listens"],
