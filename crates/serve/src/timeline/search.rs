@@ -106,7 +106,8 @@ impl Found {
         // The latest time before which no more than `offset` hits start.
         let (mut low, mut high) = (0_i64, model.end.saturating_add(1));
         while low < high {
-            let middle = low + (high - low + 1) / 2;
+            // Rounded up, without a sum that a forged time could push over the edge.
+            let middle = high - (high - low) / 2;
             if begun(middle) <= offset { low = middle } else { high = middle - 1 }
         }
         let mut skipped = 0;
