@@ -65,7 +65,7 @@ fn read(text: &str) -> (Trace, u64) {
             continue;
         }
         // Microseconds fit a float; nanoseconds since 1970 would not.
-        let wall_ns = (seconds.unwrap_or(0.0) * 1e6).round() as i64 * 1_000;
+        let wall_ns = ((seconds.unwrap_or(0.0) * 1e6).round() as i64).saturating_mul(1_000);
         let at = Time::from_ns(wall_ns.saturating_sub(*origin.get_or_insert(wall_ns)));
         for ((cell, column), track) in cells.zip(columns.iter().skip(1)).zip(tracks.iter().skip(1)) {
             if let (Some(value), Some(column), Some(track)) = (csv::number(cell), column, track) {
@@ -123,6 +123,13 @@ mod tests {
         1800000000.100000,0.100,12.5,1000,,,50.0\n\
         1800000000.200000,0.200,25.0,2000,64.0,2097152,100.0\n\
         1800000000.3000";
+
+    #[test]
+    fn a_time_far_beyond_the_clock_is_cut_to_it() {
+        let (trace, samples) =
+            read("time_unix_s,elapsed_s,machine_cpu_percent\n1e300,0.1,12.5\n-1e300,0.2,25.0\n");
+        assert_eq!((samples, trace.clock().wall_ns_at_origin), (4, Some(i64::MAX)));
+    }
 
     #[test]
     fn columns_become_counters_by_the_wall_clock() {
