@@ -128,7 +128,7 @@ mod tests {
     fn a_time_far_beyond_the_clock_is_cut_to_it() {
         let (trace, samples) =
             read("time_unix_s,elapsed_s,machine_cpu_percent\n1e300,0.1,12.5\n-1e300,0.2,25.0\n");
-        assert_eq!((samples, trace.clock().wall_ns_at_origin), (4, Some(i64::MAX)));
+        assert_eq!((samples, trace.clock().wall_ns_at_origin), (2, Some(i64::MAX)));
     }
 
     #[test]
