@@ -1,4 +1,4 @@
-//! Answers of bounded size: text for whoever reads it, the same as data, and where to go on. An assistant pays for every
+//! Answers of bounded size: text for people, the same as data, and where the next page starts. An assistant pays for every
 //! word, and clients cut long answers where it hurts most, so a page ends before they do.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Text from files, made harmless for whoever reads it: an assistant takes words for instructions, and its user does not
+//! Text from files, made harmless for its readers: an assistant takes words for instructions, and its user does not
 //! see characters without a picture. Knows nothing of what the text says.
 
 use serde_json::Value;

@@ -198,7 +198,7 @@ fn of_file(file: &ProfileFile) -> (WorkInput, i64) {
     (input, (modified / 1_000_000_000) as i64)
 }
 
-/// A file that discovery could not use: whoever reads it says why.
+/// A file that discovery could not use. Reading it gives the reason.
 fn unread_file(path: &Path) -> (WorkInput, i64) {
     let data = std::fs::metadata(path);
     let bytes = data.as_ref().map_or(0, std::fs::Metadata::len);

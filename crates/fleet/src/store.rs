@@ -1,7 +1,7 @@
 //! Results in files: a cache of hosts' results by input, and partials that appear whole or not at all.
 //!
-//! A file is written under another name, flushed to the disk and renamed. Whoever is killed leaves nothing half-written,
-//! and whoever runs twice writes the same bytes to the same name.
+//! A file is written under another name, flushed to the disk and renamed. A killed process leaves no half-written file,
+//! and a second run writes the same bytes to the same name.
 
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,7 @@ fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// A file under a name that nobody looks for. Whoever else may read the folder may read it: tasks of an array and the
+/// A file under a name that nobody looks for. Everyone who may read the folder may read it: tasks of an array and the
 /// one that merges them may belong to different users.
 fn unfinished(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();

@@ -1,4 +1,4 @@
-//! Columns in Arrow's layout. A frame is immutable once it is built, and shared: whoever reads its buffers keeps it alive.
+//! Columns in Arrow's layout. A frame is immutable once it is built, and shared: it lives as long as one of its readers.
 
 use std::sync::Arc;
 

@@ -261,7 +261,7 @@ impl Input {
 /// The bytes of a file.
 pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
     let failed = |error| ReadError::Io { path: path.to_owned(), error };
-    // To open a pipe waits for whoever writes to it, so its kind is asked first.
+    // Opening a pipe blocks until a process writes to it, so check the kind first.
     let kind = std::fs::metadata(path).map_err(failed)?;
     if !kind.is_file() && !kind.is_dir() {
         return Err(ReadError::NotAFile { path: path.to_owned() });

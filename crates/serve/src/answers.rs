@@ -27,7 +27,7 @@ const AT_ONCE: usize = 32;
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// Runs heavy work where it blocks nobody else, and turns a panic into an answer. Work that takes too long is given up:
-/// its turn goes to the next, and whoever asked gets an error.
+/// its turn goes to the next, and the request gets an error.
 pub(crate) async fn heavy<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {

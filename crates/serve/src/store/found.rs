@@ -115,7 +115,7 @@ impl Finder {
         if thorough {
             self.thorough = Some(Instant::now());
         }
-        // Whoever waits for a file to be complete waits for two searches that find it the same.
+        // A file counts as complete when two searches in a row find it unchanged.
         let anyway = self.quiet < 2;
         let mut found = Vec::with_capacity(self.places.len());
         for (place, known) in &mut self.places {
