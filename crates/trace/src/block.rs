@@ -64,3 +64,40 @@ fn block(columns: &EventColumns, events: Range<usize>) -> (Block, bool) {
     }
     (block, sorted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, ProcessKind, TraceBuilder, TrackKind};
+
+    #[test]
+    fn blocks_know_what_a_pass_over_their_events_finds() {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("e");
+        let kind = builder.kind(Kind::slice(name));
+        let process = builder.process(name, ProcessKind::Host, 0);
+        let track = builder.track(process, name, TrackKind::Thread, 0, TraceBuilder::ARENA);
+        // Out of order, and one event that reaches far beyond its block.
+        for index in (0..20_000_i64).rev() {
+            let dur = if index == 5_000 { 1 << 40 } else { index % 97 };
+            builder.event(track, Time::from_ps(index * 10), Dur::from_ps(dur), kind, None);
+        }
+        let trace = builder.finish();
+        let track = &trace.tracks()[0];
+        let latest = |events: Range<usize>| events.map(|index| track.end(index)).max().unwrap_or(Time::MIN);
+        for events in
+            [0..0, 0..1, 0..20_000, 4_096..8_192, 4_095..8_193, 100..200, 4_990..5_010, 9_000..19_999]
+        {
+            assert_eq!(track.latest_end(events.clone()), latest(events.clone()), "{events:?}");
+        }
+        let blocks: Vec<(Range<usize>, Block)> = track.blocks().collect();
+        assert_eq!(blocks.len(), 5);
+        assert_eq!(blocks[4].0, 16_384..20_000);
+        for (events, block) in blocks {
+            let durations = || events.clone().map(|index| track.dur(index));
+            assert_eq!(block.latest_end, latest(events.clone()));
+            assert_eq!(Some(block.longest), durations().max());
+            assert_eq!(Some(block.shortest), durations().min());
+        }
+    }
+}
