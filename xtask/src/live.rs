@@ -58,7 +58,7 @@ const STORES: Environment = Environment {
     variable: "STEPSCOPE_TEST_STORES",
     needs: "stores",
     tests: &["remote", "remote_live"],
-    features: &["--features", "remote"],
+    features: &["--features", "stepscope/remote"],
     size: "320 MB",
 };
 
@@ -108,7 +108,7 @@ impl Environment {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         for test in self.tests {
             let mut tests = Command::new(&cargo);
-            tests.args(["test", "--quiet", "--package", "stepscope", "--test", test]).args(self.features);
+            tests.args(["test", "--quiet", "--workspace", "--test", test]).args(self.features);
             tests.env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
             run(&format!("live: {test}"), &mut tests)?;
         }
