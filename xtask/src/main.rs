@@ -86,8 +86,8 @@ fn check(all: bool) -> Outcome {
     portable::check()?;
     citations::check()?;
     types::check()?;
-    let all = ["clippy", "--workspace", "--all-targets", "--features", "stepscope/remote", "--quiet"];
-    cargo("lints", &[&all[..], &["--", "-D", "warnings"]].concat())?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--features", "stepscope/remote", "--quiet"];
+    cargo("lints", &[&lints[..], &["--", "-D", "warnings"]].concat())?;
     documentation()?;
     tests(&skips)?;
     package::check()?;

@@ -140,8 +140,12 @@ impl Client {
         }
         let (bucket, rules, at) = (self.bucket(&state, &location)?, self.rules, location.clone());
         let counters = state.transfers.counters.clone();
+        // It was listed just now, to see whether it is a folder.
+        let root =
+            lock(&state.folders).get(&location.url()).filter(|(at, _)| at.elapsed() < SEARCHED).cloned();
+        let root = root.map(|(_, folder)| Folder::clone(&folder));
         let found = state.wait(&location, async move {
-            list::tree(&bucket, &at, rules, &Listed::new(&counters.listed)).await
+            list::tree(&bucket, &at, root, rules, &Listed::new(&counters.listed)).await
         })?;
         let now = Instant::now();
         let mut objects = Vec::new();
@@ -173,8 +177,8 @@ impl Client {
     pub fn head(&self, url: &str, bytes: usize) -> Result<Vec<u8>, Error> {
         let location = Location::parse(url)?;
         let state = self.state(&location)?;
-        if let Some((_, head)) = lock(&state.heads).by_url.get(&location.url())
-            && head.len() >= bytes.min((self.rules.head)(name_of(&location)))
+        if let Some((object, head)) = lock(&state.heads).by_url.get(&location.url())
+            && head.len() as u64 >= object.bytes.min(bytes as u64)
         {
             return Ok(head.get(..bytes).unwrap_or(head).to_vec());
         }

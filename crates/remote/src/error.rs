@@ -73,9 +73,15 @@ impl Error {
     }
 }
 
+/// An error, and what caused it.
+fn causes<'e>(error: &'e object_store::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    let first: &'e (dyn StdError + 'static) = error;
+    std::iter::successors(Some(first), |&error| error.source())
+}
+
 fn kind_of(error: &object_store::Error) -> Kind {
     use object_store::Error as Store;
-    let chain = || std::iter::successors(Some(error as &dyn StdError), |error| error.source());
+    let chain = || causes(error);
     if chain().any(|error| error.is::<NoMetadata>()) {
         return Kind::NoCredentials;
     }
@@ -98,6 +104,8 @@ fn kind_of(error: &object_store::Error) -> Kind {
         (Store::Precondition { .. }, _) => Kind::Changed,
         _ if says("412 Precondition Failed") => Kind::Changed,
         (Store::PermissionDenied { .. } | Store::Unauthenticated { .. }, _) => Kind::Denied(said(&text)),
+        // Lists have no kind of their own for it.
+        _ if says("403 Forbidden") || says("401 Unauthorized") => Kind::Denied(said(&text)),
         _ if missing_credential(&text) => Kind::NoCredentials,
         (Store::InvalidPath { .. }, _) => Kind::Answer(tidy(&text)),
         _ => Kind::Answer(if http.is_some() { last() } else { said(&text) }),

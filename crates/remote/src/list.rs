@@ -135,21 +135,25 @@ pub(crate) async fn folder(
     }
 }
 
-/// Lists a tree of folders, many at once.
+/// Lists a tree of folders, many at once. The list of its root may be known.
 pub(crate) async fn tree(
     bucket: &Bucket,
     root: &Location,
+    known: Option<Folder>,
     rules: Rules,
     listed: &Listed<'_>,
 ) -> Result<Vec<(Location, Folder)>, Error> {
     let mut found = Vec::new();
-    let (mut waiting, mut running) = (vec![(root.clone(), 0)], FuturesUnordered::new());
+    let (mut waiting, mut running) = (vec![(root.clone(), 0, known)], FuturesUnordered::new());
     loop {
         while running.len() < AT_ONCE
-            && let Some((location, depth)) = waiting.pop()
+            && let Some((location, depth, known)) = waiting.pop()
         {
             running.push(async move {
-                let found = folder(bucket, &location, rules, listed).await;
+                let found = match known {
+                    Some(known) => Ok(known),
+                    None => folder(bucket, &location, rules, listed).await,
+                };
                 (location, depth, found)
             });
         }
@@ -159,7 +163,7 @@ pub(crate) async fn tree(
             return Err(Error::at(root, Kind::TooMany(MOST_KEYS)));
         }
         if depth < DEEPEST {
-            waiting.extend(folder.folders.iter().map(|name| (location.join(name), depth + 1)));
+            waiting.extend(folder.folders.iter().map(|name| (location.join(name), depth + 1, None)));
         }
         found.push((location, folder));
     }

@@ -18,7 +18,13 @@ pub(crate) fn folder() -> PathBuf {
 
 /// A file without a name.
 pub(crate) fn file(folder: &Path) -> io::Result<File> {
-    tempfile::tempfile_in(folder)
+    let file = tempfile::tempfile_in(folder)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 /// How much is free if so much does not fit; `None` if it fits, or if nobody knows.
