@@ -22,6 +22,7 @@ pub mod parquet;
 mod progress;
 mod samples;
 mod smi;
+pub mod sqlite_memory;
 mod table;
 pub mod tf;
 pub mod tfevents;
@@ -109,7 +110,9 @@ pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadErro
 /// Reads a file with a reader, and notes what concerns files of every format: that it was written to meanwhile, and
 /// that its budget was used up.
 pub(crate) fn read_with(reader: &dyn Reader, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+    input.budget().stops_with(progress.stop_flag());
     let read = reader.read(input, progress);
+    progress.check();
     let (changed, over) = (input.has_changed(), input.over_budget());
     let path = || input.path().to_owned();
     let mut trace = read.map_err(|error| match over {
