@@ -1,44 +1,22 @@
 //! What a frame costs: about 22 bytes per event while it is built, and nothing more to pass it on.
-#![expect(unsafe_code, reason = "an allocator that counts has to be one")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use stepscope_frame::stream::{ArrowArrayStream, ArrowSchema};
 use stepscope_frame::{Values, events};
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_session::Profile;
-
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+use stepscope_testkit::memory::{self, Counting};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call goes unchanged to the system's allocator; only the sizes are counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(now, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 /// What `work` makes, and the most memory that it held at once beyond what was there before.
 fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Relaxed);
-    MOST.store(before, Relaxed);
+    memory::restart();
     let made = work();
-    (made, MOST.load(Relaxed).saturating_sub(before))
+    (made, memory::most())
 }
 
 const EVENTS: usize = 300_000;
@@ -62,7 +40,8 @@ fn profile() -> Profile {
     }
     text.push_str("]}");
     let input = Input::from_bytes("trace.json", Bytes::held(text.into_bytes()));
-    Profile::read("huge".to_owned(), Vec::new(), vec![("host".to_owned(), Ok(input))], &Progress::new()).unwrap()
+    Profile::read("huge".to_owned(), Vec::new(), vec![("host".to_owned(), Ok(input))], &Progress::new())
+        .unwrap()
 }
 
 #[test]
@@ -73,8 +52,7 @@ fn a_huge_frame_stays_within_its_bytes_per_event_and_is_passed_on_without_a_copy
     assert!(frame.columns().iter().any(|column| matches!(&column.values, Values::Code { .. })));
     assert!(most < EVENTS * BYTES_PER_EVENT + FIXED, "{most} bytes for {EVENTS} events");
     let frame = Arc::new(frame);
-    let (passed, more) =
-        counted(|| (ArrowSchema::of(&frame), ArrowArrayStream::of(Arc::clone(&frame))));
+    let (passed, more) = counted(|| (ArrowSchema::of(&frame), ArrowArrayStream::of(Arc::clone(&frame))));
     assert!(more < 64 << 10, "{more} bytes to pass on {EVENTS} events");
     drop(passed);
 }
