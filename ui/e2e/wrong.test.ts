@@ -57,7 +57,7 @@ test("an idle time of a device answers hover and click", async () => {
   const row = await heading.boundingBox();
   if (!box || !row) throw new Error("no timeline");
   const tip = page.locator(".timeline .tip").getByText(/^Idle for/);
-  // Somewhere on the heading there is one: the device works 15 % of the time.
+  // Somewhere on the heading there is one: the device is busy 15 % of the time.
   await expect.poll(async () => {
     for (let x = 60; x < box.width; x += 45) {
       await page.mouse.move(box.x + x, row.y + row.height / 2);
