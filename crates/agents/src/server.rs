@@ -135,7 +135,8 @@ mod tests {
     fn a_cancelled_query_ends_long_before_its_limit() {
         let folder = recorded(100);
         let server = Server::new(&[folder.path().to_owned()], "0").unwrap();
-        let endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t";
+        let endless =
+            "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t";
         let request = call("sql", &json!({"path": "trace.json", "query": endless}));
         let (stop, start) = (Stop::default(), Instant::now());
         std::thread::scope(|scope| {

@@ -77,7 +77,10 @@ fn a_reader_that_leaves_ends_the_monitor_and_its_command() {
 fn what_a_child_prints_after_the_watched_command_is_not_cut() {
     let script = "(sleep 1; echo late) & echo early";
     let mut command = stepscope();
-    command.args(["monitor", "--json", "--", "sh", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["monitor", "--json", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     assert!(child.wait().unwrap().success());
     let mut said = String::new();

@@ -196,12 +196,12 @@ fn huge() -> Response<Body> {
         fn poll_frame(
             mut self: std::pin::Pin<&mut Self>,
             _: &mut Context<'_>,
-        ) -> Poll<Option<Result<tonic::codegen::http_body::Frame<Self::Data>, Status>>> {
+        ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Status>>> {
             if std::mem::replace(&mut self.0, true) {
                 return Poll::Pending;
             }
             let head = [0, 0x40, 0, 0, 0];
-            Poll::Ready(Some(Ok(tonic::codegen::http_body::Frame::data(head.to_vec().into()))))
+            Poll::Ready(Some(Ok(http_body::Frame::data(head.to_vec().into()))))
         }
     }
     let answer = Response::builder().header("content-type", "application/grpc");
@@ -228,7 +228,9 @@ async fn answer(shared: &Arc<Shared>, asked: Asked) -> Result<Answered, Status> 
         if script.len() > 1 { script.pop_front().unwrap() } else { script.front().cloned().unwrap() }
     };
     match next {
-        Answer::Profile(profile) | Answer::HugeHello(profile) => Ok(Answered { empty_trace: false, xspace: Some(profile) }),
+        Answer::Profile(profile) | Answer::HugeHello(profile) => {
+            Ok(Answered { empty_trace: false, xspace: Some(profile) })
+        }
         Answer::Empty => Ok(Answered { empty_trace: true, xspace: None }),
         Answer::Nothing => Ok(Answered::default()),
         Answer::ToDisk(profile) => {
