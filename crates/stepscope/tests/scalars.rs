@@ -93,7 +93,7 @@ fn a_folder_of_event_files_can_be_asked_in_sql() {
     assert_eq!((exit, rows.lines().next()), (0, Some("run,tag,n,most")), "{said}");
     assert!(rows.contains("a/train,loss,3,3") && rows.contains("b,loss,2,5"), "{rows}");
     assert!(said.contains("only the table scalar has rows"), "{said}");
-    assert_eq!(sql("SELECT count(name) AS n FROM event").1, "n\n0\n");
+    assert_eq!(sql("SELECT count(name) AS n FROM event").1.lines().last(), Some("0"));
     // A damaged record is left out and reported; a file without any record is no recording.
     let file = folder.path().join("b/events.out.tfevents.1.vm");
     let mut bytes = std::fs::read(&file).unwrap();
