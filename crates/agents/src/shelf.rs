@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use stepscope_query::Database;
 use stepscope_read::discover::{ProfileFile, RUN_FILE, is_within};
 use stepscope_read::files;
-use stepscope_read::{NsysReportReader, Progress, Reader as _};
+use stepscope_read::{NsysReportReader, Reader as _};
 use stepscope_render::report::Report;
 use stepscope_session::report::report_within;
 use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession};
@@ -72,7 +72,7 @@ impl Shelf {
         let opened = match self.take(&key) {
             Some(opened) => opened,
             None => Arc::new(Opened {
-                profile: Arc::new(Profile::load(chosen, &Progress::new())?),
+                profile: Arc::new(Profile::load(chosen, stop.progress())?),
                 database: OnceLock::new(),
                 report: OnceLock::new(),
             }),

@@ -42,7 +42,7 @@ pub struct Profile {
     pub session: String,
     /// All sessions found, newest first, including this one.
     pub sessions: Arc<[String]>,
-    /// Its hosts; at least one.
+    /// Its hosts; at least one, unless it was made without.
     pub hosts: Vec<HostProfile>,
     /// Hosts whose files could not be read at all.
     unreadable: Vec<Problem>,
@@ -78,6 +78,11 @@ impl Profile {
             return Err(problem);
         }
         Ok(Profile { session, sessions: sessions.into(), hosts, unreadable })
+    }
+
+    /// A profile of nothing, for a folder in which only other files say something.
+    pub fn without_hosts(session: String) -> Profile {
+        Profile { sessions: Arc::new([session.clone()]), session, hosts: Vec::new(), unreadable: Vec::new() }
     }
 
     /// The same profile with another part selected for analysis.

@@ -92,15 +92,7 @@ fn beside(place: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
+    use stepscope_testkit::corpus::names_in as names;
 
     #[test]
     fn what_fails_halfway_leaves_the_old_file_and_nothing_else() {
