@@ -1,5 +1,5 @@
 //! A store in place of the file system: everything that finds and reads files takes its URLs.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

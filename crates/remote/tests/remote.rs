@@ -1,5 +1,6 @@
 //! The client against servers on this machine: what it asks for, what it refuses, and what it does with answers that are
 //! wrong.
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
 

@@ -3,7 +3,7 @@
 //!
 //! They run if STEPSCOPE_TEST_STORES names a Python with `moto[server]`; `cargo xtask live` creates one.
 #![cfg(all(unix, feature = "remote"))]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
 
@@ -85,8 +85,8 @@ fn said(output: &Output) -> String {
 fn fleet(logs: &Path) {
     let profile = |fixture: &str| {
         let folder = root().join("fixtures").join(fixture).join("plugins/profile/2026_01_01_00_00_00");
-        let files = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-        files.filter(|path| path.to_string_lossy().ends_with(".xplane.pb")).next().unwrap()
+        let mut files = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+        files.find(|path| path.to_string_lossy().ends_with(".xplane.pb")).unwrap()
     };
     for (job, fixture, hosts) in [("vision/a", "jax-plain", 3), ("data/loader", "tf-input-bound", 2)] {
         for day in 1..=2 {
