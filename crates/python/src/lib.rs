@@ -54,7 +54,7 @@ mod _stepscope {
 
     /// Buckets are read like folders.
     #[pymodule_init]
-    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         stepscope::add_stores();
         Ok(())
     }
