@@ -45,7 +45,10 @@ fn measure(binary: &Path, shape: &Shape, views: bool) -> usize {
     });
     let commands: Vec<&str> = match shape.name.starts_with("scalar") {
         true => vec!["scalars"],
-        false => ["report", "info"].into_iter().chain(VIEWS.iter().map(|view| view.name).filter(|_| views)).collect(),
+        false => ["report", "info"]
+            .into_iter()
+            .chain(VIEWS.iter().map(|view| view.name).filter(|_| views))
+            .collect(),
     };
     let mut failed = 0;
     for command in commands {
