@@ -107,6 +107,12 @@ impl Budget {
         }
     }
 
+    /// The limit that a file of this size is above, if the user set one: even without compression it cannot be read.
+    pub(crate) fn refuses(size: u64) -> Option<OverBudget> {
+        let allowed = ALLOWED.load(Ordering::Relaxed);
+        (allowed > 0 && size > allowed).then_some(OverBudget { limit: Limit::Bytes, at: allowed })
+    }
+
     /// A budget for a number of inflated bytes.
     pub fn new(bytes: u64) -> Self {
         let few_events = bytes / BYTES_PER_ROW;
