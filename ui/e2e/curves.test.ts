@@ -72,11 +72,11 @@ test("a folder with event files alone opens on its curves", async () => {
   await page.getByLabel("Filter runs by regular expression").fill("^wider/t");
   await expect.poll(() => page.locator(".runs li").count()).toBe(1);
   await page.getByLabel("Filter tags by regular expression").fill("loss$");
-  await expect.poll(() => page.locator("article.chart").count()).toBe(2);
+  await expect.poll(() => page.locator("article.curve").count()).toBe(2);
   await expect.poll(() => page.url()).toContain("tag=loss");
   // The address alone brings all of it back.
   await page.reload();
-  await expect.poll(() => page.locator("article.chart").count()).toBe(2);
+  await expect.poll(() => page.locator("article.curve").count()).toBe(2);
   expect(wrongs).toEqual([]);
   await close();
 });
@@ -105,8 +105,8 @@ test("values under the pointer, a range, and the keyboard", async () => {
   const canvas = page.locator('[data-tag="train/loss"] canvas.over');
   const box = (await canvas.boundingBox())!;
   await page.mouse.move(box.x + box.width / 2, box.y + 60);
-  await page.locator(".under tbody tr").first().waitFor();
-  expect(await page.locator(".under th").allTextContents()).toEqual(["", "Run", "Smoothed", "Value", "Step", "Relative", "Time"]);
+  await page.locator(".curve .tip tbody tr").first().waitFor();
+  expect(await page.locator(".curve .tip th").allTextContents()).toEqual(["", "Run", "Smoothed", "Value", "Step", "Relative", "Time"]);
   await page.screenshot({ path: `${shots}curves-tooltip.png` });
   await page.mouse.move(box.x + 120, box.y + 90);
   await page.mouse.down();
@@ -118,7 +118,7 @@ test("values under the pointer, a range, and the keyboard", async () => {
   await page.getByRole("button", { name: "Show all" }).waitFor();
   await canvas.focus();
   await page.keyboard.press("ArrowRight");
-  await page.locator(".under tbody tr").first().waitFor();
+  await page.locator(".curve .tip tbody tr").first().waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Show all" }).waitFor({ state: "detached" });
   expect(wrongs).toEqual([]);
@@ -190,6 +190,8 @@ test("five hundred runs stay fluid", async () => {
 test("nothing is cut off on a phone", async () => {
   const { page, close } = await open(browser, server.address, { viewport: { width: 390, height: 800 }, hasTouch: true });
   await page.getByRole("heading", { name: "Curves" }).waitFor();
+  // Charts are drawn once they are in sight.
+  await page.locator('[data-tag="train/loss"]').scrollIntoViewIfNeeded();
   await drawn(page, "train/loss");
   const beyond = await page.evaluate(() => [...document.querySelectorAll("main .charts *")].filter((part) => part.getBoundingClientRect().right > window.innerWidth + 1).length);
   expect(beyond).toBe(0);

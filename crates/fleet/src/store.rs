@@ -7,6 +7,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use stepscope_read::files;
+
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, frames};
 
@@ -17,6 +19,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
 
 fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::File { path: path.to_owned(), error };
+    files::refuse_url(path).map_err(failed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
     let mut file = unfinished(folder).map_err(failed)?;
@@ -43,18 +46,18 @@ fn unfinished(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
 
 /// Reads a file.
 pub fn read_whole(path: &Path) -> Result<Vec<u8>, FleetError> {
-    fs::read(path).map_err(|error| FleetError::File { path: path.to_owned(), error })
+    files::read(path).map_err(|error| FleetError::File { path: path.to_owned(), error })
 }
 
 /// The partials below a path, by name: a file itself, or the files of a folder that end in `.part`.
 pub fn partials_in(path: &Path) -> Result<Vec<PathBuf>, FleetError> {
-    if !path.is_dir() {
+    if !files::is_folder(path) {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).map_err(|error| FleetError::File { path: path.to_owned(), error })?;
+    let entries = files::entries(path).map_err(|error| FleetError::File { path: path.to_owned(), error })?;
     let is_partial =
-        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "part") && path.is_file();
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_partial).collect();
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "part") && files::is_file(path);
+    let mut files: Vec<PathBuf> = entries.into_iter().filter(is_partial).collect();
     files.sort();
     Ok(files)
 }

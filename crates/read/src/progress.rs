@@ -1,6 +1,7 @@
 //! Reading progress: readers count, other threads look.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Counters that a reader advances and other threads may read.
@@ -9,7 +10,17 @@ pub struct Progress {
     bytes: AtomicU64,
     total: AtomicU64,
     events: AtomicU64,
-    stopped: AtomicBool,
+    stopped: StopFlag,
+}
+
+/// Whether somebody stopped a reading, for code that has no progress to report.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a stopped reader unwinds with.
@@ -40,12 +51,17 @@ impl Progress {
     /// Readers are a deep stack of loops on many threads. Unwinding ends all of them at the next place where they count,
     /// without a result to pass up through every function, and gives their memory back.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stopped.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was stopped.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.is_set()
+    }
+
+    /// The flag that [`Progress::stop`] sets.
+    pub(crate) fn stop_flag(&self) -> StopFlag {
+        self.stopped.clone()
     }
 
     /// Unwinds if it was stopped. Long work that does not count calls this now and then.

@@ -27,6 +27,7 @@ mod tests;
 mod tfprof;
 mod timeline;
 
+#[doc(hidden)]
 pub use offline::Offline;
 pub use server::{DEFAULT_PORT, Options, Server, TokenUse};
 pub use store::{Limits, Source};

@@ -13,6 +13,7 @@ pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
+    stepscope_read::files::refuse_url(path)?;
     let existing = fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|data| !data.is_file()) {
         let mut out = BufWriter::new(File::options().write(true).open(path)?);
@@ -39,6 +40,7 @@ pub(crate) fn write_whole(
 
 /// Adds to a file that others add to as well, in one piece. If that fails halfway, the file gets its old end back.
 pub(crate) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    stepscope_read::files::refuse_url(path)?;
     let mut file = File::options().create(true).append(true).open(path)?;
     let is_file = file.metadata()?.is_file();
     // Two programs that add at the same time take turns; where there are no locks, one write is all the care there is.
@@ -90,15 +92,7 @@ fn beside(place: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
+    use stepscope_testkit::corpus::names_in as names;
 
     #[test]
     fn what_fails_halfway_leaves_the_old_file_and_nothing_else() {

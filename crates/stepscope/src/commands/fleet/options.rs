@@ -7,6 +7,7 @@ use clap::Args;
 use stepscope_fleet::devices::DeviceHours;
 use stepscope_fleet::store::{Cache, partials_in, read_whole};
 use stepscope_fleet::{FinishOptions, FleetReport, Local, Options, Set, finish_with, plan, run};
+use stepscope_read::{Progress, files};
 use stepscope_render::format::{plural, thousands};
 use stepscope_session::{Cause, Problem};
 
@@ -88,7 +89,7 @@ pub(super) fn outside(folder: &Path, logs: &[PathBuf], option: &str) -> Result<(
         }
     };
     let place = real(folder);
-    match logs.iter().find(|log| log.is_dir() && place.starts_with(real(log))) {
+    match logs.iter().find(|log| !files::is_url(log) && log.is_dir() && place.starts_with(real(log))) {
         None => Ok(()),
         Some(log) => {
             Err(Problem::new(Cause::Usage, format!("{} lies in the log directory", folder.display()))
@@ -139,7 +140,8 @@ pub(super) fn gathered(
         }
     }
     if !logs.is_empty() {
-        let works = plan(&logs, &options.options()).map_err(|error| problem(&error))?;
+        let works = with_bar(&Progress::new(), || plan(&logs, &options.options()))
+            .map_err(|error| problem(&error))?;
         let threads = read.threads.map(|threads| threads as usize);
         let local = Local { threads, cache: read.cache(&logs)?, ..Local::default() };
         let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
@@ -177,10 +179,11 @@ pub(super) fn said(local: &Local, terminal: &Terminal) {
 
 /// The partials that a path means; `None` if it means profiles.
 fn partials(path: &Path) -> Result<Option<Vec<PathBuf>>, Problem> {
-    if path.is_dir() {
+    if files::is_folder(path) {
         let files = partials_in(path).map_err(|error| problem(&error))?;
         return Ok(Some(files).filter(|files| !files.is_empty()));
     }
+    // Only the name of a file in a store tells, so that nothing is copied for its first bytes.
     let head = || -> std::io::Result<Vec<u8>> {
         use std::io::Read as _;
         let mut head = Vec::new();

@@ -1,0 +1,270 @@
+//! Where files are: on this machine, or in a store that the program adds, such as object stores. Everything that looks for
+//! files and opens them asks here, so that a URL works wherever a path does, and shows as itself in every message.
+//!
+//! A store answers from what it listed. A file of a store is opened as a local copy without a name, which vanishes with the
+//! last reader. Knows nothing about formats, and nothing about networks.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+/// What is known about a file without opening it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileData {
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// Whether it is a file; pipes and devices are neither.
+    pub is_file: bool,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When it was last written.
+    pub modified: Option<SystemTime>,
+    /// What tells folders apart, whatever links lead to them.
+    pub(crate) id: Option<(u64, u64)>,
+}
+
+impl FileData {
+    /// A folder of a store.
+    pub fn folder() -> Self {
+        FileData { is_folder: true, is_file: false, bytes: 0, modified: None, id: None }
+    }
+
+    /// A file of a store.
+    pub fn file(bytes: u64, modified: SystemTime) -> Self {
+        FileData { is_folder: false, is_file: true, bytes, modified: Some(modified), id: None }
+    }
+}
+
+impl From<fs::Metadata> for FileData {
+    fn from(data: fs::Metadata) -> Self {
+        #[cfg(unix)]
+        let id = {
+            use std::os::unix::fs::MetadataExt as _;
+            Some((data.dev(), data.ino()))
+        };
+        #[cfg(not(unix))]
+        let id = None;
+        FileData {
+            is_folder: data.is_dir(),
+            is_file: data.is_file(),
+            bytes: data.len(),
+            modified: data.modified().ok(),
+            id,
+        }
+    }
+}
+
+/// Files that are not on this machine. Paths are URLs.
+pub trait Store: Send + Sync {
+    /// Gets ready for a search below a path; with `heads` for one that opens every file's beginning.
+    fn search(&self, path: &Path, heads: bool) -> Result<(), StoreError>;
+    /// What is known about a file or a folder.
+    fn data(&self, path: &Path) -> Result<FileData, StoreError>;
+    /// What a folder holds, as far as it matters.
+    fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>, StoreError>;
+    /// The first bytes of a file, as many as there are.
+    fn head(&self, path: &Path, bytes: usize) -> Result<Vec<u8>, StoreError>;
+    /// A local copy.
+    fn open(&self, path: &Path) -> Result<File, StoreError>;
+    /// How far transfers are.
+    fn moved(&self) -> Moved;
+}
+
+/// How far the transfers of stores are.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes that were copied.
+    pub done: u64,
+    /// Bytes of all files whose copies have begun.
+    pub total: u64,
+    /// Names that were listed.
+    pub listed: u64,
+}
+
+/// Why a store cannot give a file: what was found, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found}; {todo}")]
+pub struct StoreError {
+    /// Whether the file was replaced while it was read.
+    pub changed: bool,
+    /// Whether there is nothing of that name.
+    pub missing: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do.
+    pub todo: String,
+}
+
+impl StoreError {
+    /// The error of a store inside an error of a file.
+    pub fn of(error: &io::Error) -> Option<&StoreError> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl From<StoreError> for io::Error {
+    fn from(error: StoreError) -> Self {
+        let kind = if error.missing { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
+        io::Error::new(kind, error)
+    }
+}
+
+static STORE: OnceLock<Box<dyn Store>> = OnceLock::new();
+
+/// Adds the store that URLs are looked up in. A setting of the process, made once: files are opened in many places.
+pub fn add_store(store: Box<dyn Store>) {
+    // The first one stays.
+    let _ = STORE.set(store);
+}
+
+/// How far the transfers of the store are; nothing if there is none.
+pub fn moved() -> Moved {
+    STORE.get().map_or_else(Moved::default, |store| store.moved())
+}
+
+/// Whether a path is a URL, which no local file is meant by.
+pub fn is_url(path: &Path) -> bool {
+    let start = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
+    start.is_some_and(|scheme| {
+        scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    })
+}
+
+/// The store of a URL; `None` for a local path.
+fn store(path: &Path) -> Option<Result<&'static dyn Store, StoreError>> {
+    is_url(path).then(|| STORE.get().map(|store| &**store).ok_or_else(|| without(path)))
+}
+
+/// What a program without a store says.
+fn without(path: &Path) -> StoreError {
+    let url = path.display();
+    let copy = match path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme) {
+        Some("s3" | "s3a") => format!("aws s3 cp --recursive {url} logs/"),
+        Some("gs") => format!("gcloud storage cp --recursive {url} logs/"),
+        Some("az" | "abfs" | "abfss") => "azcopy copy --recursive URL logs/".to_owned(),
+        _ => format!("curl -O {url}"),
+    };
+    StoreError {
+        changed: false,
+        missing: false,
+        found: "this build of stepscope reads local files only".to_owned(),
+        todo: format!(
+            "use the Python package (`pip install stepscope`), build with `cargo install stepscope --features remote`, or \
+             copy the files first: `{copy}`"
+        ),
+    }
+}
+
+/// What is known about a file or a folder.
+pub fn data(path: &Path) -> io::Result<FileData> {
+    match store(path) {
+        None => Ok(fs::metadata(path)?.into()),
+        Some(store) => Ok(store?.data(path)?),
+    }
+}
+
+/// Whether it is a file.
+pub fn is_file(path: &Path) -> bool {
+    data(path).is_ok_and(|data| data.is_file)
+}
+
+/// Whether it is a folder.
+pub fn is_folder(path: &Path) -> bool {
+    data(path).is_ok_and(|data| data.is_folder)
+}
+
+/// Gets ready for a search below a path; with `heads` for one that opens every file's beginning.
+pub(crate) fn search(path: &Path, heads: bool) -> io::Result<()> {
+    match store(path) {
+        None => Ok(()),
+        Some(store) => Ok(store?.search(path, heads)?),
+    }
+}
+
+/// What a folder holds, in no order.
+pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match store(folder) {
+        None => Ok(fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect()),
+        Some(store) => Ok(store?.entries(folder)?),
+    }
+}
+
+/// Opens a file for reading.
+pub fn open(path: &Path) -> io::Result<File> {
+    match store(path) {
+        None => File::open(path),
+        Some(store) => {
+            let mut file = store?.open(path)?;
+            file.rewind()?;
+            Ok(file)
+        }
+    }
+}
+
+/// All bytes of a file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The beginning of a file that can be read at any place: all of a local file, the first bytes of one in a store.
+pub(crate) trait Beginning: Read + Seek {}
+
+impl Beginning for File {}
+impl Beginning for Cursor<Vec<u8>> {}
+
+/// Opens a file to recognise it, with at least so many bytes.
+pub(crate) fn beginning(path: &Path, bytes: usize) -> io::Result<Box<dyn Beginning>> {
+    match store(path) {
+        None => Ok(Box::new(File::open(path)?)),
+        Some(store) => Ok(Box::new(Cursor::new(store?.head(path, bytes)?))),
+    }
+}
+
+/// The path without links. A URL has none; it must lead to something, and must not contain `..`.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match store(path) {
+        None => fs::canonicalize(path),
+        Some(store) => store?.data(path).map(|_| path.to_owned()).map_err(io::Error::from),
+    }
+}
+
+/// Refuses to write to a URL: nothing is ever written to a store, and a folder called `s3:` helps nobody.
+pub fn refuse_url(path: &Path) -> io::Result<()> {
+    if is_url(path) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "stepscope never writes to object stores"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_urls_are_looked_up_elsewhere() {
+        for url in ["s3://bucket/x", "gs://b", "https://host/x.json", "abfss://c@a/x"] {
+            assert!(is_url(Path::new(url)), "{url}");
+        }
+        for path in ["/logs/x", "logs", "C://x", "a b://x", "./s3://x", "S3:/x", ""] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_program_without_a_store_says_how_to_get_one_or_to_copy() {
+        let error = data(Path::new("s3://bucket/logs")).unwrap_err();
+        let said = StoreError::of(&error).unwrap();
+        assert_eq!(said.found, "this build of stepscope reads local files only");
+        assert!(
+            said.todo.contains("--features remote")
+                && said.todo.contains("aws s3 cp --recursive s3://bucket/logs")
+        );
+        assert!(entries(Path::new("gs://b")).unwrap_err().to_string().contains("gcloud storage cp"));
+        assert!(!is_folder(Path::new("az://c/x")) && open(Path::new("az://c/x")).is_err());
+        assert!(refuse_url(Path::new("s3://b/out")).is_err() && refuse_url(Path::new("out")).is_ok());
+    }
+}
