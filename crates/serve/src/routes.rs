@@ -28,7 +28,7 @@ use crate::store::{Opened, Store, Timeline};
 use crate::tfprof;
 use crate::timeline::event::{Same, Way};
 use crate::timeline::tile::{MOST_LEVEL, TileAddress};
-use crate::timeline::{area, event, frame, overview, tile};
+use crate::timeline::{area, collectives, event, frame, overview, tile};
 
 /// Maximum number of hits in one answer.
 const MOST_HITS: usize = 5_000;
@@ -116,6 +116,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/at", get(at))
         .route("/search", get(search))
         .route("/area", get(sums))
+        .route("/collectives", get(ranks))
         .route("/overview", get(minimap));
     Router::new()
         .route("/api/sessions", get(sessions))
@@ -436,6 +437,11 @@ async fn sums(session: Session, query: Query) -> Answer {
     let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
     let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&area::answer(&opened.model, from, to, tracks.as_deref())))).await
+}
+
+async fn ranks(session: Session) -> Answer {
+    let opened = session.timeline().await?;
+    heavy(move || Ok(Reply::value(&collectives::answer(&opened.model)))).await
 }
 
 async fn minimap(session: Session, query: Query) -> Answer {

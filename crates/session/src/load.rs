@@ -173,6 +173,14 @@ impl<T: Send> PerHost<T> {
     }
 }
 
+impl<A, B> PerHost<(A, B)> {
+    /// The first halves of the results, and the second.
+    pub(crate) fn split(self) -> (PerHost<A>, Vec<B>) {
+        let (hosts, others) = self.hosts.into_iter().unzip();
+        (PerHost { session: self.session, sessions: self.sessions, hosts, problems: self.problems }, others)
+    }
+}
+
 impl HostProfile {
     pub(crate) fn read(host: String, input: &Input, progress: &Progress) -> Result<Self, ReadError> {
         let Opened { format, bytes, trace } = open_input(input, progress)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use stepscope_analyze::devices::gpu_samples::Wall;
 use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
@@ -32,6 +33,18 @@ pub fn judge(looked: PerHost<HostLook>, targets: Vec<String>) -> Result<(Report,
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
     Ok((merge(hosts, session, sessions, targets, &[])?, problems))
+}
+
+/// The same with a picture of one host's typical step: that of the host that limits the run.
+pub fn judge_drawn(
+    looked: PerHost<(HostLook, Option<StepPicture>)>,
+    targets: Vec<String>,
+) -> Result<(Report, Vec<Problem>), Problem> {
+    let (looked, pictures) = looked.split();
+    let (mut report, problems) = judge(looked, targets)?;
+    let bound = report.summary.bound().map(|host| host.host.clone());
+    report.picture = pictures.into_iter().flatten().find(|picture| Some(&picture.host) == bound.as_ref());
+    Ok((report, problems))
 }
 
 /// The report on a profile that stays open.
@@ -98,6 +111,7 @@ fn merge(
         gpu_samples,
         profiled,
         run,
+        picture: None,
     })
 }
 

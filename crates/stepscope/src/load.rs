@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use stepscope_analyze::Selection;
 use stepscope_analyze::fleet::HostPartial;
+use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_read::Progress;
 use stepscope_session::report::HostLook;
 use stepscope_session::{HostProfile, Hosts, PerHost, Problem, Profile, Query, ResolvedSession};
@@ -61,15 +62,21 @@ pub(crate) fn looked<T: Send>(
 }
 
 /// Analyses a part of one host. If it is the only one, the process ends soon: the system reclaims the memory of the trace
-/// and of millions of states faster than they are freed one by one.
-pub(crate) fn look_at(profile: HostProfile, selection: Selection, only: bool) -> HostLook {
+/// and of millions of states faster than they are freed one by one. With `drawn`, a picture of a typical step comes along.
+pub(crate) fn look_at(
+    profile: HostProfile,
+    selection: Selection,
+    only: bool,
+    drawn: bool,
+) -> (HostLook, Option<StepPicture>) {
     let context = profile.context().selecting(selection);
     let look = (profile.source_row(), HostPartial::of(&context));
+    let picture = if drawn { StepPicture::of(&context) } else { None };
     if only {
         std::mem::forget(context);
         std::mem::forget(profile);
     }
-    look
+    (look, picture)
 }
 
 /// Ends a command on a profile: reports damage to standard error and returns the exit code.

@@ -25,6 +25,12 @@ export function short(value: number | null | undefined): string {
   return digits(value);
 }
 
+/** A rate with its unit: `1.23 TFLOP/s`, `12 FLOP/s`. */
+export function rate(value: number | null | undefined, unit: string): string {
+  const text = short(value);
+  return /[A-Z]$/.test(text) ? `${text}${unit}` : `${text} ${unit}`;
+}
+
 /** Three significant digits of a number between 0.001 and 1,000. */
 function digits(value: number): string {
   const size = Math.abs(value);

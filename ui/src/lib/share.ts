@@ -16,10 +16,12 @@ export function quoted(path: string): string {
 const MOST = 20;
 
 /** A view as Markdown: its headline and its first rows. */
-export function viewMarkdown(view: View, title: string): string {
+export function viewMarkdown(view: View<unknown>, title: string): string {
   const columns = view.columns.filter((column) => !column.hidden && column.values.some((value) => value !== null));
+  const head = `**${title}**: ${view.headline ?? ""}`;
+  if (columns.length === 0) return `${head}\n`;
   const rows = Array.from({ length: Math.min(MOST, view.rows) }, (_, row) => row);
-  return [`**${title}**: ${view.headline ?? ""}`, "", table(columns, rows), ...(view.rows > MOST ? ["", `… and ${view.rows - MOST} more`] : []), ""].join("\n");
+  return [head, "", table(columns, rows), ...(view.rows > MOST ? ["", `… and ${view.rows - MOST} more`] : []), ""].join("\n");
 }
 
 function table(columns: readonly Column[], rows: readonly number[]): string {

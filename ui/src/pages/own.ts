@@ -15,6 +15,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   home: () => import("./Home.svelte"),
   timeline: () => import("./Timeline.svelte"),
   steps: () => import("./Steps.svelte"),
+  ops: () => import("./Ops.svelte"),
   kernels: () => import("./Kernels.svelte"),
   input: () => import("./Input.svelte"),
   memory: () => import("./Memory.svelte"),

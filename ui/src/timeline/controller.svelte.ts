@@ -1,15 +1,17 @@
 /** User actions on a timeline: select, step, search, mark, arrange. Holds the state of the panels; the engine draws. */
 import { problemOf } from "../lib/api";
+import { dropOn, foldAll, pin, shift, toggle } from "./arrangement";
 import type { ColorMode } from "./colors";
 import { type LinkState, read, write, type Query } from "./deeplink";
 import type { Engine } from "./engine";
+import { Finder } from "./finder.svelte";
 import type { Hover } from "./hover";
 import type { Commands } from "./input";
-import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, move, shownTracks, trackOrder } from "./layout";
+import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, shownTracks } from "./layout";
 import { beside, firstOn } from "./keyboard";
 import type { Source } from "./net";
 import { type Area, tracksBetween } from "./selection";
-import type { AreaAnswer, EventDetails, EventRef, Hit, Span } from "./types";
+import type { AreaAnswer, EventDetails, EventRef, Flow, Hit, Span } from "./types";
 import { fit, reveal } from "./view";
 
 /** Minimum width on the screen (px) of a selected event; below it the view zooms in. */
@@ -22,6 +24,8 @@ export interface Page {
   /** Scrolls a vertical position into view. */
   scrollTo(y: number, height: number): void;
   scrollBy(px: number): void;
+  /** Height of the rows that can be seen at once. */
+  room(): number;
   focusSearch(): void;
   showKeys(): void;
   /** The URL should be updated soon. */
@@ -39,9 +43,9 @@ export class Controller implements Commands {
   hover = $state.raw<Hover | null>(null);
   layout = $state.raw<Layout | null>(null);
   filter = $state.raw("");
-  searchText = $state.raw("");
-  searchState = $state.raw<{ total: number; names: number; at: number; running: boolean }>({ total: 0, names: 0, at: -1, running: false });
+  hideEmpty = $state.raw(false);
   problem = $state.raw("");
+  readonly finder: Finder;
   engine!: Engine;
   private asked = 0;
   private areaAbort: AbortController | null = null;
@@ -49,7 +53,15 @@ export class Controller implements Commands {
   constructor(
     private readonly source: Source,
     private readonly page: Page,
-  ) {}
+  ) {
+    this.finder = new Finder({
+      engine: () => this.engine,
+      select: (hit) => this.select(hit),
+      changed: () => page.changed(),
+      say: (text) => page.say(text),
+      fail: (error) => this.fail(error),
+    });
+  }
 
   // ---- the address ----
 
@@ -59,7 +71,7 @@ export class Controller implements Commands {
     const opened = start === engine.opening.start && end === engine.opening.end;
     return {
       window: opened ? null : { start, end }, selected: this.selected, area: this.area, marks: this.marks,
-      arrangement: engine.arrangement, mode: this.mode, search: this.searchText, place: engine.place,
+      arrangement: engine.arrangement, mode: this.mode, search: this.finder.text, listed: this.finder.listed, place: engine.place,
     };
   }
 
@@ -73,6 +85,8 @@ export class Controller implements Commands {
     const { engine } = this;
     engine.arrangeAs(state.arrangement);
     this.filter = state.arrangement.filter;
+    this.hideEmpty = state.arrangement.hideEmpty;
+    this.finder.listed = state.listed;
     this.setMode(state.mode);
     engine.place = state.place;
     this.marks = engine.marks = state.marks;
@@ -83,7 +97,7 @@ export class Controller implements Commands {
     else this.deselect();
     if (state.area) void this.selectArea(state.area);
     else this.dropArea();
-    if (state.search !== this.searchText) void this.searchFor(state.search, !state.window && !state.selected && !state.place);
+    if (state.search !== this.finder.text) void this.finder.search(state.search, !state.window && !state.selected && !state.place);
     engine.invalidate();
   }
 
@@ -113,14 +127,20 @@ export class Controller implements Commands {
   }
 
   /** Unfolds and scrolls until an event's row is visible. */
-  private scrollTo(event: EventDetails): void {
-    const { engine } = this;
+  private scrollTo(event: { track: number; row: number }): void {
     this.unfold(event.track);
-    const slot = engine.slotOf.get(event.track);
-    const item = engine.layout.items.find((i) => i.kind === "track" && i.slot === slot);
-    if (!item || item.pinned) return;
-    const height = engine.layout.slots[item.slot * 4 + 1] ?? item.height;
-    this.page.scrollTo((engine.layout.slots[item.slot * 4] ?? item.y) + event.row * height, height);
+    const row = this.rowOf(event);
+    if (row) this.page.scrollTo(row.y, row.height);
+  }
+
+  /** Where an event's row is in the scrolling part; null if its track is pinned or not shown. */
+  private rowOf(event: { track: number; row: number }): { y: number; height: number } | null {
+    const { layout, slotOf } = this.engine;
+    const slot = slotOf.get(event.track);
+    const item = layout.items.find((i) => i.kind === "track" && i.slot === slot);
+    if (!item || item.pinned) return null;
+    const height = layout.slots[item.slot * 4 + 1] ?? item.height;
+    return { y: (layout.slots[item.slot * 4] ?? item.y) + event.row * height, height };
   }
 
   /** Moves to an event's time; zooms in if it would be too narrow to see. */
@@ -141,6 +161,7 @@ export class Controller implements Commands {
     const { engine } = this;
     const found = engine.timeline.tracks.find((t) => t.id === track);
     if (!found) return;
+    engine.unhide(engine.slotOf.get(track) ?? -1);
     const key = `p${found.process}`;
     const process = isFolded(key, foldedByDefault(engine.timeline).has(found.process), engine.arrangement);
     const filtered = !process && (engine.layout.slots[(engine.slotOf.get(track) ?? 0) * 4 + 3] ?? -1) < 0;
@@ -191,6 +212,28 @@ export class Controller implements Commands {
     const flow = this.selected?.flows.find((f) => f.direction === direction);
     if (flow) void this.select(flow);
     return flow !== undefined;
+  }
+
+  both(): boolean {
+    const flow = this.selected?.flows[0];
+    if (flow) this.showBoth(flow);
+    return flow !== undefined;
+  }
+
+  /** Zooms and scrolls until both ends of an arrow are visible. If they are too far apart, the other end is pinned to the top. */
+  showBoth(flow: Flow): void {
+    const { selected, engine } = this;
+    if (!selected) return;
+    for (const end of [flow, selected]) this.unfold(end.track);
+    const rows = [this.rowOf(selected), this.rowOf(flow)].filter((row) => row !== null);
+    const top = Math.min(...rows.map((row) => row.y));
+    const height = Math.max(...rows.map((row) => row.y + row.height)) - top;
+    if (rows.length === 2 && height > this.page.room()) {
+      this.rearrange(pin(engine.arrangement, flow.track));
+      this.scrollTo(selected);
+    } else if (rows.length > 0) this.page.scrollTo(top, height);
+    const ends = [selected.start_ns, flow.start_ns, selected.start_ns + selected.dur_ns, flow.start_ns + flow.dur_ns];
+    this.glide(fit({ start: Math.min(...ends), end: Math.max(...ends) }, 0.8));
   }
 
   // ---- pointer ----
@@ -360,7 +403,15 @@ export class Controller implements Commands {
     this.deselect();
     this.dropArea();
     if (this.engine.place) this.engine.place = null;
-    else if (this.searchText !== "") void this.searchFor("");
+    else if (this.finder.text !== "") void this.searchFor("");
+    this.engine.invalidate();
+    this.page.changed();
+  }
+
+  /** Closes the panel of the selection, and keeps the search. */
+  dismiss(): void {
+    this.deselect();
+    this.dropArea();
     this.engine.invalidate();
     this.page.changed();
   }
@@ -375,37 +426,12 @@ export class Controller implements Commands {
     this.page.showKeys();
   }
 
-  /** Searches; `jump` also selects the first hit, for links that name an event and no place. */
-  async searchFor(text: string, jump = false): Promise<void> {
-    const { search } = this.engine;
-    this.searchText = text;
-    this.searchState = { total: 0, names: 0, at: -1, running: text !== "" };
-    this.page.changed();
-    try {
-      if (!(await search.start(text))) return;
-      this.searchState = { total: search.total, names: search.names, at: -1, running: false };
-      if (text !== "") this.page.say(`${search.total} hits`);
-      if (jump) await this.show(await search.first());
-    } catch (error) {
-      this.searchState = { total: 0, names: 0, at: -1, running: false };
-      this.fail(error);
-    }
-    this.engine.invalidate();
+  searchFor(text: string): Promise<void> {
+    return this.finder.search(text);
   }
 
-  async stepHit(by: 1 | -1): Promise<void> {
-    const { search, bounds, window } = this.engine;
-    const share = (window.start - bounds.start) / (bounds.end - bounds.start);
-    try {
-      await this.show(await search.step(by, share));
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  private async show(hit: Hit | null): Promise<void> {
-    this.searchState = { ...this.searchState, at: this.engine.search.at };
-    if (hit) await this.select(hit);
+  stepHit(by: 1 | -1): Promise<void> {
+    return this.finder.step(by);
   }
 
   // ---- arrangement ----
@@ -421,54 +447,41 @@ export class Controller implements Commands {
     this.rearrange({ ...this.engine.arrangement, filter });
   }
 
+  setHideEmpty(hideEmpty: boolean): void {
+    this.hideEmpty = hideEmpty;
+    this.rearrange({ ...this.engine.arrangement, hideEmpty });
+  }
+
   fold(item: Item): void {
-    const toggled = new Set(this.engine.arrangement.toggled);
-    const key = `${item.kind === "process" ? "p" : "t"}${item.id}`;
-    if (!toggled.delete(key)) toggled.add(key);
-    this.rearrange({ ...this.engine.arrangement, toggled });
+    this.rearrange(toggle(this.engine.arrangement, item));
   }
 
-  /** Folds or opens all processes. */
   foldAll(folded: boolean): void {
-    const { timeline, arrangement } = this.engine;
-    const toggled = new Set([...arrangement.toggled].filter((key) => key.startsWith("t")));
-    const byDefault = foldedByDefault(timeline);
-    for (const process of timeline.processes) if (byDefault.has(process.id) !== folded) toggled.add(`p${process.id}`);
-    this.rearrange({ ...arrangement, toggled });
+    this.rearrange(foldAll(this.engine.timeline, this.engine.arrangement, folded));
   }
 
-  pin(item: Item): void {
-    const { arrangement } = this.engine;
-    const pinned = arrangement.pinned.includes(item.id) ? arrangement.pinned.filter((id) => id !== item.id) : [...arrangement.pinned, item.id];
-    this.rearrange({ ...arrangement, pinned });
+  pin(item: Pick<Item, "id">): void {
+    this.rearrange(pin(this.engine.arrangement, item.id));
   }
 
-  /** Moves one position up or down within its process, or among the pinned. */
+  /** Pins the track of the selected event, or takes it back. */
+  pinSelected(): void {
+    if (this.selected) this.pin({ id: this.selected.track });
+  }
+
   shift(item: Item, by: -1 | 1): void {
-    const { timeline, arrangement } = this.engine;
-    const process = timeline.tracks[item.slot]?.process;
-    const list = item.pinned ? [...arrangement.pinned] : process === undefined ? [] : trackOrder(timeline, arrangement, process);
-    const at = list.indexOf(item.id);
-    const other = list[at + by];
-    if (at < 0 || other === undefined) return;
-    [list[at], list[at + by]] = [other, item.id];
-    if (item.pinned) this.rearrange({ ...arrangement, pinned: list });
-    else if (process !== undefined) this.rearrange({ ...arrangement, order: new Map(arrangement.order).set(process, list) });
+    const shown = new Set(this.engine.layout.items.flatMap((one) => (one.kind === "track" ? one.id : [])));
+    this.rearrange(shift(this.engine.timeline, this.engine.arrangement, item, by, shown));
   }
 
   /** A track was dropped on another. */
   moveTo(track: number, before: number): void {
-    const { timeline, arrangement } = this.engine;
-    const { pinned } = arrangement;
-    if (pinned.includes(track) && pinned.includes(before)) {
-      const rest = pinned.filter((id) => id !== track);
-      rest.splice(rest.indexOf(before), 0, track);
-      this.rearrange({ ...arrangement, pinned: rest });
-    } else this.rearrange(move(timeline, arrangement, track, before));
+    this.rearrange(dropOn(this.engine.timeline, this.engine.arrangement, track, before));
   }
 
   resetArrangement(): void {
     this.filter = "";
+    this.hideEmpty = false;
     this.rearrange(emptyArrangement());
   }
 

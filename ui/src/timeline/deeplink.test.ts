@@ -6,9 +6,10 @@ const full: LinkState = {
   selected: { track: 3, event: 4_000_000 },
   area: { start: 5, end: 6, tracks: [1, 2] },
   marks: [{ start: 1, end: 2 }, { start: 1e12, end: 1.5e12 }],
-  arrangement: { toggled: new Set(["p1", "t9"]), pinned: [7, 3], filter: "main -idle", order: new Map([[1, [11, 10]]]) },
+  arrangement: { toggled: new Set(["p1", "t9"]), pinned: [7, 3], filter: "main -idle", hideEmpty: true, order: new Map([[1, [11, 10]]]) },
   mode: "name",
   search: "/mat.*mul~!/",
+  listed: true,
   place: { start: 100, end: 250 },
 };
 

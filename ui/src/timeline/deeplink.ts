@@ -15,6 +15,8 @@ export interface LinkState {
   arrangement: Arrangement;
   mode: ColorMode;
   search: string;
+  /** The list of hits is open. */
+  listed: boolean;
   /** The range that a finding refers to: highlighted softly, and shown if no window is given. */
   place: Span | null;
 }
@@ -22,7 +24,7 @@ export interface LinkState {
 export type Query = Record<string, string>;
 
 /** The keys that this page writes; it ignores others in the URL. */
-export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "order", "color", "q", "from", "to"] as const;
+export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "empty", "order", "color", "q", "hits", "from", "to"] as const;
 
 export function write(state: LinkState): Query {
   const { arrangement } = state;
@@ -35,9 +37,11 @@ export function write(state: LinkState): Query {
     fold: [...arrangement.toggled].join("."),
     pin: arrangement.pinned.join("."),
     filter: arrangement.filter,
+    empty: arrangement.hideEmpty ? "hide" : "",
     order: order.join("!"),
     color: state.mode === "name" ? "name" : "",
     q: state.search,
+    hits: state.listed && state.search !== "" ? "list" : "",
     from: state.place ? number(state.place.start) : "",
     to: state.place ? number(state.place.end) : "",
   };
@@ -49,6 +53,7 @@ export function read(query: Query): LinkState {
     toggled: new Set((query.fold ?? "").split(".").filter((key) => /^[pt]\d+$/.test(key))),
     pinned: ids(query.pin ?? ""),
     filter: query.filter ?? "",
+    hideEmpty: query.empty === "hide",
   };
   for (const entry of (query.order ?? "").split("!")) {
     const [process, list] = entry.split(":");
@@ -65,6 +70,7 @@ export function read(query: Query): LinkState {
     arrangement,
     mode: query.color === "name" ? "name" : "category",
     search: query.q ?? "",
+    listed: query.hits === "list",
     place: readSpan(`${query.from ?? ""}~${query.to ?? query.from ?? ""}`),
   };
 }

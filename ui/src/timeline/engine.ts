@@ -3,21 +3,22 @@
  * page around it. All hot code is here and in what it calls; nothing in here waits for the network.
  */
 import { axisBase, Backdrop } from "./backdrop";
+import { type RunsBySlot, runAt, runsBySlot } from "./collectives";
 import { type ColorMode, hueOf, palette } from "./colors";
 import { drawCounters } from "./counters";
-import { drawFlows } from "./flows";
+import { anchorShift, emptySlots, sameSlots } from "./empty";
+import { Front } from "./front";
 import { gapsByProcess } from "./gaps";
 import { type Hook, note } from "./hook";
 import { type Hover, hoverAt } from "./hover";
-import { LabelWriter } from "./labels";
-import { average, busyShares, counterShares, deviceSlots, MOST_LANES, quietCategories } from "./lanes";
+import { lanesOf } from "./lanes";
 import { type Arrangement, arrange, emptyArrangement, type Layout } from "./layout";
 import { Minimap, type MinimapState } from "./minimap";
 import type { Source } from "./net";
 import { pickRenderer, type Wanted } from "./renderer";
 import type { Renderer, Scene } from "./scene";
 import { markHits, Search } from "./search";
-import { type Area, areaCaption, drawArea, drawDistances, drawMark, drawOutline, markCaption } from "./selection";
+import type { Area } from "./selection";
 import { TileStore } from "./store";
 import { readTheme, type Theme } from "./theme";
 import type { Part } from "./tiles";
@@ -29,8 +30,8 @@ export const MINIMAP_HEIGHT = 44;
 const CACHE_BYTES = 192 * 1024 * 1024;
 /** Minimum time between two checks for missing tiles while the view moves, in ms. */
 const ASK_EVERY = 60;
-/** Number of parts into which the minimap divides the trace for its lanes. */
-const LANE_COLUMNS = 1024;
+/** How long the view must rest before empty tracks are folded away, in ms: rows must not jump under a moving hand. */
+const REST = 250;
 
 export interface Surfaces {
   root: HTMLElement;
@@ -48,6 +49,8 @@ export interface Listener {
   window(window: Span): void;
   hover(hover: Hover | null): void;
   base(text: string): void;
+  /** Rows above the first one in sight came or went: the list should scroll by this many pixels. */
+  scrolled(by: number): void;
   /** What the minimap shows besides the categories, in a word. */
   lanes(caption: string): void;
   problem(error: unknown): void;
@@ -75,6 +78,8 @@ export class Engine {
   place: Span | null = null;
   hover: Hover | null = null;
   theme: Theme;
+  /** What several ranks did together. */
+  collectives: RunsBySlot = new Map();
   scroll = 0;
   /** Called every frame while it returns true: held keys. */
   motion: (dt: number) => boolean = () => false;
@@ -84,7 +89,7 @@ export class Engine {
   private readonly store: TileStore;
   private readonly backdrop: Backdrop;
   private readonly minimap: Minimap | null;
-  private readonly writer: LabelWriter;
+  private readonly front: Front;
   private readonly contexts: Record<"back" | "front" | "axis", CanvasRenderingContext2D>;
   private readonly scene: Scene;
   private target: Span | null = null;
@@ -95,6 +100,9 @@ export class Engine {
   private gliding = false;
   private lastAsk = -1e9;
   private askTimer = 0;
+  private restTimer = 0;
+  /** Tracks that are folded away because nothing of them is in view. */
+  private hidden: ReadonlySet<number> = new Set();
   private lastBase = "";
   private closed = false;
   /** The level that is kept completely; -1 until it was requested. */
@@ -119,7 +127,7 @@ export class Engine {
     this.layout = arrange(timeline, this.arrangement);
     this.backdrop = new Backdrop(timeline);
     this.contexts = { back: pen(surfaces.back), front: pen(surfaces.front), axis: pen(surfaces.axis) };
-    this.writer = new LabelWriter(this.contexts.front);
+    this.front = new Front(this.contexts.front, timeline, this.slotOf);
     this.minimap = surfaces.minimap ? new Minimap(surfaces.minimap, categories) : null;
     this.renderer = pickRenderer(surfaces.spans, wanted, () => {
       this.hook.renderer = this.renderer.kind;
@@ -158,6 +166,7 @@ export class Engine {
     this.closed = true;
     cancelAnimationFrame(this.pending);
     clearTimeout(this.askTimer);
+    clearTimeout(this.restTimer);
     this.store.close();
     this.renderer.dispose();
   }
@@ -215,9 +224,38 @@ export class Engine {
 
   arrangeAs(arrangement: Arrangement): void {
     this.arrangement = arrangement;
-    this.layout = arrange(this.timeline, arrangement);
+    if (!arrangement.hideEmpty) this.hidden = new Set();
+    this.relayout();
+  }
+
+  private relayout(): void {
+    this.layout = arrange(this.timeline, this.arrangement, this.hidden);
     this.listener.layout(this.layout);
     this.invalidate();
+  }
+
+  /** Number of tracks that are folded away because they are empty. */
+  get hiddenTracks(): number {
+    return this.hidden.size;
+  }
+
+  /** Shows a track that was folded away as empty: something on it was chosen. */
+  unhide(slot: number): void {
+    if (!this.hidden.has(slot)) return;
+    this.hidden = new Set([...this.hidden].filter((other) => other !== slot));
+    this.relayout();
+  }
+
+  /** Folds empty tracks away, once the view rests and everything in it is loaded. */
+  private foldEmpty(): void {
+    if (this.closed || !this.arrangement.hideEmpty || this.keptLevel < 0 || !this.complete()) return;
+    const { level, first, last } = this.scene;
+    const hidden = emptySlots(this.timeline, this.window, (slot) => this.parts(level, first, last, slot) ?? this.keptParts(slot));
+    if (sameSlots(hidden, this.hidden)) return;
+    this.hidden = hidden;
+    const before = this.layout;
+    this.relayout();
+    this.listener.scrolled(anchorShift(before, this.layout, this.scroll));
   }
 
   setMode(mode: ColorMode): void {
@@ -252,7 +290,9 @@ export class Engine {
 
   /** What is drawn at a position of the plot. */
   at(x: number, y: number): Hover | null {
-    return hoverAt(this.scene, this.timeline, x, y, this.backdrop.gaps);
+    const hover = hoverAt(this.scene, this.timeline, x, y, this.backdrop.gaps);
+    const run = hover?.count === 1 ? runAt(this.collectives, hover.slot, hover.row, this.timeAt(x)) : undefined;
+    return hover && run ? { ...hover, run } : hover;
   }
 
   timeAt(x: number): number {
@@ -313,10 +353,14 @@ export class Engine {
       if (!this.hook.ready && this.store.complete()) {
         this.hook.ready = true;
         this.keepOverview();
-        this.fetchGaps();
+        this.fetchAnalyses();
       }
     }
-    if (dirty === Dirty.All) this.fillLanes();
+    if (dirty === Dirty.All) {
+      this.fillLanes();
+      clearTimeout(this.restTimer);
+      if (this.arrangement.hideEmpty) this.restTimer = setTimeout(() => this.foldEmpty(), REST) as unknown as number;
+    }
     if (this.minimap) this.minimap.draw(this.overview(), theme, scene.width, MINIMAP_HEIGHT, scene.ratio);
     this.drawFront();
   }
@@ -384,43 +428,43 @@ export class Engine {
     for (let tile = first; tile <= last; tile += 1) this.store.fetchAlso(level, tile, slots);
   }
 
-  /** Idle times of devices; after the first picture, because this is an analysis, not a slice of the trace. */
-  private fetchGaps(): void {
-    if (!this.timeline.processes.some((process) => process.kind === "device")) return;
+  /** Idle times and collectives of devices; after the first picture, because these are analyses, not slices of the trace. */
+  private fetchAnalyses(): void {
+    const devices = this.timeline.processes.filter((process) => process.kind === "device").length;
+    if (devices === 0) return;
     this.source.gaps().then((gaps) => {
       this.backdrop.gaps = gapsByProcess(this.timeline, gaps, this.categories);
       this.invalidate();
     }, () => undefined); // The tracks show them too, and the page of devices tells what went wrong.
+    if (devices === 1) return;
+    this.source.collectives().then((runs) => {
+      this.collectives = runsBySlot(runs, this.slotOf);
+      this.invalidate();
+    }, () => undefined);
   }
 
   /** The minimap's lanes, as soon as the required tiles are loaded. */
   private fillLanes(): void {
-    const { minimap, bounds } = this;
+    const { minimap } = this;
     if (!minimap || this.laned || this.keptLevel < 0) return;
-    const { tracks } = this.timeline;
-    const devices = deviceSlots(this.timeline);
-    const counter = tracks.findIndex((track) => track.kind === "counter");
-    const busiest = tracks.reduce((best, track, slot) => (track.busy_ns > (tracks[best]?.busy_ns ?? 0) ? slot : best), 0);
-    const bare = minimap.bare ? (counter >= 0 ? counter : busiest) : null;
-    const wanted = [...devices.flat(), ...(bare === null ? [] : [bare])];
-    if (wanted.some((slot) => !this.keptParts(slot))) return;
-    const parts = (slots: readonly number[]) => slots.flatMap((slot) => this.keptParts(slot) ?? []);
-    const quiet = quietCategories(this.categories);
-    const lanes = devices.map((slots) => busyShares(parts(slots), bounds, LANE_COLUMNS, quiet));
-    const other = bare === null ? null
-      : bare === counter ? counterShares(parts([bare]), bounds, LANE_COLUMNS, tracks[bare]?.max ?? 1)
-      : busyShares(parts([bare]), bounds, LANE_COLUMNS);
-    minimap.setLanes(lanes.length > MOST_LANES ? [average(lanes)] : lanes, other);
+    const found = lanesOf(this.timeline, this.categories, this.bounds, minimap.bare, (slot) => this.keptParts(slot));
+    if (!found) return;
+    minimap.setLanes(found.lanes, found.other);
     this.laned = true;
-    this.listener.lanes(bare === null ? (lanes.length === 0 ? "" : lanes.length === 1 ? "device" : "devices") : (tracks[bare]?.name ?? ""));
+    this.listener.lanes(found.caption);
   }
 
   /** A track's parts of the whole trace, or null while some are loading. */
   private keptParts(slot: number): Part[] | null {
     const { first, last } = tilesOf(this.bounds, this.keptLevel, this.bounds);
+    return this.parts(this.keptLevel, first, last, slot);
+  }
+
+  /** A track's parts in some tiles, or null while one of them is missing. */
+  private parts(level: number, first: number, last: number, slot: number): Part[] | null {
     const parts: Part[] = [];
     for (let tile = first; tile <= last; tile += 1) {
-      const part = this.store.part(this.keptLevel, tile, slot);
+      const part = this.store.part(level, tile, slot);
       if (!part) return null;
       parts.push(part);
     }
@@ -434,50 +478,11 @@ export class Engine {
   }
 
   private drawFront(): void {
-    const { scene, theme, layout } = this;
-    const context = this.scaled("front");
-    context.clearRect(0, 0, scene.width, scene.height);
     const before = this.hover;
     this.hover = this.pointer ? this.at(this.pointer.x, this.pointer.y) : null;
     if (before !== this.hover) this.listener.hover(this.hover);
-    for (const mark of this.marks) drawMark(context, scene, mark, theme, false);
-    const top = this.area ? drawArea(context, scene, this.timeline, this.area, this.slotOf, theme) : 0;
-    this.region(context, 0, layout.pinnedHeight, 1);
-    this.region(context, layout.pinnedHeight, scene.height, 0);
-    // Above the labels: they are dimmed with their spans.
-    if (this.place) drawMark(context, scene, this.place, theme, true);
-    if (this.selected) drawFlows(context, scene, this.timeline, this.slotOf, this.selected, theme);
-    if (this.place) markCaption(context, scene, this.place, theme, 0);
-    this.marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane + (this.place ? 1 : 0)));
-    drawDistances(context, scene, this.marks, theme);
-    if (this.area) areaCaption(context, scene, this.area, theme, top);
-    if (this.pointer) {
-      context.fillStyle = theme.soft;
-      context.globalAlpha = 0.5;
-      context.fillRect(Math.round(this.pointer.x), 0, 1, scene.height);
-      context.globalAlpha = 1;
-    }
-  }
-
-  /** Labels and outlines of the pinned or of the scrolling part. */
-  private region(context: CanvasRenderingContext2D, top: number, bottom: number, place: 0 | 1): void {
-    if (bottom <= top) return;
-    const { scene, theme } = this;
-    context.save();
-    context.beginPath();
-    context.rect(0, top, scene.width, bottom - top);
-    context.clip();
-    const spans = this.writer.draw(context, scene, theme, place, top, bottom);
-    if (place === 0) this.hook.spans = spans;
-    const at = (slot: number) => (this.layout.slots[slot * 4 + 3] ?? -1) === place;
-    const { selected, hover } = this;
-    if (hover && hover.count > 0 && at(hover.slot)) drawOutline(context, scene, this.timeline, hover, theme.soft, false);
-    const slot = selected && this.slotOf.get(selected.track);
-    if (selected && slot !== null && slot !== undefined && at(slot)) {
-      const outline = { slot, row: selected.row, start: selected.start_ns, end: selected.start_ns + selected.dur_ns };
-      drawOutline(context, scene, this.timeline, outline, theme.ink, true);
-    }
-    context.restore();
+    this.scaled("front");
+    this.hook.spans = this.front.draw(this.scene, this.theme, this, this.pointer);
   }
 
   /** x of a moment on the plot, in CSS pixels. */

@@ -6,7 +6,7 @@ import { rowAt } from "./layout";
 import { bucketPx, eachPart, type Scene, tileX } from "./scene";
 import { itemAtPlot, type Outline } from "./selection";
 import { type Part, spanAt } from "./tiles";
-import type { Timeline, Track } from "./types";
+import type { RankRun, Timeline, Track } from "./types";
 import { BUCKETS, bucketNs, timeAt } from "./view";
 
 /** Tolerance in pixels. */
@@ -28,6 +28,8 @@ export interface Hover extends Outline {
   high: number | null;
   /** For an idle time of a device: what the host did meanwhile. */
   idle?: string;
+  /** For a collective of several ranks: how long this one waited. */
+  run?: RankRun;
 }
 
 export function hoverAt(scene: Scene, timeline: Timeline, x: number, y: number, gaps: ReadonlyMap<number, readonly Gap[]> = new Map()): Hover | null {

@@ -24,6 +24,12 @@ export interface Commands {
   pick(): void;
   /** Goes along an arrow; false when there is none. */
   flow(direction: "in" | "out"): boolean;
+  /** Shows both ends of an arrow; false when there is none. */
+  both(): boolean;
+  /** Goes to the next or previous hit of the search. */
+  stepHit(by: 1 | -1): void;
+  /** Pins the track of the selection, or takes it back. */
+  pinSelected(): void;
   mark(): void;
   clear(): void;
   search(): void;
@@ -33,6 +39,8 @@ export interface Commands {
 }
 
 const CLICK_PX = 4;
+/** A finger that rests this long (ms) before it moves selects an area; one that moves at once pans. */
+const HOLD_MS = 400;
 /** Zoom per wheel pixel, and the maximum: trackpads report a pinch as many small wheel events. */
 const WHEEL_ZOOM = 0.012;
 const MOST_WHEEL_ZOOM = 0.36;
@@ -44,6 +52,7 @@ const MOVES = new Set(["w", "s", "a", "d", "arrowleft", "arrowright"]);
 export class Input {
   private readonly held = new Set<string>();
   private pointer: { id: number; x: number; y: number; lastX: number; lastY: number; mode: "press" | "pan" | "area"; pan: boolean } | null = null;
+  private holding = 0;
   /** Fingers on the plot, the first two of which count. */
   private readonly fingers = new Map<number, Point>();
   /** Progress of a trackpad gesture, if the browser reports it (Safari). */
@@ -68,6 +77,10 @@ export class Input {
       this.fingers.delete(e.pointerId);
       this.lose();
     });
+    // A finger that rests must not open the browser's menu.
+    this.on(plot, "contextmenu", (e) => {
+      if (this.fingers.size > 0) e.preventDefault();
+    });
     this.onGesture("gesturestart", () => (this.scale = 1));
     this.onGesture("gesturechange", (e) => this.gesture(e));
     this.on(plot, "pointerleave", () => {
@@ -80,6 +93,7 @@ export class Input {
   }
 
   close(): void {
+    clearTimeout(this.holding);
     for (const stop of this.stops) stop();
   }
 
@@ -158,6 +172,16 @@ export class Input {
     const { x, y } = this.at(event);
     const pan = event.shiftKey || event.button === 1 || event.pointerType === "touch";
     this.pointer = { id: event.pointerId, x, y, lastX: x, lastY: y, mode: "press", pan };
+    clearTimeout(this.holding);
+    if (event.pointerType === "touch") this.holding = window.setTimeout(() => this.hold(), HOLD_MS);
+  }
+
+  /** A finger rests: from here on it draws an area. */
+  private hold(): void {
+    const { pointer } = this;
+    if (pointer?.mode !== "press") return;
+    pointer.mode = "area";
+    this.commands.drag(pointer.x, pointer.y, pointer.x, pointer.y, false);
   }
 
   private move(event: PointerEvent): void {
@@ -210,11 +234,14 @@ export class Input {
     if (!pointer || pointer.id !== event.pointerId) return;
     this.pointer = null;
     const { x, y } = this.at(event);
+    const moved = Math.hypot(x - pointer.x, y - pointer.y) > CLICK_PX;
     if (pointer.mode === "press") this.commands.click(x, y);
+    else if (pointer.mode === "area" && !moved) this.commands.cancelDrag();
     else if (pointer.mode === "area") this.commands.drag(pointer.x, pointer.y, x, y, true);
   }
 
   private lose(): void {
+    clearTimeout(this.holding);
     if (this.pointer?.mode === "area") this.commands.cancelDrag();
     this.pointer = null;
   }
@@ -251,6 +278,9 @@ export class Input {
       case ",": case "<": commands.neighbour("previous", same); return true;
       case "]": return commands.flow("out");
       case "[": return commands.flow("in");
+      case "b": return commands.both();
+      case "n": commands.stepHit(event.shiftKey ? -1 : 1); return true;
+      case "p": commands.pinSelected(); return true;
       case "f": commands.fit(); return true;
       case "enter":
         if (this.onControl(event)) return false;

@@ -6,8 +6,10 @@ import type { Part } from "./tiles";
 import type { Category, Span, Timeline } from "./types";
 import { bucketNs, tileNs } from "./view";
 
+/** Number of parts into which the trace is divided. */
+const COLUMNS = 1024;
 /** More devices than this are shown as one, by their average. */
-export const MOST_LANES = 4;
+const MOST_LANES = 4;
 /** Time on a device in which nothing is done. */
 const QUIET = new Set(["idle", "sync", "unknown"]);
 
@@ -79,4 +81,31 @@ export function average(lanes: readonly Float32Array[]): Float32Array {
   const sum = new Float32Array(lanes[0]?.length ?? 0);
   for (const lane of lanes) lane.forEach((share, x) => (sum[x] = (sum[x] as number) + share / lanes.length));
   return sum;
+}
+
+/** What the minimap shows besides the categories: lanes of devices, and for a trace without categories something else. */
+export interface Lanes {
+  lanes: Float32Array[];
+  other: Float32Array | null;
+  /** In a word. */
+  caption: string;
+}
+
+/** The minimap's lanes; null while some of the tiles that they need are loading. `bare`: nothing in the trace has a category. */
+export function lanesOf(timeline: Timeline, categories: readonly Category[], bounds: Span, bare: boolean, kept: (slot: number) => Part[] | null): Lanes | null {
+  const { tracks } = timeline;
+  const devices = deviceSlots(timeline);
+  const counter = tracks.findIndex((track) => track.kind === "counter");
+  const busiest = tracks.reduce((best, track, slot) => (track.busy_ns > (tracks[best]?.busy_ns ?? 0) ? slot : best), 0);
+  const shown = bare ? (counter >= 0 ? counter : busiest) : null;
+  const wanted = [...devices.flat(), ...(shown === null ? [] : [shown])];
+  if (wanted.some((slot) => !kept(slot))) return null;
+  const parts = (slots: readonly number[]) => slots.flatMap((slot) => kept(slot) ?? []);
+  const quiet = quietCategories(categories);
+  const lanes = devices.map((slots) => busyShares(parts(slots), bounds, COLUMNS, quiet));
+  const other = shown === null ? null
+    : shown === counter ? counterShares(parts([shown]), bounds, COLUMNS, tracks[shown]?.max ?? 1)
+    : busyShares(parts([shown]), bounds, COLUMNS);
+  const caption = shown === null ? (lanes.length === 0 ? "" : lanes.length === 1 ? "device" : "devices") : (tracks[shown]?.name ?? "");
+  return { lanes: lanes.length > MOST_LANES ? [average(lanes)] : lanes, other, caption };
 }

@@ -28,6 +28,8 @@ export interface Arrangement {
   toggled: Set<string>;
   pinned: number[];
   filter: string;
+  /** Tracks without an event in view are folded away. */
+  hideEmpty: boolean;
   /** Track ids per process in the user's order; missing ones follow in the server's order. */
   order: Map<number, number[]>;
 }
@@ -61,7 +63,7 @@ export interface Layout {
 }
 
 export function emptyArrangement(): Arrangement {
-  return { toggled: new Set(), pinned: [], filter: "", order: new Map() };
+  return { toggled: new Set(), pinned: [], filter: "", hideEmpty: false, order: new Map() };
 }
 
 export function isFolded(key: string, byDefault: boolean, arrangement: Arrangement): boolean {
@@ -190,7 +192,8 @@ class Placer {
   }
 }
 
-export function arrange(timeline: Timeline, arrangement: Arrangement): Layout {
+/** Places everything; `hidden` slots only if they are pinned. */
+export function arrange(timeline: Timeline, arrangement: Arrangement, hidden: ReadonlySet<number> = new Set()): Layout {
   const placer = new Placer(timeline, arrangement);
   const slotOf = new Map(timeline.tracks.map((t, slot) => [t.id, slot]));
   const processOf = new Map(timeline.processes.map((p) => [p.id, p]));
@@ -209,7 +212,7 @@ export function arrange(timeline: Timeline, arrangement: Arrangement): Layout {
   const closed = foldedByDefault(timeline);
   const groups = new Map<number, number[]>();
   timeline.tracks.forEach((track, slot) => {
-    if (pinned.has(track.id)) return;
+    if (pinned.has(track.id) || hidden.has(slot)) return;
     const process = processOf.get(track.process);
     if (!matches(arrangement.filter, track.name, process?.name ?? "", timeline.hosts[process?.host ?? 0] ?? "")) return;
     const group = groups.get(track.process);

@@ -1,7 +1,7 @@
 /** The requests of the timeline, in one place; tests and measurements replace them. */
 import { api, ask, headers, Problem } from "../lib/api";
 import type { DeviceGap } from "./gaps";
-import type { AreaAnswer, Category, EventDetails, Hit, Overview, SearchAnswer, Timeline } from "./types";
+import type { AreaAnswer, Category, EventDetails, Hit, Overview, RankRun, SearchAnswer, Timeline } from "./types";
 
 export interface Source {
   timeline(signal?: AbortSignal): Promise<Timeline>;
@@ -9,6 +9,8 @@ export interface Source {
   overview(signal?: AbortSignal): Promise<Overview>;
   /** The longest gaps of the devices. */
   gaps(): Promise<DeviceGap[]>;
+  /** Collectives of several ranks. */
+  collectives(): Promise<RankRun[]>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
   event(track: number, event: number, signal?: AbortSignal): Promise<EventDetails>;
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
@@ -28,6 +30,7 @@ export function serverSource(session: number): Source {
     categories: (signal) => api.categories(signal),
     overview: (signal) => ask<Overview>(of("overview", { buckets: 1024 }), signal),
     gaps: async () => (await api.view<{ gaps?: DeviceGap[] }>(session, "devices")).members.gaps ?? [],
+    collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
     tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}`, signal),
     event: (track, event, signal) => ask<EventDetails>(of("event", { track, event }), signal),
     neighbour: (track, event, dir, same) => ask<{ event: Hit | null }>(of("neighbour", { track, event, dir, same })).then((a) => a.event),

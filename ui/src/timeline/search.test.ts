@@ -68,3 +68,28 @@ describe("search", () => {
     expect(firstFrom([1, 2, 3, 4], 9)).toBe(10);
   });
 });
+
+describe("the list of hits", () => {
+  it("loads the pages that are looked at, each once", async () => {
+    const asked: number[] = [];
+    const search = new Search(source(1200, asked));
+    await search.start("op");
+    expect(search.missing(0, 500)).toEqual([]);
+    expect(search.missing(490, 1010)).toEqual([1, 2]);
+    const loading = [search.load(1), search.load(1), search.load(2)];
+    expect(search.missing(490, 1010)).toEqual([]);
+    await Promise.all(loading);
+    expect(asked).toEqual([0, 500, 1000]);
+    expect([search.loaded(499)?.event, search.loaded(500)?.event, search.loaded(1199)?.event, search.loaded(1200)]).toEqual([499, 500, 1199, undefined]);
+    expect((await search.hit(700))?.event).toBe(700);
+    expect(search.at).toBe(700);
+  });
+  it("forgets an answer that belongs to an older text", async () => {
+    const search = new Search(source(1200));
+    await search.start("op");
+    const late = search.load(1);
+    await search.start("other");
+    await late;
+    expect(search.loaded(500)).toBeUndefined();
+  });
+});

@@ -2,7 +2,7 @@
 import type { Source } from "./net";
 import type { Scene } from "./scene";
 import type { Chunk } from "./tiles";
-import type { Hit } from "./types";
+import type { Hit, SearchAnswer } from "./types";
 
 const PAGE = 500;
 
@@ -41,6 +41,7 @@ export class Search {
   /** Grows with every new text and with its answer; chunks compare it with theirs. */
   version = 0;
   private readonly pages = new Map<number, Hit[]>();
+  private readonly asked = new Map<number, Promise<SearchAnswer>>();
   private running: AbortController | null = null;
 
   constructor(private readonly source: Source) {}
@@ -60,6 +61,7 @@ export class Search {
     this.density = [];
     this.ids = null;
     this.pages.clear();
+    this.asked.clear();
     if (text === "") return true;
     const running = new AbortController();
     this.running = running;
@@ -92,17 +94,40 @@ export class Search {
     return this.total === 0 ? null : this.hit(Math.max(0, named));
   }
 
-  private async hit(at: number): Promise<Hit | null> {
+  /** Goes to a hit by its number. */
+  async hit(at: number): Promise<Hit | null> {
     const version = this.version;
     this.at = at;
-    const page = Math.floor(this.at / PAGE);
-    let hits = this.pages.get(page);
-    if (!hits) {
-      hits = (await this.source.search(this.text, page * PAGE, PAGE)).hits;
-      if (version !== this.version) return null;
-      this.pages.set(page, hits);
+    await this.load(Math.floor(at / PAGE));
+    return version === this.version ? (this.loaded(at) ?? null) : null;
+  }
+
+  /** A hit by its number, if it is there already. */
+  loaded(at: number): Hit | undefined {
+    return this.pages.get(Math.floor(at / PAGE))?.[at % PAGE];
+  }
+
+  /** Pages of hits from one number to another that nobody asked for yet. */
+  missing(from: number, to: number): number[] {
+    const pages: number[] = [];
+    for (let page = Math.floor(from / PAGE); page * PAGE < to; page += 1) {
+      if (!this.pages.has(page) && !this.asked.has(page)) pages.push(page);
     }
-    return hits[this.at % PAGE] ?? null;
+    return pages;
+  }
+
+  /** Fetches a page of hits, once. */
+  async load(page: number): Promise<void> {
+    if (this.pages.has(page)) return;
+    const version = this.version;
+    const asked = this.asked.get(page) ?? this.source.search(this.text, page * PAGE, PAGE);
+    this.asked.set(page, asked);
+    try {
+      const { hits } = await asked;
+      if (version === this.version) this.pages.set(page, hits);
+    } finally {
+      if (version === this.version) this.asked.delete(page);
+    }
   }
 }
 

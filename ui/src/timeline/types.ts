@@ -124,6 +124,17 @@ export interface AreaAnswer {
   span_ns: number;
 }
 
+/** A collective on one of several ranks. */
+export interface RankRun {
+  track: number;
+  row: number;
+  start_ns: number;
+  end_ns: number;
+  /** How long this rank waited for the last one; the transfer follows. */
+  waited_ns: number;
+  last: boolean;
+}
+
 export interface Overview {
   start_ns: number;
   end_ns: number;

@@ -15,7 +15,7 @@
 //! [`CollectivesPartial::finish`].
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::{Dur, Span, StrId, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
 use crate::vocabulary::Role;
@@ -37,6 +37,9 @@ struct Run {
     /// How many equal ones came before it in the step.
     nth: u32,
     span: Span,
+    /// For pictures of the trace; not part of a partial that is stored.
+    #[serde(skip)]
+    event: Option<EventId>,
 }
 
 impl Run {
@@ -48,6 +51,9 @@ impl Run {
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rank {
     name: String,
+    /// For pictures of the trace; not part of a partial that is stored.
+    #[serde(skip)]
+    host: String,
     /// Sorted by key.
     runs: Vec<Run>,
     steps: usize,
@@ -87,7 +93,7 @@ impl CollectivesPartial {
             runs.sort_unstable_by_key(|run| (run.step, run.what, run.span.start));
             number(&mut runs);
             let name = format!("{} {}", context.host, trace.str(trace.process(process).name));
-            ranks.push(Rank { name, runs, steps: windows.len().max(1) });
+            ranks.push(Rank { name, host: context.host.clone(), runs, steps: windows.len().max(1) });
         }
         CollectivesPartial { ranks }
     }
@@ -113,6 +119,26 @@ impl CollectivesPartial {
 
     /// Compares the ranks; `None` if fewer than two have common collectives.
     pub fn finish(self) -> Option<Waiting> {
+        split(&self.on_one_clock()?)
+    }
+
+    /// Every collective of the compared ranks, with its waiting; empty if fewer than two have common ones.
+    pub fn runs(self) -> Vec<RankRun> {
+        let Some(ranks) = self.on_one_clock() else { return Vec::new() };
+        let Some(meetings) = shared(&ranks) else { return Vec::new() };
+        let mut runs = Vec::new();
+        for (number, rank) in ranks.iter().enumerate() {
+            for run in &rank.runs {
+                let (Some(meeting), Some(event)) = (meetings.get(&run.key()), run.event) else { continue };
+                let (host, last) = (rank.host.clone(), meeting.last == number);
+                runs.push(RankRun { host, event, waited: meeting.waited_by(run), last });
+            }
+        }
+        runs
+    }
+
+    /// The largest group of ranks that belong together, on the clock of the first.
+    fn on_one_clock(self) -> Option<Vec<Rank>> {
         let mut ranks = self.ranks;
         ranks.sort_by(|a, b| a.name.cmp(&b.name));
         let mut ranks = largest_group(ranks);
@@ -126,7 +152,7 @@ impl CollectivesPartial {
                 .iter_mut()
                 .for_each(|run| run.span = Span::new(run.span.start - late, run.span.end - late));
         }
-        split(&ranks)
+        Some(ranks)
     }
 }
 
@@ -178,7 +204,7 @@ fn collectives_on(context: &Context, track: &Track, windows: &[(i64, Span)], key
                 }
             });
         }
-        runs.push(Run { step: *step, what, nth: 0, span });
+        runs.push(Run { step: *step, what, nth: 0, span, event: Some(track.event_id(index)) });
     }
     runs
 }
@@ -241,6 +267,19 @@ pub struct RankWaiting {
     pub last: f64,
 }
 
+/// One collective on one rank, as a picture of the trace shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankRun {
+    /// The rank's host.
+    pub host: String,
+    /// Its event in the host's trace.
+    pub event: EventId,
+    /// How long it waited for the last rank; the transfer follows.
+    pub waited: Dur,
+    /// Was it the last to arrive?
+    pub last: bool,
+}
+
 /// The collectives of all ranks, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
@@ -278,6 +317,12 @@ struct Meeting {
     ranks: usize,
 }
 
+impl Meeting {
+    fn waited_by(&self, run: &Run) -> Dur {
+        (self.arrived - run.span.start).at_least_zero().min(run.span.dur())
+    }
+}
+
 fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
     let mut found: FxHashMap<(i64, u64, u32), Meeting> = FxHashMap::default();
     for (number, rank) in ranks.iter().enumerate() {
@@ -295,20 +340,23 @@ fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
     found
 }
 
-/// `None` if most apparent matches cannot be the same collective.
-fn split(ranks: &[Rank]) -> Option<Waiting> {
+/// The collectives in which all ranks took part; `None` if most apparent matches cannot be the same collective.
+fn shared(ranks: &[Rank]) -> Option<FxHashMap<(i64, u64, u32), Meeting>> {
     let mut meetings = meetings(ranks);
     let alike = meetings.len();
     meetings.retain(|_, meeting| meeting.arrived < meeting.left);
+    let enough = !meetings.is_empty() && meetings.len() as f64 >= COMMON * alike as f64;
+    enough.then_some(meetings)
+}
+
+fn split(ranks: &[Rank]) -> Option<Waiting> {
+    let meetings = shared(ranks)?;
     let shared = meetings.len();
-    if shared == 0 || (shared as f64) < COMMON * alike as f64 {
-        return None;
-    }
     let rows = ranks.iter().enumerate().map(|(number, rank)| {
         let (mut waiting, mut transfer, mut last) = (Dur::ZERO, Dur::ZERO, 0_u64);
         for run in &rank.runs {
             let Some(meeting) = meetings.get(&run.key()) else { continue };
-            let waited = (meeting.arrived - run.span.start).at_least_zero().min(run.span.dur());
+            let waited = meeting.waited_by(run);
             waiting += waited;
             transfer += run.span.dur() - waited;
             last += u64::from(meeting.last == number);
@@ -373,6 +421,23 @@ mod tests {
             assert_eq!(found.latest().map(|rank| rank.name.as_str()), Some("host1 /device:GPU:0"));
             assert!((found.collectives_per_step - 1.0).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn each_collective_of_each_rank_has_its_waiting() {
+        let traces = [rank(300, 0), rank(700, 7_777)];
+        let partial =
+            |number: usize| CollectivesPartial::of(&Context::new(&traces[number], format!("host{number}")));
+        let mut all = partial(0);
+        all.merge(partial(1));
+        let runs = all.runs();
+        let found = |host: &str| {
+            let own = runs.iter().filter(|run| run.host == host);
+            own.map(|run| (run.waited.ms(), run.last)).collect::<Vec<_>>()
+        };
+        assert_eq!(found("host0"), [(0.4, false); 5]);
+        assert_eq!(found("host1"), [(0.0, true); 5]);
+        assert_eq!(partial(0).runs(), []);
     }
 
     #[test]

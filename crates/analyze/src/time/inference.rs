@@ -16,6 +16,7 @@ use stepscope_trace::statistics::{Moments, quantile};
 pub struct InferencePartial {
     name: Option<String>,
     latencies_ms: Vec<f64>,
+    slowest: Option<Slowest>,
     shares: Option<Shares>,
     /// Of the host's own requests.
     per_second: Option<f64>,
@@ -47,6 +48,26 @@ pub struct Latency {
     pub mean: f64,
 }
 
+/// The slowest request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slowest {
+    /// Where it was handled.
+    pub host: String,
+    /// When, on that host's clock.
+    pub span: Span,
+}
+
+/// Requests whose latency lies between two bounds.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct LatencyBin {
+    /// The lower bound, in milliseconds.
+    pub from_ms: f64,
+    /// The upper bound, in milliseconds.
+    pub to_ms: f64,
+    /// How many requests.
+    pub count: usize,
+}
+
 /// Breakdown of a mean request, in milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Split {
@@ -69,6 +90,10 @@ pub struct Requests {
     pub count: usize,
     /// How long they take.
     pub latency: Latency,
+    /// The same as a histogram. Bins have the same width; the last one reaches up to the slowest request.
+    pub histogram: Vec<LatencyBin>,
+    /// Where to look.
+    pub slowest: Option<Slowest>,
     /// The breakdown; `None` if requests overlap, so that it is unknown.
     pub split: Option<Split>,
     /// Requests per second.
@@ -117,6 +142,12 @@ impl InferencePartial {
     pub fn merge(&mut self, other: InferencePartial) {
         self.name = self.name.take().or(other.name);
         self.latencies_ms.extend(other.latencies_ms);
+        // The first of equals stays.
+        let longer =
+            |other: &Slowest| self.slowest.as_ref().is_none_or(|own| own.span.dur() < other.span.dur());
+        if other.slowest.as_ref().is_some_and(longer) {
+            self.slowest = other.slowest;
+        }
         self.shares = match (self.shares, other.shares) {
             (Some(mut a), Some(b)) => {
                 a.add_all(&b);
@@ -144,10 +175,14 @@ impl InferencePartial {
         });
         let count = self.latencies_ms.len();
         let split = self.shares.map(|shares| split(&shares, count));
-        let requests = self.name.zip(latency(self.latencies_ms)).map(|(name, latency)| Requests {
+        let mut latencies = self.latencies_ms;
+        latencies.sort_by(f64::total_cmp);
+        let requests = self.name.zip(latency(&latencies)).map(|(name, latency)| Requests {
             name,
             count,
             latency,
+            histogram: histogram(&latencies),
+            slowest: self.slowest,
             split,
             per_second: self.per_second,
         });
@@ -155,13 +190,38 @@ impl InferencePartial {
     }
 }
 
-fn latency(mut all: Vec<f64>) -> Option<Latency> {
-    all.sort_by(f64::total_cmp);
+/// Fewest and most bins of a histogram.
+const BINS: (f64, f64) = (12.0, 48.0);
+
+/// Bins by the Freedman–Diaconis rule, within limits. Far outliers are in the last bin, or one slow request would leave
+/// all others in the first. `all` is sorted.
+fn histogram(all: &[f64]) -> Vec<LatencyBin> {
+    let at = |share| quantile(all, share).unwrap_or_default();
+    let (low, longest, middle) = (at(0.0), at(1.0), at(0.75) - at(0.25));
+    let high = (at(0.95) + 6.0 * middle.max(longest * 1e-6)).min(longest);
+    let width = 2.0 * middle / (all.len().max(1) as f64).cbrt();
+    if high <= low {
+        return vec![LatencyBin { from_ms: low, to_ms: longest, count: all.len() }];
+    }
+    let wanted = if width > 0.0 { (high - low) / width } else { BINS.0 };
+    let number = wanted.round().clamp(BINS.0, BINS.1) as usize;
+    let bound = |bin: usize| low + (high - low) * bin as f64 / number as f64;
+    let before = |bin: usize| all.partition_point(|&latency| latency < bound(bin));
+    let bins = (0..number).map(|bin| {
+        let last = bin + 1 == number;
+        let (to_ms, end) = if last { (longest, all.len()) } else { (bound(bin + 1), before(bin + 1)) };
+        LatencyBin { from_ms: bound(bin), to_ms, count: end - before(bin) }
+    });
+    bins.collect()
+}
+
+/// `all` is sorted.
+fn latency(all: &[f64]) -> Option<Latency> {
     Some(Latency {
-        p50: quantile(&all, 0.5)?,
-        p90: quantile(&all, 0.9)?,
-        p95: quantile(&all, 0.95)?,
-        p99: quantile(&all, 0.99)?,
+        p50: quantile(all, 0.5)?,
+        p90: quantile(all, 0.9)?,
+        p95: quantile(all, 0.95)?,
+        p99: quantile(all, 0.99)?,
         max: *all.last()?,
         mean: all.iter().sum::<f64>() / all.len() as f64,
     })
@@ -190,14 +250,22 @@ fn from_steps(context: &Context) -> Option<InferencePartial> {
     let mut shares = Shares::default();
     breakdown.counted().for_each(|(_, step)| shares.add_all(&step.shares));
     let latencies_ms: Vec<f64> = breakdown.counted().map(|(_, step)| step.window.dur().ms()).collect();
-    let whole = breakdown.counted().map(|(_, step)| step.window).reduce(Span::hull)?;
+    let windows = || breakdown.counted().map(|(_, step)| step.window);
+    let whole = windows().reduce(Span::hull)?;
     Some(InferencePartial {
+        slowest: slowest(context, windows()),
         name: Some(name.to_owned()),
         per_second: rate(latencies_ms.len(), whole.dur()),
         latencies_ms,
         shares: Some(shares),
         batch: BatchTally::default(),
     })
+}
+
+/// The longest span; the first of equals.
+fn slowest(context: &Context, spans: impl Iterator<Item = Span>) -> Option<Slowest> {
+    let span = spans.reduce(|longest, span| if span.dur() > longest.dur() { span } else { longest })?;
+    Some(Slowest { host: context.host.clone(), span })
 }
 
 fn rate(count: usize, time: Dur) -> Option<f64> {
@@ -215,24 +283,23 @@ fn from_serving(context: &Context) -> Option<InferencePartial> {
     };
     let (name, kinds) =
         SERVING_CALLS.iter().map(|name| (*name, kinds(name))).find(|(_, kinds)| !kinds.is_empty())?;
-    let mut latencies_ms = Vec::new();
-    let mut whole: Option<Span> = None;
+    let mut spans = Vec::new();
     for track in trace.tracks().iter().filter(|track| track.kind != TrackKind::Derived) {
         let mut inside = Time::MIN;
         for (index, kind) in track.kinds().iter().enumerate() {
             let span = track.span_of(index);
             if kinds.contains(kind) && span.start >= inside && !span.is_empty() {
                 inside = span.end;
-                latencies_ms.push(span.dur().ms());
-                whole = Some(whole.map_or(span, |all| all.hull(span)));
+                spans.push(span);
             }
         }
     }
-    let whole = whole?;
+    let whole = spans.iter().copied().reduce(Span::hull)?;
     Some(InferencePartial {
         name: Some(name.to_owned()),
-        per_second: rate(latencies_ms.len(), whole.dur()),
-        latencies_ms,
+        per_second: rate(spans.len(), whole.dur()),
+        latencies_ms: spans.iter().map(|span| span.dur().ms()).collect(),
+        slowest: slowest(context, spans.into_iter()),
         shares: None,
         batch: BatchTally::default(),
     })
@@ -314,8 +381,28 @@ mod tests {
         assert_eq!((requests.count, requests.name.as_str()), (100, "BatchingSessionRun"));
         assert!((requests.latency.p50 - 50.5).abs() < 1e-9 && (requests.latency.p99 - 99.01).abs() < 1e-9);
         assert_eq!((requests.latency.max, requests.split), (100.0, None));
+        assert_eq!(requests.histogram.iter().map(|bin| bin.count).sum::<usize>(), 100);
+        assert_eq!(requests.histogram.last().map(|bin| bin.to_ms), Some(100.0));
+        let slowest = requests.slowest.unwrap();
+        assert_eq!(
+            (slowest.host.as_str(), slowest.span.start.ms(), slowest.span.dur().ms()),
+            ("host", 19_800.0, 100.0)
+        );
         let batches = found.batches.unwrap();
         assert_eq!((batches.size.mean, batches.padding), (32.0, Some(0.25)));
+    }
+
+    #[test]
+    fn one_slow_request_leaves_the_others_apart() {
+        let mut all: Vec<f64> = (0..200).map(|n| 10.0 + f64::from(n) * 0.01).chain([5_000.0]).collect();
+        all.sort_by(f64::total_cmp);
+        let bins = histogram(&all);
+        assert!(bins.len() > 5 && bins.iter().filter(|bin| bin.count > 0).count() > 5, "{bins:?}");
+        assert_eq!(
+            (bins.iter().map(|bin| bin.count).sum::<usize>(), bins.last().map(|bin| bin.to_ms)),
+            (201, Some(5_000.0))
+        );
+        assert_eq!(histogram(&[7.0, 7.0]), [LatencyBin { from_ms: 7.0, to_ms: 7.0, count: 2 }]);
     }
 
     #[test]

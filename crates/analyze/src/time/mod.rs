@@ -11,3 +11,4 @@ pub mod pipeline_setup;
 pub mod python;
 pub mod recurrence;
 pub mod summary;
+pub mod typical_step;

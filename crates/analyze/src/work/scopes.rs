@@ -2,8 +2,8 @@
 //!
 //! Programs name their work in several ways. In order of trust: the paths of ops (`model/dense/MatMul`,
 //! `jit(f)/layer/dot_general`), those of kernels before those of host ops; modules of a network (`nn.Module:
-//! Linear_0` frames); the Python stack, if recorded. The first one that a host has is used, and the result says
-//! which.
+//! Linear_0` frames); the Python stack, if recorded; else ranges that the program or a library annotated (NVTX,
+//! `record_function`), with the ops inside them. The first one that a host has is used, and the result says which.
 //!
 //! One partial result per host ([`ScopesPartial::of`]) → [`ScopesPartial::merge`] → [`ScopesPartial::finish`].
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Dur, KindId, ProcessKind, Time, Track, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, ProcessKind, Time, Track, TrackKind};
 
 use crate::context::Context;
 use crate::states::runs_python;
@@ -32,6 +32,8 @@ pub enum ScopeSource {
     Modules,
     /// The Python stack.
     PythonStack,
+    /// Annotated ranges, and the ops inside them.
+    Ranges,
     /// There are no scopes.
     #[default]
     Nothing,
@@ -53,11 +55,12 @@ impl ScopesPartial {
     pub fn of(context: &Context) -> Self {
         let windows = Windows::of(context);
         let window = windows.window;
-        let sources: [(ScopeSource, &dyn Fn() -> Paths); 4] = [
+        let sources: [(ScopeSource, &dyn Fn() -> Paths); 5] = [
             (ScopeSource::DeviceOps, &|| device_paths(context, &windows)),
             (ScopeSource::HostOps, &|| host_paths(context)),
             (ScopeSource::Modules, &|| frames(context, &windows, true)),
             (ScopeSource::PythonStack, &|| frames(context, &windows, false)),
+            (ScopeSource::Ranges, &|| ranges(context, &windows)),
         ];
         for (source, paths) in sources {
             let paths = paths();
@@ -272,6 +275,44 @@ fn frames(context: &Context, windows: &Windows, modules: bool) -> Paths {
     paths
 }
 
+/// Annotated ranges of all host threads with the ops inside them. Ops alone say nothing about the program's parts.
+fn ranges(context: &Context, windows: &Windows) -> Paths {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let roles = || (0..trace.kinds().len()).map(|index| vocabulary.role(KindId::from_index(index)));
+    if !roles().any(|role| matches!(role, Role::Annotation | Role::StepMarker)) {
+        return Paths::new();
+    }
+    let slices = trace.kinds().iter().map(|kind| kind.form == Form::Slice);
+    let wanted: Vec<bool> = roles().zip(slices).map(|(role, slice)| slice && is_range(role)).collect();
+    let on_host = |track: &&Track| {
+        track.kind == TrackKind::Thread && trace.process(track.process).kind != ProcessKind::Device
+    };
+    let threads = trace.tracks().par_iter().filter(on_host);
+    let trees: Vec<Paths> = threads.map(|track| stack_of(context, windows, track, &wanted)).collect();
+    let mut paths = Paths::new();
+    for (path, found) in trees.into_iter().flatten() {
+        add(&mut paths, path.iter().map(|part| without_number(part).to_owned()).collect(), found);
+    }
+    paths
+}
+
+fn is_range(role: Role) -> bool {
+    matches!(role, Role::Annotation | Role::StepMarker | Role::Op | Role::InputWait | Role::HostCollective)
+}
+
+/// `ProfilerStep#12` and `iteration 12` without their number, so that all of them are one scope; `layer 12` as it is.
+fn without_number(name: &str) -> &str {
+    const COUNTED: [&str; 5] = ["step", "iter", "iteration", "batch", "epoch"];
+    let stem = name.trim_end_matches(|end: char| end.is_ascii_digit());
+    if stem.len() == name.len() {
+        return name;
+    }
+    let word = stem.trim_end_matches([' ', '_', '-', ':', '=', '#']);
+    let last = word.rsplit(|end: char| !end.is_ascii_alphabetic()).next().unwrap_or(word);
+    let counts = COUNTED.iter().any(|counted| last.eq_ignore_ascii_case(counted));
+    if !word.is_empty() && (stem.ends_with('#') || counts) { word } else { name }
+}
+
 /// A frame and the one around it: the stack as seen from here.
 struct StackFrame {
     parent: Option<usize>,
@@ -403,5 +444,43 @@ mod tests {
         let names: Vec<&str> = nodes.iter().map(|(_, name, ..)| name.as_str()).collect();
         assert_eq!(names, ["nn.Module: Net_0", "nn.Module: Linear_0"]);
         assert!((nodes[0].3 - 0.6).abs() < 1e-9, "what the inner module takes is not its own");
+    }
+
+    #[test]
+    fn annotated_ranges_are_scopes_where_there_is_no_stack() {
+        let mut sketch = Sketch::new();
+        let python = sketch.thread("thread 1 (python)");
+        for step in 0..3 {
+            let at = step * 1_000;
+            let range = "user_annotation";
+            sketch.event_of(python, range, &format!("ProfilerStep#{step}"), at, 1_000, &[]);
+            sketch.event_of(python, range, "forward", at + 100, 500, &[]);
+            sketch.event_of(python, "cpu_op", "aten::linear", at + 150, 400, &[]);
+            sketch.event_of(python, "cpu_op", "aten::mm", at + 200, 300, &[]);
+            sketch.event_of(python, range, "backward", at + 700, 200, &[]);
+        }
+        let (source, nodes) = tree(sketch);
+        assert_eq!(source, ScopeSource::Ranges);
+        let named: Vec<(usize, &str)> =
+            nodes.iter().map(|(depth, name, ..)| (*depth, name.as_str())).collect();
+        let want =
+            [(0, "ProfilerStep"), (1, "forward"), (2, "aten::linear"), (3, "aten::mm"), (1, "backward")];
+        assert_eq!(named, want);
+        assert!((nodes[0].2 - 3.0).abs() < 1e-9 && (nodes[1].3 - 0.3).abs() < 1e-9, "{nodes:?}");
+    }
+
+    #[test]
+    fn ops_alone_are_no_scopes() {
+        let mut sketch = Sketch::new();
+        let python = sketch.thread("thread 1 (python)");
+        sketch.event_of(python, "cpu_op", "aten::mm", 0, 300, &[]);
+        assert_eq!(tree(sketch), (ScopeSource::Nothing, Vec::new()));
+    }
+
+    #[test]
+    fn only_numbers_that_count_repetitions_are_dropped() {
+        let names = ["ProfilerStep#12", "iteration 3", "Epoch_4", "layer 5", "conv2", "7", "warmup"];
+        let want = ["ProfilerStep", "iteration", "Epoch", "layer 5", "conv2", "7", "warmup"];
+        assert_eq!(names.map(without_number), want);
     }
 }

@@ -21,6 +21,7 @@ use stepscope_analyze::devices::gpu_samples::GpuSamples;
 use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::time::summary::{HostSummary, Summary};
+use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_diagnose::Finding;
 use stepscope_diagnose::rules::{no_device_trace, no_steps, overhead_distorts, truncated_trace};
 use stepscope_trace::series::Series;
@@ -67,6 +68,8 @@ pub struct Report {
     pub profiled: Option<Profiled>,
     /// The run whose curves lie beside the profile.
     pub run: Option<RunBeside>,
+    /// A typical step of the host that limits the run, for pages; `None` if nobody asked for it.
+    pub picture: Option<StepPicture>,
 }
 
 /// The run that a profile is part of, by event files beside it.

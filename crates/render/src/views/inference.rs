@@ -1,5 +1,6 @@
 //! Inference: latency of requests, where the time goes, batch sizes.
 
+use serde_json::json;
 use stepscope_analyze::time::inference::{Batches, Inference, Requests};
 use stepscope_trace::statistics::Moments;
 
@@ -30,6 +31,14 @@ pub fn table(inference: &Inference) -> Table {
         Some(requests) => {
             table.headline = Some(headline(requests));
             table.push(row(requests));
+            let bins = requests.histogram.iter();
+            let bins =
+                bins.map(|bin| json!({"from_ms": bin.from_ms, "to_ms": bin.to_ms, "count": bin.count}));
+            table.member("histogram", bins.collect::<Vec<_>>());
+            let slowest = requests.slowest.as_ref().map(|slowest| {
+                json!({"host": slowest.host, "start_ms": slowest.span.start.ms(), "duration_ms": slowest.span.dur().ms()})
+            });
+            table.member("slowest", slowest);
             if requests.split.is_some() {
                 table.note("Compute, transfer, input and host add up to the mean request.");
             } else {

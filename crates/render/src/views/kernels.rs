@@ -177,6 +177,10 @@ fn counter_columns() -> Vec<Column> {
         hidden("flops_per_s", Format::Short),
         hidden("flops_per_byte", Format::Short),
         hidden("profiled_launches", Format::Count),
+        hidden("peak_flops_per_s", Format::Short),
+        hidden("peak_bytes_per_s", Format::Bytes),
+        hidden("stalls", Format::Text),
+        hidden("traffic_bytes", Format::Text),
     ]
 }
 
@@ -210,7 +214,16 @@ fn counter_cells(kernel: &KernelCounters) -> Vec<Cell> {
         kernel.flops_per_s.into(),
         kernel.intensity().into(),
         kernel.launches.into(),
+        kernel.peak_flops_per_s.into(),
+        kernel.peak_bytes_per_s.into(),
+        named(&kernel.stalls),
+        named(&kernel.traffic),
     ]
+}
+
+fn named(figures: &[(&'static str, f64)]) -> Cell {
+    let owned = figures.iter().map(|(name, figure)| ((*name).to_owned(), *figure));
+    if figures.is_empty() { Cell::Null } else { Cell::Map(owned.collect()) }
 }
 
 fn peak_source(source: PeakSource) -> &'static str {

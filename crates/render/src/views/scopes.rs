@@ -84,6 +84,7 @@ fn source(source: ScopeSource) -> &'static str {
         ScopeSource::HostOps => "host ops",
         ScopeSource::Modules => "modules",
         ScopeSource::PythonStack => "python stack",
+        ScopeSource::Ranges => "annotated ranges",
         ScopeSource::Nothing => "nothing",
     }
 }
@@ -96,6 +97,7 @@ fn headline(scopes: &Scopes) -> String {
         ScopeSource::HostOps => "host op time by op path",
         ScopeSource::Modules => "time by module, from the Python stack",
         ScopeSource::PythonStack => "time by Python stack",
+        ScopeSource::Ranges => "host time by annotated range",
         ScopeSource::Nothing => return "this recording contains no name scopes".to_owned(),
     };
     format!("{what}: {} {}", duration_ms(time), super::covers(scopes.window))

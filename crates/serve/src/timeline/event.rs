@@ -13,6 +13,8 @@ use super::rows::Stretch;
 const MOST_PARENTS: usize = 256;
 /// Maximum number of arrows in an answer.
 const MOST_ARROWS: usize = 200;
+/// Maximum number of launches inside an event that are drawn as its own; with more, none is: arrows would hide the picture.
+const MOST_INSIDE: usize = 32;
 /// Maximum number of flow points examined inside an event: most inside a whole step belong to nested events.
 const MOST_POINTS: usize = 10_000;
 /// Longer values are cut: compiled programs can be megabytes.
@@ -195,13 +197,29 @@ impl Arrows {
         Arrows { launches, by_call: OnceLock::new(), points: OnceLock::new() }
     }
 
-    /// What an event launched, or what launched it.
-    fn launches_of(&self, event: EventId) -> Vec<(bool, EventId)> {
-        let by_call = self.by_call.get_or_init(|| {
+    fn by_call(&self) -> &[Launch] {
+        self.by_call.get_or_init(|| {
             let mut all = self.launches.clone();
             all.sort_unstable_by_key(|launch| launch.call);
             all
-        });
+        })
+    }
+
+    /// What calls inside an event launched, if it is little.
+    fn launches_inside(&self, track: &Track, index: usize) -> Vec<EventId> {
+        let (event, end) = (track.event_id(index), track.end(index));
+        let by_call = self.by_call();
+        let behind = &by_call[by_call.partition_point(|launch| launch.call <= event)..];
+        let inside = |call: EventId| call.track == event.track && track.start(call.index as usize) < end;
+        let within = behind.iter().take(MOST_POINTS).take_while(|launch| inside(launch.call));
+        let within = within.filter(|launch| track.end(launch.call.index as usize) <= end);
+        let found: Vec<EventId> = within.take(MOST_INSIDE + 1).map(|launch| launch.work).collect();
+        if found.len() > MOST_INSIDE { Vec::new() } else { found }
+    }
+
+    /// What an event launched, or what launched it.
+    fn launches_of(&self, event: EventId) -> Vec<(bool, EventId)> {
+        let by_call = self.by_call();
         let first = by_call.partition_point(|launch| launch.call < event);
         let started = by_call[first..].iter().take_while(|launch| launch.call == event);
         let started = started.take(MOST_ARROWS).map(|launch| (true, launch.work));
@@ -250,6 +268,10 @@ fn arrows(model: &Model, entry: &TrackEntry, index: usize) -> Vec<Json> {
         if !all.iter().any(|(_, _, known)| *known == other) {
             all.push((out, "launch".to_owned(), other));
         }
+    }
+    if !all.iter().any(|(out, ..)| *out) {
+        let inside = host.arrows.launches_inside(track, index).into_iter();
+        all.extend(inside.map(|work| (true, "launch inside".to_owned(), work)));
     }
     all.truncate(MOST_ARROWS);
     let described = all.into_iter().filter_map(|(out, kind, other)| {

@@ -5,6 +5,7 @@
 //! ranges.
 
 pub(crate) mod area;
+pub(crate) mod collectives;
 pub(crate) mod event;
 pub(crate) mod frame;
 pub(crate) mod look;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::devices::collectives::{CollectivesPartial, RankRun};
 use stepscope_analyze::states::launches::Launch;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::{Context, Shares};
@@ -34,6 +35,7 @@ pub(crate) struct Findings {
     /// The track on which the steps were found: usually the main thread.
     step_track: Option<usize>,
     launches: Vec<Launch>,
+    collectives: CollectivesPartial,
     /// Breakdown of each part of the trace.
     pub(crate) shares: Vec<Shares>,
 }
@@ -54,6 +56,7 @@ impl Findings {
             origin: if breakdown.steps.whole_capture { Origin::None } else { found.origin },
             step_track: found.track.map(|track| track.index()),
             launches: context.launches().all.clone(),
+            collectives: CollectivesPartial::of(context),
             shares: overview::fine(context),
         }
     }
@@ -67,6 +70,7 @@ impl Findings {
             origin: Origin::None,
             step_track: None,
             launches: Vec::new(),
+            collectives: CollectivesPartial::default(),
             shares: Vec::new(),
         }
     }
@@ -150,6 +154,8 @@ pub(crate) struct Model {
     pub(crate) origin_unix_ns: Option<i128>,
     /// The end, in picoseconds of the session.
     pub(crate) end: i64,
+    /// Collectives of several ranks; empty if there is one rank.
+    pub(crate) collectives: Vec<RankRun>,
 }
 
 impl Model {
@@ -157,6 +163,9 @@ impl Model {
     pub(crate) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
         let (shifts, origin_unix_ns) = profile.shifts();
         let mut names = Names::default();
+        let mut findings = findings;
+        let mut collectives = CollectivesPartial::default();
+        findings.iter_mut().for_each(|found| collectives.merge(std::mem::take(&mut found.collectives)));
         let main: Vec<Option<usize>> = findings.iter().map(|found| found.step_track).collect();
         let hosts: Vec<Host> = profile
             .hosts
@@ -191,6 +200,7 @@ impl Model {
             names,
             origin_unix_ns,
             end,
+            collectives: collectives.runs(),
         };
         model.order = order(&model, &main);
         model

@@ -2,9 +2,10 @@
 
 use std::io::IsTerminal;
 
+use stepscope_analyze::Selection;
 use stepscope_read::Progress;
 use stepscope_serve::Source;
-use stepscope_session::report::{judge, look};
+use stepscope_session::report::judge_drawn;
 use stepscope_session::{PerHost, SAMPLE_HOST, SAMPLE_NAME, sample};
 
 use crate::exit::Exit;
@@ -19,9 +20,9 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let session = "sample".to_owned();
     let inputs = vec![(SAMPLE_HOST.to_owned(), || Ok(sample()))];
     let looked = PerHost::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), |profile| {
-        look(&profile)
+        load::look_at(profile, Selection::default(), true, form.html.is_some())
     })?;
-    let (report, problems) = judge(looked, vec![SAMPLE_NAME.to_owned()])?;
+    let (report, problems) = judge_drawn(looked, vec![SAMPLE_NAME.to_owned()])?;
     report::show(&report, form, terminal)?;
     let is_text = !form.json && !form.markdown && form.html.is_none();
     if is_text && std::io::stdout().is_terminal() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use stepscope_analyze::Selection;
 use stepscope_render::format::printable;
 use stepscope_render::report::{self, Report};
-use stepscope_session::report::judge;
+use stepscope_session::report::judge_drawn;
 use stepscope_session::{Cause, Query};
 
 use crate::exit::Exit;
@@ -35,8 +35,8 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let targets: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
-    let looked = load::looked(wanted, terminal, |profile, only| load::look_at(profile, selection, only))?;
-    let (report, problems) = judge(looked, targets)?;
+    let look = |profile, only| load::look_at(profile, selection, only, form.html.is_some());
+    let (report, problems) = judge_drawn(load::looked(wanted, terminal, look)?, targets)?;
     show(&report, form, terminal)?;
     Ok(load::named(&problems, terminal))
 }

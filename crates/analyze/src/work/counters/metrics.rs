@@ -281,10 +281,15 @@ impl Figures {
         limits.into_iter().any(|metric| self.get(metric).is_some()) || self.longest_stall().is_some()
     }
 
-    /// The longest stall reason, with its cycles per issued instruction.
-    pub(super) fn longest_stall(&self) -> Option<(&'static str, f64)> {
+    /// All stall reasons that were collected, with their cycles per issued instruction.
+    pub(super) fn stalls(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
         let cycles = self.0.iter().skip(METRICS).zip(STALLS);
-        let known = cycles.filter_map(|(cycles, reason)| Some((*reason, (*cycles)?)));
+        cycles.filter_map(|(cycles, reason)| Some((*reason, (*cycles)?)))
+    }
+
+    /// The longest of them.
+    pub(super) fn longest_stall(&self) -> Option<(&'static str, f64)> {
+        let known = self.stalls();
         known.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, cycles)| *cycles > 0.0)
     }
 }

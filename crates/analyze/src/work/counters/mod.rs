@@ -21,7 +21,10 @@ use crate::work::gpu_specs::peaks_of;
 use crate::work::kernels::{LaunchConfig, LaunchKeys, Limiter};
 pub use join::Join;
 use metrics::{Figures, Means, Metric, Names};
-use rates::{bank_conflicts, dram, excess_sectors, flops_per_s, limiter, over, sectors, stall};
+use rates::{
+    bank_conflicts, dram, dram_limit, excess_sectors, flops_per_s, limiter, over, sectors, stall, stalls,
+    traffic,
+};
 pub use useful::{Unit, Waste};
 
 /// Whether kernels were profiled without any counter that shows what limits them. Times alone do not.
@@ -307,6 +310,14 @@ pub struct KernelCounters {
     pub spills: Option<f64>,
     /// The longest stall, as ncu names it, and its share of the time between two instructions of a warp.
     pub stall: Option<(&'static str, f64)>,
+    /// All stalls in the same way, longest first.
+    pub stalls: Vec<(&'static str, f64)>,
+    /// Bytes per launch: `load`, `store` (between the kernel and its caches), `dram_read`, `dram_write`, or `dram` for both.
+    pub traffic: Vec<(&'static str, f64)>,
+    /// The peak of device memory, in bytes per second.
+    pub peak_bytes_per_s: Option<f64>,
+    /// The peak of 32-bit arithmetic by the device's data sheet, in operations per second.
+    pub peak_flops_per_s: Option<f64>,
     /// The share of cycles in which schedulers issue an instruction.
     pub issue: Option<f64>,
     /// Hit rate of the first-level cache.
@@ -374,6 +385,10 @@ impl KernelCounters {
             shared_busy: figures.share(Metric::SharedBusy),
             spills: figures.sum(Metric::LocalSpills, Metric::SharedSpills),
             stall: stall(&figures),
+            stalls: stalls(&figures),
+            traffic: traffic(&figures, [loads, stores], seconds),
+            peak_bytes_per_s: dram_limit(&figures),
+            peak_flops_per_s: figures.get(Metric::SheetFlopPeak),
             issue: figures
                 .get(Metric::Issue)
                 .or(figures.share(Metric::IssuePercent))

@@ -105,6 +105,36 @@ pub(super) fn stall(figures: &Figures) -> Option<(&'static str, f64)> {
     Some((reason, (cycles / all).min(1.0)))
 }
 
+/// All stall reasons as shares of a warp's time between two instructions, longest first.
+pub(super) fn stalls(figures: &Figures) -> Vec<(&'static str, f64)> {
+    let Some(all) = figures.get(Metric::Latency).filter(|all| *all > 0.0) else { return Vec::new() };
+    let shares = figures.stalls().filter(|(_, cycles)| *cycles > 0.0);
+    let mut shares: Vec<_> = shares.map(|(reason, cycles)| (reason, (cycles / all).min(1.0))).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    shares
+}
+
+/// Bytes that a launch moves between kernel, caches and device memory, as far as they were counted.
+pub(super) fn traffic(figures: &Figures, accesses: [Access; 2], seconds: f64) -> Vec<(&'static str, f64)> {
+    let [loads, stores] = accesses.map(|access| access.sectors.map(|sectors| sectors * SECTOR));
+    let moved = |bytes, rate| figures.get(bytes).or(figures.get(rate).map(|rate: f64| rate * seconds));
+    let (read, write) = (
+        moved(Metric::DramReadBytes, Metric::DramReadRate),
+        moved(Metric::DramWriteBytes, Metric::DramWriteRate),
+    );
+    let both = if read.or(write).is_none() { moved(Metric::DramBytes, Metric::DramRate) } else { None };
+    let all =
+        [("load", loads), ("store", stores), ("dram_read", read), ("dram_write", write), ("dram", both)];
+    all.into_iter().filter_map(|(way, bytes)| Some((way, bytes?))).collect()
+}
+
+/// What device memory can deliver, in bytes per second.
+pub(super) fn dram_limit(figures: &Figures) -> Option<f64> {
+    let share = figures.share(Metric::Dram).filter(|share| *share > 0.0);
+    let counted = figures.get(Metric::DramRate).zip(share).map(|(rate, share)| rate / share);
+    counted.or(figures.get(Metric::DramPeak)).or(figures.get(Metric::SheetDramPeak))
+}
+
 /// From counts per cycle, or in total.
 pub(super) fn flops_per_s(figures: &Figures) -> Option<f64> {
     let per_cycle = flops(figures, [Metric::Fadd, Metric::Fmul, Metric::Ffma]);

@@ -209,10 +209,16 @@ fn legend(bars: &[Bar]) -> Html {
     let used = |category: &Category| {
         bars.iter().any(|bar| bar.owners.iter().any(|(owner, ms)| owner == category && *ms > 0.0))
     };
+    legend_of(|category| used(&category))
+}
+
+/// Names and colours of the categories that are used.
+pub(super) fn legend_of(used: impl Fn(Category) -> bool) -> Html {
     let entry = |category: Category| {
         tag("span", &[], [swatch(category), Html::text(category.key())].into_iter().collect())
     };
-    tag("div", &[("class", "legend")], Category::ALL.into_iter().filter(used).map(entry).collect())
+    let used = Category::ALL.into_iter().filter(|category| used(*category));
+    tag("div", &[("class", "legend")], used.map(entry).collect())
 }
 
 pub(crate) fn swatch(category: Category) -> Html {

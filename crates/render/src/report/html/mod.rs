@@ -1,5 +1,5 @@
-//! The report as one self-contained HTML file: verdict, key figures, step chart, breakdown, findings, sortable
-//! tables, facts about the run, health.
+//! The report as one self-contained HTML file: verdict, key figures, step chart, a typical step, breakdown, findings,
+//! sortable tables, facts about the run, health.
 //!
 //! [`page`] holds the safe, general parts; [`chart`] and [`parts`] hold the pieces. Other pages use them too.
 
@@ -8,6 +8,7 @@ mod curves;
 pub mod notebook;
 pub mod page;
 pub mod parts;
+mod timeline;
 
 use std::io::{self, Write};
 
@@ -33,6 +34,7 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new("", overview(report)),
         Section::new(format!("Where the {} goes", report.whole()), chart::breakdown(&report.by_share())),
         Section::new("Steps", steps(report)),
+        Section::new("One step", timeline::timeline(report)),
         Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
         Section::new("Ops", ops(report)),
         Section::new("Devices", devices(report)),

@@ -10,7 +10,7 @@ use stepscope_capture::grpc::{
 };
 use stepscope_render::capture as render;
 use stepscope_render::report::Report;
-use stepscope_session::report::judge;
+use stepscope_session::report::judge_drawn;
 use stepscope_session::{Problem, Query};
 
 use crate::exit::Exit;
@@ -122,9 +122,9 @@ impl Taker<'_> {
     /// Analyses the session at once: does it contain what was requested, and what does it show?
     fn report(&self, session: &Session, form: &Form) -> Result<Exit, Failure> {
         let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
-        let look = |profile, only| load::look_at(profile, Selection::default(), only);
+        let look = |profile, only| load::look_at(profile, Selection::default(), only, form.html.is_some());
         let looked = load::looked(&wanted, self.terminal, look)?;
-        let (report, problems) = judge(looked, vec![session.path.display().to_string()])?;
+        let (report, problems) = judge_drawn(looked, vec![session.path.display().to_string()])?;
         self.remark_on(session, &report);
         report::show(&report, form, self.terminal)?;
         Ok(load::named(&problems, self.terminal))
