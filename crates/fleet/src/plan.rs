@@ -5,14 +5,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use stepscope_read::discover::{Discovery, ProfileFile, Session, discover};
+use stepscope_read::Progress;
+use stepscope_read::discover::{Discovery, ProfileFile, Session, discover_watched};
+use stepscope_text::duration_ms;
 
 use crate::error::FleetError;
 use crate::frame::id_of;
 use crate::job::{Named, Namer};
+use crate::partial::hangs;
+use crate::workers::{Workers, lock};
+
+/// Paths to search at once.
+const AT_ONCE: usize = 16;
 
 /// How to plan.
 #[derive(Clone, Debug)]
@@ -23,11 +31,14 @@ pub struct Options {
     pub since: Option<i64>,
     /// How much a piece of work reads at most, unless one file is larger.
     pub group_bytes: u64,
+    /// A path of which nothing could be searched for this long is planned as a host that cannot be read.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { job_pattern: None, since: None, group_bytes: 1 << 30 }
+        let patience = Workers::default().patience;
+        Options { job_pattern: None, since: None, group_bytes: 1 << 30, patience }
     }
 }
 
@@ -67,6 +78,9 @@ pub struct WorkInput {
     pub parts: Vec<String>,
     /// Its size.
     pub bytes: u64,
+    /// Why it cannot be read, if the plan knows already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// Inputs of one recording.
@@ -103,8 +117,13 @@ type Member = (Named, WorkInput, i64);
 pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetError> {
     let namer = Namer::new(options.job_pattern.as_deref())?;
     let mut found: BTreeMap<(String, String, String), Vec<Member>> = BTreeMap::new();
-    for root in paths {
-        let Discovery { sessions, unread, gave_up, .. } = discover(std::slice::from_ref(root))?;
+    for (root, discovery) in paths.iter().zip(searched(paths, options.patience)?) {
+        let Some(Discovery { sessions, unread, gave_up, .. }) = discovery else {
+            let (named, input, now) = unsearched(root, options.patience);
+            let key = (named.job.clone(), named.session.clone(), input.path.clone());
+            found.entry(key).or_default().push((named, input, now));
+            continue;
+        };
         if gave_up {
             return Err(FleetError::Usage(format!(
                 "{} holds too many files for one search; the search ended early; give its subfolders one by one",
@@ -130,6 +149,42 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
         found.into_iter().map(|((job, session, folder), members)| piece(job, session, folder, members));
     let wanted = recordings.filter(|piece| options.since.is_none_or(|since| piece.recording.at >= since));
     Ok(grouped(wanted, options.group_bytes.max(1)))
+}
+
+/// What lies below each path; `None` where nothing moved for too long. Paths are often mounts of different machines, so
+/// they are searched at the same time.
+fn searched(paths: &[PathBuf], patience: Duration) -> Result<Vec<Option<Discovery>>, FleetError> {
+    let (workers, progress) = (Workers { threads: Some(AT_ONCE), patience }, Progress::new());
+    let found: Mutex<BTreeMap<usize, Option<Discovery>>> = Mutex::default();
+    let numbered: Vec<(usize, &PathBuf)> = paths.iter().enumerate().collect();
+    workers.each(&numbered, |reader, (number, root)| {
+        let own = [(*root).clone()];
+        let discovery = match reader.watched(&progress, move |progress| discover_watched(&own, progress)) {
+            Ok(discovery) => Some(discovery?),
+            Err(_) => None,
+        };
+        lock(&found).insert(*number, discovery);
+        Ok(())
+    })?;
+    Ok(found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect())
+}
+
+/// A path that could not be searched, as one host that was to be read now. Its own name is all that is known: whoever
+/// asks for more waits as well.
+fn unsearched(root: &Path, patience: Duration) -> Member {
+    let path = root.to_string_lossy().into_owned();
+    let name = root.file_name().map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned());
+    let trouble = hangs(&path, &duration_ms(patience.as_secs_f64() * 1e3));
+    let input = WorkInput {
+        id: id_of(&[path.as_bytes()]),
+        host: name.clone(),
+        path,
+        parts: Vec::new(),
+        bytes: 0,
+        trouble: Some(trouble),
+    };
+    let named = Named { job: name.clone(), session: name, ..Named::default() };
+    (named, input, (since_epoch(SystemTime::now()) / 1_000_000_000) as i64)
 }
 
 fn piece(job: String, session: String, folder: String, members: Vec<Member>) -> Piece {
@@ -194,7 +249,7 @@ fn of_file(file: &ProfileFile) -> (WorkInput, i64) {
     let path = text(&file.path);
     let id = id_of(&[path.as_bytes(), &file.bytes.to_le_bytes(), &modified.to_le_bytes()]);
     let parts = file.parts.iter().map(|part| text(part)).collect();
-    let input = WorkInput { id, host: file.host.clone(), path, parts, bytes: file.bytes };
+    let input = WorkInput { id, host: file.host.clone(), path, parts, bytes: file.bytes, trouble: None };
     (input, (modified / 1_000_000_000) as i64)
 }
 
@@ -207,7 +262,7 @@ fn unread_file(path: &Path) -> (WorkInput, i64) {
     let id = id_of(&[name.as_bytes(), &bytes.to_le_bytes(), &modified.to_le_bytes()]);
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let host = file.split('.').next().filter(|host| !host.is_empty()).unwrap_or(&file).to_owned();
-    (WorkInput { id, host, path: name, parts: Vec::new(), bytes }, (modified / 1_000_000_000) as i64)
+    (WorkInput { id, host, path: name, parts: Vec::new(), bytes, trouble: None }, (modified / 1_000_000_000) as i64)
 }
 
 /// The session beside which such a file lies; else its own name.
@@ -233,6 +288,7 @@ mod tests {
                 path: format!("/{job}/{at}"),
                 parts: Vec::new(),
                 bytes: *bytes,
+                trouble: None,
             };
             (Named::default(), input, 0)
         };

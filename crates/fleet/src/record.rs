@@ -15,6 +15,7 @@ use stepscope_trace::statistics::quantile;
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, encoded};
+use crate::heat::Heat;
 use crate::plan::Recording;
 
 /// Rows of ops, kernels and allocators that are kept one by one.
@@ -104,6 +105,9 @@ pub(crate) struct Record {
     /// The finding that makes it untrustworthy.
     pub(crate) doubt: Option<String>,
     pub(crate) hosts: Vec<HostFacts>,
+    /// How slow they were at each step; `None` if there are no two with steps.
+    #[serde(default)]
+    pub(crate) heat: Option<Heat>,
     /// Milliseconds per step of collectives under compute.
     pub(crate) hidden_communication_ms: f64,
     pub(crate) ops: Vec<WorkTime>,
@@ -226,6 +230,7 @@ impl Empty {
             verdict: None,
             doubt: None,
             hosts: Vec::new(),
+            heat: None,
             hidden_communication_ms: 0.0,
             ops: Vec::new(),
             kernels: Vec::new(),
@@ -267,6 +272,7 @@ fn judged(known: Empty, session: Session) -> Record {
         verdict: findings.iter().find(|finding| !finding.is_about_trust()).map(|it| it.id().to_owned()),
         doubt: findings.iter().find(|finding| finding.is_about_trust()).map(|it| it.id().to_owned()),
         hosts: host_facts(&facts),
+        heat: Heat::of(&summary.hosts),
         hidden_communication_ms: bound.map_or(0.0, |host| host.hidden_communication_ms) / counted,
         ops: longest(session.ops.rows.iter().filter(|row| !row.key.input).map(|row| WorkTime {
             name: row.key.kind.clone(),

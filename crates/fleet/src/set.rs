@@ -4,7 +4,7 @@
 //! are all there is replaced by its record, which depends on those hosts alone. A host that could not be read keeps its
 //! recording open: another attempt may still bring it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, MAGIC, frames};
@@ -128,6 +128,12 @@ impl Set {
     /// Is this recording finished in it?
     pub fn has_finished(&self, recording: &str) -> bool {
         self.slots.get(recording).is_some_and(|slot| slot.finished.is_some())
+    }
+
+    /// The folders that its recordings were read from.
+    pub fn folders(&self) -> BTreeSet<&str> {
+        let frames = self.slots.values().flat_map(|slot| slot.finished.iter().chain(slot.hosts.values()));
+        frames.filter_map(|frame| Some(frame.header.recording.as_ref()?.folder.as_str())).collect()
     }
 
     /// Does it hold all of this shard?

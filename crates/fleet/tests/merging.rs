@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use stepscope_fleet::{Options, Set, Shard, Work, finish, merge, partial, plan};
+use stepscope_fleet::{Options, Set, Shard, Work, Workers, finish, merge, partial, plan};
 
 /// A folder with three jobs of real, small profiles: one with four hosts, one with two recordings, one that cannot be
 /// read in part.
@@ -54,7 +54,7 @@ fn parts() -> &'static (Vec<Work>, Vec<Vec<u8>>) {
     static PARTS: OnceLock<(Vec<Work>, Vec<Vec<u8>>)> = OnceLock::new();
     PARTS.get_or_init(|| {
         let works = plan(&[logs().to_owned()], &Options { group_bytes: 1, ..Options::default() }).unwrap();
-        let parts = works.iter().map(|work| partial(work, Some(1)).unwrap()).collect();
+        let parts = works.iter().map(|work| partial(work, &Workers::of(1)).unwrap()).collect();
         (works, parts)
     })
 }
@@ -84,8 +84,8 @@ fn work_of_any_size_gives_the_same_bytes() {
     let all = merge(parts).unwrap();
     let works = plan(&[logs().to_owned()], &Options::default()).unwrap();
     assert_eq!(works.len(), 1);
-    assert_eq!(merge(&[partial(&works[0], None).unwrap()]).unwrap(), all);
-    assert_eq!(partial(&works[0], Some(2)).unwrap(), all, "a partial is merged already");
+    assert_eq!(merge(&[partial(&works[0], &Workers::default()).unwrap()]).unwrap(), all);
+    assert_eq!(partial(&works[0], &Workers::of(2)).unwrap(), all, "a partial is merged already");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_second_attempt_replaces_a_failure() {
             .collect(),
         ..parts_work("daily")
     };
-    let failed = partial(&missing, Some(1)).unwrap();
+    let failed = partial(&missing, &Workers::of(1)).unwrap();
     assert_eq!(finish(&failed).unwrap().failed.len(), 1);
     assert_eq!(merge(&[failed.clone(), all.clone()]).unwrap(), all);
     assert_eq!(merge(&[all.clone(), failed]).unwrap(), all);

@@ -13,6 +13,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use stepscope_trace::{Delivers, Format};
@@ -20,7 +21,7 @@ use stepscope_trace::{Delivers, Format};
 use crate::error::ReadError;
 use crate::folder;
 use crate::input::Input;
-use crate::{NsysReader, READERS, Reader};
+use crate::{NsysReader, Progress, READERS, Reader};
 
 pub use known::Known;
 use together::recorded_together;
@@ -128,6 +129,12 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
 pub fn discover_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Discovery, ReadError> {
     let mut known = Known::default();
     let found = walk(paths, &mut known, roots)?;
+    Ok(found.grouped(paths.len() > 1))
+}
+
+/// The same for somebody who watches: `progress` shows that the search is not stuck, and may stop it.
+pub fn discover_watched(paths: &[PathBuf], progress: &Arc<Progress>) -> Result<Discovery, ReadError> {
+    let found = walk(paths, &mut Known::watched(progress.clone()), &[])?;
     Ok(found.grouped(paths.len() > 1))
 }
 

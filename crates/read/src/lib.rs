@@ -13,6 +13,7 @@ mod codec;
 mod csv;
 pub mod discover;
 mod error;
+pub mod files;
 mod folder;
 mod input;
 mod map;

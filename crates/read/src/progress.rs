@@ -9,6 +9,8 @@ pub struct Progress {
     bytes: AtomicU64,
     total: AtomicU64,
     events: AtomicU64,
+    /// Goes up whenever a reader shows that it is not stuck.
+    beats: AtomicU64,
     stopped: AtomicBool,
 }
 
@@ -48,8 +50,10 @@ impl Progress {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Unwinds if it was stopped. Long work that does not count calls this now and then.
+    /// Unwinds if it was stopped, and shows that the reader is not stuck. Long work that does not count calls this now and
+    /// then.
     pub fn check(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
         if self.is_stopped() {
             std::panic::resume_unwind(Box::new(Stopped));
         }
@@ -58,6 +62,20 @@ impl Progress {
     /// Whether a caught unwinding comes from [`Progress::stop`].
     pub fn is_stop(caught: &(dyn Any + Send)) -> bool {
         caught.is::<Stopped>()
+    }
+
+    /// A number that changes while a reader is not stuck.
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    /// Adds what another one counted since the last time; `seen` remembers what that was.
+    pub fn take_over(&self, other: &Progress, seen: &mut [u64; 3]) {
+        let now = [other.bytes(), other.total(), other.events()];
+        for ((counter, now), seen) in [&self.bytes, &self.total, &self.events].into_iter().zip(now).zip(seen) {
+            counter.fetch_add(now.saturating_sub(*seen), Ordering::Relaxed);
+            *seen = now;
+        }
     }
 
     /// Bytes read so far.

@@ -26,6 +26,16 @@ pub struct StepRow {
     pub excluded: Option<Exclusion>,
 }
 
+impl StepRow {
+    /// The host's own work in the step, in milliseconds, without waiting for other hosts.
+    pub fn own_work_ms(&self) -> f64 {
+        const WAITING: [Category; 4] =
+            [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
+        let waiting: f64 = WAITING.iter().map(|&category| self.shares.get(category).ms()).sum();
+        self.span.dur().ms() - waiting
+    }
+}
+
 /// A device as the report shows it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct DeviceRow {
@@ -128,14 +138,8 @@ impl HostSummary {
 
     /// The host's own work in a mean step, in milliseconds, without waiting for other hosts.
     pub fn own_work_ms(&self) -> f64 {
-        const WAITING: [Category; 4] =
-            [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
-        let own = |step: &StepRow| {
-            let waiting: f64 = WAITING.iter().map(|&category| step.shares.get(category).ms()).sum();
-            step.span.dur().ms() - waiting
-        };
         let steps = self.counted().count().max(1) as f64;
-        self.counted().map(own).sum::<f64>() / steps
+        self.counted().map(StepRow::own_work_ms).sum::<f64>() / steps
     }
 
     /// The median step duration in milliseconds; `None` without steps.

@@ -183,6 +183,9 @@ pub(super) fn series(jobs: &Jobs) -> Vec<SeriesRow> {
         lost_fraction: record.lost(),
         finding: record.losses.first().map(|loss| loss.finding.clone()).or_else(|| record.verdict.clone()),
         breakdown: record.breakdown_ms.iter().cloned().collect(),
+        recording: record.recording.id.clone(),
+        folder: record.recording.folder.clone(),
+        step_map: record.heat.is_some(),
     };
     jobs.values().flatten().map(row).collect()
 }

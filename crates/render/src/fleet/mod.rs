@@ -214,6 +214,38 @@ pub struct SeriesRow {
     pub finding: Option<String>,
     /// The mean step by category, in milliseconds.
     pub breakdown: BTreeMap<String, f64>,
+    /// Its id.
+    pub recording: String,
+    /// The folder that its files were read from.
+    pub folder: String,
+    /// Is it known how slow each host was at each step?
+    pub step_map: bool,
+}
+
+/// How slow each host of a recording was at each step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StepMap {
+    /// The recording's id.
+    pub recording: String,
+    /// Its job.
+    pub job: String,
+    /// Its session.
+    pub session: String,
+    /// The rows.
+    pub hosts: Vec<String>,
+    /// Hosts without a row: those that differ least from the others.
+    pub left_out: u64,
+    /// Do columns have the loop's own step numbers? Else steps are counted from 0 on each host.
+    pub numbered: bool,
+    /// The first step of each column.
+    pub first: Vec<i64>,
+    /// The last step of each column.
+    pub last: Vec<i64>,
+    /// The middle host's step in each column, in milliseconds.
+    pub usual_ms: Vec<f64>,
+    /// By host and column: by how much the step, or the host's own work in it, is longer than the middle host's, as a share
+    /// of the middle step; of several steps the slowest. `None` where a host has no such step.
+    pub slow: Vec<Vec<Option<f64>>>,
 }
 
 /// An op type or kernel.
@@ -361,13 +393,32 @@ pub(crate) fn of_devices(job: &JobRow) -> String {
 struct Document<'r> {
     schema: &'static str,
     answer: String,
+    coverage: String,
     #[serde(flatten)]
     report: &'r FleetReport,
 }
 
 /// Writes JSON.
 pub fn write_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
-    let document = Document { schema: "stepscope.fleet.v1", answer: report.answer(), report };
+    let document = Document {
+        schema: "stepscope.fleet.v1",
+        answer: report.answer(),
+        coverage: report.coverage(),
+        report,
+    };
     serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct MapDocument<'r> {
+    schema: &'static str,
+    #[serde(flatten)]
+    map: &'r StepMap,
+}
+
+/// Writes a map of hosts and steps as JSON.
+pub fn write_step_map(map: &StepMap, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &MapDocument { schema: "stepscope.fleet-steps.v1", map })?;
     out.write_all(b"\n")
 }
