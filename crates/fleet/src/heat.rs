@@ -206,7 +206,7 @@ mod tests {
         let kept = slowest(&ratios);
         assert!(kept.len() == HOSTS && kept.contains(&700) && kept.is_sorted());
         let row: Vec<u8> = ratios[700].chunks(4).map(cell).collect();
-        assert_eq!((row.len(), slow(row[125])), (250, Some(2.0)));
+        assert!(row.len() == 250 && (slow(row[125]).unwrap() - 2.0).abs() < 0.03, "{:?}", slow(row[125]));
     }
 
     #[test]

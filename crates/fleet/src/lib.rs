@@ -25,6 +25,7 @@ mod local;
 mod partial;
 mod plan;
 mod record;
+mod search;
 mod series;
 mod set;
 mod shard;

@@ -5,22 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use stepscope_read::Progress;
-use stepscope_read::discover::{Discovery, ProfileFile, Session, discover_watched};
+use stepscope_read::discover::{Discovery, ProfileFile, Session};
 use stepscope_text::duration_ms;
 
 use crate::error::FleetError;
 use crate::frame::id_of;
 use crate::job::{Named, Namer};
 use crate::partial::hangs;
-use crate::workers::{Workers, lock};
-
-/// Paths to search at once.
-const AT_ONCE: usize = 16;
+use crate::search::{Searched, searched};
 
 /// How to plan.
 #[derive(Clone, Debug)]
@@ -31,13 +26,13 @@ pub struct Options {
     pub since: Option<i64>,
     /// How much a piece of work reads at most, unless one file is larger.
     pub group_bytes: u64,
-    /// A path of which nothing could be searched for this long is planned as a host that cannot be read.
+    /// What does not answer a search for this long is planned as a host that cannot be read.
     pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let patience = Workers::default().patience;
+        let patience = Duration::from_secs(30);
         Options { job_pattern: None, since: None, group_bytes: 1 << 30, patience }
     }
 }
@@ -112,18 +107,21 @@ impl Work {
 
 /// A file with what its path says, and when it was written in seconds since 1970.
 type Member = (Named, WorkInput, i64);
+/// What makes a recording: job, session and folder.
+type Key = (String, String, String);
 
 /// Lists what there is to read below the paths. The same files give the same plan.
 pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetError> {
     let namer = Namer::new(options.job_pattern.as_deref())?;
-    let mut found: BTreeMap<(String, String, String), Vec<Member>> = BTreeMap::new();
-    for (root, discovery) in paths.iter().zip(searched(paths, options.patience)?) {
-        let Some(Discovery { sessions, unread, gave_up, .. }) = discovery else {
-            let (named, input, now) = unsearched(root, options.patience);
-            let key = (named.job.clone(), named.session.clone(), input.path.clone());
-            found.entry(key).or_default().push((named, input, now));
-            continue;
-        };
+    let mut found: BTreeMap<Key, Vec<Member>> = BTreeMap::new();
+    let Searched { found: searched, stuck } = searched(paths, options.patience)?;
+    for (root, path) in stuck {
+        let (key, member) = unsearched(&namer, &paths[root], &path, options.patience);
+        found.entry(key).or_default().push(member);
+    }
+    for (root, discovery) in searched {
+        let root = &paths[root];
+        let Discovery { sessions, unread, gave_up, .. } = discovery;
         if gave_up {
             return Err(FleetError::Usage(format!(
                 "{} holds too many files for one search; the search ended early; give its subfolders one by one",
@@ -151,40 +149,31 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
     Ok(grouped(wanted, options.group_bytes.max(1)))
 }
 
-/// What lies below each path; `None` where nothing moved for too long. Paths are often mounts of different machines, so
-/// they are searched at the same time.
-fn searched(paths: &[PathBuf], patience: Duration) -> Result<Vec<Option<Discovery>>, FleetError> {
-    let (workers, progress) = (Workers { threads: Some(AT_ONCE), patience }, Progress::new());
-    let found: Mutex<BTreeMap<usize, Option<Discovery>>> = Mutex::default();
-    let numbered: Vec<(usize, &PathBuf)> = paths.iter().enumerate().collect();
-    workers.each(&numbered, |reader, (number, root)| {
-        let own = [(*root).clone()];
-        let discovery = match reader.watched(&progress, move |progress| discover_watched(&own, progress)) {
-            Ok(discovery) => Some(discovery?),
-            Err(_) => None,
-        };
-        lock(&found).insert(*number, discovery);
-        Ok(())
-    })?;
-    Ok(found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect())
-}
-
-/// A path that could not be searched, as one host that was to be read now. Its own name is all that is known: whoever
-/// asks for more waits as well.
-fn unsearched(root: &Path, patience: Duration) -> Member {
-    let path = root.to_string_lossy().into_owned();
-    let name = root.file_name().map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned());
-    let trouble = hangs(&path, &duration_ms(patience.as_secs_f64() * 1e3));
+/// What does not answer, as a host that was to be read now. Nothing is known but its name: whoever asks for more waits as
+/// well.
+fn unsearched(namer: &Namer, root: &Path, path: &Path, patience: Duration) -> (Key, Member) {
+    let text = path.to_string_lossy().into_owned();
+    let name = path.file_name().map_or_else(|| text.clone(), |name| name.to_string_lossy().into_owned());
+    let host = name.split('.').next().filter(|host| !host.is_empty()).unwrap_or(&name).to_owned();
+    // A name with an ending is a file among those of its recording; any other may be a mount, which is a job of its own.
+    let (named, folder) = if path.extension().is_some() && path != root {
+        let folder = path.parent().map(|folder| folder.to_string_lossy().into_owned());
+        (namer.name(root, path, &name), folder.unwrap_or_default())
+    } else {
+        let below = path.strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty());
+        let job = below.map_or_else(|| name.clone(), |below| below.to_string_lossy().into_owned());
+        (Named { job, session: name, ..Named::default() }, text.clone())
+    };
     let input = WorkInput {
-        id: id_of(&[path.as_bytes()]),
-        host: name.clone(),
-        path,
+        id: id_of(&[text.as_bytes()]),
+        host,
         parts: Vec::new(),
         bytes: 0,
-        trouble: Some(trouble),
+        trouble: Some(hangs(&text, &duration_ms(patience.as_secs_f64() * 1e3))),
+        path: text,
     };
-    let named = Named { job: name.clone(), session: name, ..Named::default() };
-    (named, input, (since_epoch(SystemTime::now()) / 1_000_000_000) as i64)
+    let now = (since_epoch(SystemTime::now()) / 1_000_000_000) as i64;
+    ((named.job.clone(), named.session.clone(), folder), (named, input, now))
 }
 
 fn piece(job: String, session: String, folder: String, members: Vec<Member>) -> Piece {

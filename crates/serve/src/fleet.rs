@@ -6,6 +6,8 @@
 
 pub(crate) mod links;
 pub(crate) mod routes;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

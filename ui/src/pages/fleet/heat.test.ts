@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FleetSteps } from "../../lib/schema";
-import { cellAt, describe, layoutOf, meanOf, orderOf, shadeOf, slowness, stepsIn, summary, worstOf } from "./heat";
+import { cellAt, describe, layoutOf, meanOf, orderOf, shadeOf, slowness, spanOf, stepsIn, summary, worstOf } from "./heat";
 
 const map: FleetSteps = {
   schema: "stepscope.fleet-steps.v1",
@@ -38,7 +38,7 @@ test("the slowest come first, and rows without steps stay harmless", () => {
 
 test("a cell and the whole map are said in words", () => {
   expect(stepsIn(map, 0)).toBe("steps 10 to 11");
-  expect(describe(map, 1, 1)).toBe("b, step 12: 40 % longer than the middle host (9.00 ms)");
+  expect(describe(map, 1, 1)).toBe("b, step 12: 40 % longer than the middle host (9.00 ms there)");
   expect(slowness(null)).toBe("no such step");
   expect(slowness(0.01)).toBe("as long as the middle host");
   expect(slowness(3)).toContain("at least");
@@ -50,4 +50,20 @@ test("small differences look even and large ones are full", () => {
   expect(shadeOf(0.01).strength).toBe(0);
   expect(shadeOf(0.9)).toEqual({ slower: true, strength: 1 });
   expect(shadeOf(-0.2).slower).toBe(false);
+});
+
+const columns = { first: [3, 5], last: [4, 5], numbered: true } as FleetSteps;
+const step = (index: number, host: number, start: number, counted = true) => ({ index, host, start_ns: start, end_ns: start + 10, counted });
+const timeline = { hosts: ["a", "b"], steps: [step(3, 0, 0), step(3, 1, 100), step(4, 1, 110), step(5, 1, 120)] };
+
+test("a column is the time of its steps on that host", () => {
+  expect(spanOf(timeline, columns, "b", 0)).toEqual({ from: 100, to: 120 });
+  expect(spanOf(timeline, columns, "b", 1)).toEqual({ from: 120, to: 130 });
+  expect(spanOf(timeline, columns, "a", 1)).toBeNull();
+  expect(spanOf(timeline, columns, "unknown", 0)).toBeNull();
+});
+
+test("steps without numbers are counted, without warm-up", () => {
+  const counted = { hosts: ["a"], steps: [step(900, 0, 0, false), step(901, 0, 10), step(902, 0, 20)] };
+  expect(spanOf(counted, { ...columns, first: [1], last: [1], numbered: false }, "a", 0)).toEqual({ from: 20, to: 30 });
 });

@@ -1,5 +1,5 @@
 /** The map of hosts and steps: where each cell is, how it looks, and what it says. Pure but for the drawing. */
-import { ms, percent } from "../../lib/format";
+import { ms } from "../../lib/format";
 import type { FleetSteps } from "../../lib/schema";
 
 /** From this share on, a cell has the full colour. */
@@ -69,27 +69,48 @@ export function stepsIn(map: FleetSteps, column: number): string {
   return first === last ? `step ${first}` : `steps ${first} to ${last}`;
 }
 
+/** A share in whole percent: the map has no finer steps. */
+const whole = (share: number): string => `${Math.round(share * 100)} %`;
+
 /** A share against the middle host in words. */
 export function slowness(slow: number | null | undefined): string {
   if (slow === null || slow === undefined) return "no such step";
   if (Math.abs(slow) < EVEN) return "as long as the middle host";
   const full = slow > 2.9 ? "at least " : "";
-  return `${full}${percent(Math.abs(slow))} ${slow > 0 ? "longer" : "shorter"} than the middle host`;
+  return `${full}${whole(Math.abs(slow))} ${slow > 0 ? "longer" : "shorter"} than the middle host`;
 }
 
 /** A cell in words. */
 export function describe(map: FleetSteps, row: number, column: number): string {
   const usual = map.usual_ms[column];
-  return `${map.hosts[row] ?? ""}, ${stepsIn(map, column)}: ${slowness(map.slow[row]?.[column])}${usual === undefined ? "" : ` (${ms(usual)})`}`;
+  return `${map.hosts[row] ?? ""}, ${stepsIn(map, column)}: ${slowness(map.slow[row]?.[column])}${usual === undefined ? "" : ` (${ms(usual)} there)`}`;
 }
 
 /** The map in one sentence, for those who cannot see it. */
 export function summary(map: FleetSteps): string {
   const slow = map.hosts.map((_, row) => row).filter((row) => meanOf(map, row) >= 0.05);
   slow.sort((a, b) => meanOf(map, b) - meanOf(map, a));
-  const named = slow.slice(0, 3).map((row) => `${map.hosts[row]} ${percent(meanOf(map, row))}`);
+  const named = slow.slice(0, 3).map((row) => `${map.hosts[row]} ${whole(meanOf(map, row))}`);
   const said = named.length === 0 ? "all hosts within 5 % of the middle" : `slower than the middle: ${named.join(", ")}${slow.length > 3 ? ` and ${slow.length - 3} more` : ""}`;
   return `${map.hosts.length} hosts by ${map.first.length} columns of steps; ${said}`;
+}
+
+/** The part of the timeline's answer that says when steps were. */
+export interface TimelineSteps {
+  hosts: string[];
+  steps: { index: number; host: number; start_ns: number; end_ns: number; counted: boolean }[];
+}
+
+/** The time of a column on a host; null if the timeline has no such step. */
+export function spanOf(timeline: TimelineSteps, map: FleetSteps, host: string, column: number): { from: number; to: number } | null {
+  const number = timeline.hosts.indexOf(host);
+  const [first, last] = [map.first[column] ?? 0, map.last[column] ?? 0];
+  const own = timeline.steps.filter((step) => step.host === number);
+  const meant = map.numbered
+    ? own.filter((step) => step.index >= first && step.index <= last)
+    : own.filter((step) => step.counted).slice(first, last + 1);
+  if (meant.length === 0) return null;
+  return { from: Math.min(...meant.map((step) => step.start_ns)), to: Math.max(...meant.map((step) => step.end_ns)) };
 }
 
 export interface Look {

@@ -3,23 +3,7 @@ import { askOnce } from "../../lib/api";
 import { app } from "../../lib/app.svelte";
 import type { FleetSteps } from "../../lib/schema";
 import type { Session } from "../../lib/types";
-
-interface TimelineSteps {
-  hosts: string[];
-  steps: { index: number; host: number; start_ns: number; end_ns: number; counted: boolean }[];
-}
-
-/** The time of a column on a host; null if the timeline has no such step. */
-export function spanOf(timeline: TimelineSteps, map: FleetSteps, host: string, column: number): { from: number; to: number } | null {
-  const number = timeline.hosts.indexOf(host);
-  const [first, last] = [map.first[column] ?? 0, map.last[column] ?? 0];
-  const own = timeline.steps.filter((step) => step.host === number);
-  const meant = map.numbered
-    ? own.filter((step) => step.index >= first && step.index <= last)
-    : own.filter((step) => step.counted).slice(first, last + 1);
-  if (meant.length === 0) return null;
-  return { from: Math.min(...meant.map((step) => step.start_ns)), to: Math.max(...meant.map((step) => step.end_ns)) };
-}
+import { spanOf, type TimelineSteps } from "./heat";
 
 /** Opens the timeline of a host at a step. Reading the session may take a while. */
 export async function openStep(session: Session, map: FleetSteps, row: number, column: number, signal: AbortSignal): Promise<void> {

@@ -150,8 +150,11 @@ impl FleetSource {
             }
         }
         if !logs.is_empty() {
-            let works = plan(&logs, &self.plan.options()).map_err(|error| problem(&error))?;
             let local = self.read.local(&logs)?;
+            let options = self.plan.options();
+            let patience = options.patience.min(local.workers.patience);
+            let works =
+                plan(&logs, &Options { patience, ..options }).map_err(|error| problem(&error))?;
             let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
             said(&local, terminal);
             set.join(new);
