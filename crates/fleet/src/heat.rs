@@ -47,14 +47,19 @@ type Column = Vec<(usize, Lengths)>;
 type Lengths = (f64, f64);
 
 impl Heat {
-    /// Of these hosts; `None` if there are no two with steps.
+    /// Of these hosts; `None` if no two of them share a step.
     pub(crate) fn of(hosts: &[HostSummary]) -> Option<Self> {
         let with_steps: Vec<&HostSummary> =
             hosts.iter().filter(|host| !host.whole_capture && host.counted().next().is_some()).collect();
         if with_steps.len() < 2 {
             return None;
         }
-        let (numbered, columns) = columns(&with_steps);
+        let (numbered, mut columns) = columns(&with_steps);
+        // A step that one host alone has cannot be compared.
+        columns.retain(|_, column| column.len() > 1);
+        if columns.is_empty() {
+            return None;
+        }
         let mut ratios: Vec<Vec<Option<f64>>> = vec![Vec::with_capacity(columns.len()); with_steps.len()];
         let mut usual = Vec::with_capacity(columns.len());
         for column in columns.values() {
@@ -78,7 +83,8 @@ impl Heat {
     /// For the page. A map from a file may be inconsistent: what has no column is left out.
     pub(crate) fn map(&self) -> StepMap {
         let columns = self.first.len().min(self.last.len()).min(self.usual_ms.len());
-        let row = |cells: &[u8]| -> Vec<Option<f64>> { cells.iter().take(columns).copied().map(slow).collect() };
+        let row =
+            |cells: &[u8]| -> Vec<Option<f64>> { cells.iter().take(columns).copied().map(slow).collect() };
         let rows = self.cells.chunks(self.first.len().max(1)).map(row);
         StepMap {
             hosts: self.hosts.clone(),

@@ -251,7 +251,10 @@ fn unread_file(path: &Path) -> (WorkInput, i64) {
     let id = id_of(&[name.as_bytes(), &bytes.to_le_bytes(), &modified.to_le_bytes()]);
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let host = file.split('.').next().filter(|host| !host.is_empty()).unwrap_or(&file).to_owned();
-    (WorkInput { id, host, path: name, parts: Vec::new(), bytes, trouble: None }, (modified / 1_000_000_000) as i64)
+    (
+        WorkInput { id, host, path: name, parts: Vec::new(), bytes, trouble: None },
+        (modified / 1_000_000_000) as i64,
+    )
 }
 
 /// The session beside which such a file lies; else its own name.

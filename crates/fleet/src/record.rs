@@ -105,7 +105,7 @@ pub(crate) struct Record {
     /// The finding that makes it untrustworthy.
     pub(crate) doubt: Option<String>,
     pub(crate) hosts: Vec<HostFacts>,
-    /// How slow they were at each step; `None` if there are no two with steps.
+    /// How slow they were at each step; `None` if no two share one.
     #[serde(default)]
     pub(crate) heat: Option<Heat>,
     /// Milliseconds per step of collectives under compute.

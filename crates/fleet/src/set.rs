@@ -180,3 +180,47 @@ pub fn merge<B: AsRef<[u8]>>(parts: &[B]) -> Result<Vec<u8>, FleetError> {
     set.settle();
     set.write()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Recording;
+
+    fn entry(tool: &str, kind: Kind, reason: &str) -> Vec<u8> {
+        let recording = Recording {
+            id: "r".to_owned(),
+            job: "job".to_owned(),
+            session: "s".to_owned(),
+            folder: String::new(),
+            hosts: 2,
+            at: 0,
+            dated: false,
+            labels: BTreeMap::new(),
+        };
+        let header = Header {
+            tool: tool.to_owned(),
+            id: "input".to_owned(),
+            recording: Some(recording),
+            reason: reason.to_owned(),
+            ..Header::new(kind)
+        };
+        let mut set = Set::new();
+        set.insert(Frame::new(header, &[]).unwrap());
+        set.write().unwrap()
+    }
+
+    #[test]
+    fn of_one_input_the_result_of_the_newest_version_stays_in_any_order() {
+        let entries = [
+            entry("0.9.0", Kind::Host, "old"),
+            entry("0.10.0", Kind::Host, "new"),
+            entry("1.0.0", Kind::Failed, "broken"),
+        ];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2], [0, 2, 1], [2, 0, 1]] {
+            let all: Vec<&Vec<u8>> = order.iter().map(|&at| &entries[at]).collect();
+            let merged = Set::read(&merge(&all).unwrap()).unwrap();
+            let kept = &merged.slots["r"].hosts["input"].header;
+            assert_eq!((kept.tool.as_str(), kept.reason.as_str()), ("0.10.0", "new"), "{order:?}");
+        }
+    }
+}

@@ -101,9 +101,7 @@ impl Cache {
     /// Keeps an entry. Failures are not kept: the file may be complete next time.
     pub(crate) fn put(&self, frame: &Frame) -> Result<(), FleetError> {
         match self.path(&frame.header.id).filter(|_| frame.header.kind == Kind::Host) {
-            Some(path) => {
-                write_cached(&path, frame.raw()).map_err(|error| FleetError::File { path, error })
-            }
+            Some(path) => write_cached(&path, frame.raw()).map_err(|error| FleetError::File { path, error }),
             None => Ok(()),
         }
     }

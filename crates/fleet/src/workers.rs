@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_hangs_is_given_up_and_others_go_on() {
-        let workers = Workers { threads: Some(2), patience: Duration::from_millis(60) };
+        let workers = Workers { threads: Some(2), patience: Duration::from_millis(700) };
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let held = Mutex::new(Some(held));
         let done = Mutex::new(Vec::new());
@@ -174,19 +174,20 @@ mod tests {
 
     #[test]
     fn what_moves_is_waited_for_and_what_is_stopped_ends() {
-        let mut reader = Reader { threads: 1, patience: Duration::from_millis(80), pool: None };
+        let mut reader = Reader { threads: 1, patience: Duration::from_millis(700), pool: None };
         let all = Progress::new();
         let slow = |progress: &Arc<Progress>| {
             for _ in 0..8 {
-                std::thread::sleep(Duration::from_millis(30));
+                std::thread::sleep(Duration::from_millis(150));
                 progress.advance(10, 1);
             }
         };
         assert_eq!(reader.watched(&all, slow), Ok(()));
         assert_eq!((all.bytes(), all.events()), (80, 8));
         all.stop();
-        let waits = |_: &Arc<Progress>| std::thread::sleep(Duration::from_millis(300));
+        let waits = |_: &Arc<Progress>| std::thread::sleep(Duration::from_millis(900));
         assert_eq!(reader.watched(&all, waits), Err(Given::Stopped));
+        reader.patience = Duration::from_secs(60);
         let breaks = |_: &Arc<Progress>| -> u8 { panic!("meant to") };
         assert_eq!(reader.watched(&Progress::new(), breaks), Err(Given::Broken));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use stepscope_fleet::{Options, Set, Shard, Work, Workers, finish, merge, partial, plan};
+use stepscope_fleet::{Options, Set, Shard, Work, Workers, finish, merge, partial, plan, step_map};
 
 /// A folder with three jobs of real, small profiles: one with four hosts, one with two recordings, one that cannot be
 /// read in part.
@@ -76,6 +76,21 @@ fn every_host_is_covered_once_and_what_is_broken_is_named() {
     assert_eq!(daily.finding.as_deref(), Some("input-bound"));
     assert!(daily.lost_fraction.unwrap() > 0.3 && daily.fix.is_some());
     assert_eq!(report.hosts[0].host, "d", "its steps are longer than those of its peers");
+}
+
+#[test]
+fn the_map_of_hosts_and_steps_shows_the_slow_host() {
+    let (_, parts) = parts();
+    let set = Set::read(&merge(parts).unwrap()).unwrap();
+    let report = finish(&set.write().unwrap()).unwrap();
+    let even = report.series.iter().find(|row| row.job == "even").unwrap();
+    assert!(even.step_map && report.series.iter().any(|row| row.job == "daily" && !row.step_map));
+    let map = step_map(&set, &even.recording).unwrap().unwrap();
+    assert_eq!((map.job.as_str(), map.hosts.join("")), ("even", "abcd".to_owned()));
+    let known = |row: usize| map.slow[row].iter().flatten().copied().collect::<Vec<f64>>();
+    assert!(known(0).iter().all(|slow| slow.abs() < 0.02), "as its peers: {:?}", known(0));
+    assert!(!known(3).is_empty() && known(3).iter().all(|slow| *slow > 0.1), "{:?}", known(3));
+    assert_eq!(step_map(&set, "none").unwrap(), None);
 }
 
 #[test]

@@ -72,7 +72,8 @@ impl Progress {
     /// Adds what another one counted since the last time; `seen` remembers what that was.
     pub fn take_over(&self, other: &Progress, seen: &mut [u64; 3]) {
         let now = [other.bytes(), other.total(), other.events()];
-        for ((counter, now), seen) in [&self.bytes, &self.total, &self.events].into_iter().zip(now).zip(seen) {
+        for ((counter, now), seen) in [&self.bytes, &self.total, &self.events].into_iter().zip(now).zip(seen)
+        {
             counter.fetch_add(now.saturating_sub(*seen), Ordering::Relaxed);
             *seen = now;
         }

@@ -41,7 +41,8 @@ impl Server {
 
     /// What it answers to somebody who has the token, if there is one: other users of the machine may be logged in.
     fn get(&self, path: &str) -> String {
-        let token = self.address().1.split('#').next().and_then(|rest| rest.strip_prefix("?token=")).unwrap_or("");
+        let token =
+            self.address().1.split('#').next().and_then(|rest| rest.strip_prefix("?token=")).unwrap_or("");
         self.ask(path, &format!("x-stepscope-token: {token}\r\n"))
     }
 

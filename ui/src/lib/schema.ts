@@ -1038,9 +1038,11 @@ export interface FleetJob {
   newest: string;
   /** Recordings. */
   recordings: number;
+  /** That recording's session. */
+  session: string | null;
   /** Median step of the newest recording with steps, in milliseconds. */
   step_ms: number | null;
-  /** The finding in one sentence. */
+  /** The finding in one sentence, in the recording where it takes most. */
   summary: string | null;
 }
 
@@ -1058,9 +1060,11 @@ export interface FleetJobcause {
   lost_fraction: number;
   /** Recordings that have it. */
   recordings: number;
+  /** That recording's session. */
+  session: string;
   /** What it is about. */
   subject: string | null;
-  /** The finding in one sentence. */
+  /** The finding in one sentence, in the recording where it takes most. */
   summary: string;
 }
 

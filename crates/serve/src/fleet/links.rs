@@ -62,7 +62,8 @@ fn linked(series: &[SeriesRow], places: &[Place]) -> BTreeMap<String, usize> {
 
 /// Is this the session's name? Sessions with equal names in different folders are named by their path.
 fn is_named(name: &str, session: &str) -> bool {
-    name == session || Path::new(name).file_name().is_some_and(|last| last.to_string_lossy().starts_with(session))
+    name == session
+        || Path::new(name).file_name().is_some_and(|last| last.to_string_lossy().starts_with(session))
 }
 
 /// The folders that partials were made of, as far as they are on this machine. A job's folder stands for its sessions.

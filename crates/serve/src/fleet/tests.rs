@@ -66,7 +66,10 @@ fn a_log_directory_has_a_fleet_whose_recordings_lead_to_sessions_and_maps() {
     assert_eq!((&answer["done"], &answer["total"]), (&Value::from(4), &Value::from(4)));
     let ready = store.fleet().state().ready.clone().unwrap();
     let report: Value = serde_json::from_slice(&ready.document).unwrap();
-    assert_eq!((&report["schema"], &report["covered"]), (&Value::from("stepscope.fleet.v1"), &Value::from(4)));
+    assert_eq!(
+        (&report["schema"], &report["covered"]),
+        (&Value::from("stepscope.fleet.v1"), &Value::from(4))
+    );
     assert_eq!(answer["sessions"].as_object().unwrap().len(), 2);
     let vision = ready.series.iter().find(|row| row.job == "vision").unwrap();
     let session = answer["sessions"][&vision.recording].as_u64().unwrap() as usize;

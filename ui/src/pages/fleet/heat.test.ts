@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FleetSteps } from "../../lib/schema";
-import { cellAt, describe, layoutOf, meanOf, orderOf, shadeOf, slowness, spanOf, stepsIn, summary, worstOf } from "./heat";
+import { cellAt, describe, layoutOf, orderOf, shadeOf, slowness, spanOf, stepsIn, summary, usualOf, worstIn, worstOf } from "./heat";
 
 const map: FleetSteps = {
   schema: "stepscope.fleet-steps.v1",
@@ -30,10 +30,11 @@ test("cells lie where they are drawn", () => {
 test("the slowest come first, and rows without steps stay harmless", () => {
   expect(orderOf(map, true)).toEqual([1, 0, 2]);
   expect(orderOf(map, false)).toEqual([0, 1, 2]);
-  expect(meanOf(map, 1)).toBeCloseTo(0.3);
+  expect(usualOf(map, 1)).toBeCloseTo(0.3);
+  expect([worstIn(map, 0), worstIn(map, 1)]).toEqual([null, "step 12 (+40 %)"]);
   expect(worstOf(map, 1)).toBe(1);
   expect(worstOf({ ...map, slow: [[null, null]] }, 0)).toBe(-1);
-  expect(meanOf(map, 7)).toBe(0);
+  expect(usualOf(map, 7)).toBe(0);
 });
 
 test("a cell and the whole map are said in words", () => {

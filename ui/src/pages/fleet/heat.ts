@@ -23,7 +23,8 @@ export interface Layout {
 /** Sizes in pixels: columns share the width, but stay wide enough to point at; the map then scrolls sideways. */
 export function layoutOf(map: FleetSteps, available: number): Layout {
   const [rows, columns] = [map.hosts.length, map.first.length];
-  const left = available < 500 ? 76 : 150;
+  const longest = Math.max(0, ...map.hosts.map((host) => host.length));
+  const left = Math.min(available < 500 ? 76 : 170, 14 + 7 * longest);
   const cellWidth = Math.min(40, Math.max(4, (available - left) / Math.max(1, columns)));
   const cellHeight = Math.min(22, Math.max(12, 420 / Math.max(1, rows)));
   return { left, cellWidth, cellHeight, width: left + cellWidth * columns, height: cellHeight * rows + FOOT, columns, rows };
@@ -32,13 +33,21 @@ export function layoutOf(map: FleetSteps, available: number): Layout {
 /** The rows in the order of the names, or the slowest first. */
 export function orderOf(map: FleetSteps, slowestFirst: boolean): number[] {
   const rows = map.hosts.map((_, row) => row);
-  return slowestFirst ? rows.sort((a, b) => meanOf(map, b) - meanOf(map, a)) : rows;
+  return slowestFirst ? rows.sort((a, b) => usualOf(map, b) - usualOf(map, a)) : rows;
 }
 
-/** How slow a host was on average. */
-export function meanOf(map: FleetSteps, row: number): number {
-  const known = (map.slow[row] ?? []).filter((value) => value !== null);
-  return known.length === 0 ? 0 : known.reduce((sum, value) => sum + value, 0) / known.length;
+/** How slow a host usually was: at its middle step. */
+export function usualOf(map: FleetSteps, row: number): number {
+  const known = (map.slow[row] ?? []).filter((value) => value !== null).sort((a, b) => a - b);
+  const half = known.length >> 1;
+  return known.length % 2 === 1 ? (known[half] ?? 0) : ((known[half - 1] ?? 0) + (known[half] ?? 0)) / 2;
+}
+
+/** The slowest column of a host in words; null if none differs. */
+export function worstIn(map: FleetSteps, row: number): string | null {
+  const column = worstOf(map, row);
+  const slow = map.slow[row]?.[column] ?? 0;
+  return slow < EVEN ? null : `${stepsIn(map, column)} (+${whole(slow)})`;
 }
 
 /** The column in which a host was slowest; -1 if it has no steps. */
@@ -88,9 +97,9 @@ export function describe(map: FleetSteps, row: number, column: number): string {
 
 /** The map in one sentence, for those who cannot see it. */
 export function summary(map: FleetSteps): string {
-  const slow = map.hosts.map((_, row) => row).filter((row) => meanOf(map, row) >= 0.05);
-  slow.sort((a, b) => meanOf(map, b) - meanOf(map, a));
-  const named = slow.slice(0, 3).map((row) => `${map.hosts[row]} ${whole(meanOf(map, row))}`);
+  const slow = map.hosts.map((_, row) => row).filter((row) => usualOf(map, row) >= 0.05);
+  slow.sort((a, b) => usualOf(map, b) - usualOf(map, a));
+  const named = slow.slice(0, 3).map((row) => `${map.hosts[row]} ${whole(usualOf(map, row))}`);
   const said = named.length === 0 ? "all hosts within 5 % of the middle" : `slower than the middle: ${named.join(", ")}${slow.length > 3 ? ` and ${slow.length - 3} more` : ""}`;
   return `${map.hosts.length} hosts by ${map.first.length} columns of steps; ${said}`;
 }

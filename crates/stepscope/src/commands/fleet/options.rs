@@ -153,8 +153,7 @@ impl FleetSource {
             let local = self.read.local(&logs)?;
             let options = self.plan.options();
             let patience = options.patience.min(local.workers.patience);
-            let works =
-                plan(&logs, &Options { patience, ..options }).map_err(|error| problem(&error))?;
+            let works = plan(&logs, &Options { patience, ..options }).map_err(|error| problem(&error))?;
             let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
             said(&local, terminal);
             set.join(new);
@@ -240,7 +239,10 @@ pub(super) fn missing(report: &FleetReport, terminal: &Terminal) -> Exit {
     }
     let mut problem = Problem::new(Cause::Damaged, format!("the report covers {}", report.coverage()));
     if let Some(file) = first {
-        problem = problem.then(format!("for example {}: {}", file.path, file.reason));
+        // Reasons of readers name the file already.
+        let named = if file.reason.starts_with(&file.path) { "" } else { &file.path };
+        let between = if named.is_empty() { "" } else { ": " };
+        problem = problem.then(format!("for example {named}{between}{}", file.reason));
     }
     if !report.missing_shards.is_empty() {
         let names: Vec<&str> = report.missing_shards.iter().take(10).map(String::as_str).collect();
