@@ -72,6 +72,9 @@ test("the map shows the slow host, and a cell opens that step on the host's time
     });
   });
   expect(reds[1]).toBeGreaterThan((reds[0] ?? 0) + 0.3);
+  // What a finding advises leads to its own job, whichever session is open.
+  const advised = await page.getByRole("region", { name: "Job vision/a" }).getByRole("link", { name: "the timeline of node-003" }).getAttribute("href");
+  expect(decodeURIComponent(advised ?? "")).toContain("vision/a");
   // With the keys: down to the slow host, right to the second step; the address and the sentence follow.
   await map(page).focus();
   for (const key of ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);

@@ -33,6 +33,11 @@ fn damaged_profiles_and_partials_are_named_and_the_rest_counts() {
     assert_eq!(report["failed"].as_array().map(Vec::len), Some(1));
     assert!(report["failed"][0]["path"].as_str().unwrap().ends_with("node-001.xplane.pb"));
     assert_eq!(report["damaged"][0]["path"], cut.to_str().unwrap());
+    // A cut file has no steps. That makes its host neither slow nor its job useless.
+    let job = report["jobs"].as_array().unwrap().iter().find(|job| job["job"] == "vision/a").unwrap();
+    assert!(job["step_ms"].is_number() && report["unusable"].as_array().unwrap().is_empty(), "{job}");
+    let slow: Vec<&Value> = report["hosts"].as_array().unwrap().iter().map(|host| &host["host"]).collect();
+    assert_eq!(slow, ["node-003"]);
     // Partials: one is cut, one comes from a later version.
     fleet.run(&["plan", &logs, "--group-bytes", "200000", "-o", &plan]);
     for shard in ["0/3", "1/3", "2/3"] {

@@ -6,6 +6,8 @@ import type { FleetSteps } from "../../lib/schema";
 const FULL = 0.5;
 /** Smaller differences look even. */
 const EVEN = 0.02;
+/** The scale of the map ends here. */
+const MOST = 2.9;
 /** Space for the numbers of steps below the cells. */
 const FOOT = 20;
 
@@ -47,7 +49,7 @@ export function usualOf(map: FleetSteps, row: number): number {
 export function worstIn(map: FleetSteps, row: number): string | null {
   const column = worstOf(map, row);
   const slow = map.slow[row]?.[column] ?? 0;
-  return slow < EVEN ? null : `${stepsIn(map, column)} (+${whole(slow)})`;
+  return slow < EVEN ? null : `${stepsIn(map, column)} (+${whole(slow)}${slow > MOST ? " or more" : ""})`;
 }
 
 /** The column in which a host was slowest; -1 if it has no steps. */
@@ -85,7 +87,7 @@ const whole = (share: number): string => `${Math.round(share * 100)} %`;
 export function slowness(slow: number | null | undefined): string {
   if (slow === null || slow === undefined) return "no such step";
   if (Math.abs(slow) < EVEN) return "as long as the middle host";
-  const full = slow > 2.9 ? "at least " : "";
+  const full = slow > MOST ? "at least " : "";
   return `${full}${whole(Math.abs(slow))} ${slow > 0 ? "longer" : "shorter"} than the middle host`;
 }
 
