@@ -1,4 +1,5 @@
 //! Counts memory, to find inputs that make a reader use too much memory although nothing breaks.
+#![expect(unsafe_code, reason = "counts what the allocator hands out")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -186,3 +186,12 @@ test("five hundred runs stay fluid", async () => {
   expect(wrongs).toEqual([]);
   await close();
 });
+
+test("nothing is cut off on a phone", async () => {
+  const { page, close } = await open(browser, server.address, { viewport: { width: 390, height: 800 }, hasTouch: true });
+  await page.getByRole("heading", { name: "Curves" }).waitFor();
+  await drawn(page, "train/loss");
+  const beyond = await page.evaluate(() => [...document.querySelectorAll("main .charts *")].filter((part) => part.getBoundingClientRect().right > window.innerWidth + 1).length);
+  expect(beyond).toBe(0);
+  await close();
+});

@@ -111,6 +111,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Only tests may use it.
 const TESTKIT: &str = "stepscope-testkit";
+/// A test in the form of a program: it may use everything.
+const FUZZ: &str = "stepscope-fuzz";
 
 /// Examines the manifests of the workspace.
 pub(crate) fn check() -> Outcome {
@@ -138,7 +140,7 @@ fn wrong_arrows(metadata: &Value) -> Vec<String> {
         let allowed = ALLOWED.iter().find(|(name, _)| *name == from).map_or(&[][..], |(_, allowed)| allowed);
         for dependency in package["dependencies"].as_array().map_or(&[][..], Vec::as_slice) {
             let to = dependency["name"].as_str().unwrap_or_default();
-            let in_tests = dependency["kind"] == "dev";
+            let in_tests = dependency["kind"] == "dev" || from == FUZZ;
             let fine = if in_tests { to != "stepscope" } else { allowed.contains(&to) && to != TESTKIT };
             if ours.contains(&to) && !fine {
                 wrong.push(format!("{from} → {to}"));

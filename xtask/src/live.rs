@@ -83,7 +83,7 @@ impl Environment {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         for test in self.tests {
             let mut tests = Command::new(&cargo);
-            tests.args(["test", "--quiet", "--package", "stepscope", "--test", test]);
+            tests.args(["test", "--quiet", "--workspace", "--test", test]);
             tests.env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
             run(&format!("live: {test}"), &mut tests)?;
         }

@@ -81,7 +81,6 @@ fn check(all: bool) -> Outcome {
     let mut skips = Skips::new(all);
     cargo("format", &["fmt", "--all", "--check"])?;
     docs::format_listed()?;
-    cargo("format of the fuzz targets", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])?;
     arrows::check()?;
     rooms::check()?;
     portable::check()?;
@@ -131,8 +130,9 @@ fn dependencies(skips: &mut Skips) -> Outcome {
     Ok(())
 }
 
-/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind.
+/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind. Built with the
+/// whole workspace, so that what the tests have built serves again.
 fn fuzz(seconds: &str) -> Outcome {
-    let manifest = ["run", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml", "--"];
-    cargo("fuzzing", &[&manifest[..], &["--seconds", seconds]].concat())
+    cargo("fuzz targets", &["build", "--workspace", "--quiet", "--bin", "stepscope-fuzz"])?;
+    run::run("fuzzing", Command::new(run::target().join("debug/stepscope-fuzz")).args(["--seconds", seconds]))
 }

@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::run::{Outcome, run};
 
 /// Only used inside the repository, or published as a wheel.
-const OWN: &[&str] = &["xtask", "stepscope-testkit", "stepscope-frame", "stepscope-python"];
+const OWN: &[&str] = &["xtask", "stepscope-fuzz", "stepscope-testkit", "stepscope-frame", "stepscope-python"];
 
 /// Looks at the files that sources include, then lets cargo pack every crate.
 pub(crate) fn check() -> Outcome {

@@ -1,11 +1,11 @@
 //! The web page's own checks: types, unit tests, and a new user's walk through it in a real browser.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::browser;
-use crate::run::{Outcome, cargo, npm, run};
+use crate::run::{Outcome, cargo, npm, run, target};
 use crate::skips::Skips;
 
 const HOW: &str = "install it, then run `cargo xtask page`";
@@ -48,9 +48,8 @@ fn is_installed(ui: &Path) -> bool {
 
 /// The tests in a browser, against the binary that the other tests use.
 fn end_to_end(chromium: &Path) -> Outcome {
-    cargo("page: binary", &["build", "--quiet", "-p", "stepscope"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let binary = std::path::absolute(target.join("debug/stepscope")).map_err(|error| error.to_string())?;
+    cargo("page: binary", &["build", "--workspace", "--quiet", "--bin", "stepscope"])?;
+    let binary = std::path::absolute(target().join("debug/stepscope")).map_err(|error| error.to_string())?;
     let mut tests = Command::new("npm");
     tests.args(["run", "e2e"]).current_dir("ui");
     run("page: end to end", tests.env("STEPSCOPE_BIN", binary).env("CHROMIUM", chromium))

@@ -1,5 +1,6 @@
 //! Runs other programs, and reports what failed.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -10,6 +11,11 @@ pub(crate) type Outcome = Result<(), String>;
 pub(crate) fn cargo(what: &str, args: &[&str]) -> Outcome {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     run(what, Command::new(cargo).args(args))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
 }
 
 /// Runs npm in the page's folder.

@@ -3,7 +3,7 @@
 use stepscope_analyze::recording::health::{Issue, Severity, Trouble};
 use stepscope_diagnose::complaints;
 
-use crate::format::{duration_ms, plural, printable, thousands};
+use crate::format::{duration_ms, plural, printable, thousands, times};
 use crate::style::Style;
 use crate::table::{Cell, Column, Format, Table};
 
@@ -275,30 +275,23 @@ fn repair(issue: &Issue, code: &str) -> String {
         "trailing-junk" => "data after the end of the document",
         other => other,
     };
-    let times = issue.count.unwrap_or(1);
-    if times == 1 {
-        format!("repaired once: {what}")
-    } else {
-        format!("repaired {}: {what}", plural(times, "time", "times"))
-    }
+    format!("repaired {}: {what}", times(issue.count.unwrap_or(1)))
 }
 
 /// What the recorder itself says, with what it means where that is known.
 fn complaint(issue: &Issue, text: &str) -> Worded {
-    let times = issue
-        .count
-        .filter(|&count| count > 1)
-        .map_or(String::new(), |n| format!(", {}", plural(n, "time", "times")));
+    let repeated = issue.count.filter(|&count| count > 1);
+    let repeated = repeated.map_or(String::new(), |count| format!(", {}", times(count)));
     match complaints::known(text) {
         Some(known) => Worded {
-            message: format!("{}; the profiler reports: {text}{times}", known.meaning),
+            message: format!("{}; the profiler reports: {text}{repeated}", known.meaning),
             fix: Some(known.fix.to_owned()),
         },
         None if text.is_empty() => plain(format!(
             "the profiler reported {}",
             plural(issue.count.unwrap_or(1), "more problem", "more problems")
         )),
-        None => plain(format!("the profiler reports: {text}{times}")),
+        None => plain(format!("the profiler reports: {text}{repeated}")),
     }
 }
 

@@ -127,6 +127,15 @@ pub fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(count), if count == 1 { one } else { many })
 }
 
+/// `once`, `twice`, `3 times`.
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{} times", thousands(count)),
+    }
+}
+
 /// How many, per step: whole where it is, else with the digits that matter.
 pub fn number(count: f64) -> String {
     if count.fract() == 0.0 || count >= 100.0 { decimal(count, 0) } else { short(count) }

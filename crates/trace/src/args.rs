@@ -134,6 +134,9 @@ pub trait ArgSource: Send + Sync + Debug {
     /// Heap memory in bytes; mapped files do not count.
     fn heap_bytes(&self) -> usize;
 
+    /// Gives back memory that can be had again at any time. Later calls of `visit` are as before, but slower.
+    fn rest(&self) {}
+
     /// Whether the bytes behind it are those that were read. A mapped file can change.
     fn is_intact(&self) -> bool {
         true

@@ -13,7 +13,6 @@ use crate::device::{Device, Environment};
 use crate::flow::{FlowDirection, FlowPoint};
 use crate::ids::{ArgSourceId, DeviceId, KindId, ProcessId, StrId, TrackId};
 use crate::kind::Kind;
-use crate::kind_set::summaries;
 use crate::note::{Note, NoteKind};
 use crate::strings::StringTableBuilder;
 use crate::time::{Clock, Dur, Span, Time};
@@ -251,7 +250,10 @@ impl TraceBuilder {
 
 fn finish_track(id: TrackId, draft: TrackDraft, resolution: Dur) -> Track {
     let TrackDraft { process, name, kind, number, arg_source, mut columns, mut samples } = draft;
-    let covered = columns.sort();
+    let blocks = columns.sort();
+    let first = columns.start.first().copied();
+    let covered = first.zip(blocks.iter().map(|block| block.latest_end).max());
+    let covered = covered.map(|(start, end)| Span::new(start, end));
     columns.shrink();
     sort_samples(&mut samples);
     let sampled = samples.times.first().zip(samples.times.last()).map(|(&a, &b)| Span::new(a, b));
@@ -264,7 +266,7 @@ fn finish_track(id: TrackId, draft: TrackDraft, resolution: Dur) -> Track {
         number,
         samples,
         arg_source,
-        summaries: summaries(&columns.kind),
+        blocks,
         columns,
         resolution,
         span,

@@ -5,13 +5,12 @@
 //! is copied or stored twice.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
-use rayon::prelude::*;
-
+use crate::block::{Block, blocks_of};
 use crate::durations::DurationColumn;
+use crate::huge_pages::prefer_huge_pages;
 use crate::ids::KindId;
-use crate::time::{Dur, Span, Time};
+use crate::time::{Dur, Time};
 
 /// Positions of arguments: four bytes per event while they are within 4 GB of each other, eight after that.
 #[derive(Clone, Debug)]
@@ -91,9 +90,6 @@ impl ArgColumn {
     }
 }
 
-/// Number of events that are checked together on one core.
-const PIECE: usize = 1 << 18;
-
 /// The events of one track, as columns of equal length.
 #[derive(Clone, Debug)]
 pub struct EventColumns {
@@ -119,15 +115,13 @@ impl EventColumns {
     pub fn with_len(len: usize, args_base: u64, args_end: u64) -> Self {
         let narrow = args_end.saturating_sub(args_base) < u64::from(NO_ARGS);
         EventColumns {
-            // Zeroed integers come untouched from the system and are wrapped in place for free, so that the
-            // memory is first touched by the core that fills it.
-            start: vec![0; len].into_iter().map(Time::from_ps).collect(),
-            dur: DurationColumn::with_len(len),
-            kind: vec![0; len].into_iter().map(KindId).collect(),
+            start: untouched(len).into_iter().map(Time::from_ps).collect(),
+            dur: DurationColumn::of_packed(untouched(len)),
+            kind: untouched(len).into_iter().map(KindId).collect(),
             args: if narrow {
-                ArgColumn::Narrow { base: args_base, offsets: vec![0; len] }
+                ArgColumn::Narrow { base: args_base, offsets: untouched(len) }
             } else {
-                ArgColumn::Wide(vec![0; len])
+                ArgColumn::Wide(untouched(len))
             },
         }
     }
@@ -201,37 +195,21 @@ impl EventColumns {
         (0..other.args.len()).for_each(|i| self.args.push(other.args.get(i)));
     }
 
-    /// Sorts by start, longer events first, so that parents precede their children, and returns from the first start
-    /// to the last end. Costs one pass on all cores if the events are already sorted, which is nearly always the case.
-    pub(crate) fn sort(&mut self) -> Option<Span> {
-        let pieces: Vec<Range<usize>> =
-            (0..self.len()).step_by(PIECE).map(|from| from..self.len().min(from + PIECE)).collect();
-        let looked = pieces.into_par_iter().map(|piece| self.look(piece));
-        let (sorted, end) = looked.reduce_with(|a, b| (a.0 && b.0, a.1.max(b.1)))?;
-        if !sorted {
-            let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
-            let mut order: Vec<u32> = (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect();
-            order.sort_by_key(|&i| before(i as usize));
-            self.start = order.iter().map(|&i| self.start[i as usize]).collect();
-            self.kind = order.iter().map(|&i| self.kind[i as usize]).collect();
-            self.dur = self.dur.permuted(&order);
-            self.args = self.args.permuted(&order);
+    /// Sorts by start, longer events first, so that parents precede their children, and returns what is known about
+    /// each block. Costs one pass on all cores if the events are already sorted, which is nearly always the case.
+    pub(crate) fn sort(&mut self) -> Vec<Block> {
+        let (blocks, sorted) = blocks_of(self);
+        if sorted {
+            return blocks;
         }
-        self.start.first().map(|&start| Span::new(start, end))
-    }
-
-    /// Whether a piece is in order, also with the event before it, and its last end.
-    fn look(&self, piece: Range<usize>) -> (bool, Time) {
-        let at = |i: usize| (self.start[i], self.dur.get(i));
-        let mut before = piece.start.checked_sub(1).map_or((Time::MIN, Dur::ZERO), at);
-        let (mut sorted, mut end) = (true, Time::MIN);
-        for index in piece {
-            let this = at(index);
-            sorted &= before.0 < this.0 || (before.0 == this.0 && before.1 >= this.1) || index == 0;
-            end = end.max(this.0 + this.1);
-            before = this;
-        }
-        (sorted, end)
+        let before = |i: usize| (self.start[i], Reverse(self.dur.get(i)));
+        let mut order: Vec<u32> = (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect();
+        order.sort_by_key(|&i| before(i as usize));
+        self.start = order.iter().map(|&i| self.start[i as usize]).collect();
+        self.kind = order.iter().map(|&i| self.kind[i as usize]).collect();
+        self.dur = self.dur.permuted(&order);
+        self.args = self.args.permuted(&order);
+        blocks_of(self).0
     }
 
     pub(crate) fn shrink(&mut self) {
@@ -244,6 +222,14 @@ impl EventColumns {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.start.capacity() * 8 + self.dur.heap_bytes() + self.kind.capacity() * 4 + self.args.heap_bytes()
     }
+}
+
+/// Zeros whose memory is first touched by the core that fills them: the system provides it untouched. Wrapping them into
+/// other types of the same size costs nothing.
+fn untouched<T: Clone + Default>(len: usize) -> Vec<T> {
+    let mut zeros = vec![T::default(); len];
+    prefer_huge_pages(&mut zeros);
+    zeros
 }
 
 fn take<'a, T>(from: &mut &'a mut [T], len: usize) -> &'a mut [T] {

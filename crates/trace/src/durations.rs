@@ -20,9 +20,9 @@ impl DurationColumn {
         DurationColumn { packed: Vec::with_capacity(events), long: Vec::new() }
     }
 
-    /// `len` zero durations, to be set one by one.
-    pub(crate) fn with_len(len: usize) -> Self {
-        DurationColumn { packed: vec![0; len], long: Vec::new() }
+    /// Durations that are set one by one later.
+    pub(crate) fn of_packed(packed: Vec<u32>) -> Self {
+        DurationColumn { packed, long: Vec::new() }
     }
 
     /// The column's value for a duration that fits.

@@ -4,12 +4,7 @@
 //! passes over nine million events are a noticeable part of a report. A track therefore keeps 64 bits for every 4,096
 //! events that tell which kinds may be among them, two thousandths of the column, and most blocks are skipped.
 
-use rayon::prelude::*;
-
 use crate::ids::KindId;
-
-/// Number of events that share one summary.
-pub(crate) const BLOCK: usize = 1 << 12;
 
 /// A set of kinds.
 #[derive(Clone, Debug, Default)]
@@ -47,19 +42,14 @@ impl KindSet {
 
 /// The bit of a kind in a summary. Ids are consecutive, so that up to 64 kinds share no bit.
 #[inline]
-fn bit(kind: KindId) -> u64 {
+pub(crate) fn bit(kind: KindId) -> u64 {
     1 << (kind.0 % 64)
-}
-
-/// For each block of a track, the bits of its kinds.
-pub(crate) fn summaries(kinds: &[KindId]) -> Vec<u64> {
-    let summary = |block: &[KindId]| block.iter().fold(0, |bits, &kind| bits | bit(kind));
-    kinds.par_chunks(BLOCK).with_min_len(16).map(summary).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::BLOCK;
     use crate::{Dur, Kind, ProcessKind, Time, Trace, TraceBuilder, TrackKind};
 
     /// A track of `events` events whose kinds follow from their numbers; two hundred kinds, so that they share bits.

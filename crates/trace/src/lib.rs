@@ -12,12 +12,14 @@
 //! This crate knows nothing about files, frameworks, or what an event means for performance.
 
 mod args;
+mod block;
 mod builder;
 mod columns;
 mod device;
 mod durations;
 mod flow;
 mod format;
+mod huge_pages;
 mod ids;
 mod kind;
 mod kind_set;
@@ -33,15 +35,17 @@ mod track;
 pub mod usage;
 
 pub use args::{ArgArena, ArgRef, ArgSource, Datum, Value};
+pub use block::Block;
 pub use builder::TraceBuilder;
 pub use columns::{ColumnsChunk, EventColumns};
 pub use device::{Device, DeviceKind, Environment, Property};
 pub use flow::{FlowDirection, FlowPoint};
 pub use format::{Delivers, Format};
+pub use huge_pages::prefer_huge_pages;
 pub use ids::{ArgSourceId, DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
 pub use kind::{Form, Kind};
 pub use kind_set::KindSet;
-pub use nesting::{Nesting, Overlaps};
+pub use nesting::{Nesting, overlapping};
 pub use note::{Note, NoteKind};
 pub use strings::{StringTable, StringTableBuilder};
 pub use time::{Clock, Dur, Span, Time};

@@ -4,6 +4,8 @@
 //! asynchronous work leave partly overlapping events. Viewers that require a tree drop them. Here each event
 //! goes to the first *lane* in which it nests, so that all are kept and each lane is a tree again.
 
+use std::ops::Range;
+
 use crate::time::{Dur, Time};
 use crate::track::Track;
 
@@ -63,32 +65,20 @@ impl Nesting {
     }
 }
 
-/// Tells event by event whether it nests with earlier ones, and keeps nothing: who only counts needs no place for every
-/// event. May start anywhere; if nothing earlier reaches into what follows, the answers are the same.
-#[derive(Debug)]
-pub struct Overlaps<'t> {
-    track: &'t Track,
-    lanes: Vec<Vec<Time>>,
-}
-
-impl<'t> Overlaps<'t> {
-    /// Before the first event that is looked at.
-    pub fn of(track: &'t Track) -> Self {
-        Overlaps { track, lanes: Vec::new() }
-    }
-
-    /// Whether the `index`th event does not nest with those before it. To be asked in order.
-    #[inline]
-    pub fn at(&mut self, index: usize) -> bool {
-        put(&mut self.lanes, self.track, index).0 > 0
-    }
+/// Number of events of a piece of a track that do not nest with those before them. Keeps no place for every event. If
+/// nothing earlier reaches into the piece, it counts what a pass over the whole track would.
+pub fn overlapping(track: &Track, piece: Range<usize>) -> u64 {
+    let mut lanes = Vec::new();
+    piece.map(|index| u64::from(put(&mut lanes, track, index).0 > 0)).sum()
 }
 
 /// Opens an event in the first lane in which it nests. Returns the lane and the number of events open there before it.
-#[inline]
+#[inline(always)]
 fn put(lanes: &mut Vec<Vec<Time>>, track: &Track, index: usize) -> (usize, usize) {
     let (start, end) = (track.start(index), track.end(index));
-    let number = lane_for(lanes, start, end, track.resolution);
+    // Nearly all events nest in the first lane.
+    let in_first = lanes.first_mut().is_some_and(|first| nests(first, start, end, track.resolution));
+    let number = if in_first { 0 } else { other_lane(lanes, start, end, track.resolution) };
     let open = &mut lanes[number];
     let depth = open.len();
     // Tolerated jitter must not stretch the parent: children end with it at the latest.
@@ -97,17 +87,25 @@ fn put(lanes: &mut Vec<Vec<Time>>, track: &Track, index: usize) -> (usize, usize
     (number, depth)
 }
 
-/// The first lane in which an event from `start` to `end` nests, added if necessary.
-fn lane_for(lanes: &mut Vec<Vec<Time>>, start: Time, end: Time, resolution: Dur) -> usize {
-    for (number, open) in lanes.iter_mut().enumerate() {
-        // A slice that ends within the clock resolution of this start has ended, unless this one ends inside
-        // it.
-        while open.last().is_some_and(|&outer| outer <= start || (outer <= start + resolution && end > outer))
-        {
+/// Whether an event from `start` to `end` nests in a lane, after closing what has ended there.
+#[inline(always)]
+fn nests(open: &mut Vec<Time>, start: Time, end: Time, resolution: Dur) -> bool {
+    while let Some(&outer) = open.last() {
+        // A slice that ends within the clock resolution of this start has ended, unless this one ends inside it.
+        if outer <= start || (outer <= start + resolution && end > outer) {
             open.pop();
+        } else {
+            return end <= outer + resolution;
         }
-        let nests = open.last().is_none_or(|&outer| end <= outer + resolution);
-        if nests || number == MAX_LANES - 1 {
+    }
+    true
+}
+
+/// The first lane after lane 0 in which an event nests, added if necessary.
+#[cold]
+fn other_lane(lanes: &mut Vec<Vec<Time>>, start: Time, end: Time, resolution: Dur) -> usize {
+    for (number, open) in lanes.iter_mut().enumerate().skip(1) {
+        if nests(open, start, end, resolution) || number == MAX_LANES - 1 {
             return number;
         }
     }

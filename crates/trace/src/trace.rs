@@ -136,6 +136,11 @@ impl Trace {
         self.notes.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
     }
 
+    /// Gives back the memory of files that arguments are decoded from. To be called after a pass that decodes many.
+    pub fn rest_arguments(&self) {
+        self.arg_sources.iter().for_each(|source| source.rest());
+    }
+
     /// Whether the files that arguments are decoded from still have the content that was read.
     pub fn is_intact(&self) -> bool {
         self.arg_sources.iter().all(|source| source.is_intact())

@@ -3,10 +3,13 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use rayon::prelude::*;
+
 use crate::args::ArgRef;
+use crate::block::{BLOCK, Block};
 use crate::columns::EventColumns;
 use crate::ids::{ArgSourceId, EventId, KindId, ProcessId, StrId, TrackId};
-use crate::kind_set::{BLOCK, KindSet};
+use crate::kind_set::KindSet;
 use crate::nesting::Nesting;
 use crate::time::{Dur, Span, Time};
 
@@ -51,8 +54,7 @@ pub struct Track {
     pub samples: CounterSamples,
     pub(crate) arg_source: ArgSourceId,
     pub(crate) columns: EventColumns,
-    /// The kinds of each block of events.
-    pub(crate) summaries: Vec<u64>,
+    pub(crate) blocks: Vec<Block>,
     pub(crate) resolution: Dur,
     pub(crate) span: Option<Span>,
     pub(crate) nesting: OnceLock<Nesting>,
@@ -128,13 +130,33 @@ impl Track {
         let end = piece.end.min(self.len());
         let blocks = piece.start / BLOCK..end.div_ceil(BLOCK);
         let worth =
-            blocks.filter(|&block| self.summaries.get(block).is_some_and(|&bits| wanted.may_be_in(bits)));
+            blocks.filter(|&block| self.blocks.get(block).is_some_and(|block| wanted.may_be_in(block.kinds)));
         worth.flat_map(move |block| {
             let from = (block * BLOCK).max(piece.start);
             let kinds = self.columns.kind.get(from..end.min((block + 1) * BLOCK)).unwrap_or_default();
             let own = kinds.iter().enumerate().filter(|(_, kind)| wanted.has(**kind));
             own.map(move |(index, &kind)| (from + index, kind))
         })
+    }
+
+    /// Its blocks, each with its events.
+    pub fn blocks(&self) -> impl IndexedParallelIterator<Item = (Range<usize>, Block)> {
+        self.blocks.par_iter().enumerate().map(|(number, block)| (Block::events(number, self.len()), *block))
+    }
+
+    /// When the last of some events ends; before everything if there are none. Looks only at the events of blocks
+    /// that are not wholly among them.
+    pub fn latest_end(&self, events: Range<usize>) -> Time {
+        let inner = events.start.div_ceil(BLOCK)..events.end / BLOCK;
+        let one_by_one = |events: Range<usize>| events.map(|index| self.end(index)).max();
+        let latest = if inner.is_empty() {
+            one_by_one(events)
+        } else {
+            let (head, tail) = (events.start..inner.start * BLOCK, inner.end * BLOCK..events.end);
+            let inner = self.blocks[inner].iter().map(|block| block.latest_end).max();
+            one_by_one(head).max(inner).max(one_by_one(tail))
+        };
+        latest.unwrap_or(Time::MIN)
     }
 
     /// Whether it has any event of some kinds.
@@ -171,7 +193,7 @@ impl Track {
     /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.columns.heap_bytes()
-            + self.summaries.capacity() * 8
+            + self.blocks.capacity() * size_of::<Block>()
             + self.samples.times.capacity() * 8
             + self.samples.values.capacity() * 8
             + self.nesting.get().map_or(0, Nesting::heap_bytes)

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use crate::run::{Outcome, cargo};
+use crate::run::{Outcome, cargo, target};
 use crate::skips::Skips;
 
 /// What was asked for.
@@ -53,7 +53,7 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
             "STEPSCOPE_CORPUS names a folder of real profiles; then run `cargo xtask truth`",
         );
     }
-    let binary = built(&["build", "--quiet", "-p", "stepscope"], "debug/stepscope")?;
+    let binary = built(&["build", "--workspace", "--quiet", "--bin", "stepscope"], "debug/stepscope")?;
     hold(&binary, &Options::default())
 }
 
@@ -101,6 +101,5 @@ fn options(args: &[&str]) -> Result<Options, String> {
 
 fn built(args: &[&str], path: &str) -> Result<PathBuf, String> {
     cargo("truth: binary", args)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    Ok(target.join(path))
+    Ok(target().join(path))
 }

@@ -101,6 +101,7 @@ impl HostPartial {
         let summary = HostSummary::of(context);
         // Whoever makes what both sides share must not wait for the other side, so it is made before they part.
         context.launches();
+        trace.rest_arguments();
         // What follows shares the steps and the breakdown, which are known now, and nothing else: the device's side and
         // the host's take about equally long.
         let ((issues, device), host) = rayon::join(

@@ -44,7 +44,11 @@ impl<'t> HostTrace<'t> {
 
     /// What each track does from moment to moment.
     pub fn states(&self) -> &States {
-        self.states.get_or_init(|| States::of(self.trace, self.vocabulary()))
+        self.states.get_or_init(|| {
+            let states = States::of(self.trace, self.vocabulary());
+            self.trace.rest_arguments();
+            states
+        })
     }
 
     /// Which host call launched which device work.

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use stepscope_trace::{
-    DeviceKind, Dur, Form, Note, NoteKind, Overlaps, ProcessKind, Span, Time, Trace, Track, TrackKind,
+    Block, DeviceKind, Dur, Form, Note, NoteKind, ProcessKind, Span, Time, Trace, Track, TrackKind,
+    overlapping,
 };
 
 use crate::recording::info::events_by_process;
@@ -295,12 +296,22 @@ struct Odd {
 }
 
 impl Odd {
-    fn of(trace: &Trace, track: &Track, piece: Range<usize>, window: Option<Span>) -> Self {
+    /// Oddities of a whole track.
+    fn of(trace: &Trace, track: &Track, window: Option<Span>) -> Self {
+        let blocks = track.blocks().filter(|(events, block)| may_be_odd(track, events, *block, window));
+        let odd = blocks.map(|(events, _)| Odd::among(trace, track, events, window));
+        let odd = odd.reduce(Odd::default, Odd::and);
+        if !matches!(track.kind, TrackKind::Thread | TrackKind::Stream) {
+            return odd;
+        }
+        let pieces = chunks(track, rayon::current_num_threads());
+        Odd { overlapping: pieces.into_par_iter().map(|piece| overlapping(track, piece)).sum(), ..odd }
+    }
+
+    /// Oddities of some events by themselves.
+    fn among(trace: &Trace, track: &Track, events: Range<usize>, window: Option<Span>) -> Self {
         let mut odd = Odd::default();
-        let nests = matches!(track.kind, TrackKind::Thread | TrackKind::Stream);
-        let mut overlaps = Overlaps::of(track);
-        for index in piece {
-            odd.overlapping += u64::from(nests && overlaps.at(index));
+        for index in events {
             let form = trace.kind(track.kind_of(index)).form;
             if form == Form::Aggregate {
                 continue;
@@ -325,16 +336,24 @@ impl Odd {
     }
 }
 
+/// Whether a block contains an event without length, or one that does not fit into the capture window.
+fn may_be_odd(track: &Track, events: &Range<usize>, block: Block, window: Option<Span>) -> bool {
+    let unfit = |window: Span| {
+        let last = events.end.saturating_sub(1);
+        block.longest > window.dur()
+            || track.start(events.start) < window.start
+            || track.start(last) > window.end
+    };
+    block.shortest.is_zero() || window.is_some_and(unfit)
+}
+
 fn events(trace: &Trace, found: &mut Found<'_>) {
     let window = window(trace);
     let odd = trace
         .tracks()
         .par_iter()
         .filter(|track| track.kind != TrackKind::Derived)
-        .flat_map(|track| {
-            chunks(track, rayon::current_num_threads()).into_par_iter().map(move |piece| (track, piece))
-        })
-        .map(|(track, piece)| Odd::of(trace, track, piece, window))
+        .map(|track| Odd::of(trace, track, window))
         .reduce(Odd::default, Odd::and);
     found.count(Trouble::ZeroLength, odd.zero);
     found.count(Trouble::OverLong, odd.over_long);

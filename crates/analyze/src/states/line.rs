@@ -1,6 +1,6 @@
 //! The states of one track over time, put together change by change.
 
-use stepscope_trace::{Dur, Span, Time};
+use stepscope_trace::{Dur, Span, Time, prefer_huge_pages};
 
 use super::State;
 use super::timeline::Mask;
@@ -16,16 +16,28 @@ pub struct StateLine {
 }
 
 impl StateLine {
-    /// This line followed by one that starts after its end.
-    pub(super) fn then(mut self, later: StateLine) -> StateLine {
+    /// Several lines, each of which starts at or after the end of the one before it, as one. Each is freed once it
+    /// is copied.
+    pub(super) fn joined(lines: Vec<StateLine>) -> StateLine {
+        let changes: usize = lines.iter().map(|line| line.times.len()).sum();
+        let mut lines = lines.into_iter();
+        let Some(mut all) = lines.next() else { return StateLine::default() };
+        let more = changes - all.times.len();
+        all.times.reserve_exact(more);
+        all.states.reserve_exact(more);
+        prefer_huge_pages(all.times.spare_capacity_mut());
+        prefer_huge_pages(all.states.spare_capacity_mut());
+        lines.for_each(|later| all.append(&later));
+        all
+    }
+
+    fn append(&mut self, later: &StateLine) {
         if self.times.last() == later.times.first() {
             self.times.pop();
             self.states.pop();
         }
         self.times.extend_from_slice(&later.times);
-        drop(later.times);
         self.states.extend_from_slice(&later.states);
-        self
     }
 
     /// Fills the pauses between launching calls, if a profiler recorded device calls but nothing of the

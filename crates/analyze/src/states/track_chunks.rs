@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use stepscope_trace::{Time, Track};
 
 /// Smaller tracks are not worth splitting.
@@ -20,13 +19,12 @@ pub(crate) fn chunks(track: &Track, wanted: usize) -> Vec<Range<usize>> {
     }
     let edges: Vec<usize> = (0..=wanted).map(|piece| len * piece / wanted).collect();
     let parts: Vec<Range<usize>> = edges.windows(2).map(|edge| edge[0]..edge[1]).collect();
-    let latest = |part: &Range<usize>| part.clone().map(|index| track.end(index)).max().unwrap_or(Time::MIN);
-    let ends: Vec<Time> = parts.par_iter().map(latest).collect();
     let mut cuts = vec![0];
     let mut open_until = Time::MIN;
-    for (part, end) in parts.iter().zip(ends) {
+    for part in parts {
+        let end = track.latest_end(part.clone());
         if part.start > 0 {
-            cuts.extend(first_quiet(track, part.clone(), open_until));
+            cuts.extend(first_quiet(track, part, open_until));
         }
         open_until = open_until.max(end);
     }

@@ -105,7 +105,7 @@ impl<'t> Facts<'t> {
                 walk.finish()
             })
             .collect();
-        let mut line = lines.into_iter().reduce(StateLine::then).unwrap_or_default();
+        let mut line = StateLine::joined(lines);
         if self.only_calls && self.trace.process(track.process).kind != ProcessKind::Device {
             line.bridge_launches();
         }

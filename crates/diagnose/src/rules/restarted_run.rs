@@ -14,7 +14,7 @@
 
 use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{duration_ms, plural, quoted, thousands};
+use stepscope_text::{duration_ms, plural, quoted, thousands, times};
 use stepscope_trace::series::Restart;
 
 use super::shared::runs::{at, only_of_runs};
@@ -74,7 +74,7 @@ impl Cause for Restarts {
             summary: format!(
                 "Restarted run: {} started again {} and lost {}, as it repeated {}.",
                 quoted(&self.run),
-                plural(self.restarts.len() as u64, "time", "times"),
+                times(self.restarts.len() as u64),
                 duration_ms(lost * 1e3),
                 plural(repeated.unsigned_abs(), "step", "steps")
             ),
@@ -106,7 +106,7 @@ mod tests {
         log.restarts = vec![RESTART];
         let summary = of(&RunCurves::of(&log)).unwrap().summary();
         assert!(
-            summary.contains("1 time") && summary.contains("90.0 s") && summary.contains("20 steps"),
+            summary.contains("once") && summary.contains("90.0 s") && summary.contains("20 steps"),
             "{summary}"
         );
     }

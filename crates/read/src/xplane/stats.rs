@@ -121,6 +121,10 @@ impl ArgSource for EventStats {
         }
     }
 
+    fn rest(&self) {
+        self.file.release(0..self.file.len());
+    }
+
     fn heap_bytes(&self) -> usize {
         self.names.0.heap_bytes()
     }

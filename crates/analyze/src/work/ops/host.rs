@@ -13,7 +13,7 @@ use super::table::{Meaning, OpTable};
 use super::{Entries, OpKey, Totals, Where};
 use crate::context::Context;
 use crate::states::timeline::Mask;
-use crate::states::{State, StateLine};
+use crate::states::{State, StateLine, chunks};
 use crate::window::Windows;
 
 /// Number of events in a piece of a long thread.
@@ -78,6 +78,12 @@ impl Pass<'_> {
     fn pieces(&self, track: &Track) -> Vec<Range<usize>> {
         if track.len() <= PIECE {
             return std::iter::once(0..track.len()).collect();
+        }
+        // Usually there are moments at which nothing at all is open, and these are known.
+        let wanted = track.len() / PIECE;
+        let quiet = chunks(track, wanted);
+        if quiet.len() * 2 > wanted {
+            return quiet;
         }
         let starts: Vec<usize> = (0..track.len()).step_by(PIECE).collect();
         let ends: Vec<Time> = starts.par_iter().map(|&from| self.last_end(track, from)).collect();
