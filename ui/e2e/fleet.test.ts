@@ -155,6 +155,8 @@ test("a map of 256 hosts and 256 columns can be read and walked through", async 
   expect(await rows(page, "Hosts of the recording, the slowest first").first().innerText()).toContain("rack-2-node-77");
   await rows(page, "Hosts of the recording, the slowest first").first().click();
   await page.waitForURL(/host=rack-2-node-77/);
+  // The map follows to the chosen row.
+  expect(await map(page).evaluate((canvas) => canvas.parentElement?.scrollTop ?? 0)).toBeGreaterThan(300);
   await map(page).focus();
   const began = Date.now();
   for (let press = 0; press < 20; press++) await page.keyboard.press("ArrowRight");

@@ -323,8 +323,7 @@ fn host_facts(facts: &Facts) -> Vec<HostFacts> {
         hosts.iter().map(|host| (host.median_ms(), host.own_work_ms())).collect();
     let usual_ms = middle(measured.iter().filter_map(|(step, _)| *step).collect());
     // The own work of a host without steps is that of its whole capture.
-    let usual_own =
-        middle(measured.iter().filter(|(step, _)| step.is_some()).map(|(_, own)| *own).collect());
+    let usual_own = middle(measured.iter().filter(|(step, _)| step.is_some()).map(|(_, own)| *own).collect());
     let ranks = facts.waiting.as_ref().map_or(&[][..], |waiting| &waiting.ranks);
     let rows = hosts.iter().zip(measured).map(|(host, (step_ms, own_ms))| {
         let longer = (step_ms.unwrap_or(0.0) - usual_ms).max(own_ms - usual_own);

@@ -1,7 +1,6 @@
 //! `stepscope fleet` as people run it: on one machine, as an array of tasks, and as a nightly job. `fleet_faults.rs` has what goes
 //! wrong.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod support;
 

@@ -447,7 +447,7 @@ mod tests {
             FleetReport { jobs: vec![job("a", 8, 0.5)], lost_fraction: Some(0.5), ..FleetReport::default() };
         let said = "Up to 50 % of the device time of `a` can be saved: input-bound takes 50 % of the step on 8 devices.";
         assert_eq!(one.answer(), said);
-        let two = FleetReport { jobs: vec![job("a", 8, 0.5), job("b", 1, 0.0)], ..one.clone() };
+        let two = FleetReport { jobs: vec![job("a", 8, 0.5), job("b", 1, 0.0)], ..one };
         let said = "Up to 50 % of the device time of 2 jobs can be saved: `a` loses most (input-bound, 50 % of 8 devices).";
         assert_eq!(two.answer(), said);
         let hours = FleetReport { device_hours: Some(2_000.0), lost_device_hours: Some(500.0), ..two };

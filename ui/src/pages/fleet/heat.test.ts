@@ -48,7 +48,7 @@ test("a cell and the whole map are said in words", () => {
 });
 
 test("small differences look even and large ones are full", () => {
-  expect(shadeOf(0.01).strength).toBe(0);
+  expect(shadeOf(0.04).strength).toBe(0);
   expect(shadeOf(0.9)).toEqual({ slower: true, strength: 1 });
   expect(shadeOf(-0.2).slower).toBe(false);
 });

@@ -4,8 +4,10 @@ import type { FleetSteps } from "../../lib/schema";
 
 /** From this share on, a cell has the full colour. */
 const FULL = 0.5;
-/** Smaller differences look even. */
+/** Smaller differences are no more than the map's own rounding. */
 const EVEN = 0.02;
+/** Smaller differences look even: steps of healthy hosts differ by as much. */
+const FAINT = 0.05;
 /** The scale of the map ends here. */
 const MOST = 2.9;
 /** Space for the numbers of steps below the cells. */
@@ -49,7 +51,7 @@ export function usualOf(map: FleetSteps, row: number): number {
 export function worstIn(map: FleetSteps, row: number): string | null {
   const column = worstOf(map, row);
   const slow = map.slow[row]?.[column] ?? 0;
-  return slow < EVEN ? null : `${stepsIn(map, column)} (+${whole(slow)}${slow > MOST ? " or more" : ""})`;
+  return slow < FAINT ? null : `${stepsIn(map, column)} (+${whole(slow)}${slow > MOST ? " or more" : ""})`;
 }
 
 /** The column in which a host was slowest; -1 if it has no steps. */
@@ -65,7 +67,7 @@ export function worstOf(map: FleetSteps, row: number): number {
 /** How strong a cell's colour is, from 0 to 1, and of which side. */
 export function shadeOf(slow: number): { slower: boolean; strength: number } {
   const size = Math.abs(slow);
-  return { slower: slow > 0, strength: size < EVEN ? 0 : Math.min(1, size / FULL) ** 0.7 };
+  return { slower: slow > 0, strength: size < FAINT ? 0 : Math.min(1, size / FULL) ** 0.7 };
 }
 
 /** The row on screen and the column under a pixel; null outside. */
