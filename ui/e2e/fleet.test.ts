@@ -114,6 +114,8 @@ test("changes over time, kernels, causes and coverage each have a part with an a
   await page.screenshot({ path: `${shots}fleet-time.png`, fullPage: true });
   await page.reload();
   await page.getByRole("img", { name: /Step time of nightly/ }).waitFor();
+  await page.getByRole("button", { name: "Kernels and ops" }).click();
+  await page.getByText("No kernel was recorded", { exact: false }).waitFor();
   for (const [part, grid] of [["Kernels and ops", "Ops over all jobs"], ["Causes", "Causes over all jobs"]] as const) {
     await page.getByRole("button", { name: part, exact: true }).click();
     await page.getByRole("grid", { name: grid }).waitFor();
