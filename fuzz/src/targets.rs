@@ -13,6 +13,7 @@ use stepscope_read::{
 };
 use stepscope_trace::{Args, Trace};
 
+pub use crate::queries::queries;
 pub use crate::whole::{analyses, rendering, requests, tiles};
 
 /// A fuzzing target.
@@ -37,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("rendering", rendering),
     ("tiles", tiles),
     ("requests", requests),
+    ("queries", queries),
 ];
 
 /// The XPlane reader, whether it recognises the bytes or not.

@@ -5,6 +5,8 @@ used where they are installed.
 """
 
 import contextlib
+import functools
+import http.server
 import importlib.util
 import io
 import json
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
 import warnings
@@ -156,6 +159,24 @@ class Profiles(unittest.TestCase):
         endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
         with self.assertRaises(stepscope.Error):
             self.profile.sql(endless, seconds=0.2)
+
+    def test_a_web_address_is_read_like_a_file(self):
+        folder = os.path.join(SLOW, "plugins", "profile", "2026_01_01_00_00_00")
+        name = next(name for name in os.listdir(folder) if name.endswith(".xplane.pb"))
+
+        class Quiet(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *arguments):
+                pass
+
+        handler = functools.partial(Quiet, directory=folder)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            there = stepscope.open("http://127.0.0.1:%d/%s" % (server.server_port, name))
+            here = stepscope.open(os.path.join(folder, name))
+            self.assertEqual(there.report().verdict, here.report().verdict)
+            with self.assertRaisesRegex(stepscope.Error, "neither a file nor a folder"):
+                stepscope.open("http://127.0.0.1:%d/nothing.json" % server.server_port).report()
+            server.shutdown()
 
     def test_two_profiles_compare_as_on_the_command_line(self):
         change = self.profile.compare(FAST)

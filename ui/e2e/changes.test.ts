@@ -1,25 +1,12 @@
 /** What changes while the page is open: a server that stops and comes back, files that are still being written, and the order of two recordings. */
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { fixtures, launch, open, serve, serveAt, shots } from "./support";
+import { expect, test } from "vitest";
+import { fixtures, folders, open, serve, serveAt, shots, stage } from "./support";
 
 const PROFILE = "plugins/profile/2026_01_01_00_00_00/trainer.xplane.pb";
-let browser: Browser;
-const folders: string[] = [];
-beforeAll(async () => {
-  browser = await launch();
-});
-afterAll(() => browser.close());
-afterEach(() => folders.splice(0).forEach((folder) => rmSync(folder, { recursive: true })));
-
-function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), "stepscope-e2e-"));
-  folders.push(made);
-  return made;
-}
+const on = stage();
+const folder = folders();
 
 /** A session of a log directory, copied from a fixture. */
 function session(logs: string, stamp: string, fixture: string): string {
@@ -31,7 +18,7 @@ function session(logs: string, stamp: string, fixture: string): string {
 
 test("a stopped server is named as such, and the page goes on when it is back", async () => {
   const server = await serve("serve", `${fixtures}/tf-input-bound`);
-  const { page, close } = await open(browser, server.address);
+  const { page, close } = await open(on.browser, server.address);
   await page.getByRole("heading", { level: 1, name: /^Input-bound/ }).waitFor();
   await server.stop();
   const pages = page.getByRole("navigation", { name: "Pages" });
@@ -54,7 +41,7 @@ test("a half-written recording heals when it is complete", async () => {
   const whole = readFileSync(file);
   writeFileSync(file, whole.subarray(0, 150_000));
   const server = await serve("serve", logs);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, server.address);
   const damage = page.getByRole("alert").getByText(/This recording is damaged/);
   await damage.waitFor();
   writeFileSync(file, whole);
@@ -72,7 +59,7 @@ test("two recordings are compared as given on the command line, whatever their t
   utimesSync(session(after, "2026_01_01_00_00_00", "tf-train"), new Date(0), new Date(0));
   const server = await serve("serve", before, after);
   for (const shown of [0, 1]) {
-    const { page, wrongs, close } = await open(browser, `${server.address}/#/s/${shown}/compare`);
+    const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/${shown}/compare`);
     const chosen = (name: string) => page.getByRole("combobox", { name }).locator("option:checked").textContent();
     await page.getByRole("heading", { level: 1, name: /^Faster/ }).waitFor();
     expect([await chosen("Before"), await chosen("After")]).toEqual([basename(before), basename(after)]);
@@ -91,7 +78,7 @@ test("recordings of one log directory are compared in the order in which they we
   session(logs, "2026_01_01_00_00_00", "tf-input-bound");
   session(logs, "2026_01_02_00_00_00", "tf-train");
   const server = await serve("serve", logs);
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/compare`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/compare`);
   await page.getByRole("heading", { level: 1, name: /^Slower/ }).waitFor();
   expect(await page.getByRole("combobox", { name: "Before" }).locator("option:checked").textContent()).toBe("2026-01-02 00:00:00");
   expect(wrongs).toEqual([]);

@@ -72,11 +72,11 @@ test("a folder with event files alone opens on its curves", async () => {
   await page.getByLabel("Filter runs by regular expression").fill("^wider/t");
   await expect.poll(() => page.locator(".runs li").count()).toBe(1);
   await page.getByLabel("Filter tags by regular expression").fill("loss$");
-  await expect.poll(() => page.locator("article.chart").count()).toBe(2);
+  await expect.poll(() => page.locator("article.curve").count()).toBe(2);
   await expect.poll(() => page.url()).toContain("tag=loss");
   // The address alone brings all of it back.
   await page.reload();
-  await expect.poll(() => page.locator("article.chart").count()).toBe(2);
+  await expect.poll(() => page.locator("article.curve").count()).toBe(2);
   expect(wrongs).toEqual([]);
   await close();
 });

@@ -1,9 +1,8 @@
 /** The page shows what the command line reports: every figure of the overview, and the rows of every view. */
 import { execFileSync } from "node:child_process";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { ms, percent } from "../src/lib/format";
-import { binary, fixtures, launch, open, serve } from "./support";
+import { binary, fixtures, open, serve, stage } from "./support";
 
 interface Report {
   steps: { count: number; median_ms: number | null; p90_ms: number | null; stddev_ms: number | null };
@@ -12,11 +11,7 @@ interface Report {
   devices: { id: string; busy_fraction: number | null }[];
 }
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launch();
-});
-afterAll(() => browser.close());
+const on = stage();
 
 const told = <T>(...args: string[]): T => JSON.parse(execFileSync(binary(), [...args, "--json"], { stdio: ["ignore", "pipe", "ignore"], maxBuffer: 1 << 28 }).toString()) as T;
 /** Quotes and spaces differ between a terminal and a page. */
@@ -26,7 +21,7 @@ test.each(["tf-input-bound", "tf-train", "jax-train", "torch-train", "keras-fit"
   const path = `${fixtures}/${fixture}`;
   const report = told<Report>("report", path);
   const server = await serve("serve", path);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, server.address);
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.locator("#environment-title").waitFor();
   const shown = plain(await page.locator("main").innerText());
@@ -50,7 +45,7 @@ test.each(["tf-input-bound", "tf-train", "jax-train", "torch-train", "keras-fit"
 test.each(["tf-input-bound", "torch-train"])("%s: every view has the rows of its command", async (fixture) => {
   const path = `${fixtures}/${fixture}`;
   const server = await serve("serve", path);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, server.address);
   await page.getByRole("heading", { level: 1 }).waitFor();
   const views = (await (await fetch(`${server.address}/api/views`)).json()) as { name: string }[];
   for (const { name } of views) {

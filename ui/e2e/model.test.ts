@@ -1,24 +1,14 @@
 /** The model behind runs of classic TensorFlow: its views drawn and as a tree, the graph node by node, the variables. */
 import { execFileSync } from "node:child_process";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { binary, fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
+import { expect, test } from "vitest";
+import { binary, fixtures, open, serve, shots, stage, stumbles } from "./support";
 
-let browser: Browser;
-let server: Served;
-beforeAll(async () => {
-  browser = await launch();
-  server = await serve("serve", `${fixtures}/tf-session`);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const on = stage("serve", `${fixtures}/tf-session`);
 
-const model = (query = "") => `${server.address}/#/s/0/model${query}`;
+const model = (query = "") => `${on.server.address}/#/s/0/model${query}`;
 
 test("draws the scopes, and the tree says the same", async () => {
-  const { page, wrongs, close } = await open(browser, model());
+  const { page, wrongs, close } = await open(on.browser, model());
   const tree = page.getByRole("treegrid");
   await tree.waitFor();
   expect(await page.getByRole("heading", { level: 1 }).textContent()).toMatch(/nodes, 3 recorded runs/);
@@ -40,7 +30,7 @@ test("draws the scopes, and the tree says the same", async () => {
 });
 
 test("opens and closes rows by keyboard, and shows the columns that are picked", async () => {
-  const { page, wrongs, close } = await open(browser, model());
+  const { page, wrongs, close } = await open(on.browser, model());
   const tree = page.getByRole("treegrid");
   await tree.waitFor();
   await page.getByRole("button", { name: "Close all" }).click();
@@ -60,7 +50,7 @@ test("opens and closes rows by keyboard, and shows the columns that are picked",
 });
 
 test("filters by expressions, and the command prints the same rows", async () => {
-  const { page, wrongs, close } = await open(browser, model("?show=head.*&by=params"));
+  const { page, wrongs, close } = await open(on.browser, model("?show=head.*&by=params"));
   const tree = page.getByRole("treegrid");
   await tree.waitFor();
   await page.getByText("Print the same in a terminal").click();
@@ -84,7 +74,7 @@ test("filters by expressions, and the command prints the same rows", async () =>
 });
 
 test("a correction shows the fused kernel under its own name", async () => {
-  const { page, wrongs, close } = await open(browser, model("?tab=op"));
+  const { page, wrongs, close } = await open(on.browser, model("?tab=op"));
   const tree = page.getByRole("treegrid");
   await tree.waitFor();
   expect(await tree.getByText("_FusedConv2D").count()).toBe(0);
@@ -96,7 +86,7 @@ test("a correction shows the fused kernel under its own name", async () => {
 });
 
 test("walks from a node to its inputs and back", async () => {
-  const { page, wrongs, close } = await open(browser, model("?tab=graph"));
+  const { page, wrongs, close } = await open(on.browser, model("?tab=graph"));
   await page.getByText("Nodes that nobody uses").waitFor();
   await page.getByRole("searchbox", { name: "Find a node" }).fill("head/.*MatMul$");
   const hit = page.getByRole("region", { name: "Found nodes" }).getByRole("button").first();
@@ -118,7 +108,7 @@ test("walks from a node to its inputs and back", async () => {
 });
 
 test("lists the variables with their share", async () => {
-  const { page, wrongs, close } = await open(browser, model("?tab=variables"));
+  const { page, wrongs, close } = await open(on.browser, model("?tab=variables"));
   const table = page.getByRole("grid", { name: "Variables" });
   await table.waitFor();
   const first = await table.locator("tbody tr:not([aria-hidden])").first().textContent();
@@ -131,14 +121,14 @@ test("lists the variables with their share", async () => {
 
 test.each(["", "?as=treemap", "?tab=code", "?tab=graph&node=loss/Mean", "?tab=variables"])("is as readable in the dark and on a phone: %s", async (query) => {
   const name = query.replace(/\W+/g, "-") || "-scope";
-  const dark = await open(browser, model(query), { colorScheme: "dark" });
+  const dark = await open(on.browser, model(query), { colorScheme: "dark" });
   await dark.page.getByRole("heading", { level: 1 }).waitFor();
   await dark.page.waitForLoadState("networkidle");
   expect(await stumbles(dark.page)).toEqual([]);
   await dark.page.screenshot({ path: `${shots}model-dark${name}.png`, fullPage: true });
   await dark.close();
 
-  const phone = await open(browser, model(query), { viewport: { width: 390, height: 800 }, hasTouch: true });
+  const phone = await open(on.browser, model(query), { viewport: { width: 390, height: 800 }, hasTouch: true });
   await phone.page.getByRole("heading", { level: 1 }).waitFor();
   await phone.page.waitForLoadState("networkidle");
   const overflow = await phone.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -149,7 +139,7 @@ test.each(["", "?as=treemap", "?tab=code", "?tab=graph&node=loss/Mean", "?tab=va
 
 test("a recording of another kind says how to get there", async () => {
   const other = await serve("serve", `${fixtures}/tf-train`);
-  const { page, wrongs, close } = await open(browser, `${other.address}/#/s/0/model`);
+  const { page, wrongs, close } = await open(on.browser, `${other.address}/#/s/0/model`);
   await page.getByText("The model is known for runs of classic TensorFlow").waitFor();
   expect(wrongs).toEqual([]);
   await close();

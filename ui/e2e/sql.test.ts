@@ -1,21 +1,11 @@
 /** The SQL console: a query runs, is part of the address and its history, is drawn, and leads to the timeline. */
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
+import { expect, test } from "vitest";
+import { fixtures, open, shots, stage, stumbles } from "./support";
 
-let browser: Browser;
-let server: Served;
-beforeAll(async () => {
-  browser = await launch();
-  server = await serve("serve", `${fixtures}/tf-input-bound`);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const on = stage("serve", `${fixtures}/tf-input-bound`);
 
 test("a query is answered, drawn, kept in the address, and leads to the timeline", async () => {
-  const { page, close } = await open(browser, `${server.address}/#//sql`);
+  const { page, close } = await open(on.browser, `${on.server.address}/#//sql`);
   await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
   await page.getByRole("button", { name: "Run", exact: true }).click();
   const table = page.getByRole("table", { name: "Answer" });
@@ -40,7 +30,7 @@ test("a query is answered, drawn, kept in the address, and leads to the timeline
 });
 
 test("a wrong query says why, and the page stays", async () => {
-  const { page, wrongs, close } = await open(browser, `${server.address}/#//sql?q=${encodeURIComponent("DROP TABLE event")}`);
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#//sql?q=${encodeURIComponent("DROP TABLE event")}`);
   await page.getByText(/only SELECT is allowed/i).waitFor();
   expect(await page.getByLabel("Query").inputValue()).toBe("DROP TABLE event");
   wrongs.length = 0; // The server's 400 is what the test is about.

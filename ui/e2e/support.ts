@@ -2,9 +2,12 @@
  * not happen (requests to another origin, console errors). */
 import axe from "axe-core";
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll } from "vitest";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -85,6 +88,38 @@ export function launch(): Promise<Browser> {
       "--disable-sync",
     ],
   });
+}
+
+/** What the tests of a file share. */
+export interface Stage {
+  browser: Browser;
+  server: Served;
+}
+
+/** A browser for the tests of a file, and a server if there are arguments for one. Both end with the last test. */
+export function stage(...args: string[]): Stage {
+  const made = {} as Stage;
+  let server: Served | undefined;
+  beforeAll(async () => {
+    made.browser = await launch();
+    if (args.length > 0) made.server = server = await serve(...args);
+  });
+  afterAll(async () => {
+    await made.browser.close();
+    await server?.stop();
+  });
+  return made;
+}
+
+/** Makes folders that are removed after the test. */
+export function folders(): () => string {
+  const made: string[] = [];
+  afterEach(() => made.splice(0).forEach((folder) => rmSync(folder, { recursive: true })));
+  return () => {
+    const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-"));
+    made.push(folder);
+    return folder;
+  };
 }
 
 /** Serious faults that a screen reader or a keyboard would stumble over. */

@@ -1,23 +1,14 @@
 /** The timeline under hands and hardware: fingers, trackpads, and graphics cards that come and go. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import type {} from "../src/timeline/hook";
-import { fixtures, launch, open, serve, type Served } from "./support";
+import { fixtures, open, stage } from "./support";
 
-let browser: Browser;
-let server: Served;
-beforeAll(async () => {
-  browser = await launch();
-  server = await serve("serve", `${fixtures}/tf-input-bound`);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const on = stage("serve", `${fixtures}/tf-input-bound`);
 
 const drawn = (page: Page) => page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
 const plotOf = (page: Page) => page.getByRole("application", { name: "Events over time" });
-const address = (renderer = "auto") => `${server.address}/?renderer=${renderer}#/s/0/timeline`;
+const address = (renderer = "auto") => `${on.server.address}/?renderer=${renderer}#/s/0/timeline`;
 
 /** What is shown, in nanoseconds. */
 interface Shown {
@@ -69,7 +60,7 @@ test.each([
   ["is given back", true, "webgl"],
   ["stays away", false, "canvas"],
 ] as const)("a lost graphics context that %s leaves the picture whole", async (_, back, renderer) => {
-  const { page, wrongs, close } = await open(browser, address("webgl"));
+  const { page, wrongs, close } = await open(on.browser, address("webgl"));
   await drawn(page);
   expect(await page.evaluate(() => window.__stepscopeTimeline?.renderer)).toBe("webgl");
   const before = await plotOf(page).screenshot();
@@ -89,7 +80,7 @@ test.each([
 });
 
 test("two fingers zoom where they are and pan where they go", async () => {
-  const { page, wrongs, close } = await open(browser, address(), { viewport: { width: 390, height: 800 }, hasTouch: true });
+  const { page, wrongs, close } = await open(on.browser, address(), { viewport: { width: 390, height: 800 }, hasTouch: true });
   await drawn(page);
   const { x, y, width } = await place(page);
   const touch = await page.context().newCDPSession(page);
@@ -98,7 +89,7 @@ test("two fingers zoom where they are and pan where they go", async () => {
   await fingers("touchStart", 0.4, 0.6);
   for (let part = 1; part <= 10; part += 1) await fingers("touchMove", 0.4 - part * 0.03, 0.6 + part * 0.03);
   await fingers("touchEnd");
-  const whole = (await (await fetch(`${server.address}/api/s/0/timeline`)).json()) as { end_ns: number };
+  const whole = (await (await fetch(`${on.server.address}/api/s/0/timeline`)).json()) as { end_ns: number };
   const zoomed = await shown(page);
   expect(zoomed.width / whole.end_ns).toBeCloseTo(0.25, 1);
   await fingers("touchStart", 0.5, 0.8);
@@ -113,7 +104,7 @@ test("two fingers zoom where they are and pan where they go", async () => {
 });
 
 test("a trackpad's pinch zooms the timeline, not the page", async () => {
-  const { page, wrongs, close } = await open(browser, address());
+  const { page, wrongs, close } = await open(on.browser, address());
   await drawn(page);
   const { x, y, width } = await place(page);
   await page.mouse.move(x + width / 2, y + 60);
@@ -130,7 +121,7 @@ test("a trackpad's pinch zooms the timeline, not the page", async () => {
 });
 
 test("the keys that are listed do what is said, and their list goes with Escape", async () => {
-  const { page, wrongs, close } = await open(browser, address());
+  const { page, wrongs, close } = await open(on.browser, address());
   await drawn(page);
   const { x, y, width } = await place(page);
   await page.mouse.move(x + width / 2, y + 60);

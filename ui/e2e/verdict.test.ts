@@ -2,15 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { fixtures, launch, open, serve, shots, stumbles } from "./support";
+import { expect, test } from "vitest";
+import { fixtures, open, serve, shots, stage, stumbles } from "./support";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launch();
-});
-afterAll(() => browser.close());
+const on = stage();
 
 /** PyTorch's own format: so many steps of one op each. */
 function trace(steps: number): string {
@@ -26,7 +21,7 @@ test("an answer from two steps says that it is not proven", async () => {
   const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-"));
   writeFileSync(join(folder, "host_1.1.pt.trace.json"), trace(2));
   const server = await serve("serve", folder);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, server.address);
   const verdict = page.getByRole("region", { name: /^Compute-bound/ });
   await verdict.getByText("from 2 steps: not proven").waitFor();
   expect(await verdict.getByRole("heading", { level: 1 }).textContent()).not.toMatch(/too few/i);
@@ -44,7 +39,7 @@ test("an answer from two steps says that it is not proven", async () => {
 
 test("other findings come worst first", async () => {
   const server = await serve("serve", `${fixtures}/torch-plain`);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, server.address);
   const cards = page.getByRole("region", { name: "Other findings" }).getByRole("article");
   await cards.nth(1).waitFor();
   const severities = await cards.evaluateAll((all) => all.map((card) => ["critical", "warning", "info"].findIndex((one) => card.classList.contains(one))));

@@ -1,19 +1,10 @@
 /** Views come from the server: one that the page has never heard of is listed, drawn and restored like any other. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import type {} from "../src/timeline/hook";
-import { fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
+import { fixtures, open, shots, stage, stumbles } from "./support";
 
-let browser: Browser;
-let server: Served;
-beforeAll(async () => {
-  browser = await launch();
-  server = await serve("serve", `${fixtures}/tf-input-bound`);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const on = stage("serve", `${fixtures}/tf-input-bound`);
 
 const VIEW = { name: "slowest", title: "Slowest steps", group: "Time", question: "Which steps took longest?", about: "Show the slowest steps", record: ["Mark each step"], events: "name", ways: ["name", "host"] };
 
@@ -39,10 +30,10 @@ async function withAnotherView(page: Page, rows = 3): Promise<void> {
 }
 
 async function openWith(address: string, rows = 3, options = {}) {
-  const opened = await open(browser, "about:blank", options);
+  const opened = await open(on.browser, "about:blank", options);
   await withAnotherView(opened.page, rows);
   opened.wrongs.length = 0;
-  await opened.page.goto(`${server.address}${address}`);
+  await opened.page.goto(`${on.server.address}${address}`);
   return opened;
 }
 
@@ -73,7 +64,7 @@ test("a view without rows says how to record them", async () => {
 });
 
 test("a page that does not exist is the overview", async () => {
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/nonsense`);
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/nonsense`);
   await page.getByRole("heading", { level: 1, name: /^Input-bound/ }).waitFor();
   expect(await page.getByRole("navigation", { name: "Pages" }).locator("[aria-current=page]").textContent()).toBe("Overview");
   expect(wrongs).toEqual([]);
@@ -81,11 +72,11 @@ test("a page that does not exist is the overview", async () => {
 });
 
 test("every view that the server has is a page", async () => {
-  const views = (await (await fetch(`${server.address}/api/views`)).json()) as { name: string; question: string }[];
+  const views = (await (await fetch(`${on.server.address}/api/views`)).json()) as { name: string; question: string }[];
   expect(views.length).toBeGreaterThan(9);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, on.server.address);
   for (const { name, question } of views) {
-    await page.goto(`${server.address}/#/s/0/${name}`);
+    await page.goto(`${on.server.address}/#/s/0/${name}`);
     // A page with rows shows its question, one without says how to record them.
     await page.locator("main").getByText(question).or(page.locator("main .empty")).first().waitFor();
   }
@@ -94,7 +85,7 @@ test("every view that the server has is a page", async () => {
 });
 
 test("filter and sort order survive the way to the timeline and back, and so does a link", async () => {
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/ops`);
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/ops`);
   const table = page.getByRole("grid", { name: "Ops" });
   const rows = () => table.locator("tbody tr:not([aria-hidden])").allTextContents();
   await table.getByRole("button", { name: /count/ }).click();
@@ -117,7 +108,7 @@ test("filter and sort order survive the way to the timeline and back, and so doe
 });
 
 test("finding a row on the timeline goes to its first event", async () => {
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/ops`);
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/ops`);
   await page.getByPlaceholder("Filter…").fill("BiasAdd");
   const row = page.getByRole("grid", { name: "Ops" }).locator("tbody tr:not([aria-hidden])").first();
   await row.click();

@@ -1,25 +1,17 @@
 /** Things that were wrong once: runs of strangers in one session, figures that disagree, idle times and keys that did nothing. */
-import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type {} from "../src/timeline/hook";
-import { fixtures, launch, open, serve, shots } from "./support";
+import { fixtures, folders, open, serve, shots, stage } from "./support";
 
-let browser: Browser;
-const folders: string[] = [];
-beforeAll(async () => {
-  browser = await launch();
-});
-afterAll(() => browser.close());
-afterEach(() => folders.splice(0).forEach((folder) => rmSync(folder, { recursive: true })));
+const on = stage();
 
+const made = folders();
 function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), "stepscope-wrong-"));
-  folders.push(made);
-  process.env.XDG_CACHE_HOME = join(made, "cache");
-  return made;
+  const folder = made();
+  process.env.XDG_CACHE_HOME = join(folder, "cache");
+  return folder;
 }
 
 /** A PyTorch trace with steps; `extra` are further events. */
@@ -40,7 +32,7 @@ test("two runs that differ in a setting are two sessions, on the page as on the 
   torch(join(logs, "workers_0_worker0.1623143089861.pt.trace.json"), 1_623_142_623_460_111);
   torch(join(logs, "workers_4_worker0.1623212756351.pt.trace.json"), 1_623_212_700_000_000);
   const server = await serve("serve", logs);
-  const { page, wrongs, close } = await open(browser, server.address);
+  const { page, wrongs, close } = await open(on.browser, server.address);
   await page.getByRole("heading", { level: 1, name: "2 runs" }).waitFor();
   for (const name of ["workers_0_worker0", "workers_4_worker0"]) {
     await page.getByRole("link", { name, exact: true }).click();
@@ -57,7 +49,7 @@ test("an idle time of a device answers hover and click", async () => {
   const logs = folder();
   torch(join(logs, "run.pt.trace.json"), 1_623_142_623_460_111);
   const server = await serve("serve", logs);
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/timeline`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/timeline`);
   await page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
   const heading = page.locator(".timeline").getByText("device", { exact: true }).last();
   await heading.waitFor();
@@ -65,7 +57,7 @@ test("an idle time of a device answers hover and click", async () => {
   const row = await heading.boundingBox();
   if (!box || !row) throw new Error("no timeline");
   const tip = page.locator(".timeline .tip").getByText(/^Idle for/);
-  // Somewhere on the heading there is one: the device works 15 % of the time.
+  // Somewhere on the heading there is one: the device is busy 15 % of the time.
   await expect.poll(async () => {
     for (let x = 60; x < box.width; x += 45) {
       await page.mouse.move(box.x + x, row.y + row.height / 2);
@@ -88,7 +80,7 @@ test("events are selected with the keyboard alone", async () => {
   const logs = folder();
   torch(join(logs, "run.pt.trace.json"), 1_623_142_623_460_111);
   const server = await serve("serve", logs);
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/timeline`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/timeline`);
   await page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
   const details = page.getByRole("article", { name: "Selected event" });
   await page.keyboard.press("Enter");
@@ -118,7 +110,7 @@ test("memory without addresses says so instead of showing an empty table", async
   }));
   torch(join(logs, "run.pt.trace.json"), start, memory);
   const server = await serve("serve", logs);
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/memory`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/memory`);
   await page.getByText("the profiler recorded no addresses of blocks").waitFor();
   expect(await page.getByRole("grid", { name: "Live at the peak" }).count()).toBe(0);
   expect(wrongs).toEqual([]);
@@ -134,7 +126,7 @@ test("figures of a comparison agree with one another", async () => {
   }
   const server = await serve("serve", join(logs, "before.xplane.pb"), join(logs, "after.xplane.pb"));
   const answer = (await (await fetch(`${server.address}/api/compare?base=0&new=1`)).json().catch(() => null)) as { ratio: Interval; delta_ms: Named; mean: { delta_ms: number }; breakdown: { delta_ms: number }[] } | null;
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/compare`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/compare`);
   await page.getByRole("heading", { level: 1, name: /^(Faster|Slower|Same|Unclear)/i }).waitFor();
   const compared = answer && "ratio" in answer ? answer : ((await (await fetch(`${server.address}/api/compare?base=0&new=1`)).json()) as NonNullable<typeof answer>);
   const outside = (low: number | null, high: number | null, at: number) => low !== null && high !== null && (low > at || high < at);
@@ -163,7 +155,7 @@ const CORPUS = process.env.STEPSCOPE_CORPUS ?? "";
 test.skipIf(!existsSync(join(CORPUS, "ncu")))("what cannot be compared has neither solved nor new findings", async () => {
   folder();
   const server = await serve("serve", join(CORPUS, "ncu/lakshya_gemm_naive.ncu-rep"), join(CORPUS, "ncu/lakshya_gemm_coalesced.ncu-rep"));
-  const { page, close } = await open(browser, `${server.address}/#/s/0/compare`);
+  const { page, close } = await open(on.browser, `${server.address}/#/s/0/compare`);
   await page.getByRole("heading", { level: 1, name: /not comparable/i }).waitFor();
   expect(await page.locator("main").innerText()).not.toMatch(/Solved|New\n/);
   await close();

@@ -5,9 +5,12 @@ use std::process::Command;
 
 use crate::run::{Outcome, cargo, run};
 
-/// Folders whose files a macro declares as modules, one idea each, with their packages.
-const LISTED: [(&str, &str); 2] =
-    [("crates/diagnose/src/rules", "stepscope-diagnose"), ("crates/session/src/views", "stepscope-session")];
+/// Folders whose files or folders a macro declares as modules, one idea each, with their packages.
+const LISTED: [(&str, &str); 3] = [
+    ("crates/diagnose/src/rules", "stepscope-diagnose"),
+    ("crates/session/src/views", "stepscope-session"),
+    ("crates/read/src", "stepscope-read"),
+];
 
 /// Tests that would call a page stale, and write it when they are told to.
 const WRITERS: [(&str, &[&str]); 4] = [
@@ -27,12 +30,13 @@ pub(crate) fn write() -> Outcome {
     Ok(())
 }
 
-/// Checks the format of rules and views: `cargo fmt` does not see modules that a macro declares.
+/// Checks the format of rules, views and readers: `cargo fmt` does not see modules that a macro declares.
 pub(crate) fn format_listed() -> Outcome {
     for (folder, package) in LISTED {
         let files = std::fs::read_dir(folder).map_err(|error| format!("cannot read {folder}: {error}"))?;
-        let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+        let module = |path: PathBuf| if path.is_dir() { path.join("mod.rs") } else { path };
+        let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(module(entry.ok()?.path()))).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs") && file.exists());
         files.sort();
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let mut args = vec!["fmt", "--check", "--package", package, "--"];

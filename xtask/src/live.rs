@@ -1,5 +1,5 @@
 //! Tests against real programs: training loops in TensorFlow and JAX that are captured while they run, the Python helper
-//! inside them, and the official client of the Model Context Protocol. They need Pythons with these; each is created once
+//! inside them, the official client of the Model Context Protocol, and a server of object stores. They need Pythons with these; each is created once
 //! below `target` and reused.
 
 use std::fs;
@@ -23,6 +23,8 @@ struct Environment {
     needs: &'static str,
     /// The tests.
     tests: &'static [&'static str],
+    /// Features that they need.
+    features: &'static [&'static str],
     /// How large it is.
     size: &'static str,
 }
@@ -34,6 +36,7 @@ const FRAMEWORKS: Environment = Environment {
     variable: "STEPSCOPE_TEST_PYTHON",
     needs: "frameworks",
     tests: &["capture_live", "run_listens"],
+    features: &[],
     size: "2 GB",
 };
 
@@ -44,7 +47,19 @@ const CLIENTS: Environment = Environment {
     variable: "STEPSCOPE_TEST_CLIENTS",
     needs: "clients",
     tests: &["mcp_live"],
+    features: &[],
     size: "60 MB",
+};
+
+const STORES: Environment = Environment {
+    name: "moto",
+    folder: "target/stores-venv",
+    packages: &["moto[server]==5.2.5"],
+    variable: "STEPSCOPE_TEST_STORES",
+    needs: "stores",
+    tests: &["remote", "remote_live"],
+    features: &["--features", "stepscope/remote"],
+    size: "320 MB",
 };
 
 /// Runs the live tests, in environments that are created if necessary.
@@ -52,16 +67,29 @@ pub(crate) fn check() -> Outcome {
     let python = FRAMEWORKS.check()?;
     let helper = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
     run("live: Python helper", Command::new(&python).args(helper))?;
-    CLIENTS.check().map(|_| ())
+    CLIENTS.check()?;
+    stores()
+}
+
+/// A server of object stores is not worth a failure where it cannot be installed.
+fn stores() -> Outcome {
+    match STORES.python() {
+        Ok(_) => STORES.check().map(|_| ()),
+        Err(why) => {
+            println!("==> live: object stores\n    live: object stores: skipped, {why}");
+            Ok(())
+        }
+    }
 }
 
 /// Runs the live tests where environments are there already, or may be made; says whether it ran those with frameworks.
 pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, String> {
     let (frameworks, clients) = (make || FRAMEWORKS.is_there()?, make || CLIENTS.is_there()?);
-    if frameworks && clients {
+    let stores = make || STORES.is_there()?;
+    if frameworks && clients && stores {
         return check().map(|()| true);
     }
-    for (environment, is_there) in [(FRAMEWORKS, frameworks), (CLIENTS, clients)] {
+    for (environment, is_there) in [(FRAMEWORKS, frameworks), (CLIENTS, clients), (STORES, stores)] {
         let Environment { name, variable, size, .. } = environment;
         if is_there {
             environment.check()?;
@@ -76,18 +104,23 @@ pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, Stri
 impl Environment {
     /// Runs its tests; returns its Python.
     fn check(&self) -> Result<PathBuf, String> {
-        let python = match std::env::var_os(self.variable) {
-            Some(python) => PathBuf::from(python),
-            None => self.made()?,
-        };
+        let python = self.python()?;
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         for test in self.tests {
             let mut tests = Command::new(&cargo);
-            tests.args(["test", "--quiet", "--workspace", "--test", test]);
+            tests.args(["test", "--quiet", "--workspace", "--test", test]).args(self.features);
             tests.env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
             run(&format!("live: {test}"), &mut tests)?;
         }
         Ok(python)
+    }
+
+    /// Its Python; installs what is missing.
+    fn python(&self) -> Result<PathBuf, String> {
+        match std::env::var_os(self.variable) {
+            Some(python) => Ok(PathBuf::from(python)),
+            None => self.made(),
+        }
     }
 
     /// Whether it can be used without the network.
@@ -105,7 +138,7 @@ impl Environment {
         (installed == self.packages.join("\n")).then(|| python(folder))
     }
 
-    /// Its Python; installs what is missing.
+    /// The Python of its own folder; installs what is missing.
     fn made(&self) -> Result<PathBuf, String> {
         let folder = self.place()?;
         if let Some(python) = self.finished(&folder) {

@@ -86,7 +86,8 @@ fn check(all: bool) -> Outcome {
     portable::check()?;
     citations::check()?;
     types::check()?;
-    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--features", "stepscope/remote", "--quiet"];
+    cargo("lints", &[&lints[..], &["--", "-D", "warnings"]].concat())?;
     documentation()?;
     tests(&skips)?;
     package::check()?;

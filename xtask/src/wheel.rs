@@ -16,11 +16,23 @@ const BUILD_FOLDER: &str = "target/wheel-venv";
 const WHEELS: &str = "target/wheels";
 /// The Pythons that are looked for, newest first. The first gets the libraries that frames and notebooks are tested with.
 const PYTHONS: &[&str] = &["python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
-/// Those libraries, and what checks the types.
-const LIBRARIES: &[&str] =
-    &["pandas", "pyarrow", "polars", "duckdb", "pytest", "mypy", "nbclient", "nbformat", "ipykernel"];
+/// Those libraries, and what checks the types. They need Python 3.11. A new release must not break a check overnight, so
+/// versions are raised on purpose.
+const LIBRARIES: &[&str] = &[
+    "pandas==3.1.1",
+    PYARROW,
+    "polars==2.1.0",
+    "duckdb==2.0.0",
+    "pytest==9.2.0",
+    "mypy==2.4.1",
+    "nbclient==0.11.0",
+    "nbformat==5.11.1",
+    "ipykernel==7.4.0",
+];
+const PYARROW: &str = "pyarrow==26.0.1";
 /// Engines with the package that each needs.
-const ENGINES: &[(&str, &str)] = &[("ray", "ray"), ("dask", "dask[distributed]"), ("spark", "pyspark")];
+const ENGINES: &[(&str, &str)] =
+    &[("ray", "ray==2.60.0"), ("dask", "dask[distributed]==2026.8.0"), ("spark", "pyspark==4.3.0")];
 
 /// Builds the wheel: optimised, or as fast as possible.
 pub(crate) fn build(dev: bool) -> Outcome {
@@ -71,7 +83,7 @@ pub(crate) fn engines(skips: &mut Skips) -> Outcome {
     let python = ["python3.12", "python3.13", "python3.11", "python3.10"].into_iter().find_map(found);
     let python = python.unwrap_or_else(|| PathBuf::from("python3"));
     for &(engine, package) in ENGINES {
-        let folder = match fresh(&python, &[wheel.clone(), package.to_owned(), "pyarrow".to_owned()]) {
+        let folder = match fresh(&python, &[wheel.clone(), package.to_owned(), PYARROW.to_owned()]) {
             Ok(folder) => folder,
             Err(why) => {
                 skips.note(&format!("fleet on {engine}"), &why, "run it where the package can be installed");

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use stepscope_read::Progress;
 use stepscope_render::table::SelectError;
 use stepscope_session::{Cause, Problem};
 
@@ -34,19 +34,25 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Tells a tool that nobody waits for its answer any more.
+/// Tells a tool that nobody waits for its answer any more. Readers and queries that are given its progress end by
+/// themselves; other long work asks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(Arc<Progress>);
 
 impl Stop {
     /// The client cancelled the request.
     pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop();
     }
 
     /// Whether it did.
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_stopped()
+    }
+
+    /// The progress of what the tool reads and asks, which a cancellation stops.
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        &self.0
     }
 
     /// Ends the tool if it did; called between long parts.

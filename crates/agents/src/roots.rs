@@ -1,9 +1,9 @@
 //! The folders that a server may read, and paths below them. A path that leads out of them, by `..` or by a link, is refused
 //! in the same words as one that does not exist: nobody learns what lies elsewhere.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use stepscope_read::files;
 use stepscope_render::format::quoted;
 use stepscope_session::{Cause, Problem};
 
@@ -15,7 +15,7 @@ impl Roots {
     /// The folders, which must exist.
     pub(crate) fn new(folders: &[PathBuf]) -> Result<Self, Problem> {
         let real = |folder: &PathBuf| {
-            let found = fs::canonicalize(folder).and_then(|real| Ok((fs::metadata(&real)?.is_dir(), real)));
+            let found = files::canonical(folder).and_then(|real| Ok((files::data(&real)?.is_folder, real)));
             let (cause, todo) = (Cause::Usage, "give folders that contain profiles");
             match found {
                 Ok((true, real)) => Ok(real),
@@ -38,7 +38,7 @@ impl Roots {
     /// The file or folder that a client names, absolute or relative to one of the folders.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, Problem> {
         let candidates = self.0.iter().map(|root| root.join(path));
-        let mut real = candidates.filter_map(|candidate| fs::canonicalize(candidate).ok());
+        let mut real = candidates.filter_map(|candidate| files::canonical(&candidate).ok());
         real.find(|real| self.contains(real)).ok_or_else(|| {
             let folders: Vec<String> = self.0.iter().map(|root| root.display().to_string()).collect();
             Problem::new(Cause::Nothing, format!("nothing to read at {}", quoted(path)))
@@ -66,6 +66,8 @@ impl Roots {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

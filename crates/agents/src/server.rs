@@ -90,15 +90,81 @@ impl Server {
             Some(_) => return Err(Fault::new(PARAMETERS, "the arguments are not an object")),
         };
         let desk = Desk { roots: &self.roots, stop, shelf: &self.shelf };
-        // A profile that breaks an analysis must not end the conversation.
-        let answered = catch_unwind(AssertUnwindSafe(|| Tool::call(tool, &desk, given))).map_err(|_| {
-            Fault::new(INTERNAL, "the tool failed on this input; this is an error of stepscope")
-        })?;
-        Ok(match answered {
-            _ if stop.is_set() => None,
-            Ok(answer) => Some(answer.result()),
-            Err(Failed::Problem(problem)) => Some(answer::error(&problem.to_string())),
-            Err(Failed::Cancelled) => None,
-        })
+        // A profile that breaks an analysis must not end the conversation. A reader that is stopped unwinds too.
+        let answered = catch_unwind(AssertUnwindSafe(|| Tool::call(tool, &desk, given)));
+        if stop.is_set() {
+            return Ok(None);
+        }
+        match answered {
+            Ok(Ok(answer)) => Ok(Some(answer.result())),
+            Ok(Err(Failed::Problem(problem))) => Ok(Some(answer::error(&problem.to_string()))),
+            Ok(Err(Failed::Cancelled)) => Ok(None),
+            Err(_) => {
+                Err(Fault::new(INTERNAL, "the tool failed on this input; this is an error of stepscope"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(tool: &str, arguments: &Value) -> Request {
+        let params = json!({"name": tool, "arguments": arguments});
+        let params = params.as_object().cloned().unwrap_or_default();
+        Request { id: 1.into(), method: "tools/call".to_owned(), params }
+    }
+
+    /// A folder with a trace of so many events.
+    fn recorded(events: usize) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = std::fs::File::create(folder.path().join("trace.json")).unwrap();
+        let event = r#"{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":5}"#;
+        let rows = vec![event; events].join(",\n");
+        write!(file, "{{\"traceEvents\":[{rows}]}}").unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_cancelled_query_ends_long_before_its_limit() {
+        let folder = recorded(100);
+        let server = Server::new(&[folder.path().to_owned()], "0").unwrap();
+        let endless =
+            "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t";
+        let request = call("sql", &json!({"path": "trace.json", "query": endless}));
+        let (stop, start) = (Stop::default(), Instant::now());
+        std::thread::scope(|scope| {
+            let answer = scope.spawn(|| server.answer_to(&request, &stop));
+            std::thread::sleep(Duration::from_millis(200));
+            stop.set();
+            assert_eq!(answer.join().unwrap(), None);
+        });
+        let limit = stepscope_query::Limits::PAGE.time;
+        assert!(start.elapsed() < limit.mul_f64(0.8), "{:?}", start.elapsed());
+        let request = call("sql", &json!({"path": "trace.json", "query": "SELECT count(*) FROM event"}));
+        assert!(server.answer_to(&request, &Stop::default()).is_some(), "the next question is answered");
+    }
+
+    #[test]
+    fn a_cancelled_call_stops_reading() {
+        let folder = recorded(400_000);
+        let server = Server::new(&[folder.path().to_owned()], "0").unwrap();
+        let (stop, request) = (Stop::default(), call("report", &json!({"path": "trace.json"})));
+        std::thread::scope(|scope| {
+            let answer = scope.spawn(|| server.answer_to(&request, &stop));
+            while stop.progress().total() == 0 && !answer.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            stop.set();
+            assert_eq!(answer.join().unwrap(), None);
+        });
+        let (read, total) = (stop.progress().bytes(), stop.progress().total());
+        assert!(read < total, "{read} of {total} bytes were read");
     }
 }

@@ -1,14 +1,14 @@
 //! Profiles that stay open, so that the second question about one is quick. A profile whose files changed is read again.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use stepscope_query::Database;
 use stepscope_read::discover::{ProfileFile, RUN_FILE, is_within};
-use stepscope_read::{NsysReportReader, Progress, Reader as _};
+use stepscope_read::files;
+use stepscope_read::{NsysReportReader, Reader as _};
 use stepscope_render::report::Report;
 use stepscope_session::report::report_within;
 use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession};
@@ -72,7 +72,7 @@ impl Shelf {
         let opened = match self.take(&key) {
             Some(opened) => opened,
             None => Arc::new(Opened {
-                profile: Arc::new(Profile::load(chosen, &Progress::new())?),
+                profile: Arc::new(Profile::load(chosen, stop.progress())?),
                 database: OnceLock::new(),
                 report: OnceLock::new(),
             }),
@@ -122,7 +122,7 @@ fn readable(file: &ProfileFile, roots: &Roots) -> Result<(), Problem> {
         .then("run `nsys export --type sqlite` on it, and ask again"));
     }
     let run = file.path.with_file_name(RUN_FILE);
-    let parts = file.parts.iter().chain([&file.path]).chain(run.exists().then_some(&run));
+    let parts = file.parts.iter().chain([&file.path]).chain(files::is_file(&run).then_some(&run));
     match parts.into_iter().find(|path| !is_within(path, roots.all())) {
         None => Ok(()),
         Some(outside) => Err(Problem::new(Cause::Nothing, format!("{} is not read", outside.display()))
@@ -133,8 +133,8 @@ fn readable(file: &ProfileFile, roots: &Roots) -> Result<(), Problem> {
 
 fn key_of(file: &ProfileFile) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
     let one = |path: &PathBuf| {
-        let data = fs::metadata(path).ok();
-        (path.clone(), file.bytes, data.and_then(|data| data.modified().ok()))
+        let data = files::data(path).ok();
+        (path.clone(), file.bytes, data.and_then(|data| data.modified))
     };
     file.parts.iter().chain([&file.path]).map(one).collect()
 }

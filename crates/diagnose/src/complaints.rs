@@ -1,4 +1,4 @@
-//! What recorders' own error messages mean, and what to do about them.
+//! What profilers' own error messages mean, and what to do about them.
 
 /// What a message means.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -60,11 +60,11 @@ const COMPLAINTS: &[(&[&str], &str, &str)] = &[
         "stop it (only one can run per process) and record again",
     ),
     (&["deadline"], "the capture took longer than allowed", "record for a shorter time, or with less detail"),
-    (&["dropped"], "the recorder's buffer was full", "record fewer steps, or with less detail"),
-    (&["buffer", "full"], "the recorder's buffer was full", "record fewer steps, or with less detail"),
+    (&["dropped"], "the profiler's buffer was full", "record fewer steps, or with less detail"),
+    (&["buffer", "full"], "the profiler's buffer was full", "record fewer steps, or with less detail"),
     (
         &["permission"],
-        "the recorder lacked a permission",
+        "the profiler lacked a permission",
         "grant the permission that its message names and record again",
     ),
 ];

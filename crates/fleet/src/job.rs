@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use regex::Regex;
+use stepscope_read::files;
 use stepscope_text::utc_seconds;
 
 use crate::error::FleetError;
@@ -126,9 +127,9 @@ fn job_of(root: &Path, run: &Path) -> String {
     if !parts.is_empty() {
         return parts.join("/");
     }
-    let real = std::fs::canonicalize(root);
+    let real = files::canonical(root);
     let folder = real.as_deref().unwrap_or(root);
-    let folder = if folder.is_file() { folder.parent().unwrap_or(folder) } else { folder };
+    let folder = if files::is_file(folder) { folder.parent().unwrap_or(folder) } else { folder };
     let name = name_of(folder);
     if name.is_empty() { "job".to_owned() } else { name }
 }

@@ -56,6 +56,7 @@ pub(crate) fn host(
     if let Some(trouble) = &input.trouble {
         return failure(recording, input, trouble.clone());
     }
+    reader.meet(Path::new(&input.path));
     let own = input.clone();
     let looked = reader.watched(progress, move |progress| looked_at(&own, progress));
     let gave_up = duration_ms(reader.patience.as_secs_f64() * 1e3);

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use stepscope_read::discover::{Discovery, ProfileFile, Session};
+use stepscope_read::files;
 use stepscope_text::duration_ms;
 
 use crate::error::FleetError;
@@ -244,9 +245,9 @@ fn of_file(file: &ProfileFile) -> (WorkInput, i64) {
 
 /// A file that discovery could not use. Reading it gives the reason.
 fn unread_file(path: &Path) -> (WorkInput, i64) {
-    let data = std::fs::metadata(path);
-    let bytes = data.as_ref().map_or(0, std::fs::Metadata::len);
-    let modified = since_epoch(data.and_then(|data| data.modified()).unwrap_or(UNIX_EPOCH));
+    let data = files::data(path);
+    let bytes = data.as_ref().map_or(0, |data| data.bytes);
+    let modified = since_epoch(data.ok().and_then(|data| data.modified).unwrap_or(UNIX_EPOCH));
     let name = path.to_string_lossy().into_owned();
     let id = id_of(&[name.as_bytes(), &bytes.to_le_bytes(), &modified.to_le_bytes()]);
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

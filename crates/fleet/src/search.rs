@@ -4,13 +4,12 @@
 //! is searched by itself, level by level, until only what hangs is left. That is named and the rest is planned.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use stepscope_read::discover::{Discovery, discover_watched};
-use stepscope_read::{Progress, ReadError};
+use stepscope_read::{Progress, ReadError, files};
 
 use crate::error::FleetError;
 use crate::workers::{Reader, Workers, lock};
@@ -76,6 +75,7 @@ pub(crate) fn searched(paths: &[PathBuf], patience: Duration) -> Result<Searched
 
 /// Searches one path.
 fn search(reader: &mut Reader, path: &Path) -> Result<Ended, ReadError> {
+    reader.meet(path);
     let progress = Progress::new();
     let own = [path.to_owned()];
     if let Ok(found) = reader.watched(&progress, move |progress| discover_watched(&own, progress)) {
@@ -88,7 +88,7 @@ fn search(reader: &mut Reader, path: &Path) -> Result<Ended, ReadError> {
 
 /// The entries of a folder; `None` of anything else.
 fn entries(path: &Path) -> Option<Vec<PathBuf>> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect();
+    let mut entries = files::entries(path).ok()?;
     entries.sort();
     Some(entries)
 }

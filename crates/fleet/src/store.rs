@@ -6,7 +6,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use stepscope_read::files::{cache_folder, write_cached, write_whole};
+use stepscope_read::files;
+use stepscope_read::kept::{cache_folder, write_cached, write_whole};
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, frames};
@@ -15,6 +16,7 @@ use crate::set::Set;
 /// Writes a file that appears whole and is still there after a crash of the machine. Creates its folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::File { path: path.to_owned(), error };
+    files::refuse_url(path).map_err(failed)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
@@ -23,18 +25,18 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
 
 /// Reads a file.
 pub fn read_whole(path: &Path) -> Result<Vec<u8>, FleetError> {
-    fs::read(path).map_err(|error| FleetError::File { path: path.to_owned(), error })
+    files::read(path).map_err(|error| FleetError::File { path: path.to_owned(), error })
 }
 
 /// The partials below a path, by name: a file itself, or the files of a folder that end in `.part`.
 pub fn partials_in(path: &Path) -> Result<Vec<PathBuf>, FleetError> {
-    if !path.is_dir() {
+    if !files::is_folder(path) {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).map_err(|error| FleetError::File { path: path.to_owned(), error })?;
+    let entries = files::entries(path).map_err(|error| FleetError::File { path: path.to_owned(), error })?;
     let is_partial =
-        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "part") && path.is_file();
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_partial).collect();
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "part") && files::is_file(path);
+    let mut files: Vec<PathBuf> = entries.into_iter().filter(is_partial).collect();
     files.sort();
     Ok(files)
 }
@@ -42,9 +44,10 @@ pub fn partials_in(path: &Path) -> Result<Vec<PathBuf>, FleetError> {
 /// The partials that a path means: a file that is one, or those of a folder with at least one. `None` if it means
 /// profiles.
 pub fn partials_at(path: &Path) -> Result<Option<Vec<PathBuf>>, FleetError> {
-    if path.is_dir() {
-        let files = partials_in(path)?;
-        return Ok(files.iter().any(|file| is_partial(file)).then_some(files));
+    if files::is_folder(path) {
+        let found = partials_in(path)?;
+        // Of a file in a store only the name tells, so that nothing is copied for its first bytes.
+        return Ok(found.iter().any(|file| files::is_url(file) || is_partial(file)).then_some(found));
     }
     let named = path.extension().is_some_and(|ending| ending == "part");
     Ok((named || is_partial(path)).then(|| vec![path.to_owned()]))

@@ -5,18 +5,21 @@
 //! the host's entry, and goes on with new ones.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use stepscope_read::Progress;
+use stepscope_read::{Progress, files};
 
 use crate::error::FleetError;
 
 /// How long nothing may move. Analysing the largest profiles takes less than a minute.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// The same for what comes from a network: requests have time limits of their own, and a large copy takes a while.
+const NETWORK: Duration = Duration::from_secs(30 * 60);
 /// How often to look at most.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -57,7 +60,7 @@ impl Workers {
             for _ in 0..workers {
                 scope.spawn(|| {
                     let share = threads.div_ceil(workers);
-                    let mut reader = Reader { threads: share, patience: self.patience, pool: None };
+                    let mut reader = Reader::new(share, self.patience);
                     while let Some(element) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if let Err(error) = task(&mut reader, element) {
                             next.store(all.len(), Ordering::Relaxed);
@@ -91,7 +94,9 @@ pub(crate) enum Given {
 #[derive(Debug)]
 pub(crate) struct Reader {
     threads: usize,
-    /// How long nothing may move.
+    /// How long nothing may move on a file system.
+    usual: Duration,
+    /// How long nothing may move now.
     pub(crate) patience: Duration,
     /// Made when it is needed. Not that of the process: one that a parent process used does not work after a fork, and
     /// threads that hang would be missing everywhere.
@@ -99,6 +104,15 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    fn new(threads: usize, patience: Duration) -> Self {
+        Reader { threads, usual: patience, patience, pool: None }
+    }
+
+    /// Gets ready for a path.
+    pub(crate) fn meet(&mut self, path: &Path) {
+        self.patience = if files::is_url(path) { self.usual.max(NETWORK) } else { self.usual };
+    }
+
     /// Runs work that may hang, and passes on how far it is. Work that was given up is stopped as soon as it moves again.
     pub(crate) fn watched<R: Send + 'static>(
         &mut self,
@@ -174,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_moves_is_waited_for_and_what_is_stopped_ends() {
-        let mut reader = Reader { threads: 1, patience: Duration::from_millis(700), pool: None };
+        let mut reader = Reader::new(1, Duration::from_millis(700));
         let all = Progress::new();
         let slow = |progress: &Arc<Progress>| {
             for _ in 0..8 {

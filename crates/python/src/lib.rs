@@ -33,6 +33,8 @@ pub(crate) fn error(problem: &Problem) -> PyErr {
 /// The native part of stepscope; use the package `stepscope` instead.
 #[pymodule]
 mod _stepscope {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::Error;
     #[pymodule_export]
@@ -49,6 +51,13 @@ mod _stepscope {
     use super::sides::{Comparison, compare_sides, gate_steps};
     #[pymodule_export]
     use super::{cli, explain, views};
+
+    /// Buckets are read like folders.
+    #[pymodule_init]
+    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+        stepscope::add_stores();
+        Ok(())
+    }
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "its name in Python")]

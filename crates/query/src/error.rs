@@ -17,6 +17,8 @@ pub enum Failed {
     TooLong,
     /// The query needs more memory, or longer values, than the limits allow.
     TooLarge,
+    /// Nobody waits for the answer any more.
+    Stopped,
 }
 
 /// Why a query got no answer.
@@ -51,6 +53,10 @@ impl QueryError {
             "it had not finished",
             "filter by time, track, step or name, or raise the time limit",
         )
+    }
+
+    pub(crate) fn stopped() -> Self {
+        QueryError::new(Failed::Stopped, "the query was cancelled", "it had not finished", "run it again")
     }
 
     pub(crate) fn several() -> Self {

@@ -2,16 +2,23 @@
 //!
 //! The database is empty and in memory. An authorizer lets a query select, read, call functions and recurse; everything
 //! else (writing, attaching files, pragmas, extensions) is refused before it runs. Limits bound the size of a query and
-//! of each value, a progress handler bounds its time, and a heap limit its memory. The handler is not called inside a
-//! function, therefore values are kept short enough that no function takes long.
+//! of each value, and a progress handler bounds its time. The handler is not called inside a function, therefore values are
+//! kept short enough that no function takes long.
+//!
+//! Memory is limited per query, by the thread that it runs on ([`MemoryLimit`]): a greedy query fails alone. SQLite's own
+//! `hard_heap_limit` counts for the whole process; it is only the fallback for a process in which somebody used this SQLite
+//! before.
+//!
+//! [`MemoryLimit`]: stepscope_read::sqlite_memory::MemoryLimit
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
+use stepscope_read::{Progress, sqlite_memory};
 
 use crate::arguments::ArgTable;
 use crate::event::EventTable;
@@ -19,7 +26,7 @@ use crate::rows::RowsTable;
 use crate::schema::{From, TABLES};
 use crate::tables::nsys::VIEWS;
 use crate::world::World;
-use crate::{functions, vtab};
+use crate::{Limits, functions, vtab};
 
 /// SQLite's own limits.
 const LIMITS: &[(Limit, i32)] = &[
@@ -38,10 +45,6 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
 ];
 
-/// Memory of SQLite in this process, in bytes. SQLite offers no limit per connection; sorting all events of a large
-/// recording stays below this.
-const HEAP: u64 = 2 << 30;
-
 /// Operations of SQLite between two looks at the clock: about a millisecond.
 const OPERATIONS: i32 = 20_000;
 
@@ -51,8 +54,9 @@ const NOT_FOR_READING: &[&str] = &["dbstat", "sqlite_dbpage", "sqlite_stmt", "by
 /// Functions with effects beyond their value.
 const NOT_FOR_CALLING: &[&str] = &["load_extension", "fts3_tokenizer", "sqlite_log"];
 
-/// A connection for one query.
-pub(crate) fn connect(world: &Arc<World>, time: Duration) -> Result<Connection> {
+/// A connection for one query, which ends with its time or with the progress that is stopped.
+pub(crate) fn connect(world: &Arc<World>, limits: Limits, progress: &Arc<Progress>) -> Result<Connection> {
+    let is_counted = sqlite_memory::prepare();
     let mut connection = Connection::open_in_memory()?;
     for (number, table) in TABLES.iter().enumerate() {
         let world = world.clone();
@@ -69,9 +73,10 @@ pub(crate) fn connect(world: &Arc<World>, time: Duration) -> Result<Connection> 
         connection.execute_batch(&format!("CREATE VIEW \"{}\" AS {}", view.name, view.query))?;
     }
     // Sorting must not create files. Text in double quotes is a name, never a value.
-    connection.execute_batch(&format!(
-        "PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = {HEAP}; PRAGMA query_only = ON;"
-    ))?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA query_only = ON;")?;
+    if !is_counted {
+        connection.execute_batch(&format!("PRAGMA hard_heap_limit = {};", limits.memory))?;
+    }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -79,9 +84,13 @@ pub(crate) fn connect(world: &Arc<World>, time: Duration) -> Result<Connection> 
         connection.set_limit(limit, value)?;
     }
     connection.authorizer(Some(|context: AuthContext<'_>| allows(&context.action)))?;
-    let (start, before, world) = (Instant::now(), world.computing(), world.clone());
-    let is_late = move || start.elapsed() > time + world.computing().saturating_sub(before);
-    connection.progress_handler(OPERATIONS, Some(is_late))?;
+    let (start, before) = (Instant::now(), world.computing());
+    let (world, progress) = (world.clone(), progress.clone());
+    let is_over = move || {
+        let computing = world.computing().saturating_sub(before);
+        progress.is_stopped() || start.elapsed() > limits.time.saturating_add(computing)
+    };
+    connection.progress_handler(OPERATIONS, Some(is_over))?;
     Ok(connection)
 }
 

@@ -15,6 +15,7 @@ mod examples;
 mod family;
 mod functions;
 mod guard;
+mod logs;
 mod looked;
 mod postings;
 mod rows;
@@ -31,9 +32,12 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Statement};
 use serde::ser::{Serialize, Serializer};
+use stepscope_read::Progress;
+use stepscope_read::sqlite_memory::MemoryLimit;
 
 pub use error::{Failed, QueryError};
 pub use examples::{EXAMPLES, Example};
+pub use logs::LogFiles;
 pub use schema::{Column, FUNCTIONS, Function, Holds, TABLES, Table, View};
 pub use tables::nsys::VIEWS;
 pub use world::Holder;
@@ -49,13 +53,17 @@ pub struct Limits {
     pub bytes: usize,
     /// How long a query may run. Analyses behind the tables do not count: they run once and are kept.
     pub time: Duration,
+    /// Bytes that SQLite may hold for a query, besides its answer.
+    pub memory: u64,
 }
 
 impl Limits {
-    /// For a terminal.
-    pub const TERMINAL: Limits = Limits { rows: 1_000_000, bytes: 512 << 20, time: Duration::from_secs(60) };
-    /// For answers over a network.
-    pub const PAGE: Limits = Limits { rows: 5_000, bytes: 16 << 20, time: Duration::from_secs(10) };
+    /// For a terminal. Sorting all events of a large recording stays within the memory.
+    pub const TERMINAL: Limits =
+        Limits { rows: 1_000_000, bytes: 512 << 20, time: Duration::from_secs(60), memory: 2 << 30 };
+    /// For answers over a network, of which several may be computed at once.
+    pub const PAGE: Limits =
+        Limits { rows: 5_000, bytes: 16 << 20, time: Duration::from_secs(10), memory: 1 << 30 };
 }
 
 /// One value of an answer.
@@ -160,12 +168,24 @@ impl Database {
 
     /// Runs one SELECT.
     pub fn query(&self, sql: &str) -> Result<Answer, QueryError> {
+        self.query_until(sql, &Arc::default())
+    }
+
+    /// Runs one SELECT until it ends or until somebody stops the progress.
+    pub fn query_until(&self, sql: &str, progress: &Arc<Progress>) -> Result<Answer, QueryError> {
         if let Some(answer) = shortcut::answer(sql, &self.world) {
             return Ok(answer);
         }
-        let failed = |error: rusqlite::Error| QueryError::of(&error, self.limits.time);
-        // SQLite's memory is shared by all connections, so that a fresh one costs little.
-        let connection = guard::connect(&self.world, self.limits.time).map_err(failed)?;
+        let failed = |error: rusqlite::Error| {
+            if progress.is_stopped() {
+                QueryError::stopped()
+            } else {
+                QueryError::of(&error, self.limits.time)
+            }
+        };
+        let _limit = MemoryLimit::of(self.limits.memory);
+        // Connections share no memory, and a fresh one costs little.
+        let connection = guard::connect(&self.world, self.limits, progress).map_err(failed)?;
         let mut statements = Batch::new(&connection, sql);
         let mut statement = statements.next().map_err(failed)?.ok_or_else(QueryError::empty)?;
         match statements.next() {

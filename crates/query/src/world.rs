@@ -4,7 +4,7 @@
 //! Events stay where they are, in the columns of the trace. An event's id is the number of its track, shifted by 32
 //! bits, plus its place on the track, so that the page and a query name the same event the same way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use stepscope_analyze::states::launches::{Launch, Launches};
 use stepscope_analyze::vocabulary::Vocabulary;
-use stepscope_session::{HostProfile, Profile};
+use stepscope_session::{HostProfile, Problem, Profile, logs_beside};
+use stepscope_trace::series::RunLog;
 use stepscope_trace::{EventId, KindId, StrId, Trace, Track, TrackId};
 
 use crate::family::Family;
@@ -30,6 +31,17 @@ pub trait Holder: Send + Sync {
     /// Canonical folders that files beside the recording must lie in; empty if they may lie anywhere.
     fn roots(&self) -> &[PathBuf] {
         &[]
+    }
+
+    /// What the program logged for TensorBoard.
+    fn logs(&self) -> Arc<[RunLog]> {
+        let first = self.profile().hosts.first();
+        first.map_or_else(Vec::new, |loaded| logs_beside(Path::new(&loaded.path), self.roots())).into()
+    }
+
+    /// Problems of its files.
+    fn problems(&self) -> Vec<Problem> {
+        self.profile().problems()
     }
 }
 
@@ -108,6 +120,11 @@ impl World {
     /// Canonical folders that files beside the recording must lie in; empty if they may lie anywhere.
     pub(crate) fn roots(&self) -> &[PathBuf] {
         self.holder.roots()
+    }
+
+    /// What the program logged for TensorBoard.
+    pub(crate) fn logs(&self) -> Arc<[RunLog]> {
+        self.holder.logs()
     }
 
     /// The profiles of the hosts, with what is computed about them.

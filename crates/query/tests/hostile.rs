@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stepscope_query::{Database, Limits};
+use stepscope_query::{Database, Failed, Limits};
 use stepscope_read::Progress;
 use stepscope_session::{Profile, Query, ResolvedSession};
 
 /// What a query may take here. Fewer rows and bytes than elsewhere, so that all of them end soon.
-const LIMITS: Limits = Limits { rows: 1_000, bytes: 4 << 20, time: Duration::from_millis(200) };
+const LIMITS: Limits =
+    Limits { rows: 1_000, bytes: 4 << 20, time: Duration::from_millis(200), memory: 1 << 30 };
 
 fn fixture() -> Database {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tf-input-bound");
@@ -253,4 +254,47 @@ fn messages_say_what_to_do() {
         assert!(error.to_string().contains(says), "{query}: {error}");
         assert_eq!(error.parts().iter().filter(|part| part.is_empty()).count(), 0, "{error}");
     }
+}
+
+/// A table of numbers from 1, up to a limit or without end.
+fn numbers(rows: &str) -> String {
+    format!("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t {rows})")
+}
+
+#[test]
+fn a_greedy_query_leaves_others_their_memory() {
+    let limits = Limits { time: Duration::from_secs(300), memory: 32 << 20, ..LIMITS };
+    let database = fixture().limited(limits);
+    // Each sorts rows of about 500 bytes: without end, or 20 MB.
+    let sorted = "SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY hex(randomblob(250))) AS n FROM t)";
+    let greedy = format!("{} {sorted}", numbers(""));
+    let honest = format!("{} {sorted}", numbers("LIMIT 30000"));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..4 {
+                    assert_eq!(database.query(&greedy).map_err(|error| error.failed), Err(Failed::TooLarge));
+                }
+            });
+        }
+        for _ in 0..8 {
+            let answer = database.query(&honest);
+            assert!(answer.is_ok(), "{:?}", answer.err());
+        }
+    });
+}
+
+#[test]
+fn a_stopped_query_ends_at_once() {
+    let database = fixture().limited(Limits { time: Duration::from_secs(300), ..LIMITS });
+    let progress = Arc::new(Progress::new());
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| database.query_until(ENDLESS[0], &progress));
+        std::thread::sleep(Duration::from_millis(50));
+        progress.stop();
+        let error = running.join().unwrap().unwrap_err();
+        assert_eq!(error.failed, Failed::Stopped);
+    });
+    assert!(start.elapsed() < Duration::from_secs(100), "{:?}", start.elapsed());
 }

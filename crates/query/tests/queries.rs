@@ -5,9 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stepscope_query::{Answer, Database, Limits, Value};
-use stepscope_read::Progress;
+use stepscope_query::{Answer, Database, EXAMPLES, Limits, LogFiles, TABLES, VIEWS, Value};
+use stepscope_read::{Bytes, Input, Progress};
 use stepscope_session::{Profile, Query, ResolvedSession};
+use stepscope_testkit::stage::scenes::Shape;
+use stepscope_testkit::stage::{scenes_many, to_kineto};
+use stepscope_testkit::tfevents::{record, scalar};
 
 fn open(path: &Path) -> Database {
     let chosen = ResolvedSession::of(
@@ -191,4 +194,43 @@ fn names_of_nsight_systems_work_on_any_format() {
     }
     let value = "SELECT count(*) FROM event e JOIN StringIds s ON s.id = e.name_id WHERE s.value <> e.name";
     assert_eq!(number(&database, value), 0);
+}
+
+#[test]
+fn collectives_are_compared_over_all_ranks() {
+    let scene = scenes_many::ranks(Shape { step: 20_000_000, steps: 8, kernels: 20, marked: true }, 4, true);
+    let trace = |rank: usize| to_kineto::write(&scene.runs[rank], Some((rank, 4))).into_bytes();
+    let database = |ranks: &[usize]| {
+        let input = |rank: usize| Input::from_bytes(format!("rank{rank}.json"), Bytes::held(trace(rank)));
+        let inputs = ranks.iter().map(|&rank| (format!("rank{rank}"), Ok(input(rank)))).collect();
+        let profile = Profile::read("run".to_owned(), Vec::new(), inputs, &Progress::new()).unwrap();
+        Database::new(Arc::new(profile), Limits::TERMINAL)
+    };
+    let all = database(&[0, 1, 2, 3]);
+    let late = ask(&all, "SELECT rank FROM collective WHERE last > 0.9 AND wait_ms < 0.1");
+    let [row] = &late.rows[..] else { panic!("{late:?}") };
+    assert!(matches!(&row[0], Value::Text(rank) if rank.starts_with("rank2 ")), "{row:?}");
+    let waiting = "SELECT count(*) FROM collective WHERE last < 0.1 AND wait_ms > 8 AND transfer_ms < 2";
+    assert_eq!(number(&all, waiting), 3, "{:?}", ask(&all, "SELECT * FROM collective"));
+    assert_eq!(number(&database(&[2]), "SELECT count(*) FROM collective"), 0, "one rank shows no waiting");
+}
+
+#[test]
+fn logged_values_can_be_asked_without_a_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(LogFiles::below(folder.path()).is_none());
+    let points: Vec<u8> =
+        (0..5).flat_map(|step| record(&scalar(1.8e9, step, "loss", 1.0 / (1.0 + f32::from(step))))).collect();
+    std::fs::write(folder.path().join("events.out.tfevents.1.vm"), points).unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "no event file").unwrap();
+    assert!(LogFiles::below(&folder.path().join("notes.txt")).is_none());
+    let database = Database::new(Arc::new(LogFiles::below(folder.path()).unwrap()), Limits::TERMINAL);
+    assert_eq!(number(&database, "SELECT count(*) FROM scalar WHERE tag = 'loss' AND step > 0"), 4);
+    for name in TABLES.iter().map(|table| table.name).chain(VIEWS.iter().map(|view| view.name)) {
+        let rows = ask(&database, &format!("SELECT * FROM {name}")).rows.len();
+        assert!(rows == 0 || name == "scalar", "{name}: {rows}");
+    }
+    for example in EXAMPLES {
+        ask(&database, example.sql);
+    }
 }

@@ -2,12 +2,15 @@
 //! floor, so that a few kilobytes cannot claim gigabytes of content and real profiles never meet a limit.
 //!
 //! Readers ask before they go on. The first limit that is met stays in the budget; [`crate::open_input`] turns
-//! it into a note, so that no reader has to report it.
+//! it into a note, so that no reader has to report it. Whoever stops a reading ([`crate::Progress::stop`]) uses up its
+//! time, so that tables and streams end too, which count no progress of their own.
 
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::progress::StopFlag;
 
 /// Inflated bytes per byte of the file. Real traces reach 20 to 40.
 const RATIO: u64 = 64;
@@ -88,6 +91,8 @@ pub struct Budget {
     /// Set by the first question.
     began: OnceLock<Instant>,
     met: OnceLock<OverBudget>,
+    /// Set once nobody wants the file any more.
+    stop: OnceLock<StopFlag>,
 }
 
 impl Budget {
@@ -102,10 +107,28 @@ impl Budget {
         }
     }
 
+    /// The limit that a file of this size is above, if the user set one: even without compression it cannot be read.
+    pub(crate) fn refuses(size: u64) -> Option<OverBudget> {
+        let allowed = ALLOWED.load(Ordering::Relaxed);
+        (allowed > 0 && size > allowed).then_some(OverBudget { limit: Limit::Bytes, at: allowed })
+    }
+
     /// A budget for a number of inflated bytes.
     pub fn new(bytes: u64) -> Self {
         let few_events = bytes / BYTES_PER_ROW;
-        Budget { bytes, few_events, rows: AtomicU64::new(0), began: OnceLock::new(), met: OnceLock::new() }
+        Budget {
+            bytes,
+            few_events,
+            rows: AtomicU64::new(0),
+            began: OnceLock::new(),
+            met: OnceLock::new(),
+            stop: OnceLock::new(),
+        }
+    }
+
+    /// Ends with this flag. A file is read once per budget, so that the first reading decides.
+    pub(crate) fn stops_with(&self, flag: StopFlag) {
+        self.stop.get_or_init(|| flag);
     }
 
     /// Inflated bytes that may be held at a time.
@@ -182,8 +205,11 @@ impl Budget {
         self.in_time()
     }
 
-    /// Whether there is time left.
+    /// Whether there is time left, and somebody who waits.
     pub(crate) fn in_time(&self) -> Result<(), OverBudget> {
+        if self.stop.get().is_some_and(StopFlag::is_set) {
+            return Err(self.over(Limit::Time, 0));
+        }
         let began = self.began.get_or_init(Instant::now);
         if began.elapsed().as_secs() > self.most_seconds() {
             return Err(self.over(Limit::Time, self.most_seconds()));
@@ -201,6 +227,15 @@ mod tests {
         assert_eq!(Budget::of(20 << 10).bytes(), FLOOR);
         assert_eq!(Budget::of(300 << 20).bytes(), 64 * (300 << 20), "far above honest compression");
         assert_eq!(Budget::of(u64::MAX).bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn a_stopped_reading_has_no_time_left() {
+        let (budget, progress) = (Budget::new(6_400), crate::Progress::new());
+        budget.stops_with(progress.stop_flag());
+        assert!(budget.inflated(1).is_ok() && budget.instructions(1).is_ok());
+        progress.stop();
+        assert!(budget.inflated(1).is_err() && budget.instructions(1).is_err());
     }
 
     #[test]

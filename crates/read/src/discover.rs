@@ -6,12 +6,12 @@
 //! was found instead of a profile.
 
 mod known;
+mod names;
 mod recognise;
 mod together;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -19,11 +19,13 @@ use std::time::SystemTime;
 use stepscope_trace::{Delivers, Format};
 
 use crate::error::ReadError;
+use crate::files;
 use crate::folder;
 use crate::input::Input;
 use crate::{NsysReader, Progress, READERS, Reader};
 
 pub use known::Known;
+pub use names::{head_bytes, may_be_profile, may_hold_profiles};
 use together::recorded_together;
 use walk::walk;
 
@@ -154,7 +156,7 @@ pub fn discover_again(
 
 /// The format of one file, from its first 64 KiB.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
-    let is_file = fs::metadata(path).is_ok_and(|data| data.is_file());
+    let is_file = files::is_file(path);
     let (reader, _) = is_file.then(|| recognise::reader_of(path).ok()).flatten()?;
     reader.map(Reader::format)
 }
@@ -207,7 +209,7 @@ fn numbers(name: &str) -> Vec<(String, u64)> {
 /// Whether a path, with all links resolved, lies below one of the canonical roots; without roots, all paths do.
 pub fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
     roots.is_empty()
-        || fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
+        || files::canonical(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
 }
 
 fn table_folder(folder: &Path, files: &[PathBuf]) -> ProfileFile {
@@ -318,7 +320,7 @@ fn completed(sessions: Vec<Session>) -> Vec<Session> {
 fn with_samples(sessions: Vec<Session>) -> Vec<Session> {
     let of_run = |session: &Session| {
         session.files.iter().all(|file| file.format.delivers == Delivers::RunSamples)
-            && session.folder.join(RUN_FILE).is_file()
+            && files::is_file(&session.folder.join(RUN_FILE))
     };
     let (samples, mut profiles): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(of_run);
     let mut alone = Vec::new();

@@ -1,183 +1,270 @@
-//! Files that stepscope itself keeps: where the user's cache is, and files that appear completely or not at all.
+//! Where files are: on this machine, or in a store that the program adds, such as object stores. Everything that looks for
+//! files and opens them asks here, so that a URL works wherever a path does, and shows as itself in every message.
 //!
-//! A file is written beside its place and then renamed. Whoever reads the place sees the old file or the new one, and
-//! a full disk or a killed process leaves the old one as it was. What a killed process leaves beside it starts with a
-//! dot and has an ending that nobody looks for.
+//! A store answers from what it listed. A file of a store is opened as a local copy without a name, which vanishes with the
+//! last reader. Knows nothing about formats, and nothing about networks.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::{env, process};
+use std::sync::OnceLock;
+use std::time::SystemTime;
 
-/// Names to try beside a file; others are in use or were left behind.
-const NAMES: u32 = 1_000;
-
-/// The folder of the user's cache, `$XDG_CACHE_HOME/stepscope` or below the home folder; `None` if there is no such place.
-pub fn cache_folder() -> Option<PathBuf> {
-    cache_in(|name| env::var_os(name).map(PathBuf::from), env::home_dir)
+/// What is known about a file without opening it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileData {
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// Whether it is a file; pipes and devices are neither.
+    pub is_file: bool,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When it was last written.
+    pub modified: Option<SystemTime>,
+    /// What tells folders apart, whatever links lead to them.
+    pub(crate) id: Option<(u64, u64)>,
 }
 
-fn cache_in(
-    variable: impl Fn(&str) -> Option<PathBuf>,
-    home: impl Fn() -> Option<PathBuf>,
-) -> Option<PathBuf> {
-    // A relative path would mean another folder wherever the program is started.
-    let named = |name: &str| variable(name).filter(|path| path.is_absolute());
-    let of_system = || if cfg!(windows) { named("LOCALAPPDATA") } else { None };
-    let below_home = || home().filter(|home| home.is_absolute()).map(|home| home.join(".cache"));
-    let caches = named("XDG_CACHE_HOME").or_else(of_system).or_else(below_home);
-    caches.map(|caches| caches.join("stepscope"))
-}
-
-/// Writes a file that is still there after a crash of the machine. Pipes and devices, such as `/dev/stdout`, are
-/// written to directly.
-pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    written(path, true, write)
-}
-
-/// Writes a file of a cache, which is checked when it is read: it need not survive a crash of the machine. Creates its
-/// folder.
-pub fn write_cached(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+impl FileData {
+    /// A folder of a store.
+    pub fn folder() -> Self {
+        FileData { is_folder: true, is_file: false, bytes: 0, modified: None, id: None }
     }
-    written(path, false, |out| out.write_all(bytes))
-}
 
-fn written(
-    path: &Path,
-    durable: bool,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let existing = fs::metadata(path).ok();
-    if existing.as_ref().is_some_and(|data| !data.is_file()) {
-        let mut out = BufWriter::new(File::options().write(true).open(path)?);
-        write(&mut out)?;
-        return out.flush();
-    }
-    // A link stays a link: the file that it leads to is replaced.
-    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (file, beside) = beside(&place)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write(&mut out)?;
-    out.flush()?;
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    if durable {
-        // Some file systems notice that they are full only now.
-        file.sync_all()?;
-    }
-    if let Some(data) = existing {
-        // Who may read it does not change; where that cannot be set, the defaults hold.
-        let _ = file.set_permissions(data.permissions());
-    }
-    drop(file);
-    fs::rename(&beside.0, &place)
-}
-
-/// A file that is removed unless it was renamed by then.
-struct Beside(PathBuf);
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+    /// A file of a store.
+    pub fn file(bytes: u64, modified: SystemTime) -> Self {
+        FileData { is_folder: false, is_file: true, bytes, modified: Some(modified), id: None }
     }
 }
 
-/// A new file beside a place, under a name that nobody else uses: not another thread, not a process with the same
-/// number on another machine, and none that was killed.
-fn beside(place: &Path) -> io::Result<(File, Beside)> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = place.file_name().ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
-    let mut last = io::Error::from(ErrorKind::AlreadyExists);
-    for _ in 0..NAMES {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(OsStr::new(&format!(".{}-{number}.unfinished", process::id())));
-        let path = place.with_file_name(hidden);
-        match File::options().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, Beside(path))),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
-            Err(error) => return Err(error),
+impl From<fs::Metadata> for FileData {
+    fn from(data: fs::Metadata) -> Self {
+        #[cfg(unix)]
+        let id = {
+            use std::os::unix::fs::MetadataExt as _;
+            Some((data.dev(), data.ino()))
+        };
+        #[cfg(not(unix))]
+        let id = None;
+        FileData {
+            is_folder: data.is_dir(),
+            is_file: data.is_file(),
+            bytes: data.len(),
+            modified: data.modified().ok(),
+            id,
         }
     }
-    Err(last)
+}
+
+/// Files that are not on this machine. Paths are URLs.
+pub trait Store: Send + Sync {
+    /// Gets ready for a search below a path; with `heads` for one that opens every file's beginning.
+    fn search(&self, path: &Path, heads: bool) -> Result<(), StoreError>;
+    /// What is known about a file or a folder.
+    fn data(&self, path: &Path) -> Result<FileData, StoreError>;
+    /// What a folder holds, as far as it matters.
+    fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>, StoreError>;
+    /// The first bytes of a file, as many as there are.
+    fn head(&self, path: &Path, bytes: usize) -> Result<Vec<u8>, StoreError>;
+    /// A local copy.
+    fn open(&self, path: &Path) -> Result<File, StoreError>;
+    /// How far transfers are.
+    fn moved(&self) -> Moved;
+}
+
+/// How far the transfers of stores are.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes that were copied.
+    pub done: u64,
+    /// Bytes of all files whose copies have begun.
+    pub total: u64,
+    /// Names that were listed.
+    pub listed: u64,
+}
+
+/// Why a store cannot give a file: what was found, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found}; {todo}")]
+pub struct StoreError {
+    /// Whether the file was replaced while it was read.
+    pub changed: bool,
+    /// Whether there is nothing of that name.
+    pub missing: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do.
+    pub todo: String,
+}
+
+impl StoreError {
+    /// The error of a store inside an error of a file.
+    pub fn of(error: &io::Error) -> Option<&StoreError> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl From<StoreError> for io::Error {
+    fn from(error: StoreError) -> Self {
+        let kind = if error.missing { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
+        io::Error::new(kind, error)
+    }
+}
+
+static STORE: OnceLock<Box<dyn Store>> = OnceLock::new();
+
+/// Adds the store that URLs are looked up in. A setting of the process, made once: files are opened in many places.
+pub fn add_store(store: Box<dyn Store>) {
+    // The first one stays.
+    let _ = STORE.set(store);
+}
+
+/// How far the transfers of the store are; nothing if there is none.
+pub fn moved() -> Moved {
+    STORE.get().map_or_else(Moved::default, |store| store.moved())
+}
+
+/// Whether a path is a URL, which no local file is meant by.
+pub fn is_url(path: &Path) -> bool {
+    let start = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
+    start.is_some_and(|scheme| {
+        scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    })
+}
+
+/// The store of a URL; `None` for a local path.
+fn store(path: &Path) -> Option<Result<&'static dyn Store, StoreError>> {
+    is_url(path).then(|| STORE.get().map(|store| &**store).ok_or_else(|| without(path)))
+}
+
+/// What a program without a store says.
+fn without(path: &Path) -> StoreError {
+    let url = path.display();
+    let copy = match path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme) {
+        Some("s3" | "s3a") => format!("aws s3 cp --recursive {url} logs/"),
+        Some("gs") => format!("gcloud storage cp --recursive {url} logs/"),
+        Some("az" | "abfs" | "abfss") => "azcopy copy --recursive URL logs/".to_owned(),
+        _ => format!("curl -O {url}"),
+    };
+    StoreError {
+        changed: false,
+        missing: false,
+        found: "this build of stepscope reads local files only".to_owned(),
+        todo: format!(
+            "use the Python package (`pip install stepscope`), build with `cargo install stepscope --features remote`, or \
+             copy the files first: `{copy}`"
+        ),
+    }
+}
+
+/// What is known about a file or a folder.
+pub fn data(path: &Path) -> io::Result<FileData> {
+    match store(path) {
+        None => Ok(fs::metadata(path)?.into()),
+        Some(store) => Ok(store?.data(path)?),
+    }
+}
+
+/// Whether it is a file.
+pub fn is_file(path: &Path) -> bool {
+    data(path).is_ok_and(|data| data.is_file)
+}
+
+/// Whether it is a folder.
+pub fn is_folder(path: &Path) -> bool {
+    data(path).is_ok_and(|data| data.is_folder)
+}
+
+/// Gets ready for a search below a path; with `heads` for one that opens every file's beginning.
+pub(crate) fn search(path: &Path, heads: bool) -> io::Result<()> {
+    match store(path) {
+        None => Ok(()),
+        Some(store) => Ok(store?.search(path, heads)?),
+    }
+}
+
+/// What a folder holds, in no order.
+pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match store(folder) {
+        None => Ok(fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect()),
+        Some(store) => Ok(store?.entries(folder)?),
+    }
+}
+
+/// Opens a file for reading.
+pub fn open(path: &Path) -> io::Result<File> {
+    match store(path) {
+        None => File::open(path),
+        Some(store) => {
+            let mut file = store?.open(path)?;
+            file.rewind()?;
+            Ok(file)
+        }
+    }
+}
+
+/// All bytes of a file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The beginning of a file that can be read at any place: all of a local file, the first bytes of one in a store.
+pub(crate) trait Beginning: Read + Seek {}
+
+impl Beginning for File {}
+impl Beginning for Cursor<Vec<u8>> {}
+
+/// Opens a file to recognise it, with at least so many bytes.
+pub(crate) fn beginning(path: &Path, bytes: usize) -> io::Result<Box<dyn Beginning>> {
+    match store(path) {
+        None => Ok(Box::new(File::open(path)?)),
+        Some(store) => Ok(Box::new(Cursor::new(store?.head(path, bytes)?))),
+    }
+}
+
+/// The path without links. A URL has none; it must lead to something, and must not contain `..`.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match store(path) {
+        None => fs::canonicalize(path),
+        Some(store) => store?.data(path).map(|_| path.to_owned()).map_err(io::Error::from),
+    }
+}
+
+/// Refuses to write to a URL: nothing is ever written to a store, and a folder called `s3:` helps nobody.
+pub fn refuse_url(path: &Path) -> io::Result<()> {
+    if is_url(path) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "stepscope never writes to object stores"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
+    #[test]
+    fn only_urls_are_looked_up_elsewhere() {
+        for url in ["s3://bucket/x", "gs://b", "https://host/x.json", "abfss://c@a/x"] {
+            assert!(is_url(Path::new(url)), "{url}");
+        }
+        for path in ["/logs/x", "logs", "C://x", "a b://x", "./s3://x", "S3:/x", ""] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
     }
 
     #[test]
-    fn the_cache_is_where_the_system_says() {
-        let none = |_: &str| None;
-        let home = || Some(PathBuf::from("/home/a"));
-        assert_eq!(cache_in(|_| Some(PathBuf::from("/c")), home), Some(PathBuf::from("/c/stepscope")));
-        assert_eq!(cache_in(none, home), Some(PathBuf::from("/home/a/.cache/stepscope")));
-        let relative = |_: &str| Some(PathBuf::from("c"));
-        assert_eq!(cache_in(relative, home), Some(PathBuf::from("/home/a/.cache/stepscope")));
-        assert_eq!(cache_in(|_| Some(PathBuf::new()), || None), None);
-    }
-
-    #[test]
-    fn what_fails_halfway_leaves_the_old_file_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("report.html");
-        write_whole(&path, |out| out.write_all(b"old")).unwrap();
-        let failed = write_whole(&path, |out| {
-            out.write_all(&[b'x'; 3 << 20])?;
-            Err(ErrorKind::StorageFull.into())
-        });
-        assert_eq!(failed.unwrap_err().kind(), ErrorKind::StorageFull);
-        assert_eq!(
-            (fs::read(&path).unwrap(), names(folder.path())),
-            (b"old".to_vec(), vec!["report.html".to_owned()])
+    fn a_program_without_a_store_says_how_to_get_one_or_to_copy() {
+        let error = data(Path::new("s3://bucket/logs")).unwrap_err();
+        let said = StoreError::of(&error).unwrap();
+        assert_eq!(said.found, "this build of stepscope reads local files only");
+        assert!(
+            said.todo.contains("--features remote")
+                && said.todo.contains("aws s3 cp --recursive s3://bucket/logs")
         );
-        write_whole(&path, |out| out.write_all(b"new")).unwrap();
-        assert_eq!((fs::read(&path).unwrap(), names(folder.path()).len()), (b"new".to_vec(), 1));
-    }
-
-    #[test]
-    fn several_writers_of_one_file_do_not_disturb_each_other() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep").join("entry");
-        std::thread::scope(|scope| {
-            for number in 0..8_u8 {
-                let path = &path;
-                scope.spawn(move || write_cached(path, &[number; 9_000]).unwrap());
-            }
-        });
-        let bytes = fs::read(&path).unwrap();
-        assert!(bytes.len() == 9_000 && bytes.iter().all(|byte| *byte == bytes[0]));
-        assert_eq!(names(&folder.path().join("deep")), ["entry"]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_and_permissions_stay_and_devices_are_written_to() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
-        fs::write(&file, "old").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        symlink(&file, &link).unwrap();
-        write_whole(&link, |out| out.write_all(b"new")).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"new");
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        write_whole(Path::new("/dev/null"), |out| out.write_all(b"x")).unwrap();
-        let full = write_whole(Path::new("/dev/full"), |out| out.write_all(b"x"));
-        assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert!(entries(Path::new("gs://b")).unwrap_err().to_string().contains("gcloud storage cp"));
+        assert!(!is_folder(Path::new("az://c/x")) && open(Path::new("az://c/x")).is_err());
+        assert!(refuse_url(Path::new("s3://b/out")).is_err() && refuse_url(Path::new("out")).is_ok());
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::ReadError;
+use crate::files;
 use crate::input::{Bytes, bytes_of};
 use crate::nsys::is_telling;
 
@@ -40,12 +41,12 @@ pub(crate) fn is_export(files: &[PathBuf]) -> bool {
 
 /// The folder that a path refers to: the folder itself, or the folder of a file in it.
 pub(crate) fn meant_by(path: &Path) -> Option<PathBuf> {
-    if path.is_dir() { export_in(path) } else { meant_by_file(path) }
+    if files::is_folder(path) { export_in(path) } else { meant_by_file(path) }
 }
 
 /// The folder of a file, if it is one of the tables of an export.
 pub(crate) fn meant_by_file(path: &Path) -> Option<PathBuf> {
-    let is_table = table_name(path).is_some() && path.is_file();
+    let is_table = table_name(path).is_some() && files::is_file(path);
     export_in(path.parent().filter(|_| is_table)?)
 }
 
@@ -61,8 +62,7 @@ pub(crate) fn named(folder: &Path) -> PathBuf {
 }
 
 fn files_of(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    let mut files = files::entries(folder).unwrap_or_default();
     files.sort();
     files
 }
@@ -70,15 +70,15 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 /// Total size of all tables in a folder, and the time of the last write.
 pub(crate) fn size_and_time(files: &[PathBuf]) -> (u64, SystemTime) {
     let tables = files.iter().filter(|file| table_name(file).is_some());
-    let data = tables.filter_map(|file| fs::metadata(file).ok()).filter(fs::Metadata::is_file);
+    let data = tables.filter_map(|file| files::data(file).ok()).filter(|data| data.is_file);
     data.fold((0, SystemTime::UNIX_EPOCH), |(bytes, time), data| {
-        (bytes + data.len(), time.max(data.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
+        (bytes + data.bytes, time.max(data.modified.unwrap_or(SystemTime::UNIX_EPOCH)))
     })
 }
 
 /// All tables of a folder.
 pub(crate) fn open(folder: &Path) -> Result<Vec<TableFile>, ReadError> {
-    let files = files_of(folder).into_iter().filter(|file| file.is_file());
+    let files = files_of(folder).into_iter().filter(|file| files::is_file(file));
     let open = |file: PathBuf| -> Option<Result<TableFile, ReadError>> {
         let name = table_name(&file)?.to_owned();
         Some(bytes_of(&file).map(|bytes| TableFile { name, bytes }))

@@ -1,7 +1,6 @@
 //! The bytes of a file: mapped if it is large, in memory if it is small, inflated if it is compressed. Or the
 //! bytes of all files in a folder that is one profile.
 
-use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use flate2::read::MultiGzDecoder;
 use crate::budget::{Budget, OverBudget};
 use crate::codec::{ZSTD_MAGIC, Zstd};
 use crate::error::ReadError;
+use crate::files;
 use crate::folder::{self, TableFile};
 use crate::map::{Map, Stamp};
 
@@ -258,16 +258,23 @@ impl Input {
     }
 }
 
+/// A file of a store is copied before it is read: not even begun if it is larger than what the user allows.
+fn within_budget(path: &Path, bytes: u64) -> Result<(), ReadError> {
+    let over = files::is_url(path).then(|| Budget::refuses(bytes)).flatten();
+    over.map_or(Ok(()), |over| Err(ReadError::OverBudget { path: path.to_owned(), over }))
+}
+
 /// The bytes of a file.
 pub(crate) fn bytes_of(path: &Path) -> Result<Bytes, ReadError> {
     let failed = |error| ReadError::Io { path: path.to_owned(), error };
     // Opening a pipe blocks until a process writes to it, so check the kind first.
-    let kind = std::fs::metadata(path).map_err(failed)?;
-    if !kind.is_file() && !kind.is_dir() {
+    let kind = files::data(path).map_err(failed)?;
+    if !kind.is_file && !kind.is_folder {
         return Err(ReadError::NotAFile { path: path.to_owned() });
     }
+    within_budget(path, kind.bytes)?;
     let read = || {
-        let mut file = File::open(path)?;
+        let mut file = files::open(path)?;
         let mut before = Stamp::of(&file)?;
         if before.len >= MAP_FROM
             && let Some(map) = Map::of(file.try_clone()?, before)?

@@ -1,4 +1,5 @@
-//! Bytes in, trace out. One folder per format, all with the same structure; [`READERS`] lists them.
+//! Bytes in, trace out. One folder per format, all with the same structure; [`READERS`] lists them. A new format is one
+//! folder and one line in that list.
 //!
 //! A reader recognises its format by content, never by name, and turns it into a [`Trace`]. Damage does not
 //! stop it: everything read before it is kept, and a note says where the damage is. [`discover`] finds the
@@ -8,7 +9,6 @@
 
 mod arrow;
 mod budget;
-mod chrome;
 mod codec;
 mod csv;
 pub mod discover;
@@ -16,34 +16,23 @@ mod error;
 pub mod files;
 mod folder;
 mod input;
+pub mod kept;
 mod map;
-mod ncu;
-mod nsys;
 pub mod parquet;
 mod progress;
-mod samples;
-mod smi;
+pub mod sqlite_memory;
 mod table;
-pub mod tf;
 pub mod tfevents;
-mod xplane;
 
 use std::path::Path;
 
 use stepscope_trace::{Format, NoteKind, Trace};
 
 pub use budget::{Budget, Limit, OverBudget, allow_inflated_bytes};
-pub use chrome::ChromeReader;
 pub use error::ReadError;
 pub use folder::TableFile;
 pub use input::{Bytes, Input};
-pub use ncu::NcuReader;
-pub use nsys::{NsysReader, NsysReportReader};
 pub use progress::Progress;
-pub use samples::SamplesReader;
-pub use smi::SmiReader;
-pub use tf::RunMetadataReader;
-pub use xplane::XPlaneReader;
 
 /// A profile format.
 pub trait Reader: Sync {
@@ -58,17 +47,26 @@ pub trait Reader: Sync {
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError>;
 }
 
-/// All readable formats, in the order in which they are tried.
-pub const READERS: &[&dyn Reader] = &[
-    &NsysReader,
-    &NsysReportReader,
-    &NcuReader,
-    &SamplesReader,
-    &SmiReader,
-    &ChromeReader,
-    &XPlaneReader,
-    &RunMetadataReader,
-];
+/// Declares the folders of the formats and lists their readers.
+macro_rules! readers {
+    ($($visible:vis $folder:ident: $($reader:ident),+;)+) => {
+        $($visible mod $folder;)+
+        $(pub use $folder::{$($reader),+};)+
+
+        /// All readable formats, in the order in which they are tried.
+        pub const READERS: &[&dyn Reader] = &[$($(&$reader),+),+];
+    };
+}
+
+readers! {
+    nsys: NsysReader, NsysReportReader;
+    ncu: NcuReader;
+    samples: SamplesReader;
+    smi: SmiReader;
+    chrome: ChromeReader;
+    xplane: XPlaneReader;
+    pub tf: RunMetadataReader;
+}
 
 /// The reader that recognises the file's content.
 pub fn reader_for(input: &Input) -> Option<&'static dyn Reader> {
@@ -110,7 +108,9 @@ pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadErro
 /// Reads a file with a reader, and notes what concerns files of every format: that it was written to meanwhile, and
 /// that its budget was used up.
 pub(crate) fn read_with(reader: &dyn Reader, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+    input.budget().stops_with(progress.stop_flag());
     let read = reader.read(input, progress);
+    progress.check();
     let (changed, over) = (input.has_changed(), input.over_budget());
     let path = || input.path().to_owned();
     let mut trace = read.map_err(|error| match over {

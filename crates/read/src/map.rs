@@ -5,8 +5,8 @@
 //! map. The reader goes on with zeros, as with any damaged file; [`Map::has_changed`] tells afterwards. An address
 //! outside all maps is passed on to the handler that was there before.
 //!
-//! The only module of this crate with unsafe code: mapping a file, replacing a part of a map and handling a signal
-//! cannot be done otherwise. It knows nothing about formats.
+//! The code is unsafe, because mapping a file, replacing a part of a map and handling a signal cannot be done otherwise.
+//! It knows nothing about formats.
 #![expect(unsafe_code, reason = "maps files and handles the signal of a file that shrinks under its map")]
 
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! Reading progress: readers count, other threads look.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Counters that a reader advances and other threads may read.
@@ -9,9 +10,25 @@ pub struct Progress {
     bytes: AtomicU64,
     total: AtomicU64,
     events: AtomicU64,
+    stopped: StopFlag,
+}
+
+/// Whether somebody stopped a reading, for code that has no progress to report. Who asks shows that it is not stuck.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopFlag(Arc<Signal>);
+
+#[derive(Debug, Default)]
+struct Signal {
+    stopped: AtomicBool,
     /// Goes up whenever a reader shows that it is not stuck.
     beats: AtomicU64,
-    stopped: AtomicBool,
+}
+
+impl StopFlag {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.beats.fetch_add(1, Ordering::Relaxed);
+        self.0.stopped.load(Ordering::Relaxed)
+    }
 }
 
 /// What a stopped reader unwinds with.
@@ -42,18 +59,22 @@ impl Progress {
     /// Readers are a deep stack of loops on many threads. Unwinding ends all of them at the next place where they count,
     /// without a result to pass up through every function, and gives their memory back.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stopped.0.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was stopped.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.is_set()
+    }
+
+    /// The flag that [`Progress::stop`] sets.
+    pub(crate) fn stop_flag(&self) -> StopFlag {
+        self.stopped.clone()
     }
 
     /// Unwinds if it was stopped, and shows that the reader is not stuck. Long work that does not count calls this now and
     /// then.
     pub fn check(&self) {
-        self.beats.fetch_add(1, Ordering::Relaxed);
         if self.is_stopped() {
             std::panic::resume_unwind(Box::new(Stopped));
         }
@@ -66,7 +87,7 @@ impl Progress {
 
     /// A number that changes while a reader is not stuck.
     pub fn beats(&self) -> u64 {
-        self.beats.load(Ordering::Relaxed)
+        self.stopped.0.beats.load(Ordering::Relaxed)
     }
 
     /// Adds what another one counted since the last time; `seen` remembers what that was.

@@ -261,7 +261,7 @@ fn write(run: &Shared) -> std::sync::RwLockWriteGuard<'_, Run> {
 
 /// A path that is a file is a run only if it is an event file.
 fn found_below(root: &Path) -> Vec<FoundRun> {
-    let is_other = root.is_file()
+    let is_other = stepscope_read::files::is_file(root)
         && !root
             .file_name()
             .is_some_and(|name| stepscope_read::tfevents::is_event_file(&name.to_string_lossy()));

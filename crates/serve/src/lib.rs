@@ -29,6 +29,7 @@ mod tfprof;
 mod timeline;
 
 pub use fleet::FleetOptions;
+#[doc(hidden)]
 pub use offline::Offline;
 pub use server::{DEFAULT_PORT, Options, Server, TokenUse};
 pub use store::{Limits, Source};

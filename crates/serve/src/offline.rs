@@ -1,4 +1,5 @@
-//! The server without a network: requests in, answers out. For fuzzing, which has no use for sockets.
+//! The server without a network: requests in, answers out. For tests and fuzzing, which have no use for sockets; not part
+//! of the public interface.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -55,3 +55,65 @@ pub(crate) fn described() -> Value {
         EXAMPLES.iter().map(|example| json!({"question": example.question, "sql": example.sql})).collect();
     json!({"tables": tables, "functions": functions, "examples": examples})
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use stepscope_testkit::corpus::{corpus, repository};
+
+    use super::*;
+    use crate::Source;
+    use crate::offline::Offline;
+
+    /// The query as it stands in an address.
+    fn encoded(query: &str) -> String {
+        let one = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        };
+        query.bytes().map(one).collect()
+    }
+
+    /// Asks the console of each session below a folder all examples; returns the number of sessions that could be read.
+    fn ask_all(folder: &Path) -> usize {
+        let server = Offline::new(Source::Paths(vec![folder.to_owned()])).unwrap().unwrap();
+        let (_, listed) = server.get("/api/sessions").unwrap();
+        let listed: Value = serde_json::from_slice(&listed).unwrap();
+        let mut read = 0;
+        for session in listed["sessions"].as_array().unwrap() {
+            let (id, name) = (session["id"].as_u64().unwrap(), session["path"].as_str().unwrap());
+            let unreadable = server.get_open(&format!("/api/s/{id}/timeline")).unwrap().0 != 200;
+            if unreadable {
+                continue;
+            }
+            for example in EXAMPLES {
+                let address = format!("/api/s/{id}/sql?q={}", encoded(example.sql));
+                let (status, body) = loop {
+                    match server.get_open(&address).unwrap() {
+                        // Other tests ask too.
+                        (429, _) => std::thread::yield_now(),
+                        answer => break answer,
+                    }
+                };
+                let said = String::from_utf8_lossy(&body);
+                assert_eq!(status, 200, "{name}: {}: {said:.300}", example.question);
+                assert!(said.contains("\"columns\""), "{name}: {}", example.question);
+            }
+            read += 1;
+        }
+        read
+    }
+
+    #[test]
+    fn examples_work_in_the_console() {
+        assert!(ask_all(&repository().join("fixtures")) > 3);
+    }
+
+    #[test]
+    fn examples_work_in_the_console_on_real_profiles() {
+        let Some(folder) = corpus("") else { return };
+        let read = ask_all(&folder);
+        assert!(read > 20, "{read}");
+    }
+}

@@ -12,6 +12,7 @@ use stepscope_analyze::curves::said::{is_evaluation, is_loss};
 use stepscope_analyze::curves::thin::{Over, Window, thinned};
 use stepscope_diagnose::{Finding, diagnose_run};
 use stepscope_read::discover::is_within;
+use stepscope_read::files;
 use stepscope_read::tfevents::{RunReader, is_event_file};
 use stepscope_render::report::RunBeside;
 use stepscope_trace::series::{RunLog, Series};
@@ -73,16 +74,16 @@ fn folders(file: &Path) -> Vec<PathBuf> {
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let entries = files::entries(folder).unwrap_or_default().into_iter();
+    let mut folders: Vec<PathBuf> = entries.filter(|path| files::is_folder(path)).collect();
     folders.sort();
     folders
 }
 
 fn event_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let events = entries.filter(|entry| is_event_file(&entry.file_name().to_string_lossy()));
-    let mut files: Vec<PathBuf> = events.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    let entries = files::entries(folder).unwrap_or_default().into_iter();
+    let events = entries.filter(|path| is_event_file(&name_of(path)));
+    let mut files: Vec<PathBuf> = events.filter(|path| files::is_file(path)).collect();
     files.sort();
     files
 }

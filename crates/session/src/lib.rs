@@ -22,7 +22,7 @@ pub use beside::logs_beside;
 pub use clock::{HostClock, shifts};
 pub use find::{Query, ResolvedSession, all_sessions, all_sessions_again, all_sessions_within};
 pub use hosts::Hosts;
-pub use load::{HostProfile, PerHost, Profile};
+pub use load::{HostProfile, PerHost, Profile, unreadable_file};
 pub use problem::{Cause, Problem};
 pub use sample::{SAMPLE_HOST, SAMPLE_NAME, sample};
 pub use saved_run::SavedRun;

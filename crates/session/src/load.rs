@@ -1,11 +1,13 @@
 //! From a resolved session to its traces: all hosts at once, or one after the other, each dropped after its
 //! analysis.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use stepscope_analyze::recording::info::Source;
 use stepscope_analyze::{Context, Coverage, Selection};
+use stepscope_read::files::StoreError;
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_render::format::{plural, thousands};
 use stepscope_render::report::SourceRow;
@@ -40,7 +42,7 @@ pub struct Profile {
     pub session: String,
     /// All sessions found, newest first, including this one.
     pub sessions: Arc<[String]>,
-    /// Its hosts; at least one.
+    /// Its hosts; at least one, unless it was made without.
     pub hosts: Vec<HostProfile>,
     /// Hosts whose files could not be read at all.
     unreadable: Vec<Problem>,
@@ -76,6 +78,11 @@ impl Profile {
             return Err(problem);
         }
         Ok(Profile { session, sessions: sessions.into(), hosts, unreadable })
+    }
+
+    /// A profile of nothing, for a folder in which only other files say something.
+    pub fn without_hosts(session: String) -> Profile {
+        Profile { sessions: Arc::new([session.clone()]), session, hosts: Vec::new(), unreadable: Vec::new() }
     }
 
     /// The same profile with another part selected for analysis.
@@ -235,14 +242,28 @@ const CHANGED: &str = "wait until the file is complete, then run the command aga
 const OVER_BUDGET: &str = "this is the limit for a file of its size; if you trust the file, raise it with --budget, \
                            such as --budget 16GB; the results are partial";
 
-pub(crate) fn unreadable_file(error: &ReadError) -> Problem {
-    match error {
-        ReadError::Io { path, error } => {
-            let todo = "check the path and the permissions";
-            Problem::new(Cause::Nothing, format!("cannot read {}", path.display()))
-                .then(error.to_string())
-                .then(todo)
+/// A file that the system, or a store, did not open.
+fn unopened(path: &Path, error: &std::io::Error) -> Problem {
+    let path = path.display();
+    match StoreError::of(error) {
+        Some(said) if said.changed => {
+            Problem::new(Cause::Damaged, format!("{path} changed while it was read"))
+                .then(said.found.clone())
+                .then(said.todo.clone())
         }
+        Some(said) => Problem::new(Cause::Nothing, format!("cannot read {path}"))
+            .then(said.found.clone())
+            .then(said.todo.clone()),
+        None => Problem::new(Cause::Nothing, format!("cannot read {path}"))
+            .then(error.to_string())
+            .then("check the path and the permissions"),
+    }
+}
+
+/// The error for a file that could not be read at all.
+pub fn unreadable_file(error: &ReadError) -> Problem {
+    match error {
+        ReadError::Io { path, error } => unopened(path, error),
         ReadError::Empty { path } => Problem::new(Cause::Nothing, format!("{} is empty", path.display()))
             .then("found 0 bytes")
             .then("record the profile again; the profiler may have been stopped before it wrote anything"),

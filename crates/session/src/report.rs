@@ -71,7 +71,7 @@ fn merge(
     let nothing = || Problem::new(Cause::Nothing, "no file could be read");
     let gathered = Session::finish(partials).ok_or_else(nothing)?;
     let facts = Facts::of(&gathered);
-    let Session { issues, ops, gauges, .. } = gathered;
+    let Session { issues, ops, gpu_samples, .. } = gathered;
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }
@@ -95,7 +95,7 @@ fn merge(
         summary: facts.summary,
         ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
         findings,
-        gauges,
+        gpu_samples,
         profiled,
         run,
     })

@@ -1,13 +1,13 @@
 //! A saved run: the parts of `run.json` (schema `stepscope.run.v1`) that a comparison needs. Its samples, and
 //! possibly a profile, are in the same folder and are read like any others.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use serde::Deserialize;
 use stepscope_diagnose::compare::Machine;
 use stepscope_read::discover::RUN_FILE;
+use stepscope_read::files;
 
 const SCHEMA: &str = "stepscope.run.v1";
 /// Larger than any real file: a run keeps at most 65,536 observations.
@@ -74,10 +74,11 @@ struct Observed {
 impl SavedRun {
     /// Reads the run saved in `folder`; `None` if there is none, or if the file is something else.
     pub fn in_folder(folder: &Path) -> Option<Self> {
-        let file = File::open(folder.join(RUN_FILE)).ok()?;
-        if file.metadata().ok()?.len() > LARGEST {
+        let path = folder.join(RUN_FILE);
+        if files::data(&path).ok()?.bytes > LARGEST {
             return None;
         }
+        let file = files::open(&path).ok()?;
         let document: Document = serde_json::from_reader(BufReader::new(file)).ok()?;
         if document.schema != SCHEMA {
             return None;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use stepscope_session::views::VIEWS;
 use stepscope_testkit::hostile::shapes::{Content, SHAPES, Shape};
 
 /// Growth from n to 4 n that is still near linear.
@@ -18,9 +19,6 @@ const MOST_GROWTH: f64 = 8.0;
 const LEAST_SECONDS: f64 = 0.25;
 /// So many times each shape is enlarged, until a run takes long enough to tell.
 const SIZES: [usize; 2] = [1, 4];
-
-const VIEWS: [&str; 10] =
-    ["steps", "ops", "kernels", "input", "memory", "scopes", "devices", "functions", "inference", "health"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
@@ -47,7 +45,10 @@ fn measure(binary: &Path, shape: &Shape, views: bool) -> usize {
     });
     let commands: Vec<&str> = match shape.name.starts_with("scalar") {
         true => vec!["scalars"],
-        false => ["report", "info"].into_iter().chain(VIEWS.into_iter().filter(|_| views)).collect(),
+        false => ["report", "info"]
+            .into_iter()
+            .chain(VIEWS.iter().map(|view| view.name).filter(|_| views))
+            .collect(),
     };
     let mut failed = 0;
     for command in commands {

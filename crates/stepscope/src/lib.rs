@@ -17,14 +17,24 @@ mod quantity;
 #[cfg(all(test, unix))]
 mod reference;
 mod screen;
+#[cfg(feature = "remote")]
+mod stores;
 mod whole;
 
 use std::ffi::OsString;
 
 use clap::Parser as _;
 
+/// Lets URLs of object stores and web servers stand for paths from now on, in a build with the feature `remote`.
+pub fn add_stores() {
+    #[cfg(feature = "remote")]
+    stores::add();
+}
+
 /// Runs one command line, program name first, and returns the exit code.
 pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
+    #[cfg(feature = "remote")]
+    let args = args.map(stores::unsigned);
     let cli = match cli::Cli::try_parse_from(commands::with_two_dashes(args)) {
         Ok(cli) => cli,
         Err(told) => {
@@ -33,6 +43,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
             return u8::try_from(told.exit_code()).unwrap_or(u8::MAX);
         }
     };
+    add_stores();
     let terminal = output::Terminal::new(cli.color);
     if let Some(bytes) = cli.budget {
         stepscope_read::allow_inflated_bytes(bytes);

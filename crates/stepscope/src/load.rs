@@ -1,5 +1,7 @@
 //! Loading with progress: a progress bar, with notes and damage on standard error.
 
+use std::sync::Mutex;
+
 use stepscope_analyze::Selection;
 use stepscope_analyze::fleet::HostPartial;
 use stepscope_read::Progress;
@@ -10,9 +12,23 @@ use crate::exit::Exit;
 use crate::output::Terminal;
 use crate::progress::with_bar;
 
+/// Finds a profile. In a bucket that takes a while.
+fn found(wanted: &Query, terminal: &Terminal) -> Result<ResolvedSession, Problem> {
+    // A remark would be written into the bar.
+    let remarks = Mutex::new(Vec::new());
+    let remark = |text: &str| {
+        if let Ok(mut remarks) = remarks.lock() {
+            remarks.push(text.to_owned());
+        }
+    };
+    let chosen = with_bar(&Progress::new(), || ResolvedSession::of(wanted, &remark));
+    remarks.into_inner().unwrap_or_default().iter().for_each(|text| terminal.remark(text));
+    chosen
+}
+
 /// Finds and reads a profile.
 pub(crate) fn profile(wanted: &Query, terminal: &Terminal) -> Result<Profile, Problem> {
-    let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
+    let chosen = found(wanted, terminal)?;
     let progress = Progress::new();
     with_bar(&progress, || Profile::load(chosen, &progress))
 }
@@ -25,7 +41,7 @@ pub(crate) fn hosts<T>(
     terminal: &Terminal,
     work: impl FnOnce(&Hosts<'_>) -> Result<T, Problem>,
 ) -> Result<(T, Vec<Problem>), Problem> {
-    let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
+    let chosen = found(wanted, terminal)?;
     let progress = Progress::new();
     let hosts = Hosts::on_disk(&chosen, &progress).selecting(selection).then_end();
     let done = with_bar(&progress, || work(&hosts))?;
@@ -38,7 +54,7 @@ pub(crate) fn looked<T: Send>(
     terminal: &Terminal,
     look: impl Fn(HostProfile, bool) -> T + Sync,
 ) -> Result<PerHost<T>, Problem> {
-    let chosen = ResolvedSession::of(wanted, &|text| terminal.remark(text))?;
+    let chosen = found(wanted, terminal)?;
     let progress = Progress::new();
     let only = chosen.files.len() == 1;
     with_bar(&progress, || PerHost::at(chosen, &progress, |profile| look(profile, only)))

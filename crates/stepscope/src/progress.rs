@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stepscope_read::Progress;
+use stepscope_read::files::{self, Moved};
 
 /// Work that finishes before this gets no bar, because a flashing bar is distracting.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -18,6 +19,7 @@ pub(crate) fn with_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
         return work();
     }
     let (done, waiting) = mpsc::channel::<()>();
+    let before = files::moved();
     thread::scope(|scope| {
         scope.spawn(move || {
             if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
@@ -25,9 +27,7 @@ pub(crate) fn with_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
             }
             let bar = bar();
             loop {
-                bar.set_length(progress.total());
-                bar.set_position(progress.bytes().min(progress.total()));
-                bar.set_message(stepscope_render::format::thousands(progress.events()));
+                show(&bar, progress, before);
                 if waiting.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
@@ -40,8 +40,34 @@ pub(crate) fn with_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Shows what is under way: lists and copies of a store first, since reading waits for them.
+fn show(bar: &ProgressBar, progress: &Progress, before: Moved) {
+    let now = files::moved();
+    let (done, total) = (now.done.saturating_sub(before.done), now.total.saturating_sub(before.total));
+    let (listed, events) = (now.listed.saturating_sub(before.listed), progress.events());
+    let count = |number: u64| stepscope_render::format::thousands(number);
+    if total > done {
+        bar.set_length(total);
+        bar.set_position(done);
+        bar.set_message("fetching");
+        bar.set_prefix("");
+    } else if progress.total() > 0 {
+        bar.set_length(progress.total());
+        bar.set_position(progress.bytes().min(progress.total()));
+        bar.set_message("reading");
+        bar.set_prefix(format!(", {} events", count(events)));
+    } else {
+        bar.set_message("searching");
+        bar.set_prefix(if listed > 0 {
+            format!(", {} objects listed", count(listed))
+        } else {
+            String::new()
+        });
+    }
+}
+
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes}, {msg} events");
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes}{prefix}");
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }

@@ -224,6 +224,14 @@ fn a_profile_over_the_limit_is_not_taken() {
 }
 
 #[test]
+fn a_greeting_without_end_is_not_waited_for() {
+    let (server, logs) = (FakeProfiler::start([Answer::HugeHello(profile())]), Logs::new());
+    let output = logs.capture(&[&server.address(), "--no-report"]);
+    assert_eq!(code(&output), 0, "{}", words(&output));
+    assert!(fs::read(&logs.files()[0]).unwrap() == profile());
+}
+
+#[test]
 fn large_profiles_come_whole() {
     // An unknown field of 40 MB behind the profile: ten times what gRPC clients take unless told otherwise.
     let mut large = profile();

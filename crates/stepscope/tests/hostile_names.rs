@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use stepscope_session::views::VIEWS;
 use stepscope_testkit::chrome::{ChromeEvent, ChromeTrace};
 use support::stepscope;
 
@@ -100,18 +101,7 @@ fn no_file_that_is_written_carries_names_raw() {
 fn no_command_lets_names_steer_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let path = profile(folder.path());
-    let views = [
-        "steps",
-        "ops",
-        "kernels",
-        "scopes",
-        "functions",
-        "input",
-        "memory",
-        "devices",
-        "inference",
-        "health",
-    ];
+    let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
     let mut commands: Vec<Vec<&str>> =
         ["report", "info"].iter().chain(&views).map(|view| vec![*view, &path]).collect();
     commands.extend(views.iter().map(|view| vec![*view, &path, "--csv"]));

@@ -3,7 +3,9 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use support::{code, stepscope};
 
@@ -55,6 +57,35 @@ fn a_process_of_others_is_watched_until_it_ends() {
     assert_eq!(code(&output), 0);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["usage"]["processes"], 1);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_monitor_and_its_command() {
+    let mut command = stepscope();
+    command.args(["monitor", "--csv", "--interval", "20ms", "--", "sh", "-c", "echo $$; exec sleep 600"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pid = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut pid).unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 20]).unwrap();
+    let (begun, command) = (Instant::now(), std::path::PathBuf::from(format!("/proc/{}", pid.trim())));
+    child.wait().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(!command.exists(), "the command still runs");
+}
+
+#[test]
+fn what_a_child_prints_after_the_watched_command_is_not_cut() {
+    let script = "(sleep 1; echo late) & echo early";
+    let mut command = stepscope();
+    command
+        .args(["monitor", "--json", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "early\nlate\n");
 }
 
 #[test]

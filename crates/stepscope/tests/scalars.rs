@@ -79,6 +79,34 @@ fn what_cannot_be_read_says_why() {
     failed(&[path], 3, "it contains no records");
 }
 
+#[test]
+fn a_folder_of_event_files_can_be_asked_in_sql() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a/train", &[3.0, 1.0, 2.0]);
+    write(folder.path(), "b", &[5.0, 0.4]);
+    let sql = |query: &str| {
+        let output = stepscope().arg("sql").arg(folder.path()).args([query, "--csv"]).output().unwrap();
+        (code(&output), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (exit, rows, said) =
+        sql("SELECT run, tag, count(*) AS n, max(value) AS most FROM scalar GROUP BY 1, 2 ORDER BY 1, 2");
+    assert_eq!((exit, rows.lines().next()), (0, Some("run,tag,n,most")), "{said}");
+    assert!(rows.contains("a/train,loss,3,3") && rows.contains("b,loss,2,5"), "{rows}");
+    assert!(said.contains("only the table scalar has rows"), "{said}");
+    assert_eq!(sql("SELECT count(name) AS n FROM event").1.lines().last(), Some("0"));
+    // A damaged record is left out and reported; a file without any record is no recording.
+    let file = folder.path().join("b/events.out.tfevents.1.vm");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[14] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let (exit, _, said) = sql("SELECT * FROM scalar");
+    assert!(exit == 4 && said.contains("events.out.tfevents.1.vm"), "{exit}: {said}");
+    std::fs::remove_dir_all(folder.path().join("a")).unwrap();
+    std::fs::write(&file, [7; 100]).unwrap();
+    let (exit, _, said) = sql("SELECT * FROM scalar");
+    assert!(exit == 3 && said.contains("no profile in"), "{exit}: {said}");
+}
+
 /// What TensorBoard read from the same files: step and value.
 fn reference(file: &Path) -> BTreeMap<i64, f64> {
     let text = std::fs::read_to_string(file).unwrap();

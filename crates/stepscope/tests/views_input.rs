@@ -77,8 +77,8 @@ fn the_stage_that_was_made_slow_bounds_the_pipeline() {
     for (case, stage) in [("input_slow_map", "ParallelMapV2"), ("input_py_generator", "Generator")] {
         let Some(path) = corpus(&format!("labelled/{case}")) else { return };
         let input = json("input", &path);
-        let bounding = input["bounding_stage"].as_str().unwrap();
-        assert!(bounding.ends_with(stage), "{case}: {bounding}");
+        let bottleneck = input["bounding_stage"].as_str().unwrap();
+        assert!(bottleneck.ends_with(stage), "{case}: {bottleneck}");
     }
 }
 

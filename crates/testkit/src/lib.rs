@@ -5,6 +5,7 @@ pub mod chrome;
 pub mod corpus;
 pub mod damage;
 pub mod hostile;
+pub mod memory;
 pub mod ncu;
 pub mod nsys;
 pub mod skip;

@@ -16,6 +16,8 @@ pub enum Needs {
     Frameworks,
     /// A Python with the clients and servers that stepscope speaks to.
     Clients,
+    /// A Python with a server of an object store.
+    Stores,
     /// A C compiler.
     Compiler,
 }
@@ -27,6 +29,7 @@ impl Needs {
             Needs::Corpus => "corpus",
             Needs::Frameworks => "frameworks",
             Needs::Clients => "clients",
+            Needs::Stores => "stores",
             Needs::Compiler => "compiler",
         }
     }

@@ -33,6 +33,16 @@ pub(crate) fn start(rows: &[Row], roots: Vec<usize>, patterns: &Patterns) -> Vec
     found
 }
 
+/// Puts the rows `below` under the root, which adds them up, and decides what is shown.
+pub(crate) fn hang(rows: &mut [Row], root: usize, below: Vec<usize>, options: &Options) {
+    for &at in &below {
+        let total = rows[at].total;
+        rows[root].total += total;
+    }
+    rows[root].below = start(rows, below, &options.start_name_regexes);
+    display(rows, root, options, Style::Single);
+}
+
 /// Decides what is shown below `root`, sorts it, and recomputes the totals if only shown rows count.
 pub(crate) fn display(rows: &mut [Row], root: usize, options: &Options, style: Style) {
     let visited = visit(rows, root, options, style);

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::display::{Style, display, start};
+use crate::display::hang;
 use crate::names::{GRAPH_PARENT, ROOT};
 use crate::options::Options;
 use crate::profile::Profile;
@@ -22,12 +22,7 @@ pub(crate) fn rows(profile: &Profile, options: &Options) -> (Vec<Row>, usize) {
             || node.types.iter().any(|name| options.account_type_regexes.matches(name));
     }
     let below = account(profile, &mut rows, roots(profile));
-    for &at in &below {
-        let total = rows[at].total;
-        rows[root].total += total;
-    }
-    rows[root].below = start(&rows, below, &options.start_name_regexes);
-    display(&mut rows, root, options, Style::Single);
+    hang(&mut rows, root, below, options);
     (rows, root)
 }
 

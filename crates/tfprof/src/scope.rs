@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::display::{Style, display, start};
+use crate::display::hang;
 use crate::names::{ROOT, SCOPE_PARENT};
 use crate::options::Options;
 use crate::profile::Profile;
@@ -33,12 +33,7 @@ pub(crate) fn rows(profile: &Profile, options: &Options) -> (Vec<Row>, usize) {
     rows[root].below.reverse();
     total_upwards(&mut rows[..root]);
     let below = std::mem::take(&mut rows[root].below);
-    for &at in &below {
-        let total = rows[at].total;
-        rows[root].total += total;
-    }
-    rows[root].below = start(&rows, below, &options.start_name_regexes);
-    display(&mut rows, root, options, Style::Single);
+    hang(&mut rows, root, below, options);
     (rows, root)
 }
 

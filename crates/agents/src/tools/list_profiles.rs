@@ -1,10 +1,10 @@
 //! The tool `list_profiles`: what there is to ask about.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde_json::json;
+use stepscope_read::files;
 use stepscope_render::format::utc;
 use stepscope_render::{Cell, Column, Format, Table};
 use stepscope_session::{ResolvedSession, all_sessions_within};
@@ -82,8 +82,7 @@ fn row(desk: &Desk<'_>, session: &ResolvedSession, place: &Path, all: &[PathBuf]
     let mut formats: Vec<&str> = session.files.iter().map(|file| file.format.name).collect();
     formats.dedup();
     let bytes: u64 = session.files.iter().map(|file| file.bytes).sum();
-    let modified =
-        session.files.iter().filter_map(|file| fs::metadata(&file.path).ok()?.modified().ok()).max();
+    let modified = session.files.iter().filter_map(|file| files::data(&file.path).ok()?.modified).max();
     let since = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     [
         desk.roots.shown(place).into(),

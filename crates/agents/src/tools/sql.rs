@@ -61,8 +61,9 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
         let roots = desk.roots.all().to_vec();
         Database::new(Arc::new(Rooted { profile: Arc::clone(&asked.opened.profile), roots }), Limits::PAGE)
     });
-    let answer = database.query(query).map_err(problem)?;
+    let answer = database.query_until(query, desk.stop.progress());
     desk.stop.check()?;
+    let answer = answer.map_err(problem)?;
     let mut notes = asked.notes;
     if answer.truncated {
         notes

@@ -4,9 +4,9 @@
 
 use stepscope_trace::{Dur, ProcessKind, Trace, Track, TrackKind};
 
-/// Summary of a gauge over the whole log.
+/// The samples of one metric over the whole log.
 #[derive(Copy, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Gauged {
+pub struct Sampled {
     /// The mean of all samples.
     pub mean: f64,
     /// The maximum.
@@ -20,26 +20,26 @@ pub struct GpuSamples {
     pub host: String,
     /// The GPU's number in the log.
     pub id: String,
-    /// Number of samples of the most frequent gauge.
+    /// Number of samples of the most frequent metric.
     pub samples: usize,
     /// Time from the first to the last sample.
     pub span: Dur,
     /// Share of time in which any kernel was running, 0 to 1. One small kernel is enough.
-    pub utilisation: Option<Gauged>,
+    pub utilisation: Option<Sampled>,
     /// Share of time in which memory was read or written, 0 to 1.
-    pub memory_utilisation: Option<Gauged>,
+    pub memory_utilisation: Option<Sampled>,
     /// Bytes of memory in use.
-    pub memory_bytes: Option<Gauged>,
+    pub memory_bytes: Option<Sampled>,
     /// Total memory in bytes.
     pub memory_total_bytes: Option<f64>,
     /// Watts.
-    pub power_w: Option<Gauged>,
+    pub power_w: Option<Sampled>,
     /// Power limit in watts.
     pub power_limit_w: Option<f64>,
     /// Degrees Celsius.
-    pub temperature_c: Option<Gauged>,
+    pub temperature_c: Option<Sampled>,
     /// Megahertz of the multiprocessors.
-    pub clock_mhz: Option<Gauged>,
+    pub clock_mhz: Option<Sampled>,
     /// Share of samples with throttled clocks, and the reasons in the log.
     pub throttled: Option<(f64, Vec<String>)>,
 }
@@ -91,7 +91,7 @@ const MASK: [(u64, &str); 6] = [
 ];
 /// Prefixes of the names of throttling reasons.
 const REASONS: [&str; 2] = ["clocks_throttle_reasons.", "clocks_event_reasons."];
-/// The gauges summarised here.
+/// The metrics summarised here.
 const KNOWN: [&str; 11] = [
     "utilization.gpu",
     "utilization.memory",
@@ -106,8 +106,8 @@ const KNOWN: [&str; 11] = [
     "clocks.graphics",
 ];
 
-/// A gauge's name without its unit; `None` for other tracks.
-fn gauge<'t>(trace: &'t Trace, track: &Track) -> Option<&'t str> {
+/// A metric's name without its unit; `None` for other tracks.
+fn metric<'t>(trace: &'t Trace, track: &Track) -> Option<&'t str> {
     let on_device = trace.process(track.process).kind == ProcessKind::Device;
     if track.kind != TrackKind::Counter || !on_device || track.samples.values.is_empty() {
         return None;
@@ -129,7 +129,7 @@ impl GpuSamplesPartial {
     pub fn of(trace: &Trace, host: &str) -> Self {
         let mut gpus: Vec<(usize, GpuSamples)> = Vec::new();
         for track in trace.tracks() {
-            let Some(name) = gauge(trace, track) else { continue };
+            let Some(name) = metric(trace, track) else { continue };
             let process = track.process.index();
             if gpus.last().is_none_or(|(last, _)| *last != process)
                 && !gpus.iter().any(|(known, _)| *known == process)
@@ -167,22 +167,22 @@ impl GpuSamples {
         let values = &track.samples.values;
         self.samples = self.samples.max(values.len());
         self.span = self.span.max(track.span().unwrap_or_default().dur());
-        let gauged = |scale: f64| {
+        let sampled = |scale: f64| {
             let max = values.iter().copied().reduce(f64::max)?;
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-            Some(Gauged { mean: mean * scale, max: max * scale })
+            Some(Sampled { mean: mean * scale, max: max * scale })
         };
         match name {
-            "utilization.gpu" => self.utilisation = gauged(0.01),
-            "utilization.memory" => self.memory_utilisation = gauged(0.01),
-            "memory.used" => self.memory_bytes = gauged(MEBIBYTE),
-            "memory.total" => self.memory_total_bytes = gauged(MEBIBYTE).map(|total| total.max),
-            "power.draw" => self.power_w = gauged(1.0),
-            "power.draw.average" | "power.draw.instant" => self.power_w = self.power_w.or(gauged(1.0)),
-            "power.limit" => self.power_limit_w = gauged(1.0).map(|limit| limit.max),
-            "temperature.gpu" => self.temperature_c = gauged(1.0),
-            "clocks.sm" => self.clock_mhz = gauged(1.0),
-            "clocks.graphics" => self.clock_mhz = self.clock_mhz.or(gauged(1.0)),
+            "utilization.gpu" => self.utilisation = sampled(0.01),
+            "utilization.memory" => self.memory_utilisation = sampled(0.01),
+            "memory.used" => self.memory_bytes = sampled(MEBIBYTE),
+            "memory.total" => self.memory_total_bytes = sampled(MEBIBYTE).map(|total| total.max),
+            "power.draw" => self.power_w = sampled(1.0),
+            "power.draw.average" | "power.draw.instant" => self.power_w = self.power_w.or(sampled(1.0)),
+            "power.limit" => self.power_limit_w = sampled(1.0).map(|limit| limit.max),
+            "temperature.gpu" => self.temperature_c = sampled(1.0),
+            "clocks.sm" => self.clock_mhz = sampled(1.0),
+            "clocks.graphics" => self.clock_mhz = self.clock_mhz.or(sampled(1.0)),
             reason => self.add_reason(reason, values),
         }
     }
@@ -220,11 +220,11 @@ mod tests {
 
     use super::*;
 
-    fn sampled(gauges: &[(&str, &[f64])]) -> Trace {
+    fn sampled(metrics: &[(&str, &[f64])]) -> Trace {
         let mut builder = TraceBuilder::new();
         let name = builder.strings.intern("GPU 0");
         let process = builder.process(name, ProcessKind::Device, 0);
-        for (number, (name, values)) in gauges.iter().enumerate() {
+        for (number, (name, values)) in metrics.iter().enumerate() {
             let name = builder.strings.intern(name);
             let track =
                 builder.track(process, name, TrackKind::Counter, number as i64, ArgSourceId::default());
@@ -245,17 +245,17 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_for_a_gauge_does_not_displace_it() {
+    fn what_stands_in_for_a_metric_does_not_displace_it() {
         let trace = sampled(&[("power.draw.instant [W]", &[9.0]), ("clocks.graphics [MHz]", &[7.0])]);
         let gpus = GpuSamplesPartial::of(&trace, "a").finish();
-        let one = |value: f64| Some(Gauged { mean: value, max: value });
+        let one = |value: f64| Some(Sampled { mean: value, max: value });
         assert_eq!((gpus[0].power_w, gpus[0].clock_mhz), (one(9.0), one(7.0)));
         let trace = sampled(&[("clocks.sm [MHz]", &[5.0]), ("clocks.graphics [MHz]", &[7.0])]);
         assert_eq!(GpuSamplesPartial::of(&trace, "a").finish()[0].clock_mhz, one(5.0));
     }
 
     #[test]
-    fn gauges_are_summed_up_in_base_units() {
+    fn samples_are_summed_up_in_base_units() {
         let trace = sampled(&[
             ("utilization.gpu [%]", &[0.0, 50.0, 100.0]),
             ("memory.used [MiB]", &[1.0, 3.0]),
@@ -267,15 +267,15 @@ mod tests {
         assert!(!crate::vocabulary::has_timeline(&trace));
         let gpus = GpuSamplesPartial::of(&trace, "a").finish();
         assert_eq!(gpus.len(), 1);
-        assert_eq!(gpus[0].utilisation, Some(Gauged { mean: 0.5, max: 1.0 }));
-        assert_eq!(gpus[0].memory_bytes, Some(Gauged { mean: 2.0 * MEBIBYTE, max: 3.0 * MEBIBYTE }));
+        assert_eq!(gpus[0].utilisation, Some(Sampled { mean: 0.5, max: 1.0 }));
+        assert_eq!(gpus[0].memory_bytes, Some(Sampled { mean: 2.0 * MEBIBYTE, max: 3.0 * MEBIBYTE }));
         assert_eq!(gpus[0].memory_total_bytes, Some(4.0 * MEBIBYTE));
         assert_eq!(gpus[0].throttled, Some((0.25, vec!["sw_power_cap".to_owned()])));
         assert_eq!((gpus[0].power_w, gpus[0].samples), (None, 4));
     }
 
     #[test]
-    fn other_counters_are_no_gauges() {
+    fn other_counters_are_no_samples() {
         let trace = sampled(&[("SM Active [Throughput %]", &[1.0])]);
         assert!(GpuSamplesPartial::of(&trace, "a").finish().is_empty());
     }

@@ -81,7 +81,7 @@ impl Gathering {
             functions: sums.functions.finish(),
             kernels: sums.kernels.finish(),
             counters,
-            gauges: sums.gauges.finish(),
+            gpu_samples: sums.gpu_samples.finish(),
             waiting: sums.collectives.finish(),
             feeding: sums.feeding,
             missing_device: sums.missing_device,
@@ -92,10 +92,10 @@ impl Gathering {
 
 /// Samples that lie beside a timeline belong to it only if they may have been taken in the same run.
 fn leave_out_other_times(host: &mut HostPartial, timelines: &[Wall]) {
-    if host.timeline || host.sums.gauges.is_empty() || may_be_of(host.wall, timelines) {
+    if host.timeline || host.sums.gpu_samples.is_empty() || may_be_of(host.wall, timelines) {
         return;
     }
-    host.sums.gauges = GpuSamplesPartial::default();
+    host.sums.gpu_samples = GpuSamplesPartial::default();
     let name = host.summary.host.clone();
     host.sums.issues.push(Issue {
         host: name.clone(),

@@ -58,7 +58,9 @@ struct Sums {
     functions: FunctionsPartial,
     kernels: KernelsPartial,
     counters: CountersPartial,
-    gauges: GpuSamplesPartial,
+    /// Stored partials know it by its first name.
+    #[serde(rename = "gauges")]
+    gpu_samples: GpuSamplesPartial,
     collectives: CollectivesPartial,
     feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.
@@ -121,7 +123,7 @@ impl HostPartial {
             functions: FunctionsPartial::of(context),
             kernels: device.kernels,
             counters: CountersPartial::of(trace),
-            gauges: GpuSamplesPartial::of(trace, &context.host),
+            gpu_samples: GpuSamplesPartial::of(trace, &context.host),
             collectives: device.collectives,
             feeding: Feeding::of(context),
             missing_device: missing_device(context),
@@ -146,7 +148,7 @@ impl Sums {
         self.functions.merge(other.functions);
         self.kernels.merge(other.kernels);
         self.counters.merge(other.counters);
-        self.gauges.merge(other.gauges);
+        self.gpu_samples.merge(other.gpu_samples);
         self.collectives.merge(other.collectives);
         self.feeding.merge(&other.feeding);
         self.missing_device = self.missing_device.or(other.missing_device);
@@ -223,7 +225,7 @@ pub struct Session {
     /// Hardware counters of kernels.
     pub counters: Counters,
     /// What a monitor sampled of GPUs.
-    pub gauges: Vec<GpuSamples>,
+    pub gpu_samples: Vec<GpuSamples>,
     /// How long ranks wait for one another.
     pub waiting: Option<Waiting>,
     /// Devices, and the calls that feed them.

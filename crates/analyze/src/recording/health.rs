@@ -175,7 +175,7 @@ impl Trouble {
 /// Problems of one host's recording, worst first.
 pub fn health(trace: &Trace, host: &str) -> Vec<Issue> {
     let mut found = Found { host, issues: trace.notes().iter().map(|note| noted(note, host)).collect() };
-    // Counters and gauges alone are not the recording of a run, so it cannot be short, empty or one-sided.
+    // Counters and GPU samples alone are not the recording of a run, so it cannot be short, empty or one-sided.
     if has_timeline(trace) {
         whole_recording(trace, &mut found);
         devices(trace, &mut found);

@@ -184,7 +184,7 @@ fn device_rows(context: &Context) -> Vec<DeviceRow> {
     rows.collect()
 }
 
-/// Devices of which only counters or gauges were recorded: their utilisation is unknown.
+/// Devices of which only counters or GPU samples were recorded: their utilisation is unknown.
 fn unwatched(trace: &Trace) -> Vec<DeviceRow> {
     let rows = trace.devices().iter().map(|device| {
         let process = device.process.map(|process| trace.str(trace.process(process).name).to_owned());

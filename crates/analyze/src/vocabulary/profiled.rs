@@ -5,7 +5,7 @@ use stepscope_trace::{Trace, Track, TrackKind};
 /// The category of events that are profiled launches.
 pub(crate) const LAUNCH: &str = "ncu_kernel";
 
-/// Whether the trace shows what ran when. Profiled launches run one at a time and repeatedly, and gauges are
+/// Whether the trace shows what ran when. Profiled launches run one at a time and repeatedly, and GPU samples are
 /// only samples: neither makes a timeline. An empty trace counts as one.
 pub fn has_timeline(trace: &Trace) -> bool {
     let launches: u64 = launch_tracks(trace).map(|track| track.len() as u64).sum();

@@ -118,7 +118,7 @@ pub struct Facts {
     pub callbacks: Callbacks,
     /// Pipelines that are set up in the steps.
     pub setup: SetUp,
-    /// Steps of the bounding host that now and then take much longer than the others.
+    /// Steps of the bottleneck host that now and then take much longer than the others.
     pub odd: Option<OddSteps>,
     /// Functions that were built in the steps, the worst first.
     pub rebuilt: Vec<RebuiltFunction>,
@@ -166,7 +166,7 @@ impl Facts {
         categories.iter().map(|&category| (category, self.ms(category))).filter(|(_, ms)| *ms > 0.0).collect()
     }
 
-    /// Milliseconds per step that categories own of some time on the bounding device, never more than they own at all.
+    /// Milliseconds per step that categories own of some time on the bottleneck device, never more than they own at all.
     pub fn owned_of(&self, shares: &Shares) -> Vec<(Category, f64)> {
         let Some(detail) = &self.detail else { return Vec::new() };
         let owned = |(category, time)| (category, detail.per_step(time).min(self.ms(category)));
@@ -216,7 +216,7 @@ impl Facts {
         self.summary.bound().is_some_and(|host| host.bottleneck_device.is_some())
     }
 
-    /// The share of the steps in which the bounding device was busy.
+    /// The share of the steps in which the bottleneck device was busy.
     pub fn busy(&self) -> Option<f64> {
         let host = self.summary.bound()?;
         host.devices.get(host.bottleneck_device?)?.busy_fraction

@@ -81,7 +81,7 @@ pub struct Pipeline {
     pub bottleneck_stage: Option<String>,
     /// The stage as the user wrote it, e.g. `MapDataset`.
     pub written_as: Option<String>,
-    /// The stage that feeds the bounding one.
+    /// The stage that feeds the bottleneck stage.
     pub after: Option<String>,
     /// Milliseconds per batch in that stage.
     pub stage_ms: Option<f64>,
@@ -89,13 +89,13 @@ pub struct Pipeline {
     pub parallelism: Option<f64>,
     /// The user asked for a prefetch.
     pub prefetches: bool,
-    /// The user asked for parallel calls in the bounding stage.
+    /// The user asked for parallel calls in the bottleneck stage.
     pub parallel: bool,
     /// Whether its calls ran in parallel; TensorFlow may have added this by itself.
     pub ran_parallel: bool,
-    /// The op of the bounding stage's function that took longest.
+    /// The op of the bottleneck stage's function that took longest.
     pub heaviest: Option<String>,
-    /// Microseconds that one call of the bounding stage's function takes.
+    /// Microseconds that one call of the bottleneck stage's function takes.
     pub call_us: Option<f64>,
     /// Examples per batch.
     pub batch_size: Option<u64>,

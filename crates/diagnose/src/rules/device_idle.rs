@@ -140,7 +140,7 @@ impl Cause for Idle {
             format!("{} of it lies inside the range {}.", duration_ms(*ms), quoted(range))
         }));
         Words {
-            summary: format!("Device idle: the device works {} of the time{host}.", share(self.busy)),
+            summary: format!("Device idle: the device is busy {} of the time{host}.", share(self.busy)),
             evidence,
             advice: vec![match self.meanwhile.first() {
                 Some((category, _)) => format!("Start with `{}`: {}.", category.key(), first_step(*category)),

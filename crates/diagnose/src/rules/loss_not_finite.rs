@@ -8,7 +8,7 @@
 //! finite again, the finding is a `warning`, else it is `critical`.
 //!
 //! # How to fix it
-//! Go back to a checkpoint before that step. Lower the learning rate, clip gradients, and look at the batch of that step.
+//! Go back to a checkpoint before that step. Lower the learning rate, clip gradients, and inspect the batch of that step.
 //! With float16, scale the loss.
 //!
 //! PyTorch: `torch.autograd.set_detect_anomaly(True)` names the op.
@@ -92,10 +92,10 @@ impl Cause for NotFinite {
     fn words(&self, _: &Finding) -> Words {
         let (nan, infinite) = self.odd;
         let what = if nan > 0 { "not a number" } else { "infinite" };
-        let then = if self.recovered { "; later values are finite again" } else { " and stays so" };
+        let then = if self.recovered { "; later values are finite again" } else { " and stays that way" };
         let before = self.before.map_or_else(
-            || "It is the first value that was logged.".to_owned(),
-            |value| format!("The value before was {}.", short(value)),
+            || "It is the first logged value.".to_owned(),
+            |value| format!("The previous value was {}.", short(value)),
         );
         Words {
             summary: format!(
@@ -114,7 +114,7 @@ impl Cause for NotFinite {
                 before,
             ],
             advice: lines([
-                "Go back to a checkpoint before that step. Lower the learning rate, clip gradients, and look at the batch of that step.",
+                "Go back to a checkpoint before that step. Lower the learning rate, clip gradients, and inspect the batch of that step.",
             ]),
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     fn a_loss_that_is_no_number_is_found_and_other_tags_are_not() {
         let found = of(&run("train/loss", &[1.0, 0.5, f64::NAN, f64::NAN])).unwrap();
         assert_eq!(found.severity, Severity::Critical);
-        assert!(found.summary().contains("at step 2 and stays so"), "{}", found.summary());
+        assert!(found.summary().contains("at step 2 and stays that way"), "{}", found.summary());
         assert_eq!(of(&run("loss", &[1.0, f64::INFINITY, 2.0])).unwrap().severity, Severity::Warning);
         assert!(of(&run("accuracy", &[f64::NAN])).is_none());
         assert!(of(&run("loss", &[1.0, 2.0])).is_none());

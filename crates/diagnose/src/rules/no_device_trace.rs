@@ -1,4 +1,4 @@
-//! A GPU or TPU was in use, but its side was not recorded.
+//! A GPU or TPU was in use, but what it did was not recorded.
 //!
 //! # What it means
 //! There is a GPU or TPU, but the recording has no kernel of it. Why the host waits is therefore unknown, and no finding
@@ -6,16 +6,16 @@
 //!
 //! # How it is detected
 //! A device is listed, or the host calls its runtime, and no kernel lies on a device. The finding tells six reasons
-//! apart: the profiler replayed kernels to collect counters, so their times are not the program's; the recorder was not
+//! apart: the profiler replayed kernels to collect counters, so their times are not the program's; the profiler was not
 //! asked for the device (Nsight Systems stores its options); kernels were started or device memory was used, but the
 //! device's side is missing; the device's library was called, but nothing was started; the library was watched, but
-//! nobody called it; unknown. The recorder's own errors, and its warnings about the device, are shown with a fix.
+//! nobody called it; unknown. The profiler's own errors, and its warnings about the device, are shown with a fix.
 //!
 //! # How to fix it
 //! Ask for the device: `nsys profile --trace=cuda,nvtx,osrt …`, with `--trace-fork-before-exec=true` if child processes
 //! do the work.
 //!
-//! If nothing was started or called, read what the program printed: it may have failed early or run on the CPU.
+//! If nothing was started or called, check the program's output: it may have failed early or run on the CPU.
 //!
 //! Otherwise make the tracing library visible (CUPTI on the `LD_LIBRARY_PATH` for NVIDIA, roctracer for AMD), allow
 //! profiling for users (`NVreg_RestrictProfilingToAdminUsers=0`), and stop other profilers.
@@ -59,7 +59,7 @@ fn check(facts: &Facts) -> Option<Finding> {
 pub struct NoDevice {
     /// Why, as far as the recording shows.
     pub missing_device: MissingDevice,
-    /// The recorder's own errors, and its warnings about the device.
+    /// The profiler's own errors, and its warnings about the device.
     pub complaints: Vec<String>,
 }
 
@@ -92,10 +92,10 @@ impl Cause for NoDevice {
 fn summary(missing_device: &MissingDevice) -> &'static str {
     match missing_device {
         MissingDevice::NotAsked { .. } => {
-            "the recorder was not asked for the device's side, so it is unknown why the host waits"
+            "the profiler was not asked to record the device, so it is unknown why the host waits"
         }
         MissingDevice::Unseen => {
-            "a device was in use, but its side was not recorded; it is unknown why the host waits"
+            "a device was in use but was not recorded, so it is unknown why the host waits"
         }
         MissingDevice::Replayed { .. } => {
             "the profiler replayed kernels to collect counters, so their durations were not recorded"
@@ -110,9 +110,9 @@ fn summary(missing_device: &MissingDevice) -> &'static str {
 
 fn seen(missing_device: &MissingDevice) -> String {
     match missing_device {
-        MissingDevice::NotAsked { asked } => format!("Asked for: {}.", asked.join(", ")),
+        MissingDevice::NotAsked { asked } => format!("Requested: {}.", asked.join(", ")),
         MissingDevice::Unseen => {
-            "The host talks to a device, but the recording has no kernel of it.".to_owned()
+            "The host calls a device, but the recording contains none of its kernels.".to_owned()
         }
         MissingDevice::Replayed { ranges } => format!(
             "The recording has {} of hardware counters instead of kernels.",
@@ -123,7 +123,7 @@ fn seen(missing_device: &MissingDevice) -> String {
             plural(*calls, "call", "calls")
         ),
         MissingDevice::NeverCalled => {
-            "The recorder watched the device's library; nobody called it.".to_owned()
+            "The profiler traced the device's library, but nothing called it.".to_owned()
         }
         MissingDevice::Unknown => "The recording does not say whether the device was asked for.".to_owned(),
     }
@@ -144,29 +144,29 @@ fn fixes(missing_device: &MissingDevice) -> Vec<String> {
             lines(["Record again without hardware counters to see how long kernels take."])
         }
         MissingDevice::NothingStarted { .. } => lines([
-            "Read what the program printed: it may have failed early, or continued without the device.",
+            "Check the program's output: it may have failed early, or continued without the device.",
             "Record while it trains, after ten steps or more.",
         ]),
         MissingDevice::NeverCalled => lines([
-            "Read what the program printed: it may have failed early or run on the CPU. Check \
+            "Check the program's output: it may have failed early or run on the CPU. Check \
              `torch.cuda.is_available()`, `tf.config.list_physical_devices(\"GPU\")` or `jax.devices()`.",
             "If child processes do the work, follow them: `nsys profile --trace-fork-before-exec=true …`.",
             NSIGHT,
         ]),
         MissingDevice::Unknown => lines([
-            "Ask the profiler for the device's side as well, and check that the program uses the device: \
+            "Let the profiler record the device as well, and check that the program uses the device: \
              `torch.cuda.is_available()`, `tf.config.list_physical_devices(\"GPU\")` or `jax.devices()`.",
             "Make the device's tracing library visible to the program (CUPTI for NVIDIA, roctracer for AMD).",
         ]),
     }
 }
 
-/// What the recorder itself says, with what it means if that is known.
+/// What the profiler itself says, with what it means if that is known.
 fn complaint(text: &str) -> String {
     let text = printable(text.trim());
     match complaints::known(&text) {
-        Some(known) => sentence(&format!("{}; the recorder says: {text}", known.meaning)),
-        None => sentence(&format!("the recorder says: {text}")),
+        Some(known) => sentence(&format!("{}; the profiler reports: {text}", known.meaning)),
+        None => sentence(&format!("the profiler reports: {text}")),
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_cupti_gets_the_recorder_s_own_words_and_the_fix() {
+    fn a_missing_cupti_gets_the_profiler_s_own_words_and_the_fix() {
         let said = missing(MissingDevice::Unseen, &["Failed to load libcupti"], Framework::TensorFlow);
         assert!(said.evidence[1].contains("Failed to load libcupti"), "{:?}", said.evidence);
         assert!(said.advice[0].contains("LD_LIBRARY_PATH"), "{:?}", said.advice);

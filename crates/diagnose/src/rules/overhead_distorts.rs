@@ -1,4 +1,4 @@
-//! The recorder wrote so many events that it slowed the program down.
+//! The profiler wrote so many events that it slowed the program down.
 //!
 //! # What it means
 //! A Python tracer costs about a microsecond per event. If most events are its frames, Python looks slower than it is.
@@ -64,7 +64,7 @@ impl Cause for Overhead {
     fn words(&self, finding: &Finding) -> Words {
         Words {
             summary: format!(
-                "Overhead distorts: the recorder wrote {} events per millisecond, which slows down Python.",
+                "Profiling overhead: the profiler wrote {} events per millisecond, which slows down Python.",
                 decimal(self.events_per_ms, 0)
             ),
             evidence: vec![format!(

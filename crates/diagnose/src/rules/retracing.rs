@@ -19,7 +19,7 @@
 use stepscope_analyze::Category;
 
 use super::shared::building::{self, BUILDING, Saying};
-use super::shared::{is_jax, severity, steps_with};
+use super::shared::{is_jax, steps_with};
 use crate::facts::{Facts, RebuiltFunction};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -50,14 +50,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     if !recurrence.recurs() {
         return None;
     }
-    let functions = facts.rebuilt.clone();
-    let subject = functions.first().map(|function| function.name.clone());
-    let cause = Retraced { functions, steps: recurrence.steps };
-    let finding = Finding::new(&RULE, severity(share), cause, facts.framework())
-        .owning(facts.claims(&BUILDING), Some(GAIN))
-        .in_steps(recurrence)
-        .sure(0.95);
-    Some(finding.about(subject))
+    Some(building::found(facts, &RULE, recurrence, GAIN, |functions, steps| Retraced { functions, steps }))
 }
 
 /// Functions that are traced again and again.

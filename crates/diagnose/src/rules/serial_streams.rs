@@ -89,14 +89,14 @@ pub struct SerialStreams {
 impl Cause for SerialStreams {
     fn words(&self, _: &Finding) -> Words {
         let known = match self.waits {
-            Waits::Recorded => "What recorded waits between streams put in order does not count.",
+            Waits::Recorded => "Kernels that a recorded wait puts in order are excluded.",
             Waits::Unrecorded => {
-                "No wait of one stream for another is recorded, but many recorders omit them: the streams may still \
+                "No wait of one stream for another is recorded, but many profilers omit them: the streams may still \
                  need each other's results."
             }
             Waits::CallsOnly => {
                 "The host makes streams wait for one another (`cudaStreamWaitEvent`), but the recording does not say \
-                 which: they may need each other's results, so nothing is promised."
+                 which: they may need each other's results, so no gain is stated."
             }
         };
         let each: Vec<String> = self

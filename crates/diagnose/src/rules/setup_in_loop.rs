@@ -6,7 +6,7 @@
 //!
 //! # How it is detected
 //! The finding looks at steps that create an iterator (`MakeIterator`). It counts what their Python thread does from the
-//! first op of the set-up to the last: the functions that are traced for it, the first batch of the new iterator and its
+//! first op of the setup to the last: the functions that are traced for it, the first batch of the new iterator and its
 //! release, without the model's functions in between. This owns at least {NOTABLE} of the step, in two steps or more. A
 //! fix saves at most {GAIN} of it.
 //!

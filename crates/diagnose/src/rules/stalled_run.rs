@@ -117,9 +117,11 @@ impl Cause for Stall {
         let (length, unit) = (duration_ms(self.seconds * 1e3), self.unit);
         let (run, step) = (quoted(&self.run), thousands(self.step));
         let summary = if self.ended {
-            format!("Stalled run: {run} stood still for {length} behind {unit} {step}.")
+            format!("Stalled run: {run} stood still for {length} after {unit} {step}.")
         } else {
-            format!("Stalled run: {run} ends no {unit} behind {step}, but logged other values for {length}.")
+            format!(
+                "Stalled run: {run} finishes no {unit} after {step}, but logged other values for {length}."
+            )
         };
         Words {
             summary,
@@ -152,7 +154,7 @@ mod tests {
     fn a_long_gap_is_found_and_what_recurs_or_is_explained_is_not() {
         let gap = |length: f64| of(&run(0.1, (0..200).map(move |at| if at == 120 { length } else { 1.0 })));
         let finding = gap(60.0).unwrap();
-        assert!(finding.summary().contains("behind step 1,200"), "{}", finding.summary());
+        assert!(finding.summary().contains("after step 1,200"), "{}", finding.summary());
         assert!(gap(9.0).is_none(), "too short");
         assert!(
             of(&run(0.1, (0..400).map(|at| if at % 100 == 50 { 60.0 } else { 1.0 }))).is_none(),
@@ -168,7 +170,7 @@ mod tests {
         let mut log = log(0.1, [1.0; 100]);
         assert!(of(&RunCurves::of(&log)).is_none(), "it just ended");
         log.last_s = log.last_s.map(|last| last + 300.0);
-        assert!(of(&RunCurves::of(&log)).unwrap().summary().contains("ends no step behind 1,000"));
+        assert!(of(&RunCurves::of(&log)).unwrap().summary().contains("finishes no step after 1,000"));
     }
 
     #[test]

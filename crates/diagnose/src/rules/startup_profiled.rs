@@ -138,14 +138,14 @@ impl Cause for SettingUp {
         let named = self.calls.iter().map(|(call, ms)| format!("{}: {}.", quoted(call), duration_ms(*ms)));
         let mut evidence: Vec<String> = named.collect();
         evidence.extend(lines([
-            "The device is idle meanwhile. At its first use a context is created, a library is loaded, code is \
-             compiled. Too few steps were recorded to show whether these calls take as long again.",
+            "Meanwhile the device is idle. The first use of a device creates a context, loads libraries and \
+             compiles code. Too few steps were recorded to show whether these calls take as long again.",
         ]));
         let most =
             self.calls.first().map_or(String::new(), |(call, _)| format!(", mostly in {}", quoted(call)));
         Words {
             summary: format!(
-                "Warm-up: set-up takes {} of the recorded time ({}){most}.",
+                "Warm-up: setup takes {} of the recorded time ({}){most}.",
                 share(self.share),
                 duration_ms(self.ms)
             ),

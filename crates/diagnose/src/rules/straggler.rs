@@ -4,7 +4,7 @@
 //! In synchronous training every step takes as long as the slowest participant.
 //!
 //! # How it is detected
-//! The median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the middle host.
+//! The median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the median host.
 //! Or one rank (host and device) arrives last at {LATE} of the collectives or more, and another waits for it at least
 //! {NOTABLE} of the step.
 //!
@@ -36,7 +36,7 @@ pub static RULE: Rule = Rule {
 };
 
 thresholds! {
-    /// A host whose step is this much longer than that of the middle host holds up the others.
+    /// A host whose step is this much longer than that of the median host holds up the others.
     STRAGGLER: Number = 1.1;
     /// By chance alone, a rank is last at one collective in as many as there are ranks; with two ranks, at half of them.
     LATE: Share = 0.75;
@@ -92,7 +92,7 @@ pub struct SlowHost {
     pub name: String,
     /// Its median step in milliseconds.
     pub ms: f64,
-    /// That of the middle host.
+    /// That of the median host.
     pub usual_ms: f64,
     /// How many hosts there are.
     pub of: usize,
@@ -105,11 +105,11 @@ impl Cause for SlowHost {
         let (ms, usual) = (duration_ms(self.ms), duration_ms(self.usual_ms));
         Words {
             summary: format!(
-                "Straggler: {host} needs {ms} per step, {} more than the middle of {} ({usual}); all wait for it.",
+                "Straggler: {host} needs {ms} per step, {} more than the median of {} ({usual}); all wait for it.",
                 share(slower),
                 plural(self.of as u64, "host", "hosts")
             ),
-            evidence: vec![format!("Median steps: {ms} on {host}, {usual} on the middle host.")],
+            evidence: vec![format!("Median steps: {ms} on {host}, {usual} on the median host.")],
             advice: vec![
                 format!(
                     "See what it does differently: compare `stepscope report PATH --host` {host} with the report of \
@@ -141,7 +141,7 @@ impl Cause for LateRank {
         let last = share(self.last);
         Words {
             summary: format!(
-                "Straggler: {rank} is the last of {} at {last} of the collectives; others wait for it up to {} per step.",
+                "Straggler: {rank} is the last of {} to arrive at {last} of the collectives; the others wait for it for up to {} per step.",
                 plural(self.of as u64, "rank", "ranks"),
                 duration_ms(self.waiting_ms)
             ),

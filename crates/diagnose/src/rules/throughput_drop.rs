@@ -11,8 +11,8 @@
 //! It ends where steps are at most {BACK} longer than before.
 //!
 //! # How to fix it
-//! Look for what began at that time: other jobs on the machine, clocks and temperature of the GPU (`stepscope monitor`),
-//! a longer sequence length, a larger data set. Record a profile before and behind the change, and compare both.
+//! Look for what started at that time: other jobs on the machine, clocks and temperature of the GPU (`stepscope monitor`),
+//! a longer sequence length, a larger data set. Record a profile before and after the change, and compare the two.
 //!
 //! # How to check
 //! `stepscope scalars PATH` no longer shows the change.
@@ -72,7 +72,7 @@ fn until(course: &Course, drop: &Change) -> Option<(i64, f64)> {
     back.next().map(|change| (change.step, change.at_s))
 }
 
-/// Seconds that the run took longer for it.
+/// Seconds by which this made the run longer.
 fn cost_s(run: &RunCurves, course: &Course, drop: &Change) -> f64 {
     let end = until(course, drop).map_or(f64::INFINITY, |(_, at)| at);
     let pieces = run.pace.iter().flat_map(|pace| &pace.pieces);
@@ -114,14 +114,14 @@ impl Cause for Drop {
         };
         let mut evidence = vec![
             format!(
-                "Time per {unit} before and behind the change: {}, by the times of `{}`.",
+                "Time per {unit} before and after the change: {}, by the times of `{}`.",
                 from_to_ms(change.before_s * 1e3, change.after_s * 1e3),
                 self.tag
             ),
-            format!("The run took {} longer for it.", duration_ms(self.lost_s * 1e3)),
+            format!("This made the run {} longer.", duration_ms(self.lost_s * 1e3)),
         ];
         if self.restarted {
-            evidence.push("The program had started again right before.".to_owned());
+            evidence.push("The program had restarted just before.".to_owned());
         }
         Words {
             summary: format!(
@@ -131,8 +131,8 @@ impl Cause for Drop {
             ),
             evidence,
             advice: lines([
-                "Look for what began at that time: other jobs on the machine, throttled clocks (`stepscope monitor`), longer inputs.",
-                "Record one profile before and one behind the change and run `stepscope compare BEFORE AFTER`.",
+                "Look for what started at that time: other jobs on the machine, throttled clocks (`stepscope monitor`), longer inputs.",
+                "Record one profile before and one after the change, then run `stepscope compare BEFORE AFTER`.",
             ]),
         }
     }

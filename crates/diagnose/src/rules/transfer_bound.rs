@@ -5,7 +5,7 @@
 //!
 //! # How it is detected
 //! `transfer_in`, `transfer_out` and `transfer_device` together own at least {TRANSFER} of the step. The finding says which
-//! memory they use (pageable or pinned, if the recorder says so), how fast they are, whether they run on streams that also
+//! memory they use (pageable or pinned, if the profiler says so), how fast they are, whether they run on streams that also
 //! compute, and how many block the host. A fix saves at most {GAIN} of this time.
 //!
 //! # How to fix it

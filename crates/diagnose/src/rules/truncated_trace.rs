@@ -1,12 +1,12 @@
-//! The recording is damaged, or the recorder dropped events.
+//! The recording is damaged, or the profiler dropped events.
 //!
 //! # What it means
-//! The file breaks off, or the recorder dropped events. The rest of the report describes what could be read: times may be
+//! The file breaks off, or the profiler dropped events. The rest of the report describes what could be read: times may be
 //! too short, and ops may be missing.
 //!
 //! # How it is detected
-//! One of three things happened: a reader met something impossible (the report names the byte); the recorder noted that
-//! it dropped events; or the number of events is exactly the limit of a known recorder.
+//! One of three things happened: a reader met something impossible (the report names the byte); the profiler noted that
+//! it dropped events; or the number of events is exactly the limit of a known profiler.
 //!
 //! # How to fix it
 //! For a damaged file: copy it again, or record again and stop the profiler before the program ends.
@@ -60,9 +60,9 @@ pub enum Truncated {
         /// At which byte.
         offset: Option<u64>,
     },
-    /// The recorder dropped events.
+    /// The profiler dropped events.
     Dropped {
-        /// How many; 0 or 1 if the recorder does not say.
+        /// How many; 0 or 1 if the profiler does not say.
         count: u64,
     },
 }
@@ -92,14 +92,14 @@ fn damage(what: &str, offset: Option<u64>) -> Words {
 
 fn dropped(count: u64, finding: &Finding) -> Words {
     let (events, how_many) = match count {
-        0 | 1 => ("events".to_owned(), "The recorder does not say how many."),
+        0 | 1 => ("events".to_owned(), "The profiler does not say how many."),
         many => (
             plural(many, "event", "events"),
-            "The recorder noted this, or the number of events is exactly its limit.",
+            "The profiler noted this, or the number of events is exactly its limit.",
         ),
     };
     Words {
-        summary: format!("Truncated trace: the recorder dropped {events}; the times below are too short."),
+        summary: format!("Truncated trace: the profiler dropped {events}; the times below are too short."),
         evidence: lines([how_many]),
         advice: vec![
             format!("Record fewer steps: {}.", capture(finding.framework)),

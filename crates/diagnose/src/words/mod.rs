@@ -33,7 +33,7 @@ pub fn category(category: Category) -> &'static str {
 pub fn how(how: &How) -> String {
     match how {
         How::Marker(name) => format!("marked {}", quoted(name)),
-        How::DeviceSteps => "derived for the device by the recorder".to_owned(),
+        How::DeviceSteps => "derived for the device by the profiler".to_owned(),
         How::FunctionCalls(name) => format!("found by calls of {}", quoted(name)),
         How::ModuleRuns(name) => format!("found by runs of the program {}", quoted(name)),
         How::OptimizerSteps(name) => format!("found by optimizer steps, {}", quoted(name)),

@@ -230,9 +230,9 @@ fn of_hosts_in_step_the_one_that_works_longest_bounds_it() {
 /// Utilisation of a GPU, sampled twice, from so many hours after 1970 on.
 fn samples(hours: i64) -> Trace {
     let mut builder = TraceBuilder::new();
-    let (gpu, gauge) = (builder.strings.intern("GPU 0"), builder.strings.intern("utilization.gpu [%]"));
+    let (gpu, metric) = (builder.strings.intern("GPU 0"), builder.strings.intern("utilization.gpu [%]"));
     let process = builder.process(gpu, ProcessKind::Device, 0);
-    let track = builder.track(process, gauge, TrackKind::Counter, 0, TraceBuilder::ARENA);
+    let track = builder.track(process, metric, TrackKind::Counter, 0, TraceBuilder::ARENA);
     builder.clock.wall_ns_at_origin = Some(hours * 3_600_000_000_000);
     builder.sample(track, Time::ZERO, 40.0);
     builder.sample(track, Time::ZERO + Dur::from_us(1_000_000), 60.0);
@@ -257,11 +257,11 @@ fn samples_of_another_day_are_not_taken_for_those_of_the_run() {
         |gathered: &Session| gathered.issues.iter().any(|issue| issue.trouble == Trouble::OtherTime);
     // The log's time is local and does not say where.
     let same = gathered([run(1_000), samples(1_010)]);
-    assert!(same.gauges.len() == 1 && !left_out(&same));
+    assert!(same.gpu_samples.len() == 1 && !left_out(&same));
     let other = gathered([run(1_000), samples(1_100)]);
-    assert!(other.gauges.is_empty() && left_out(&other));
+    assert!(other.gpu_samples.is_empty() && left_out(&other));
     let before = gathered([run(1_000), samples(900)]);
-    assert!(before.gauges.is_empty() && left_out(&before));
+    assert!(before.gpu_samples.is_empty() && left_out(&before));
 }
 
 #[test]

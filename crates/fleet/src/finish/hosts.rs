@@ -61,7 +61,7 @@ fn row(host: &str, seen: &[Seen]) -> Option<HostRow> {
         sure: least_share(slow.len() as f64, seen.len() as f64),
         last_fraction: worst.facts.last,
         evidence: format!(
-            "{} in session {}: step {step}, {} longer than the middle of {} hosts",
+            "{} in session {}: step {step}, {} longer than the median of {} hosts",
             worst.record.recording.job,
             worst.record.recording.session,
             share(worst.facts.slow),

@@ -1,10 +1,10 @@
 //! What lies beside the recording: values that the program logged for TensorBoard, and the nodes of a classic TensorFlow
 //! model. Without such files the tables are empty.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use stepscope_read::discover::is_within;
-use stepscope_session::logs_beside;
 use stepscope_session::model::{Keep, ModelFiles};
 use stepscope_tfprof::{FlatRow, Options, Shown, View};
 use stepscope_trace::Delivers;
@@ -35,14 +35,13 @@ pub(crate) const SCALAR: Table = Table {
 
 /// The logs, and the first row of each series with its run and place; one entry more at the end.
 struct Scalars {
-    logs: Vec<RunLog>,
+    logs: Arc<[RunLog]>,
     starts: Vec<(usize, usize, usize)>,
 }
 
 impl Scalars {
     fn of(world: &World) -> Self {
-        let first = world.profile().hosts.first();
-        let logs = first.map_or_else(Vec::new, |loaded| logs_beside(Path::new(&loaded.path), world.roots()));
+        let logs = world.logs();
         let (mut starts, mut rows) = (Vec::new(), 0);
         for (run, log) in logs.iter().enumerate() {
             for (place, series) in

@@ -248,7 +248,7 @@ pub(crate) const REQUEST: Table = Table {
 
 pub(crate) const COLLECTIVE: Table = Table {
     name: "collective",
-    about: "Collectives of each rank per step: time until the last rank arrived, and time after that.",
+    about: "Collectives of each rank per step, compared over all ranks that are open: time until the last rank arrived, and time after that. Needs two ranks.",
     columns: &[
         Column::new("rank", Text, "host and device"),
         Column::new("wait_ms", Real, "waiting per step, ms"),

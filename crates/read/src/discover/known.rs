@@ -1,7 +1,6 @@
 //! What earlier searches learned, so that a server can search every few seconds: a folder that did not change is not
 //! listed again, a file that did not change is not opened again.
 
-use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::recognise::recognise;
 use super::{Lookalike, ProfileFile};
 use crate::Progress;
+use crate::files::{self, FileData};
 
 /// A folder that changed this shortly before it was listed may change again within the same tick of its clock.
 const TICK: Duration = Duration::from_secs(2);
@@ -86,8 +86,8 @@ impl Known {
     }
 
     /// The profile in a file, or what it is instead.
-    pub(super) fn file(&mut self, path: &Path, data: &Metadata) -> Result<ProfileFile, Lookalike> {
-        let (bytes, modified, search) = (data.len(), data.modified().ok(), self.search);
+    pub(super) fn file(&mut self, path: &Path, data: &FileData) -> Result<ProfileFile, Lookalike> {
+        let (bytes, modified, search) = (data.bytes, data.modified, self.search);
         if let Some(known) = self.files.get_mut(path)
             && (known.bytes, known.modified) == (bytes, modified)
             // Permissions change without a trace.
@@ -107,8 +107,8 @@ impl Known {
     }
 
     /// The entries of a folder, in order.
-    pub(super) fn entries(&mut self, folder: &Path, data: &Metadata) -> Arc<[PathBuf]> {
-        let (modified, search) = (data.modified().ok(), self.search);
+    pub(super) fn entries(&mut self, folder: &Path, data: &FileData) -> Arc<[PathBuf]> {
+        let (modified, search) = (data.modified, self.search);
         // Other systems do not date folders reliably.
         let dated = cfg!(unix) && !self.thorough && modified.is_some();
         if let Some(known) = self.folders.get_mut(folder)
@@ -121,8 +121,7 @@ impl Known {
         let settled = modified
             .and_then(|modified| SystemTime::now().duration_since(modified).ok())
             .is_some_and(|age| age > TICK);
-        let listed = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut entries: Vec<PathBuf> = listed.collect();
+        let mut entries = files::entries(folder).unwrap_or_default();
         entries.sort_unstable();
         let mut entries: Arc<[PathBuf]> = entries.into();
         let before = self.folders.remove(folder).map(|known| known.entries);

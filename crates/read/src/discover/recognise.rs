@@ -2,12 +2,13 @@
 //!
 //! Knows nothing about sessions and folders; [`super::known`] remembers its answers.
 
-use std::fs::{File, Metadata};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read as _, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
+use super::names::head_bytes;
 use super::{Lookalike, ProfileFile, TOOL_RESULTS, file_name, host_of};
+use crate::files::{self, Beginning, FileData};
 use crate::input::{Bytes, Input};
 use crate::{READERS, Reader, folder, ncu, nsys, tf};
 
@@ -15,12 +16,12 @@ use crate::{READERS, Reader, folder, ncu, nsys, tf};
 const ZSTD_BLOCK: usize = (128 << 10) + 64;
 
 /// The profile in a file of this size and age, or what it is instead.
-pub(super) fn recognise(path: &Path, data: &Metadata) -> Result<ProfileFile, Lookalike> {
+pub(super) fn recognise(path: &Path, data: &FileData) -> Result<ProfileFile, Lookalike> {
     // Such files come in large numbers and sizes, so they are not even opened.
     if folder::is_table(path) {
         return Err(Lookalike::Table);
     }
-    if data.len() == 0 {
+    if data.bytes == 0 {
         return Err(Lookalike::Empty);
     }
     let (reader, head) = reader_of(path).map_err(|_| Lookalike::Unreadable)?;
@@ -29,16 +30,16 @@ pub(super) fn recognise(path: &Path, data: &Metadata) -> Result<ProfileFile, Loo
         path: path.to_owned(),
         is_folder: false,
         format: reader.format(),
-        bytes: data.len(),
+        bytes: data.bytes,
         host: host_of(path),
         parts: Vec::new(),
-        modified: data.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        modified: data.modified.unwrap_or(SystemTime::UNIX_EPOCH),
     })
 }
 
 /// The reader that recognises a file, and the head by which it did.
 pub(super) fn reader_of(path: &Path) -> std::io::Result<(Option<&'static dyn Reader>, Vec<u8>)> {
-    let mut file = File::open(path)?;
+    let mut file = files::beginning(path, head_bytes(&file_name(path)))?;
     let mut raw = Vec::new();
     file.by_ref().take(Input::HEAD as u64).read_to_end(&mut raw)?;
     let whole = raw.len() < Input::HEAD;
@@ -52,8 +53,11 @@ pub(super) fn reader_of(path: &Path) -> std::io::Result<(Option<&'static dyn Rea
     }
     let mut reader = READERS.iter().copied().find(|reader| reader.recognises(&head));
     if reader.is_none() && tf::is_event_file(&head) {
-        let runs =
-            if whole || input.is_compressed() { tf::carries_runs(&head) } else { has_run_record(&mut file)? };
+        let runs = if whole || input.is_compressed() {
+            tf::carries_runs(&head)
+        } else {
+            has_run_record(&mut *file)?
+        };
         reader = runs.then_some(&tf::RunMetadataReader as &dyn Reader);
     }
     Ok((reader, head))
@@ -61,7 +65,7 @@ pub(super) fn reader_of(path: &Path) -> std::io::Result<(Option<&'static dyn Rea
 
 /// Whether one of the first records of an event file is a recorded run. Steps from record to record and reads the start
 /// of each, [`Input::HEAD`] bytes altogether.
-fn has_run_record(file: &mut File) -> std::io::Result<bool> {
+fn has_run_record(file: &mut dyn Beginning) -> std::io::Result<bool> {
     let mut start = [0_u8; tf::RECORD_START];
     let mut at = 0_u64;
     for _ in 0..Input::HEAD / tf::RECORD_START {

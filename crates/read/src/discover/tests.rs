@@ -1,5 +1,7 @@
 //! Which files belong together, and which are not profiles.
 
+use std::fs;
+
 use super::recognise::lookalike;
 use super::*;
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use stepscope_trace::Delivers;
 
+use super::recognise::reader_of;
 use super::{ProfileFile, file_name, is_time, numbers};
 
 /// Words before a number that makes a file one of several.
@@ -102,8 +103,7 @@ struct Said {
 impl Said {
     fn of(file: &ProfileFile) -> Said {
         let end_ns = written_ns(&file_name(&file.path));
-        let Ok(input) = file.open() else { return Said { end_ns, ..Said::default() } };
-        let head = input.head();
+        let Ok((_, head)) = reader_of(&file.path) else { return Said { end_ns, ..Said::default() } };
         let info = after(&head, b"\"distributedInfo\"").map(|at| &at[..at.len().min(4_096)]);
         let number = |key: &[u8]| info.and_then(|info| after(info, key)).and_then(leading_number);
         let count = |key: &[u8]| number(key).filter(|count| *count >= 0.0).map(|count| count as u64);

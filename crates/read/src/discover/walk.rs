@@ -1,7 +1,6 @@
 //! The walk through folders: links are followed but not in circles, and it ends where there is too much.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -9,6 +8,7 @@ use super::{
     newest_first, sessions_of, table_folder,
 };
 use crate::error::ReadError;
+use crate::files::{self, FileData};
 use crate::folder;
 
 /// Maximum folder depth, so that a loop of mounts cannot stall the search.
@@ -20,34 +20,32 @@ const MAX_ENTRIES: usize = 200_000;
 pub(super) fn walk(paths: &[PathBuf], known: &mut Known, roots: &[PathBuf]) -> Result<Finds, ReadError> {
     let mut search = Search { known, finds: Finds::default(), seen: HashSet::new(), roots };
     for path in paths {
-        let data = fs::metadata(path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
-        search.finds.starts.push(search.finds.found.len());
         let failed = |error| ReadError::Io { path: path.clone(), error };
+        let data = files::data(path).map_err(failed)?;
+        files::search(path, true).map_err(failed)?;
+        search.finds.starts.push(search.finds.found.len());
         match folder::meant_by_file(path) {
-            _ if data.is_dir() => search.folder(path, &data, 0),
-            Some(folder) => search.folder(&folder, &fs::metadata(&folder).map_err(failed)?, 0),
-            None if data.is_file() => search.file(path, &data),
+            _ if data.is_folder => search.folder(path, &data, 0),
+            Some(folder) => search.folder(&folder, &files::data(&folder).map_err(failed)?, 0),
+            None if data.is_file => search.file(path, &data),
             None => return Err(ReadError::NotAFile { path: path.clone() }),
         }
     }
     Ok(search.finds)
 }
 
-/// What tells folders apart, whatever links lead to them.
-#[cfg(unix)]
-type FolderId = (u64, u64);
-#[cfg(not(unix))]
-type FolderId = PathBuf;
-
-#[cfg(unix)]
-fn folder_id(_: &Path, data: &Metadata) -> Option<FolderId> {
-    use std::os::unix::fs::MetadataExt;
-    Some((data.dev(), data.ino()))
+/// What tells folders apart, whatever links lead to them: numbers of the file system, else the path without links.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum FolderId {
+    Numbers(u64, u64),
+    Path(PathBuf),
 }
 
-#[cfg(not(unix))]
-fn folder_id(folder: &Path, _: &Metadata) -> Option<FolderId> {
-    fs::canonicalize(folder).ok()
+fn folder_id(folder: &Path, data: &FileData) -> Option<FolderId> {
+    match data.id {
+        Some((device, number)) => Some(FolderId::Numbers(device, number)),
+        None => files::canonical(folder).ok().map(FolderId::Path),
+    }
 }
 
 /// What a search found.
@@ -72,7 +70,7 @@ struct Search<'k> {
 }
 
 impl Search<'_> {
-    fn folder(&mut self, folder: &Path, data: &Metadata, depth: usize) {
+    fn folder(&mut self, folder: &Path, data: &FileData, depth: usize) {
         // A link may lead back to a parent folder.
         let new = folder_id(folder, data).is_some_and(|id| self.seen.insert(id));
         if depth > MAX_DEPTH || !new {
@@ -101,15 +99,15 @@ impl Search<'_> {
             if self.finds.entries >= MAX_ENTRIES {
                 return;
             }
-            match fs::metadata(path) {
-                Ok(data) if data.is_dir() => self.folder(path, &data, depth + 1),
-                Ok(data) if data.is_file() => self.file(path, &data),
+            match files::data(path) {
+                Ok(data) if data.is_folder => self.folder(path, &data, depth + 1),
+                Ok(data) if data.is_file => self.file(path, &data),
                 _ => {}
             }
         }
     }
 
-    fn file(&mut self, path: &Path, data: &Metadata) {
+    fn file(&mut self, path: &Path, data: &FileData) {
         self.finds.files += 1;
         match self.known.file(path, data) {
             Ok(found) => self.finds.found.push(found),

@@ -15,8 +15,8 @@ use rustc_hash::FxHasher;
 use stepscope_trace::{Delivers, Format, Trace};
 
 use super::NsysReader;
-use crate::files::cache_folder;
-use crate::{Input, Progress, ReadError, Reader};
+use crate::kept::cache_folder;
+use crate::{Input, Progress, ReadError, Reader, files};
 
 /// First bytes of every report.
 const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";
@@ -48,9 +48,22 @@ impl Reader for NsysReportReader {
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
+        if files::is_url(input.path()) {
+            return Err(ReadError::Io { path: input.path().to_owned(), error: only_local().into() });
+        }
         let cache = cache_folder().unwrap_or_else(|| env::temp_dir().join("stepscope")).join("nsys");
         let export = exported(input.path(), find_tool().as_deref(), &cache, LIMIT, progress)?;
         crate::read_with(&NsysReader, &Input::open(&export)?, progress)
+    }
+}
+
+/// What to do about a report in a store.
+fn only_local() -> files::StoreError {
+    files::StoreError {
+        changed: false,
+        missing: false,
+        found: "found an Nsight Systems report, which only nsys reads, and only on a local disk".to_owned(),
+        todo: "copy it, or store what `nsys export --type sqlite` makes of it".to_owned(),
     }
 }
 

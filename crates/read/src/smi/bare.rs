@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::clock;
-use super::fields::{Column, Gauge, measured, value};
+use super::fields::{Column, Metric, measured, value};
 use crate::csv::record;
 
 /// Number of rows examined before columns are judged.
@@ -28,7 +28,7 @@ pub(super) fn columns(text: &str, separator: char) -> Option<Vec<Column>> {
     let judged =
         (0..width).map(|index| if index == stamp { Column::Timestamp } else { judge(index, column(index)) });
     let judged: Vec<Column> = judged.collect();
-    judged.iter().any(|column| matches!(column, Column::Gauge(_))).then_some(judged)
+    judged.iter().any(|column| matches!(column, Column::Metric(_))).then_some(judged)
 }
 
 /// Whether it is a time as nvidia-smi writes it, with slashes and milliseconds.
@@ -44,7 +44,7 @@ fn judge<'t>(index: usize, cells: impl Iterator<Item = &'t str> + Clone) -> Colu
         return Column::Identity;
     }
     match told().all(|cell| value(cell).is_some()) {
-        true => Column::Gauge(Gauge { name: format!("column {}", index + 1), unit: "" }),
+        true => Column::Metric(Metric { name: format!("column {}", index + 1), unit: "" }),
         false if told().any(|cell| cell.contains(char::is_alphabetic)) => Column::Name,
         false => Column::Other,
     }
@@ -60,14 +60,14 @@ fn counts_round<'t>(cells: impl Iterator<Item = &'t str> + Clone) -> bool {
 mod tests {
     use super::*;
 
-    fn gauge(place: usize) -> Column {
-        Column::Gauge(Gauge { name: format!("column {place}"), unit: "" })
+    fn metric(place: usize) -> Column {
+        Column::Metric(Metric { name: format!("column {place}"), unit: "" })
     }
 
     #[test]
     fn columns_are_called_by_their_places() {
         let log = "2026/04/25 16:06:06.780, 45, [N/A], 11.64\n2026/04/25 16:06:07.781, 46, 7, 11.70\n2026/04/25 16:0";
-        assert_eq!(columns(log, ','), Some(vec![Column::Timestamp, gauge(2), gauge(3), gauge(4)]));
+        assert_eq!(columns(log, ','), Some(vec![Column::Timestamp, metric(2), metric(3), metric(4)]));
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
         let log: String = (0..4).flat_map(|second| [line(second, 0), line(second, 1)]).collect();
         assert_eq!(
             columns(&log, ','),
-            Some(vec![Column::Timestamp, Column::Identity, Column::Name, gauge(4)])
+            Some(vec![Column::Timestamp, Column::Identity, Column::Name, metric(4)])
         );
     }
 

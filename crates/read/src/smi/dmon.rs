@@ -13,8 +13,8 @@ use rustc_hash::FxHashSet;
 use stepscope_trace::Time;
 
 use super::clock;
-use super::fields::{Gauge, value};
-use super::gauges::Gauges;
+use super::fields::{Metric, value};
+use super::gpu_samples::GpuSamples;
 
 /// dmon's name of a value, its name in queries, and its unit.
 const COLUMNS: &[(&str, &str, &str)] = &[
@@ -53,8 +53,8 @@ fn header(line: &str) -> Option<Vec<&str>> {
 }
 
 /// Reads all rows. Without times, a tick is one second, which is dmon's default.
-pub(super) fn read(text: &str) -> Gauges {
-    let mut gauges = Gauges::new();
+pub(super) fn read(text: &str) -> GpuSamples {
+    let mut gpu_samples = GpuSamples::new();
     let mut columns: Vec<&str> = Vec::new();
     let mut ticks = Ticks::default();
     for line in text.lines() {
@@ -70,13 +70,13 @@ pub(super) fn read(text: &str) -> Gauges {
             columns.iter().position(|column| *column == name).and_then(|at| cells.get(at)).copied()
         };
         let index = cell("gpu").filter(|index| index.parse::<u32>().is_ok());
-        let Some(gpu) = index.and_then(|index| gauges.gpu(index, None)) else {
-            gauges.broken += 1;
+        let Some(gpu) = index.and_then(|index| gpu_samples.gpu(index, None)) else {
+            gpu_samples.broken += 1;
             continue;
         };
         let wall = stamp(cell("Date"), cell("Time"));
-        let at = wall.map(|wall| wall.saturating_sub(gauges.start_at(wall)));
-        ticks.open(gpu, cell("pid"), at, &mut gauges);
+        let at = wall.map(|wall| wall.saturating_sub(gpu_samples.start_at(wall)));
+        ticks.open(gpu, cell("pid"), at, &mut gpu_samples);
         for (index, &(name, _, _)) in COLUMNS.iter().enumerate() {
             // A GPU without a process is idle.
             let idle = cell("pid") == Some("-") && matches!(name, "sm" | "mem");
@@ -85,8 +85,8 @@ pub(super) fn read(text: &str) -> Gauges {
             }
         }
     }
-    ticks.close(&mut gauges);
-    gauges
+    ticks.close(&mut gpu_samples);
+    gpu_samples
 }
 
 /// Rows with the same time.
@@ -103,21 +103,21 @@ struct Ticks {
 
 impl Ticks {
     /// A repeated GPU or process, an earlier GPU, or another time starts the next tick.
-    fn open(&mut self, gpu: i64, process: Option<&str>, at: Option<i64>, gauges: &mut Gauges) {
+    fn open(&mut self, gpu: i64, process: Option<&str>, at: Option<i64>, gpu_samples: &mut GpuSamples) {
         let row = (gpu, process.unwrap_or("").to_owned());
         let earlier = self.last_gpu.is_some_and(|last| gpu < last);
         if !self.seen.is_empty() && (earlier || at != self.at || self.seen.contains(&row)) {
-            self.close(gauges);
+            self.close(gpu_samples);
         }
         (self.at, self.last_gpu) = (at, Some(gpu));
         self.seen.insert(row);
     }
 
-    fn close(&mut self, gauges: &mut Gauges) {
+    fn close(&mut self, gpu_samples: &mut GpuSamples) {
         let at = Time::from_ns(self.at.unwrap_or(self.count.saturating_mul(1_000_000_000)));
         for ((gpu, column), value) in std::mem::take(&mut self.values) {
             if let Some(&(_, name, unit)) = COLUMNS.get(column) {
-                gauges.sample(gpu, &Gauge { name: name.to_owned(), unit }, at, value);
+                gpu_samples.sample(gpu, &Metric { name: name.to_owned(), unit }, at, value);
             }
         }
         self.seen.clear();

@@ -12,8 +12,8 @@
 use stepscope_trace::Time;
 
 use super::clock;
-use super::fields::{Gauge, value};
-use super::gauges::Gauges;
+use super::fields::{Metric, value};
+use super::gpu_samples::GpuSamples;
 
 const MARK: &str = "==============NVSMI LOG==============";
 /// Maximum number of lines before a dump.
@@ -60,8 +60,8 @@ struct Cursor {
 }
 
 /// Reads all dumps. Without times, dumps are one second apart.
-pub(super) fn read(text: &str) -> Gauges {
-    let mut gauges = Gauges::new();
+pub(super) fn read(text: &str) -> GpuSamples {
+    let mut gpu_samples = GpuSamples::new();
     let (mut place, mut dumps) = (Cursor::default(), 0_i64);
     for line in text.lines() {
         let depth = line.len() - line.trim_start().len();
@@ -74,30 +74,30 @@ pub(super) fn read(text: &str) -> Gauges {
             }
             None if depth == 0 && key.starts_with("GPU ") => {
                 let bus = key.trim_start_matches("GPU ").to_owned();
-                let gpu = gauges.gpu(&bus, None);
+                let gpu = gpu_samples.gpu(&bus, None);
                 place = Cursor { bus, gpu, at: place.at, ..Cursor::default() };
             }
             None if depth == 4 => place.heading = key.to_ascii_lowercase(),
             Some(said) if depth == 0 && key == "Timestamp" => {
                 if let Some(wall) = clock::as_printed(said) {
-                    place.at = wall.saturating_sub(gauges.start_at(wall));
+                    place.at = wall.saturating_sub(gpu_samples.start_at(wall));
                 }
             }
             Some(said) if key == "Product Name" && place.gpu.is_some() => {
-                gauges.gpu(&place.bus, Some(said.trim()));
+                gpu_samples.gpu(&place.bus, Some(said.trim()));
             }
             Some(said) => {
                 let heading = if depth > 4 { place.heading.as_str() } else { "" };
-                take(&mut gauges, place.gpu, place.at, &mut place.told, (heading, key, said));
+                take(&mut gpu_samples, place.gpu, place.at, &mut place.told, (heading, key, said));
             }
             None => {}
         }
     }
-    gauges
+    gpu_samples
 }
 
 fn take(
-    gauges: &mut Gauges,
+    gpu_samples: &mut GpuSamples,
     gpu: Option<i64>,
     at: i64,
     told: &mut Vec<&'static str>,
@@ -109,6 +109,6 @@ fn take(
         && !told.contains(&name)
     {
         told.push(name);
-        gauges.sample(gpu, &Gauge { name: name.to_owned(), unit }, Time::from_ns(at), value);
+        gpu_samples.sample(gpu, &Metric { name: name.to_owned(), unit }, Time::from_ns(at), value);
     }
 }

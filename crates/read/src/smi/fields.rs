@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// A sampled value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Gauge {
+pub(super) struct Metric {
     /// The name in `nvidia-smi --help-query-gpu`, e.g. `memory.used`.
     pub name: String,
     /// The unit as nvidia-smi writes it, e.g. `MiB`; empty for a bare number.
@@ -21,13 +21,13 @@ pub(super) enum Column {
     /// The model of that GPU.
     Name,
     /// A value.
-    Gauge(Gauge),
+    Metric(Metric),
     /// Something constant.
     Other,
 }
 
 /// Prefixes of names of values that change, with their units.
-const GAUGES: &[(&str, &str)] = &[
+const METRICS: &[(&str, &str)] = &[
     ("utilization.", "%"),
     ("memory.", "MiB"),
     ("fb_memory_usage.", "MiB"),
@@ -60,22 +60,22 @@ impl Column {
             "index" | "gpu" | "gpu_id" | "gpu_index" | "uuid" | "gpu_uuid" | "serial" | "gpu_serial"
             | "pci.bus_id" | "gpu_bus_id" => Column::Identity,
             "name" | "gpu_name" => Column::Name,
-            _ => match GAUGES.iter().find(|(start, _)| name.starts_with(start)) {
-                Some(&(_, unit)) => Column::Gauge(Gauge { name, unit }),
+            _ => match METRICS.iter().find(|(start, _)| name.starts_with(start)) {
+                Some(&(_, unit)) => Column::Metric(Metric { name, unit }),
                 None => Column::Other,
             },
         }
     }
 
-    fn gauge(name: &str, unit: &'static str) -> Self {
-        Column::Gauge(Gauge { name: name.to_owned(), unit })
+    fn metric(name: &str, unit: &'static str) -> Self {
+        Column::Metric(Metric { name: name.to_owned(), unit })
     }
 }
 
 /// The columns of a header; `None` for a row that is not a header.
 pub(super) fn header(row: &[Cow<str>]) -> Option<Vec<Column>> {
     let columns: Vec<Column> = row.iter().map(|cell| Column::from_header(cell)).collect();
-    columns.iter().any(|column| matches!(column, Column::Gauge(_))).then_some(columns)
+    columns.iter().any(|column| matches!(column, Column::Metric(_))).then_some(columns)
 }
 
 /// The columns of a log without a header, from the units in the first row. Of two similar columns, the one
@@ -108,7 +108,7 @@ pub(super) fn guessed(row: &[Cow<str>]) -> Vec<Column> {
             // A bare number before all measurements is the GPU's index; after them it is its temperature.
             (Some(value), "") if !temperature && columns.len() > 1 && (15.0..=120.0).contains(&value) => {
                 temperature = true;
-                Column::gauge("temperature.gpu", "C")
+                Column::metric("temperature.gpu", "C")
             }
             (Some(value), "") if columns.len() <= 2 && value < 64.0 => Column::Identity,
             (None, _) if cell.starts_with("GPU-") => Column::Identity,
@@ -124,14 +124,14 @@ pub(super) fn guessed(row: &[Cow<str>]) -> Vec<Column> {
     let ends = [sizes.first(), sizes.last()].into_iter().flatten();
     for (name, &(_, index)) in names.iter().zip(ends) {
         if let Some(column) = columns.get_mut(index) {
-            *column = Column::gauge(name, "MiB");
+            *column = Column::metric(name, "MiB");
         }
     }
     columns
 }
 
 fn pick(names: &[&str], nth: usize, unit: &'static str) -> Column {
-    names.get(nth - 1).map_or(Column::Other, |name| Column::gauge(name, unit))
+    names.get(nth - 1).map_or(Column::Other, |name| Column::metric(name, unit))
 }
 
 /// Number and unit of a cell: `45 %`, `20146 MiB`, `11.64 W`, `33`.
@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn headers_tell_columns_with_and_without_units() {
-        assert_eq!(Column::from_header("memory.used [MiB]"), Column::gauge("memory.used", "MiB"));
-        assert_eq!(Column::from_header("utilization.gpu [%]"), Column::gauge("utilization.gpu", "%"));
-        assert_eq!(Column::from_header("clocks.current.sm [MHz]"), Column::gauge("clocks.sm", "MHz"));
-        assert_eq!(Column::from_header("clocks.current.memory [MHz]"), Column::gauge("clocks.mem", "MHz"));
+        assert_eq!(Column::from_header("memory.used [MiB]"), Column::metric("memory.used", "MiB"));
+        assert_eq!(Column::from_header("utilization.gpu [%]"), Column::metric("utilization.gpu", "%"));
+        assert_eq!(Column::from_header("clocks.current.sm [MHz]"), Column::metric("clocks.sm", "MHz"));
+        assert_eq!(Column::from_header("clocks.current.memory [MHz]"), Column::metric("clocks.mem", "MHz"));
         assert_eq!(Column::from_header("pci.bus_id"), Column::Identity);
         assert_eq!(Column::from_header("driver_version"), Column::Other);
         assert_eq!(header(&row(&["2026/04/25 16:06:06.780", "0 %"])), None);
@@ -189,12 +189,12 @@ mod tests {
         let want = [
             Column::Timestamp,
             Column::Identity,
-            Column::gauge("utilization.gpu", "%"),
-            Column::gauge("utilization.memory", "%"),
-            Column::gauge("memory.total", "MiB"),
-            Column::gauge("memory.used", "MiB"),
-            Column::gauge("temperature.gpu", "C"),
-            Column::gauge("power.draw", "W"),
+            Column::metric("utilization.gpu", "%"),
+            Column::metric("utilization.memory", "%"),
+            Column::metric("memory.total", "MiB"),
+            Column::metric("memory.used", "MiB"),
+            Column::metric("temperature.gpu", "C"),
+            Column::metric("power.draw", "W"),
         ];
         assert_eq!(guessed(&row(&cells)), want);
     }

@@ -8,7 +8,7 @@
 //! dmon     `nvidia-smi dmon` and `pmon`: tables for terminals → samples
 //! page     plain `nvidia-smi`: the page for people → samples
 //! dump     `nvidia-smi -q`: everything under headings → samples
-//! gauges   samples → counter tracks, one set per GPU
+//! gpu_samples   samples → counter tracks, one set per GPU
 //! ```
 //!
 //! A log has no events, so its trace contains only counters. Times start at the first sample.
@@ -18,7 +18,7 @@ mod clock;
 mod dmon;
 mod dump;
 mod fields;
-mod gauges;
+mod gpu_samples;
 mod page;
 mod query;
 
@@ -56,12 +56,12 @@ impl Reader for SmiReader {
             text if page::recognises(text) => page::read,
             _ => dump::read,
         };
-        let gauges = read(&text);
-        if gauges.is_empty() {
+        let gpu_samples = read(&text);
+        if gpu_samples.is_empty() {
             let what = "it contains no samples".to_owned();
             return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: 0 });
         }
-        progress.advance(bytes.len() as u64, gauges.samples);
-        Ok(gauges.finish())
+        progress.advance(bytes.len() as u64, gpu_samples.samples);
+        Ok(gpu_samples.finish())
     }
 }

@@ -10,8 +10,8 @@
 use stepscope_trace::Time;
 
 use super::clock;
-use super::fields::{Gauge, value};
-use super::gauges::Gauges;
+use super::fields::{Metric, value};
+use super::gpu_samples::GpuSamples;
 
 /// Maximum number of lines before a page, because logs often include the typed command.
 const PREAMBLE: usize = 50;
@@ -26,8 +26,8 @@ fn begins(line: &str) -> bool {
 }
 
 /// Reads all pages. Without times, pages are one second apart.
-pub(super) fn read(text: &str) -> Gauges {
-    let mut gauges = Gauges::new();
+pub(super) fn read(text: &str) -> GpuSamples {
+    let mut gpu_samples = GpuSamples::new();
     let (mut stamp, mut pages, mut at) = (None, 0_i64, 0_i64);
     // The GPU whose second line comes next.
     let mut pending = None;
@@ -36,19 +36,19 @@ pub(super) fn read(text: &str) -> Gauges {
             stamp = Some(wall);
         } else if begins(line) {
             at = match stamp.take() {
-                Some(wall) => wall.saturating_sub(gauges.start_at(wall)),
+                Some(wall) => wall.saturating_sub(gpu_samples.start_at(wall)),
                 None => pages.saturating_mul(1_000_000_000),
             };
             pages += 1;
         } else if let Some(gpu) = pending.take() {
-            for (gauge, value) in measured(line) {
-                gauges.sample(gpu, &gauge, Time::from_ns(at), value);
+            for (metric, value) in measured(line) {
+                gpu_samples.sample(gpu, &metric, Time::from_ns(at), value);
             }
         } else if let Some((index, model)) = gpu_of(line) {
-            pending = gauges.gpu(index, Some(&model));
+            pending = gpu_samples.gpu(index, Some(&model));
         }
     }
-    gauges
+    gpu_samples
 }
 
 fn cells(line: &str) -> Option<Vec<&str>> {
@@ -71,13 +71,13 @@ fn gpu_of(line: &str) -> Option<(&str, String)> {
 }
 
 /// The values of the second line: fan, temperature, state and power · memory · utilisation.
-fn measured(line: &str) -> Vec<(Gauge, f64)> {
+fn measured(line: &str) -> Vec<(Metric, f64)> {
     let cells = cells(line).unwrap_or_default();
     let cell = |index: usize| cells.get(index).copied().unwrap_or("");
     let mut found = Vec::new();
     let mut add = |name: &str, unit: &'static str, text: &str| {
         if let Some(value) = value(text.strip_suffix(unit).unwrap_or(text)) {
-            found.push((Gauge { name: name.to_owned(), unit }, value));
+            found.push((Metric { name: name.to_owned(), unit }, value));
         }
     };
     let mut watts = ["power.draw", "power.limit"].into_iter();

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use stepscope_trace::Time;
 
 use super::fields::{Column, guessed, header, measured, value};
-use super::gauges::Gauges;
+use super::gpu_samples::GpuSamples;
 use super::{bare, clock};
 use crate::csv::{record, separator};
 
@@ -56,23 +56,23 @@ fn is_known(column: &Column) -> bool {
 }
 
 /// Reads all rows.
-pub(super) fn read(text: &str) -> Gauges {
-    let mut gauges = Gauges::new();
+pub(super) fn read(text: &str) -> GpuSamples {
+    let mut gpu_samples = GpuSamples::new();
     let mut rest = header_at(text).and_then(|at| text.get(at..)).unwrap_or(text).trim_start();
     let separator = separator(rest);
     let bare = bare::columns(rest, separator);
-    let unnamed = bare.iter().flatten().filter(|column| matches!(column, Column::Gauge(_)));
-    gauges.unnamed = unnamed.count() as u64;
+    let unnamed = bare.iter().flatten().filter(|column| matches!(column, Column::Metric(_)));
+    gpu_samples.unnamed = unnamed.count() as u64;
     let mut rows = Rows { columns: bare.unwrap_or_default(), ..Rows::default() };
     let ends = rest.ends_with('\n');
     while let Some(row) = record(&mut rest, separator) {
         // A logger that was stopped, or is still writing, leaves half a line.
         let half = rest.is_empty() && !ends && row.len() < rows.columns.len();
         if !half && !row.iter().all(|cell| cell.is_empty()) {
-            rows.take(&row, &mut gauges);
+            rows.take(&row, &mut gpu_samples);
         }
     }
-    gauges
+    gpu_samples
 }
 
 #[derive(Default)]
@@ -86,7 +86,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn take(&mut self, row: &[Cow<str>], gauges: &mut Gauges) {
+    fn take(&mut self, row: &[Cow<str>], gpu_samples: &mut GpuSamples) {
         if let Some(columns) = header(row) {
             self.columns = columns;
             return;
@@ -100,23 +100,23 @@ impl Rows {
         // Without a time, a line is a sample if it has a value for every column, because terminals show other
         // lines too.
         if wall.is_none() && (stamped.is_some() || row.len() != self.columns.len()) {
-            gauges.broken += 1;
+            gpu_samples.broken += 1;
             return;
         }
         let model = find(Column::Name).and_then(|column| row.get(column)).map(|cell| cell.trim());
-        let Some(gpu) = gauges.gpu(&self.identity(row, wall), model) else {
-            gauges.broken += 1;
+        let Some(gpu) = gpu_samples.gpu(&self.identity(row, wall), model) else {
+            gpu_samples.broken += 1;
             return;
         };
         let at = match wall {
-            Some(wall) => wall.saturating_sub(gauges.start_at(wall)),
+            Some(wall) => wall.saturating_sub(gpu_samples.start_at(wall)),
             None => self.round_of(gpu).saturating_mul(1_000_000_000),
         };
         for (column, cell) in self.columns.iter().zip(row) {
-            if let Column::Gauge(gauge) = column
+            if let Column::Metric(metric) = column
                 && let Some(value) = value(cell)
             {
-                gauges.sample(gpu, gauge, Time::from_ns(at), value);
+                gpu_samples.sample(gpu, metric, Time::from_ns(at), value);
             }
         }
     }

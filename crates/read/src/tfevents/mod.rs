@@ -11,8 +11,9 @@ mod run;
 mod shape;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::files;
 
 pub use run::RunReader;
 
@@ -28,8 +29,12 @@ pub type FoundRun = (String, Vec<PathBuf>);
 
 /// Finds the runs at or below a path, by name. A single file is a run called `.`. Links are followed, but not in circles.
 pub fn find_runs(path: &Path) -> Vec<FoundRun> {
-    if path.is_file() {
+    if files::is_file(path) {
         return vec![(".".to_owned(), vec![path.to_owned()])];
+    }
+    // What cannot be searched has no runs.
+    if files::search(path, false).is_err() {
+        return Vec::new();
     }
     let mut found = Vec::new();
     let mut search = Search { seen: BTreeSet::new(), left: MOST_ENTRIES };
@@ -52,21 +57,21 @@ struct Search {
 
 impl Search {
     fn walk(&mut self, folder: &Path, name: String, depth: usize, found: &mut Vec<FoundRun>) {
-        if depth == 0 || !folder.canonicalize().is_ok_and(|real| self.seen.insert(real)) {
+        if depth == 0 || !files::canonical(folder).is_ok_and(|real| self.seen.insert(real)) {
             return;
         }
-        let Ok(entries) = fs::read_dir(folder) else { return };
+        let Ok(entries) = files::entries(folder) else { return };
         let mut files = Vec::new();
-        for entry in entries.flatten() {
+        for path in entries {
             if self.left == 0 {
                 break;
             }
             self.left -= 1;
-            let (path, own) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            if path.is_dir() {
+            let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if files::is_folder(&path) {
                 let below = if name.is_empty() { own } else { format!("{name}/{own}") };
                 self.walk(&path, below, depth - 1, found);
-            } else if is_event_file(&own) && path.is_file() {
+            } else if is_event_file(&own) && files::is_file(&path) {
                 files.push(path);
             }
         }
@@ -79,6 +84,8 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

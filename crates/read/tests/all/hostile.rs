@@ -196,3 +196,27 @@ fn a_profile_that_is_overwritten_is_read_to_the_end_and_says_so() {
     };
     assert!(known);
 }
+
+#[test]
+fn a_stopped_reading_ends_in_every_format() {
+    let export = rusqlite::Connection::open_in_memory().and_then(|mut connection| {
+        connection.execute_batch(stepscope_testkit::nsys::sample().script())?;
+        Ok(connection.serialize(rusqlite::MAIN_DB)?.to_vec())
+    });
+    let samples = b"time_unix_s,elapsed_s,machine_cpu_percent,tree_rss_bytes\n1800000000.1,0.1,12.5,1000\n";
+    let fixtures = stepscope_testkit::corpus::repository().join("fixtures");
+    let files = stepscope_testkit::corpus::files_below(&fixtures);
+    let mut inputs: Vec<Input> =
+        [export.unwrap(), samples.to_vec(), [EVENT, b"]}"].concat()].map(input).into_iter().collect();
+    inputs.extend(files.iter().filter_map(|file| Input::open(file).ok()));
+    let mut stopped = 0;
+    for input in inputs.iter().filter(|input| open_input(input, &Progress::new()).is_ok()) {
+        let progress = Progress::new();
+        progress.stop();
+        let reading = std::panic::AssertUnwindSafe(|| open_input(input, &progress).map(drop));
+        let caught = std::panic::catch_unwind(reading);
+        assert!(caught.is_err_and(|caught| Progress::is_stop(&*caught)), "{}", input.path().display());
+        stopped += 1;
+    }
+    assert!(stopped > 5, "{stopped}");
+}

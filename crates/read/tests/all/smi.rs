@@ -17,13 +17,13 @@ fn read(text: &str) -> Trace {
     opened.trace
 }
 
-fn gauge<'t>(trace: &'t Trace, gpu: i64, name: &str) -> &'t Track {
+fn metric<'t>(trace: &'t Trace, gpu: i64, name: &str) -> &'t Track {
     let here = |track: &&Track| trace.process(track.process).number == gpu && trace.str(track.name) == name;
     trace.tracks().iter().find(here).unwrap_or_else(|| panic!("GPU {gpu} has no {name}"))
 }
 
 fn values<'t>(trace: &'t Trace, gpu: i64, name: &str) -> &'t [f64] {
-    &gauge(trace, gpu, name).samples.values
+    &metric(trace, gpu, name).samples.values
 }
 
 const TWO_GPUS: &str = "timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], clocks_throttle_reasons.active, pstate\n\
@@ -38,7 +38,7 @@ fn several_gpus_with_a_repeated_header_become_counters_of_their_own() {
     assert!(trace.tracks().iter().all(|track| track.kind == TrackKind::Counter));
     assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [45.0, 55.0]);
     assert_eq!(
-        gauge(&trace, 0, "utilization.gpu [%]").samples.times,
+        metric(&trace, 0, "utilization.gpu [%]").samples.times,
         [Time::ZERO, Time::from_ns(1_000_000_000)]
     );
     assert_eq!(values(&trace, 1, "memory.used [MiB]"), [3.0]);
@@ -125,12 +125,12 @@ fn the_table_of_dmon_is_read_with_and_without_times() {
         "# gpu    pwr  gtemp  mtemp     sm    mem     fb\n# Idx      W      C      C      %      %     MB\n    0     74     33      -     10      1   2048\n    1     73     34      -     20      2     16\n    0     75     33      -     30      3   2048\n",
     );
     assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [10.0, 30.0]);
-    assert_eq!(gauge(&trace, 0, "power.draw [W]").samples.times[1], Time::from_ns(1_000_000_000));
+    assert_eq!(metric(&trace, 0, "power.draw [W]").samples.times[1], Time::from_ns(1_000_000_000));
     assert_eq!(values(&trace, 1, "memory.used [MiB]"), [16.0]);
     let timed = read(
         "#Date       Time        gpu     sm\n#YYYYMMDD   HH:MM:SS    Idx      %\n 20260425   16:06:06      0     10\n 20260425   16:06:11      0     12\n",
     );
-    assert_eq!(gauge(&timed, 0, "utilization.gpu [%]").samples.times[1], Time::from_ns(5_000_000_000));
+    assert_eq!(metric(&timed, 0, "utilization.gpu [%]").samples.times[1], Time::from_ns(5_000_000_000));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn processes_of_pmon_are_added_up_a_gpu_and_tick() {
     assert_eq!(values(&trace, 0, "utilization.memory [%]"), [15.0, 20.0]);
     assert_eq!(values(&trace, 1, "utilization.gpu [%]"), [0.0, 0.0]);
     assert_eq!(
-        gauge(&trace, 0, "utilization.gpu [%]").samples.times.last(),
+        metric(&trace, 0, "utilization.gpu [%]").samples.times.last(),
         Some(&Time::from_ns(1_000_000_000))
     );
 }
@@ -166,7 +166,7 @@ fn logs_without_times_count_rounds_and_leave_out_what_a_terminal_shows() {
          ^C\n",
     );
     assert_eq!(values(&trace, 0, "utilization.gpu [%]"), [10.0, 30.0]);
-    let second = gauge(&trace, 1, "utilization.gpu [%]");
+    let second = metric(&trace, 1, "utilization.gpu [%]");
     assert_eq!(second.samples.times, [Time::ZERO, Time::from_ns(1_000_000_000)]);
     assert_eq!(trace.devices().len(), 2);
 }
@@ -195,7 +195,7 @@ fn pages_for_people_are_read_with_their_times() {
     assert_eq!(values(&trace, 0, "memory.used [MiB]"), [1_500.0, 1_500.0]);
     assert_eq!(values(&trace, 3, "temperature.gpu [C]"), [40.0, 40.0]);
     assert_eq!(values(&trace, 3, "memory.total [MiB]"), [15_360.0, 15_360.0]);
-    let times = &gauge(&trace, 0, "utilization.gpu [%]").samples.times;
+    let times = &metric(&trace, 0, "utilization.gpu [%]").samples.times;
     assert_eq!(*times, [Time::ZERO, Time::from_ns(5_000_000_000)]);
     let names: Vec<&str> = trace.devices().iter().map(|device| trace.str(device.name)).collect();
     assert_eq!(names, ["NVIDIA A40", "Tesla T4"]);
@@ -226,7 +226,7 @@ SM                                : 2040 MHz\n"
     assert_eq!(values(&trace, 0, "memory.used [MiB]"), [1_200.0, 1_200.0]);
     assert_eq!(values(&trace, 0, "power.draw [W]"), [61.5, 61.5]);
     assert!(trace.tracks().iter().all(|track| !trace.str(track.name).starts_with("clocks")));
-    let times = &gauge(&trace, 0, "utilization.gpu [%]").samples.times;
+    let times = &metric(&trace, 0, "utilization.gpu [%]").samples.times;
     assert_eq!(*times, [Time::ZERO, Time::from_ns(2_000_000_000)]);
     assert_eq!(trace.devices().first().map(|device| trace.str(device.name)), Some("NVIDIA L4"));
 }
@@ -262,6 +262,6 @@ fn real_logs_are_read() {
         );
         assert_eq!(opened.format.name, "nvidia-smi");
         assert!(trace.notes().is_empty() && samples > 50);
-        assert!(!gauge(trace, 0, "memory.used [MiB]").samples.values.is_empty());
+        assert!(!metric(trace, 0, "memory.used [MiB]").samples.values.is_empty());
     }
 }

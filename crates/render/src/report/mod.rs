@@ -62,7 +62,7 @@ pub struct Report {
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
     /// GPU samples recorded beside the run.
-    pub gauges: Vec<GpuSamples>,
+    pub gpu_samples: Vec<GpuSamples>,
     /// The profiled kernel with the longest time.
     pub profiled: Option<Profiled>,
     /// The run whose curves lie beside the profile.
@@ -241,7 +241,7 @@ impl Report {
             return self.near_peak();
         }
         if self.only(Delivers::Samples) {
-            let seen = gpu_samples::headline(&self.gauges)
+            let seen = gpu_samples::headline(&self.gpu_samples)
                 .unwrap_or_else(|| "The GPUs were sampled, but the log does not name its columns".to_owned());
             return format!("{seen}. Samples cannot show why a step is slow.");
         }
@@ -329,11 +329,11 @@ impl Report {
 
     /// GPU samples, one line per GPU, and a note on utilisation.
     fn sampled(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.gauges.iter().take(GPUS).map(gpu_samples::words).collect();
-        if self.gauges.len() > GPUS {
-            lines.push(format!("… and {} more; see `stepscope devices`.", self.gauges.len() - GPUS));
+        let mut lines: Vec<String> = self.gpu_samples.iter().take(GPUS).map(gpu_samples::words).collect();
+        if self.gpu_samples.len() > GPUS {
+            lines.push(format!("… and {} more; see `stepscope devices`.", self.gpu_samples.len() - GPUS));
         }
-        if self.gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
+        if self.gpu_samples.iter().any(|gpu| gpu.utilisation.is_some()) {
             lines.push(gpu_samples::UTILISATION.to_owned());
         }
         lines

@@ -134,7 +134,7 @@ pub(crate) fn input_bound() -> Report {
             fraction,
         })
         .to_vec(),
-        gauges: Vec::new(),
+        gpu_samples: Vec::new(),
         profiled: None,
         run: None,
         findings: vec![settled(input, waits, length, Category::Input), growth()],

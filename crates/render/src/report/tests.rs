@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use stepscope_analyze::Category;
-use stepscope_analyze::devices::gpu_samples::{Gauged, GpuSamples};
+use stepscope_analyze::devices::gpu_samples::{GpuSamples, Sampled};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::OpCost;
 use stepscope_diagnose::rules::{op_dominates, startup_profiled, truncated_trace};
@@ -170,7 +170,7 @@ fn samples_alone_begin_with_what_they_say() {
         id: id.to_owned(),
         samples: 60,
         span: Dur::from_us(60_000_000),
-        utilisation: Some(Gauged { mean, max: 1.0 }),
+        utilisation: Some(Sampled { mean, max: 1.0 }),
         ..GpuSamples::default()
     };
     let source = SourceRow { format: crate::format_named("nvidia-smi"), ..input_bound().sources.remove(0) };
@@ -179,7 +179,7 @@ fn samples_alone_begin_with_what_they_say() {
         summary: stepscope_analyze::time::summary::Summary::finish(Vec::new()),
         findings: Vec::new(),
         ops: Vec::new(),
-        gauges: vec![gpu("GPU 0", 0.25), gpu("GPU 1", 0.5)],
+        gpu_samples: vec![gpu("GPU 0", 0.25), gpu("GPU 1", 0.5)],
         ..input_bound()
     };
     for told in [text(&report, Style::PLAIN), markdown(&report), html(&report)] {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use stepscope_analyze::Category;
-use stepscope_analyze::devices::gpu_samples::{Gauged, GpuSamples};
+use stepscope_analyze::devices::gpu_samples::{GpuSamples, Sampled};
 use stepscope_analyze::devices::{DeviceUse, Devices, Gap, Moved};
 use stepscope_analyze::work::gpu_specs::peaks_of;
 use stepscope_trace::{DeviceKind, Dur};
@@ -19,7 +19,7 @@ const NAME: usize = 48;
 const DIRECTIONS: [&str; 3] = ["in", "out", "device"];
 
 /// The table, with GPU samples below it.
-pub fn table(devices: &Devices, gauges: &[GpuSamples]) -> Table {
+pub fn table(devices: &Devices, gpus: &[GpuSamples]) -> Table {
     let several = devices.devices.windows(2).any(|two| two[0].host != two[1].host);
     let host = Column::new("host", "host", Format::Text);
     let streams = devices.devices.iter().any(|device| device.streams > 0);
@@ -53,7 +53,7 @@ pub fn table(devices: &Devices, gauges: &[GpuSamples]) -> Table {
             Column::new("breakdown", "breakdown", Format::Text).hidden(),
         ],
     );
-    table.headline = sampled_headline(devices, gauges).or_else(|| headline(devices));
+    table.headline = sampled_headline(devices, gpus).or_else(|| headline(devices));
     table.member("gaps", devices.devices.iter().flat_map(gaps).collect::<Vec<_>>());
     let peaks: Vec<_> = devices.devices.iter().filter_map(peaks).collect();
     if !peaks.is_empty() {
@@ -61,11 +61,11 @@ pub fn table(devices: &Devices, gauges: &[GpuSamples]) -> Table {
     }
     devices.devices.iter().for_each(|device| table.push(row(device)));
     devices.devices.iter().take(DESCRIBED).for_each(|device| describe(&mut table, device));
-    if !gauges.is_empty() {
-        table.member("gauges", gauges.iter().map(sampled).collect::<Vec<_>>());
-        gauges.iter().take(DESCRIBED).for_each(|gpu| table.note(gpu_samples::words(gpu)));
+    if !gpus.is_empty() {
+        table.member("gauges", gpus.iter().map(sampled).collect::<Vec<_>>());
+        gpus.iter().take(DESCRIBED).for_each(|gpu| table.note(gpu_samples::words(gpu)));
     }
-    if gauges.iter().any(|gpu| gpu.utilisation.is_some()) {
+    if gpus.iter().any(|gpu| gpu.utilisation.is_some()) {
         table.note(gpu_samples::UTILISATION);
     }
     table
@@ -90,18 +90,18 @@ fn headline(devices: &Devices) -> Option<String> {
 }
 
 /// If GPU samples are all there is, they are the answer.
-fn sampled_headline(devices: &Devices, gauges: &[GpuSamples]) -> Option<String> {
+fn sampled_headline(devices: &Devices, gpus: &[GpuSamples]) -> Option<String> {
     let watched = devices.devices.iter().any(|device| device.busy_fraction.is_some());
-    gpu_samples::headline(gauges).filter(|_| !watched)
+    gpu_samples::headline(gpus).filter(|_| !watched)
 }
 
 fn sampled(gpu: &GpuSamples) -> serde_json::Value {
-    let gauged = |gauge: Option<Gauged>| gauge.map(|gauge| json!({"mean": gauge.mean, "max": gauge.max}));
+    let spread = |of: Option<Sampled>| of.map(|of| json!({"mean": of.mean, "max": of.max}));
     json!({"host": gpu.host, "id": gpu.id, "samples": gpu.samples, "seconds": gpu.span.secs(),
-           "utilisation": gauged(gpu.utilisation), "memory_utilisation": gauged(gpu.memory_utilisation),
-           "memory_bytes": gauged(gpu.memory_bytes), "memory_total_bytes": gpu.memory_total_bytes,
-           "power_w": gauged(gpu.power_w), "power_limit_w": gpu.power_limit_w,
-           "temperature_c": gauged(gpu.temperature_c), "clock_mhz": gauged(gpu.clock_mhz),
+           "utilisation": spread(gpu.utilisation), "memory_utilisation": spread(gpu.memory_utilisation),
+           "memory_bytes": spread(gpu.memory_bytes), "memory_total_bytes": gpu.memory_total_bytes,
+           "power_w": spread(gpu.power_w), "power_limit_w": gpu.power_limit_w,
+           "temperature_c": spread(gpu.temperature_c), "clock_mhz": spread(gpu.clock_mhz),
            "throttled_fraction": gpu.throttled.as_ref().map(|(share, _)| share),
            "throttle_reasons": gpu.throttled.as_ref().map(|(_, reasons)| reasons)})
 }

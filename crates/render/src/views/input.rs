@@ -146,9 +146,9 @@ fn loader_words(loader: &Loader) -> String {
 
 fn push_pipeline(table: &mut Table, pipeline: &Pipeline) {
     let most = pipeline.stages.iter().filter_map(|stage| stage.ms_per_batch).fold(0.0, f64::max);
-    let bounding = pipeline.bound.as_ref().map(|bound| bound.stage);
+    let bottleneck = pipeline.bound.as_ref().map(|bound| bound.stage);
     for (place, stage) in pipeline.stages.iter().enumerate() {
-        table.push(stage_row(stage, bounding == Some(place), most));
+        table.push(stage_row(stage, bottleneck == Some(place), most));
     }
 }
 

@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stepscope_read::files::{cache_folder, write_cached};
+use stepscope_read::kept::{cache_folder, write_cached};
 
 use super::summary::Summary;
 use crate::store::Fingerprint;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_read::discover::{Known, format_of};
+use stepscope_read::files;
 use stepscope_session::{Problem, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, all_sessions_again, sample};
 use stepscope_trace::Delivers;
 
@@ -37,9 +38,9 @@ impl Find {
         for file in &chosen.files {
             // The search has just looked at the first file; its parts' sizes are in the sum alone.
             let parts = file.parts.iter().map(|part| {
-                let data = std::fs::metadata(part).ok();
-                let modified = data.as_ref().and_then(|data| data.modified().ok());
-                (part.clone(), data.map_or(0, |data| data.len()), modified)
+                let data = files::data(part).ok();
+                let modified = data.as_ref().and_then(|data| data.modified);
+                (part.clone(), data.map_or(0, |data| data.bytes), modified)
             });
             let parts: Fingerprint = parts.collect();
             let of_parts: u64 = parts.iter().map(|(_, bytes, _)| bytes).sum();

@@ -172,7 +172,8 @@ impl Opened {
     /// Closes the traces; files that are no longer there could not be opened again.
     pub(super) fn close_traces(&self) -> Option<Arc<Timeline>> {
         let mut traces = self.traces();
-        let reopens = self.find.fingerprint.iter().all(|(path, ..)| path.exists());
+        let reopens =
+            self.find.fingerprint.iter().all(|(path, ..)| stepscope_read::files::data(path).is_ok());
         if self.find.chosen.is_none() || !reopens || !matches!(*traces, Traces::Open(_)) {
             return None;
         }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stepscope_read::Input;
+use stepscope_read::files;
 use stepscope_read::tf::{self, Kind, kind_of};
 
 use super::ModelFiles;
@@ -40,10 +41,10 @@ impl ModelFiles {
 
 /// Files of a folder in the order of their names, without the runs.
 fn candidates(folder: &Path, runs: &[PathBuf]) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.flatten().take(MOST_FILES).map(|entry| entry.path()).collect();
+    let Ok(mut paths) = files::entries(folder) else { return Vec::new() };
+    paths.truncate(MOST_FILES);
     paths.retain(|path| {
-        let fits = std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() <= LARGEST);
+        let fits = files::data(path).is_ok_and(|data| data.is_file && data.bytes <= LARGEST);
         fits && !runs.contains(path)
     });
     paths.sort();

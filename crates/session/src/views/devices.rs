@@ -33,7 +33,7 @@ struct Part {
     devices: DevicesPartial,
     timeline: bool,
     wall: Option<Wall>,
-    gauges: GpuSamplesPartial,
+    gpu_samples: GpuSamplesPartial,
 }
 
 fn table(hosts: &Hosts<'_>, _style: Style) -> Table {
@@ -41,12 +41,12 @@ fn table(hosts: &Hosts<'_>, _style: Style) -> Table {
         devices: one_host(loaded, DevicesPartial::of),
         timeline: has_timeline(&loaded.trace),
         wall: Wall::of(&loaded.trace),
-        gauges: GpuSamplesPartial::of(&loaded.trace, &loaded.host),
+        gpu_samples: GpuSamplesPartial::of(&loaded.trace, &loaded.host),
     });
     let timelines: Vec<Wall> =
         parts.iter().filter(|part| part.timeline).filter_map(|part| part.wall).collect();
     let mut devices: Option<DevicesPartial> = None;
-    let mut gauges = GpuSamplesPartial::default();
+    let mut gpu_samples = GpuSamplesPartial::default();
     for part in parts {
         match &mut devices {
             Some(all) => all.merge(part.devices),
@@ -54,8 +54,8 @@ fn table(hosts: &Hosts<'_>, _style: Style) -> Table {
         }
         // Samples beside a timeline belong to it only if they may have been taken in the same run.
         if part.timeline || may_be_of(part.wall, &timelines) {
-            gauges.merge(part.gauges);
+            gpu_samples.merge(part.gpu_samples);
         }
     }
-    stepscope_render::views::devices::table(&devices.unwrap_or_default().finish(), &gauges.finish())
+    stepscope_render::views::devices::table(&devices.unwrap_or_default().finish(), &gpu_samples.finish())
 }

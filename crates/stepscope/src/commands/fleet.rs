@@ -11,7 +11,7 @@ mod watch;
 
 use clap::{Args, Subcommand};
 use stepscope_fleet::FleetError;
-use stepscope_session::{Cause, Problem};
+use stepscope_session::{Cause, Problem, unreadable_file};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,9 +68,7 @@ fn problem(error: &FleetError) -> Problem {
             let first = Problem::new(Cause::Usage, parts.next().unwrap_or_default());
             parts.fold(first, Problem::then)
         }
-        FleetError::Read(error) => {
-            Problem::new(Cause::Nothing, error.to_string()).then("check the path and the permissions")
-        }
+        FleetError::Read(error) => unreadable_file(error),
         FleetError::File { path, error } => {
             Problem::new(Cause::Nothing, format!("cannot use {}", path.display()))
                 .then(error.to_string())

@@ -11,15 +11,17 @@ use stepscope_analyze::curves::versus::{Versus, pairs};
 use stepscope_diagnose::{RunVerdict, diagnose_run};
 use stepscope_export::write_points_parquet;
 use stepscope_read::tfevents::{RunReader, find_runs};
+use stepscope_read::{Progress, ReadError, files};
 use stepscope_render::scalars::Compared;
 use stepscope_render::{Select, Table, scalars, table};
-use stepscope_session::{Cause, Problem};
+use stepscope_session::{Cause, Problem, unreadable_file};
 
 use crate::exit::Exit;
 use stepscope_trace::series::{LogDamage, LogFault, RunLog};
 
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::progress::with_bar;
 use crate::whole::save;
 
 /// Show values logged for TensorBoard (loss, accuracy, throughput): one row per run and tag.
@@ -101,7 +103,7 @@ fn goal(text: &str) -> Result<Goal, String> {
 
 impl ScalarsArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let found = self.find()?;
+        let found = with_bar(&Progress::new(), || self.find())?;
         let damage = if self.points || self.until.is_some() || self.parquet.is_some() {
             let runs: Vec<RunLog> = all(found, |run| Ok(self.wanted(read(&run)?)))?;
             let damage: Vec<LogDamage> = runs.iter().flat_map(|run| run.damage.clone()).collect();
@@ -169,10 +171,16 @@ impl ScalarsArgs {
     fn find(&self) -> Result<Vec<Located>, Problem> {
         let mut all = Vec::new();
         for (place, path) in self.paths.iter().enumerate() {
-            if !path.exists() {
-                return Err(Problem::new(Cause::Nothing, format!("{} does not exist", path.display()))
-                    .then("nothing was read")
-                    .then("give a log directory or an event file"));
+            match files::data(path) {
+                Err(error) if files::is_url(path) => {
+                    return Err(unreadable_file(&ReadError::Io { path: path.clone(), error }));
+                }
+                Err(_) => {
+                    return Err(Problem::new(Cause::Nothing, format!("{} does not exist", path.display()))
+                        .then("nothing was read")
+                        .then("give a log directory or an event file"));
+                }
+                Ok(_) => {}
             }
             let below = find_runs(path).into_iter();
             all.extend(below.map(|(within, files)| {

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use stepscope_read::files;
 use stepscope_render::format::plural;
 use stepscope_serve::{FleetOptions, Limits, Options, Server, Source, TokenUse};
 use stepscope_session::{Query, ResolvedSession};
@@ -83,7 +84,7 @@ impl ServeArgs {
             let wanted = Query { paths: self.paths.clone(), ..Query::default() };
             let remark = ResolvedSession::of(&wanted, &|_| {}).err();
             if let Some(problem) = remark {
-                if !self.paths.iter().any(|path| path.is_dir()) {
+                if !self.paths.iter().any(|path| files::is_folder(path)) {
                     return Err(problem.into());
                 }
                 terminal.remark(&format!("{problem}\nwaiting for the first profile"));

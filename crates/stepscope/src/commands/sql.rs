@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use stepscope_query::{Database, EXAMPLES, Limits, TABLES, VIEWS};
+use stepscope_query::{Database, EXAMPLES, Holder, Limits, LogFiles, TABLES, VIEWS};
 use stepscope_session::{Cause, Problem, Profile, Query};
 
 use crate::exit::Exit;
@@ -93,20 +93,33 @@ impl SqlArgs {
             out.flush()?;
             return Ok(Exit::Done);
         }
-        let paths = self.path.iter().cloned().collect();
-        let wanted =
-            Query { paths, session: self.session.clone(), host: self.host.clone(), ..Query::default() };
-        let profile = Arc::new(load::profile(&wanted, terminal)?);
-        let database = Database::new(profile.clone(), self.limits());
+        let recording = self.open(terminal)?;
+        let database = Database::new(recording.clone(), self.limits());
         match &query {
-            Some(query) => self.answer(&database, &profile, query, terminal)?,
+            Some(query) => self.answer(&database, recording.profile(), query, terminal)?,
             None => prompt::run(&database, terminal)?,
         }
         // The system reclaims the memory of the trace faster than it is freed.
         std::mem::forget(database);
-        let problems = profile.problems();
-        std::mem::forget(profile);
+        let problems = recording.problems();
+        std::mem::forget(recording);
         Ok(load::named(&problems, terminal))
+    }
+
+    /// The profile, or what was logged where there is none.
+    fn open(&self, terminal: &Terminal) -> Result<Arc<dyn Holder>, Problem> {
+        let paths = self.path.iter().cloned().collect();
+        let wanted =
+            Query { paths, session: self.session.clone(), host: self.host.clone(), ..Query::default() };
+        let missing = match load::profile(&wanted, terminal) {
+            Ok(profile) => return Ok(Arc::new(profile)),
+            Err(problem) => problem,
+        };
+        let is_any_wanted = self.session.is_none() && self.host.is_none();
+        let below = self.path.as_ref().filter(|_| missing.cause == Cause::Nothing && is_any_wanted);
+        let logs = below.and_then(|path| LogFiles::below(path)).ok_or(missing)?;
+        terminal.remark("found event files and no profile: only the table scalar has rows");
+        Ok(Arc::new(logs))
     }
 
     /// The query, from wherever it is; `None` for a prompt.

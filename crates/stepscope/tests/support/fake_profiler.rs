@@ -34,6 +34,9 @@ pub enum Answer {
     Never,
     /// The process ends.
     Die,
+    /// This profile, from a server that answers the first call, a greeting, with a message that claims a gigabyte and
+    /// never comes.
+    HugeHello(Vec<u8>),
 }
 
 /// `tensorflow.ProfileRequest`, as a server reads it.
@@ -170,13 +173,39 @@ impl Service<Request<Body>> for Profiler {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = Profile(self.0.clone());
+        let hello = matches!(self.0.script.lock().unwrap().front(), Some(Answer::HugeHello(_)));
         Box::pin(async move {
+            if request.uri().path() != "/tensorflow.ProfilerService/Profile" && hello {
+                return Ok(huge());
+            }
             if request.uri().path() != "/tensorflow.ProfilerService/Profile" {
                 return Ok(Status::unimplemented("").into_http());
             }
             Ok(Grpc::new(ProstCodec::default()).unary(method, request).await)
         })
     }
+}
+
+/// An answer whose message claims a gigabyte, of which nothing comes.
+fn huge() -> Response<Body> {
+    struct Claim(bool);
+    impl tonic::codegen::Body for Claim {
+        type Data = tonic::codegen::Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Status>>> {
+            if std::mem::replace(&mut self.0, true) {
+                return Poll::Pending;
+            }
+            let head = [0, 0x40, 0, 0, 0];
+            Poll::Ready(Some(Ok(http_body::Frame::data(head.to_vec().into()))))
+        }
+    }
+    let answer = Response::builder().header("content-type", "application/grpc");
+    answer.body(Body::new(Claim(false))).unwrap()
 }
 
 struct Profile(Arc<Shared>);
@@ -199,7 +228,9 @@ async fn answer(shared: &Arc<Shared>, asked: Asked) -> Result<Answered, Status> 
         if script.len() > 1 { script.pop_front().unwrap() } else { script.front().cloned().unwrap() }
     };
     match next {
-        Answer::Profile(profile) => Ok(Answered { empty_trace: false, xspace: Some(profile) }),
+        Answer::Profile(profile) | Answer::HugeHello(profile) => {
+            Ok(Answered { empty_trace: false, xspace: Some(profile) })
+        }
         Answer::Empty => Ok(Answered { empty_trace: true, xspace: None }),
         Answer::Nothing => Ok(Answered::default()),
         Answer::ToDisk(profile) => {

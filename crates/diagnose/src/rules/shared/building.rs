@@ -1,14 +1,35 @@
 //! Functions that are built again and again: the cause behind `retracing` and `recompilation`, and its words.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, listed, plural, quoted, thousands};
 
-use crate::facts::{Rebuilding, RebuiltFunction};
-use crate::finding::{Finding, Words};
+use super::severity;
+use crate::facts::{Facts, Rebuilding, RebuiltFunction};
+use crate::finding::{Cause, Finding, Words};
+use crate::rule::Rule;
 
 /// The time of building.
 pub(in crate::rules) const BUILDING: [Category; 2] = [Category::Tracing, Category::Compile];
+
+/// The finding of a rule about functions that are built in these steps. `cause` is made of the functions, the worst first,
+/// and the number of steps; a fix saves at most `gain` of the time of building.
+pub(in crate::rules) fn found<C: Cause>(
+    facts: &Facts,
+    rule: &'static Rule,
+    recurrence: Recurrence,
+    gain: f64,
+    cause: impl FnOnce(Vec<RebuiltFunction>, usize) -> C,
+) -> Finding {
+    let subject = facts.rebuilt.first().map(|function| function.name.clone());
+    let cause = cause(facts.rebuilt.clone(), recurrence.steps);
+    Finding::new(rule, severity(facts.shares(&BUILDING)), cause, facts.framework())
+        .owning(facts.claims(&BUILDING), Some(gain))
+        .in_steps(recurrence)
+        .sure(0.95)
+        .about(subject)
+}
 
 /// How a rule says that functions are built again.
 #[derive(Copy, Clone, Debug)]

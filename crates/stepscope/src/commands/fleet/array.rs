@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use stepscope_fleet::store::{self, partials_in, read_whole};
 use stepscope_fleet::{Set, Shard, Work, finish_with, partial, plan};
+use stepscope_read::{Progress, files};
 use stepscope_render::format::plural;
 use stepscope_session::{Cause, Problem};
 
@@ -15,6 +16,7 @@ use super::{in_file, problem};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Terminal;
+use crate::progress::with_bar;
 
 /// List what there is to read, as a file that the tasks of an array share.
 #[derive(Debug, Args)]
@@ -38,7 +40,8 @@ pub(super) struct PlanArgs {
 impl PlanArgs {
     pub(super) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         let options = stepscope_fleet::Options { group_bytes: self.group_bytes, ..self.options.options() };
-        let works = plan(&self.paths, &options).map_err(|error| problem(&error))?;
+        let planned = with_bar(&Progress::new(), || plan(&self.paths, &options));
+        let works = planned.map_err(|error| problem(&error))?;
         if works.is_empty() {
             return Err(Problem::new(Cause::Nothing, "there is nothing to plan")
                 .then("found no profile below the paths, or none since the given date")
@@ -73,7 +76,7 @@ fn read_plan(path: &Path) -> Result<Vec<Work>, Problem> {
             .then(what)
             .then("make one with `stepscope fleet plan PATH -o plan.json`")
     };
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let text = files::read(path).map_err(|error| wrong(error.to_string()))?;
     let mut value: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if value.get("stepscope_plan").and_then(Value::as_u64) != Some(1) {
         return Err(wrong("found other content, or a plan of another version".to_owned()));
@@ -140,7 +143,8 @@ impl PartialArgs {
         }
         let mut set = Set::new();
         for work in shard.of_plan(&works) {
-            let bytes = partial(&work, &self.workers.workers()).map_err(|error| problem(&error))?;
+            let read = with_bar(&Progress::new(), || partial(&work, &self.workers.workers()));
+            let bytes = read.map_err(|error| problem(&error))?;
             set.add(&bytes).map_err(|error| problem(&error))?;
         }
         set.settle();

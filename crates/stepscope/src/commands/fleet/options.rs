@@ -7,6 +7,7 @@ use clap::Args;
 use stepscope_fleet::devices::DeviceHours;
 use stepscope_fleet::store::{Cache, partials_at, read_whole};
 use stepscope_fleet::{FinishOptions, FleetReport, Local, Options, Set, Workers, finish_with, plan, run};
+use stepscope_read::{Progress, files};
 use stepscope_render::format::{plural, thousands};
 use stepscope_session::{Cause, Problem};
 
@@ -108,7 +109,7 @@ pub(super) fn outside(folder: &Path, logs: &[PathBuf], option: &str) -> Result<(
         }
     };
     let place = real(folder);
-    match logs.iter().find(|log| log.is_dir() && place.starts_with(real(log))) {
+    match logs.iter().find(|log| !files::is_url(log) && log.is_dir() && place.starts_with(real(log))) {
         None => Ok(()),
         Some(log) => {
             Err(Problem::new(Cause::Usage, format!("{} lies in the log directory", folder.display()))
@@ -153,7 +154,8 @@ impl FleetSource {
             let local = self.read.local(&logs)?;
             let options = self.plan.options();
             let patience = options.patience.min(local.workers.patience);
-            let works = plan(&logs, &Options { patience, ..options }).map_err(|error| problem(&error))?;
+            let works = with_bar(&Progress::new(), || plan(&logs, &Options { patience, ..options }))
+                .map_err(|error| problem(&error))?;
             let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
             said(&local, terminal);
             set.join(new);

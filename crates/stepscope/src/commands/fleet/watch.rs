@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use stepscope_fleet::store::{self, Cache, read_whole};
 use stepscope_fleet::{Local, Set, Work, plan, run};
+use stepscope_read::Progress;
 use stepscope_render::fleet::write_html;
 use stepscope_render::format::plural;
 
@@ -69,7 +70,8 @@ impl WatchArgs {
                 .map_err(|error| in_file(&path, &error))?,
             false => Set::new(),
         };
-        let works = plan(&self.paths, &self.plan.options()).map_err(|error| problem(&error))?;
+        let planned = with_bar(&Progress::new(), || plan(&self.paths, &self.plan.options()));
+        let works = planned.map_err(|error| problem(&error))?;
         let works = new_in(works, &set);
         let local = Local {
             workers: self.workers.workers(),

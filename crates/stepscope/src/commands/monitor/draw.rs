@@ -322,6 +322,18 @@ mod tests {
     }
 
     #[test]
+    fn names_cannot_steer_the_terminal() {
+        let mut dashboard = Dashboard::new("\u{1b}]0;title\u{7}\u{1b}[2Jtrain\r\n\u{202e}.py".to_owned(), 2);
+        let gpu = Gpu { name: Some("\u{1b}[31mGPU\u{9b}2J".to_owned()), ..Gpu::default() };
+        dashboard.take(Sample { gpus: vec![gpu], ..sample() });
+        let mut terminal = Terminal::new(TestBackend::new(110, 30)).unwrap();
+        terminal.draw(|frame| dashboard.draw(frame)).unwrap();
+        let cells = terminal.backend().buffer().content();
+        let steers = |text: &str| text.chars().any(|c| c.is_control() || c == '\u{202e}');
+        assert_eq!(cells.iter().find(|cell| steers(cell.symbol())), None);
+    }
+
+    #[test]
     fn no_terminal_is_too_small() {
         let mut dashboard = Dashboard::new("x".to_owned(), 512);
         dashboard

@@ -6,13 +6,13 @@ use stepscope_trace::{
     TrackId, TrackKind,
 };
 
-use super::fields::Gauge;
+use super::fields::Metric;
 
 /// More GPUs than any machine has: a larger number means that a column was misread.
 const MOST_GPUS: usize = 1_024;
 
 /// A counter trace under construction.
-pub(super) struct Gauges {
+pub(super) struct GpuSamples {
     builder: TraceBuilder,
     /// The log's name of a GPU → its number, process and model.
     gpus: FxHashMap<String, Gpu>,
@@ -20,7 +20,7 @@ pub(super) struct Gauges {
     processes: FxHashMap<i64, ProcessId>,
     /// The lowest number that may be free.
     next: i64,
-    tracks: FxHashMap<(i64, Gauge), TrackId>,
+    tracks: FxHashMap<(i64, Metric), TrackId>,
     origin: Option<i64>,
     pub samples: u64,
     /// Unreadable rows.
@@ -36,9 +36,9 @@ struct Gpu {
     name: StrId,
 }
 
-impl Gauges {
+impl GpuSamples {
     pub fn new() -> Self {
-        Gauges {
+        GpuSamples {
             builder: TraceBuilder::new(),
             gpus: FxHashMap::default(),
             processes: FxHashMap::default(),
@@ -89,14 +89,14 @@ impl Gauges {
     }
 
     /// Adds a sample.
-    pub fn sample(&mut self, gpu: i64, gauge: &Gauge, at: Time, value: f64) {
-        let key = (gpu, gauge.clone());
+    pub fn sample(&mut self, gpu: i64, metric: &Metric, at: Time, value: f64) {
+        let key = (gpu, metric.clone());
         let track = match self.tracks.get(&key) {
             Some(&track) => track,
             None => {
-                let name = match gauge.unit {
-                    "" => gauge.name.clone(),
-                    unit => format!("{} [{unit}]", gauge.name),
+                let name = match metric.unit {
+                    "" => metric.name.clone(),
+                    unit => format!("{} [{unit}]", metric.name),
                 };
                 let name = self.builder.strings.intern(&name);
                 let Some(&process) = self.processes.get(&gpu) else { return };
