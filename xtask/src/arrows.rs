@@ -63,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-analyze",
             "stepscope-diagnose",
             "stepscope-render",
+            "stepscope-fleet",
             "stepscope-session",
             "stepscope-query",
             "stepscope-tfprof",

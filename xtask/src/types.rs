@@ -11,7 +11,8 @@ use crate::run::Outcome;
 
 const FILE: &str = "ui/src/lib/schema.ts";
 /// The schemas whose documents the page reads.
-const READ: &[&str] = &["report", "info", "compare", "devices", "memory"];
+const READ: &[&str] =
+    &["report", "info", "compare", "devices", "memory", "fleet", "fleet-page", "fleet-steps"];
 
 const HEAD: &str = "/** What `--json` promises, as the page reads it. Written from docs/schema/ by `cargo xtask types`; do not edit. */\n";
 
@@ -99,9 +100,13 @@ fn of(schema: &Value, root: &str) -> String {
     named.collect::<Vec<_>>().join(" | ")
 }
 
+/// `fleet-page` and `job_cause` as `FleetPage` and `JobCause`.
 fn capitalised(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    let part = |part: &str| {
+        let mut letters = part.chars();
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    };
+    name.split(['-', '_']).map(part).collect()
 }
 
 #[cfg(test)]
@@ -117,6 +122,7 @@ mod tests {
         assert_eq!(of(json!({"type": "array", "items": {"type": ["string", "null"]}})), "(string | null)[]");
         assert_eq!(of(json!({"anyOf": [{"$ref": "#/$defs/op"}, {"type": "null"}]})), "ReportOp | null");
         assert_eq!(of(json!({"enum": ["a", null]})), "\"a\" | null");
+        assert_eq!(capitalised("fleet-page"), "FleetPage");
         let numbers = json!({"type": "object", "additionalProperties": {"type": "number"}});
         assert_eq!(of(numbers), "Record<string, number>");
     }

@@ -53,6 +53,9 @@ pub enum FleetError {
     /// The content does not decode.
     #[error("the partial is damaged: {0}")]
     Content(String),
+    /// Somebody stopped the reading.
+    #[error("the reading was stopped")]
+    Stopped,
     /// A file of the store.
     #[error("{}: {error}", path.display())]
     File {

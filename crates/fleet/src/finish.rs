@@ -8,7 +8,7 @@ mod work;
 use std::collections::BTreeMap;
 
 use stepscope_diagnose::statistics::median;
-use stepscope_render::fleet::{FileRow, FleetReport, MemoryRow, ScaleRow};
+use stepscope_render::fleet::{FileRow, FleetReport, MemoryRow, ScaleRow, StepMap};
 
 use crate::devices::DeviceHours;
 use crate::error::FleetError;
@@ -46,6 +46,26 @@ pub fn finish_with(set: &Set, options: &FinishOptions) -> Result<FleetReport, Fl
     Ok(report)
 }
 
+/// How slow the hosts of a recording were at each step; `None` if it is not there, or has no two hosts with steps.
+pub fn step_map(set: &Set, recording: &str) -> Result<Option<StepMap>, FleetError> {
+    let Some(slot) = set.slots.get(recording) else { return Ok(None) };
+    let (record, _) = recorded(slot)?;
+    let it = record.recording;
+    let named = |map| StepMap { recording: it.id, job: it.job, session: it.session, ..map };
+    Ok(record.heat.map(|heat| named(heat.map())))
+}
+
+/// What is known of a recording.
+fn recorded(slot: &Slot) -> Result<(Record, Vec<Trouble>), FleetError> {
+    match &slot.finished {
+        Some(frame) => match frame.content::<Record>() {
+            Ok(record) => Ok((record, Vec::new())),
+            Err(error) => unreadable(frame, &error),
+        },
+        None => gathered(slot.hosts.values()),
+    }
+}
+
 /// One recording, and the files of it that could not be read.
 struct Recorded {
     record: Record,
@@ -60,13 +80,7 @@ struct Known {
 
 impl Known {
     fn add(&mut self, slot: &Slot) -> Result<(), FleetError> {
-        let (record, troubles) = match &slot.finished {
-            Some(frame) => match frame.content::<Record>() {
-                Ok(record) => (record, Vec::new()),
-                Err(error) => unreadable(frame, &error)?,
-            },
-            None => gathered(slot.hosts.values())?,
-        };
+        let (record, troubles) = recorded(slot)?;
         let it = &record.recording;
         let key = (it.job.clone(), it.session.clone(), it.folder.clone());
         let rank =

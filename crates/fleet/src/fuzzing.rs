@@ -41,7 +41,7 @@ pub fn seeds(folder: &Path) -> Vec<Vec<u8>> {
     let works =
         plan(&[folder.to_owned()], &Options { group_bytes: 1, ..Options::default() }).unwrap_or_default();
     let mut seeds: Vec<Vec<u8>> =
-        works.iter().filter_map(|work| crate::partial(work, Some(1)).ok()).collect();
+        works.iter().filter_map(|work| crate::partial(work, &crate::Workers::of(1)).ok()).collect();
     let contents = seeds.iter().flat_map(|seed| frames(seed).unwrap_or_default());
     let contents: Vec<Vec<u8>> = contents.filter_map(|frame| unpacked(frame.body()).ok()).collect();
     seeds.extend(contents);

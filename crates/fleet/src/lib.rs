@@ -19,24 +19,28 @@ mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gate;
+mod heat;
 mod job;
 mod local;
 mod partial;
 mod plan;
 mod record;
+mod search;
 mod series;
 mod set;
 mod shard;
 pub mod store;
+mod workers;
 
 pub use error::FleetError;
-pub use finish::{FinishOptions, finish, finish_with};
+pub use finish::{FinishOptions, finish, finish_with, step_map};
 pub use local::{Local, run};
 pub use partial::{failed, partial};
 pub use plan::{Options, Piece, Recording, Work, WorkInput, plan};
 pub use set::{Set, merge};
 pub use shard::Shard;
 pub use stepscope_render::fleet::FleetReport;
+pub use workers::Workers;
 
 /// The version of the files that this version writes.
 pub const FORMAT: u16 = frame::FORMAT;

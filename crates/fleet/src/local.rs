@@ -10,16 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stepscope_read::Progress;
 
 use crate::error::FleetError;
-use crate::partial::{count, each, header_of, host, lock};
+use crate::frame::Frame;
+use crate::partial::{header_of, host};
 use crate::plan::{Piece, Recording, Work, WorkInput};
 use crate::set::Set;
 use crate::store::Cache;
+use crate::workers::{Reader, Workers, lock};
 
 /// How to run, and how far it is.
 #[derive(Debug, Default)]
 pub struct Local {
-    /// Hosts to read at once; one per core if `None`.
-    pub threads: Option<usize>,
+    /// How hosts are read.
+    pub workers: Workers,
     /// Where results are kept.
     pub cache: Option<Cache>,
     /// Inputs that are done.
@@ -39,8 +41,8 @@ pub fn run(works: &[Work], local: &Local) -> Result<Set, FleetError> {
         pieces.iter().flat_map(|piece| piece.inputs.iter().map(|input| (&piece.recording, input))).collect();
     let all = Mutex::new(Set::new());
     let open = Mutex::new(Set::new());
-    each(&inputs, count(local.threads), |(recording, input)| {
-        let frame = one(recording, input, local)?;
+    local.workers.each(&inputs, |reader, (recording, input)| {
+        let frame = one(recording, input, reader, local)?;
         local.done.fetch_add(1, Ordering::Relaxed);
         let ready = {
             let mut open = lock(&open);
@@ -59,13 +61,18 @@ pub fn run(works: &[Work], local: &Local) -> Result<Set, FleetError> {
     Ok(all)
 }
 
-fn one(recording: &Recording, input: &WorkInput, local: &Local) -> Result<crate::frame::Frame, FleetError> {
+fn one(
+    recording: &Recording,
+    input: &WorkInput,
+    reader: &mut Reader,
+    local: &Local,
+) -> Result<Frame, FleetError> {
     let cached = local.cache.as_ref().and_then(|cache| cache.get(header_of(recording, input)));
     if let Some(frame) = cached {
         local.reused.fetch_add(1, Ordering::Relaxed);
         return Ok(frame);
     }
-    let frame = host(recording, input, &local.progress)?;
+    let frame = host(recording, input, reader, &local.progress)?;
     if let Some(cache) = &local.cache
         && let Err(error) = cache.put(&frame)
     {

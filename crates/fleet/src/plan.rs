@@ -5,15 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use stepscope_read::discover::{Discovery, ProfileFile, Session, discover};
+use stepscope_read::discover::{Discovery, ProfileFile, Session};
 use stepscope_read::files;
+use stepscope_text::duration_ms;
 
 use crate::error::FleetError;
 use crate::frame::id_of;
 use crate::job::{Named, Namer};
+use crate::partial::hangs;
+use crate::search::{Searched, searched};
 
 /// How to plan.
 #[derive(Clone, Debug)]
@@ -24,11 +27,14 @@ pub struct Options {
     pub since: Option<i64>,
     /// How much a piece of work reads at most, unless one file is larger.
     pub group_bytes: u64,
+    /// What does not answer a search for this long is planned as a host that cannot be read.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { job_pattern: None, since: None, group_bytes: 1 << 30 }
+        let patience = Duration::from_secs(30);
+        Options { job_pattern: None, since: None, group_bytes: 1 << 30, patience }
     }
 }
 
@@ -68,6 +74,9 @@ pub struct WorkInput {
     pub parts: Vec<String>,
     /// Its size.
     pub bytes: u64,
+    /// Why it cannot be read, if the plan knows already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// Inputs of one recording.
@@ -99,13 +108,21 @@ impl Work {
 
 /// A file with what its path says, and when it was written in seconds since 1970.
 type Member = (Named, WorkInput, i64);
+/// What makes a recording: job, session and folder.
+type Key = (String, String, String);
 
 /// Lists what there is to read below the paths. The same files give the same plan.
 pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetError> {
     let namer = Namer::new(options.job_pattern.as_deref())?;
-    let mut found: BTreeMap<(String, String, String), Vec<Member>> = BTreeMap::new();
-    for root in paths {
-        let Discovery { sessions, unread, gave_up, .. } = discover(std::slice::from_ref(root))?;
+    let mut found: BTreeMap<Key, Vec<Member>> = BTreeMap::new();
+    let Searched { found: searched, stuck } = searched(paths, options.patience)?;
+    for (root, path) in stuck {
+        let (key, member) = unsearched(&namer, &paths[root], &path, options.patience);
+        found.entry(key).or_default().push(member);
+    }
+    for (root, discovery) in searched {
+        let root = &paths[root];
+        let Discovery { sessions, unread, gave_up, .. } = discovery;
         if gave_up {
             return Err(FleetError::Usage(format!(
                 "{} holds too many files for one search; the search ended early; give its subfolders one by one",
@@ -131,6 +148,33 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
         found.into_iter().map(|((job, session, folder), members)| piece(job, session, folder, members));
     let wanted = recordings.filter(|piece| options.since.is_none_or(|since| piece.recording.at >= since));
     Ok(grouped(wanted, options.group_bytes.max(1)))
+}
+
+/// What does not answer, as a host that was to be read now. Nothing is known but its name: whoever asks for more waits as
+/// well.
+fn unsearched(namer: &Namer, root: &Path, path: &Path, patience: Duration) -> (Key, Member) {
+    let text = path.to_string_lossy().into_owned();
+    let name = path.file_name().map_or_else(|| text.clone(), |name| name.to_string_lossy().into_owned());
+    let host = name.split('.').next().filter(|host| !host.is_empty()).unwrap_or(&name).to_owned();
+    // A name with an ending is a file among those of its recording; any other may be a mount, which is a job of its own.
+    let (named, folder) = if path.extension().is_some() && path != root {
+        let folder = path.parent().map(|folder| folder.to_string_lossy().into_owned());
+        (namer.name(root, path, &name), folder.unwrap_or_default())
+    } else {
+        let below = path.strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty());
+        let job = below.map_or_else(|| name.clone(), |below| below.to_string_lossy().into_owned());
+        (Named { job, session: name, ..Named::default() }, text.clone())
+    };
+    let input = WorkInput {
+        id: id_of(&[text.as_bytes()]),
+        host,
+        parts: Vec::new(),
+        bytes: 0,
+        trouble: Some(hangs(&text, &duration_ms(patience.as_secs_f64() * 1e3))),
+        path: text,
+    };
+    let now = (since_epoch(SystemTime::now()) / 1_000_000_000) as i64;
+    ((named.job.clone(), named.session.clone(), folder), (named, input, now))
 }
 
 fn piece(job: String, session: String, folder: String, members: Vec<Member>) -> Piece {
@@ -195,7 +239,7 @@ fn of_file(file: &ProfileFile) -> (WorkInput, i64) {
     let path = text(&file.path);
     let id = id_of(&[path.as_bytes(), &file.bytes.to_le_bytes(), &modified.to_le_bytes()]);
     let parts = file.parts.iter().map(|part| text(part)).collect();
-    let input = WorkInput { id, host: file.host.clone(), path, parts, bytes: file.bytes };
+    let input = WorkInput { id, host: file.host.clone(), path, parts, bytes: file.bytes, trouble: None };
     (input, (modified / 1_000_000_000) as i64)
 }
 
@@ -208,7 +252,10 @@ fn unread_file(path: &Path) -> (WorkInput, i64) {
     let id = id_of(&[name.as_bytes(), &bytes.to_le_bytes(), &modified.to_le_bytes()]);
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let host = file.split('.').next().filter(|host| !host.is_empty()).unwrap_or(&file).to_owned();
-    (WorkInput { id, host, path: name, parts: Vec::new(), bytes }, (modified / 1_000_000_000) as i64)
+    (
+        WorkInput { id, host, path: name, parts: Vec::new(), bytes, trouble: None },
+        (modified / 1_000_000_000) as i64,
+    )
 }
 
 /// The session beside which such a file lies; else its own name.
@@ -234,6 +281,7 @@ mod tests {
                 path: format!("/{job}/{at}"),
                 parts: Vec::new(),
                 bytes: *bytes,
+                trouble: None,
             };
             (Named::default(), input, 0)
         };

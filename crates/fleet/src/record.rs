@@ -15,6 +15,7 @@ use stepscope_trace::statistics::quantile;
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, encoded};
+use crate::heat::Heat;
 use crate::plan::Recording;
 
 /// Rows of ops, kernels and allocators that are kept one by one.
@@ -104,6 +105,9 @@ pub(crate) struct Record {
     /// The finding that makes it untrustworthy.
     pub(crate) doubt: Option<String>,
     pub(crate) hosts: Vec<HostFacts>,
+    /// How slow they were at each step; `None` if no two share one.
+    #[serde(default)]
+    pub(crate) heat: Option<Heat>,
     /// Milliseconds per step of collectives under compute.
     pub(crate) hidden_communication_ms: f64,
     pub(crate) ops: Vec<WorkTime>,
@@ -226,6 +230,7 @@ impl Empty {
             verdict: None,
             doubt: None,
             hosts: Vec::new(),
+            heat: None,
             hidden_communication_ms: 0.0,
             ops: Vec::new(),
             kernels: Vec::new(),
@@ -267,6 +272,7 @@ fn judged(known: Empty, session: Session) -> Record {
         verdict: findings.iter().find(|finding| !finding.is_about_trust()).map(|it| it.id().to_owned()),
         doubt: findings.iter().find(|finding| finding.is_about_trust()).map(|it| it.id().to_owned()),
         hosts: host_facts(&facts),
+        heat: Heat::of(&summary.hosts),
         hidden_communication_ms: bound.map_or(0.0, |host| host.hidden_communication_ms) / counted,
         ops: longest(session.ops.rows.iter().filter(|row| !row.key.input).map(|row| WorkTime {
             name: row.key.kind.clone(),
@@ -316,7 +322,8 @@ fn host_facts(facts: &Facts) -> Vec<HostFacts> {
     let measured: Vec<(Option<f64>, f64)> =
         hosts.iter().map(|host| (host.median_ms(), host.own_work_ms())).collect();
     let usual_ms = middle(measured.iter().filter_map(|(step, _)| *step).collect());
-    let usual_own = middle(measured.iter().map(|(_, own)| *own).collect());
+    // The own work of a host without steps is that of its whole capture.
+    let usual_own = middle(measured.iter().filter(|(step, _)| step.is_some()).map(|(_, own)| *own).collect());
     let ranks = facts.waiting.as_ref().map_or(&[][..], |waiting| &waiting.ranks);
     let rows = hosts.iter().zip(measured).map(|(host, (step_ms, own_ms))| {
         let longer = (step_ms.unwrap_or(0.0) - usual_ms).max(own_ms - usual_own);

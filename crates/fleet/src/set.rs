@@ -4,7 +4,7 @@
 //! are all there is replaced by its record, which depends on those hosts alone. A host that could not be read keeps its
 //! recording open: another attempt may still bring it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, MAGIC, frames};
@@ -130,6 +130,12 @@ impl Set {
         self.slots.get(recording).is_some_and(|slot| slot.finished.is_some())
     }
 
+    /// The folders that its recordings were read from.
+    pub fn folders(&self) -> BTreeSet<&str> {
+        let frames = self.slots.values().flat_map(|slot| slot.finished.iter().chain(slot.hosts.values()));
+        frames.filter_map(|frame| Some(frame.header.recording.as_ref()?.folder.as_str())).collect()
+    }
+
     /// Does it hold all of this shard?
     pub fn has_shard(&self, plan: &str, shard: Shard) -> bool {
         self.shards.has(plan, shard)
@@ -173,4 +179,48 @@ pub fn merge<B: AsRef<[u8]>>(parts: &[B]) -> Result<Vec<u8>, FleetError> {
     parts.iter().try_for_each(|part| set.add(part.as_ref()))?;
     set.settle();
     set.write()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Recording;
+
+    fn entry(tool: &str, kind: Kind, reason: &str) -> Vec<u8> {
+        let recording = Recording {
+            id: "r".to_owned(),
+            job: "job".to_owned(),
+            session: "s".to_owned(),
+            folder: String::new(),
+            hosts: 2,
+            at: 0,
+            dated: false,
+            labels: BTreeMap::new(),
+        };
+        let header = Header {
+            tool: tool.to_owned(),
+            id: "input".to_owned(),
+            recording: Some(recording),
+            reason: reason.to_owned(),
+            ..Header::new(kind)
+        };
+        let mut set = Set::new();
+        set.insert(Frame::new(header, &[]).unwrap());
+        set.write().unwrap()
+    }
+
+    #[test]
+    fn of_one_input_the_result_of_the_newest_version_stays_in_any_order() {
+        let entries = [
+            entry("0.9.0", Kind::Host, "old"),
+            entry("0.10.0", Kind::Host, "new"),
+            entry("1.0.0", Kind::Failed, "broken"),
+        ];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2], [0, 2, 1], [2, 0, 1]] {
+            let all: Vec<&Vec<u8>> = order.iter().map(|&at| &entries[at]).collect();
+            let merged = Set::read(&merge(&all).unwrap()).unwrap();
+            let kept = &merged.slots["r"].hosts["input"].header;
+            assert_eq!((kept.tool.as_str(), kept.reason.as_str()), ("0.10.0", "new"), "{order:?}");
+        }
+    }
 }

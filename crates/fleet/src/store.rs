@@ -1,47 +1,26 @@
 //! Results in files: a cache of hosts' results by input, and partials that appear whole or not at all.
 //!
-//! A file is written under another name, flushed to the disk and renamed. A killed process leaves no half-written file,
-//! and a second run writes the same bytes to the same name.
+//! A killed process leaves no half-written file, and a second run writes the same bytes to the same name.
 
 use std::fs;
-use std::io::Write;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::files;
+use stepscope_read::kept::{cache_folder, write_cached, write_whole};
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, frames};
+use crate::set::Set;
 
-/// Writes a file that appears whole and is still there after a crash of the machine.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
-    write(path, bytes, true)
-}
-
-fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), FleetError> {
+/// Writes a file that appears whole and is still there after a crash of the machine. Creates its folder.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::File { path: path.to_owned(), error };
     files::refuse_url(path).map_err(failed)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = unfinished(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    if durable {
-        file.as_file().sync_all().map_err(failed)?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
     }
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// A file under a name that nobody looks for. Everyone who may read the folder may read it: tasks of an array and the
-/// one that merges them may belong to different users.
-fn unfinished(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".writing-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    write_whole(path, |out| out.write_all(bytes)).map_err(failed)
 }
 
 /// Reads a file.
@@ -62,6 +41,30 @@ pub fn partials_in(path: &Path) -> Result<Vec<PathBuf>, FleetError> {
     Ok(files)
 }
 
+/// The partials that a path means: a file that is one, or those of a folder with at least one. `None` if it means
+/// profiles.
+pub fn partials_at(path: &Path) -> Result<Option<Vec<PathBuf>>, FleetError> {
+    if files::is_folder(path) {
+        let found = partials_in(path)?;
+        // Of a file in a store only the name tells, so that nothing is copied for its first bytes.
+        return Ok(found.iter().any(|file| files::is_url(file) || is_partial(file)).then_some(found));
+    }
+    let named = path.extension().is_some_and(|ending| ending == "part");
+    Ok((named || is_partial(path)).then(|| vec![path.to_owned()]))
+}
+
+fn is_partial(path: &Path) -> bool {
+    let head = || -> std::io::Result<Vec<u8>> {
+        let mut head = Vec::new();
+        // Opening a pipe would wait for somebody who writes to it.
+        if fs::metadata(path)?.is_file() {
+            fs::File::open(path)?.take(16).read_to_end(&mut head)?;
+        }
+        Ok(head)
+    };
+    head().is_ok_and(|head| Set::recognises(&head))
+}
+
 /// Results of hosts by the id of their input. An input that changes has another id, so nothing has to be invalidated.
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -76,12 +79,9 @@ impl Cache {
         Cache { folder: folder.join(version) }
     }
 
-    /// Where the user's cache is: `$XDG_CACHE_HOME/stepscope/fleet`, else below the home folder.
-    pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
-        let caches = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-        let caches = caches.or_else(|| variable("HOME").map(|home| home.join(".cache")));
-        let caches = caches.or_else(|| variable("LOCALAPPDATA"));
-        caches.map(|caches| Cache::at(caches.join("stepscope").join("fleet")))
+    /// In the user's cache; `None` if there is no place for it.
+    pub fn of_user() -> Option<Self> {
+        cache_folder().map(|folder| Cache::at(folder.join("fleet")))
     }
 
     fn path(&self, id: &str) -> Option<PathBuf> {
@@ -104,8 +104,7 @@ impl Cache {
     /// Keeps an entry. Failures are not kept: the file may be complete next time.
     pub(crate) fn put(&self, frame: &Frame) -> Result<(), FleetError> {
         match self.path(&frame.header.id).filter(|_| frame.header.kind == Kind::Host) {
-            // What a crash of the machine leaves damaged is read again: frames have checksums.
-            Some(path) => write(&path, frame.raw(), false),
+            Some(path) => write_cached(&path, frame.raw()).map_err(|error| FleetError::File { path, error }),
             None => Ok(()),
         }
     }

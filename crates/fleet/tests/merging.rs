@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use stepscope_fleet::{Options, Set, Shard, Work, finish, merge, partial, plan};
+use stepscope_fleet::{Options, Set, Shard, Work, Workers, finish, merge, partial, plan, step_map};
 
 /// A folder with three jobs of real, small profiles: one with four hosts, one with two recordings, one that cannot be
 /// read in part.
@@ -54,7 +54,7 @@ fn parts() -> &'static (Vec<Work>, Vec<Vec<u8>>) {
     static PARTS: OnceLock<(Vec<Work>, Vec<Vec<u8>>)> = OnceLock::new();
     PARTS.get_or_init(|| {
         let works = plan(&[logs().to_owned()], &Options { group_bytes: 1, ..Options::default() }).unwrap();
-        let parts = works.iter().map(|work| partial(work, Some(1)).unwrap()).collect();
+        let parts = works.iter().map(|work| partial(work, &Workers::of(1)).unwrap()).collect();
         (works, parts)
     })
 }
@@ -79,13 +79,28 @@ fn every_host_is_covered_once_and_what_is_broken_is_named() {
 }
 
 #[test]
+fn the_map_of_hosts_and_steps_shows_the_slow_host() {
+    let (_, parts) = parts();
+    let set = Set::read(&merge(parts).unwrap()).unwrap();
+    let report = finish(&set.write().unwrap()).unwrap();
+    let even = report.series.iter().find(|row| row.job == "even").unwrap();
+    assert!(even.step_map && report.series.iter().any(|row| row.job == "daily" && !row.step_map));
+    let map = step_map(&set, &even.recording).unwrap().unwrap();
+    assert_eq!((map.job.as_str(), map.hosts.join("")), ("even", "abcd".to_owned()));
+    let known = |row: usize| map.slow[row].iter().flatten().copied().collect::<Vec<f64>>();
+    assert!(known(0).iter().all(|slow| slow.abs() < 0.02), "as its peers: {:?}", known(0));
+    assert!(!known(3).is_empty() && known(3).iter().all(|slow| *slow > 0.1), "{:?}", known(3));
+    assert_eq!(step_map(&set, "none").unwrap(), None);
+}
+
+#[test]
 fn work_of_any_size_gives_the_same_bytes() {
     let (_, parts) = parts();
     let all = merge(parts).unwrap();
     let works = plan(&[logs().to_owned()], &Options::default()).unwrap();
     assert_eq!(works.len(), 1);
-    assert_eq!(merge(&[partial(&works[0], None).unwrap()]).unwrap(), all);
-    assert_eq!(partial(&works[0], Some(2)).unwrap(), all, "a partial is merged already");
+    assert_eq!(merge(&[partial(&works[0], &Workers::default()).unwrap()]).unwrap(), all);
+    assert_eq!(partial(&works[0], &Workers::of(2)).unwrap(), all, "a partial is merged already");
 }
 
 #[test]
@@ -129,7 +144,7 @@ fn a_second_attempt_replaces_a_failure() {
             .collect(),
         ..parts_work("daily")
     };
-    let failed = partial(&missing, Some(1)).unwrap();
+    let failed = partial(&missing, &Workers::of(1)).unwrap();
     assert_eq!(finish(&failed).unwrap().failed.len(), 1);
     assert_eq!(merge(&[failed.clone(), all.clone()]).unwrap(), all);
     assert_eq!(merge(&[all.clone(), failed]).unwrap(), all);

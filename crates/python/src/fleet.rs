@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use stepscope_fleet::{FleetError, Options, Work, failed, finish, merge, partial, plan};
+use stepscope_fleet::{FleetError, Options, Work, Workers, failed, finish, merge, partial, plan};
 use stepscope_render::Style;
 use stepscope_render::fleet as render;
 use stepscope_render::fleet::TABLES;
@@ -100,7 +100,8 @@ pub(crate) fn fleet_plan(
     group_bytes: Option<u64>,
 ) -> PyResult<Vec<String>> {
     let default = Options::default();
-    let options = Options { job_pattern, since, group_bytes: group_bytes.unwrap_or(default.group_bytes) };
+    let group_bytes = group_bytes.unwrap_or(default.group_bytes);
+    let options = Options { job_pattern, since, group_bytes, ..default };
     let works = work::run(py, None, move || plan(&paths, &options))?.map_err(told)?;
     works
         .iter()
@@ -117,9 +118,7 @@ pub(crate) fn fleet_partial<'py>(
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let work = parsed(work)?;
-    // A number makes a pool of its own: that of a parent process does not work after a fork.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let read = move || partial(&work, Some(threads.unwrap_or(cores)));
+    let read = move || partial(&work, &Workers { threads, ..Workers::default() });
     Ok(PyBytes::new(py, &work::run(py, None, read)?.map_err(told)?))
 }
 

@@ -13,6 +13,7 @@ mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use stepscope_trace::{Delivers, Format};
@@ -21,7 +22,7 @@ use crate::error::ReadError;
 use crate::files;
 use crate::folder;
 use crate::input::Input;
-use crate::{NsysReader, READERS, Reader};
+use crate::{NsysReader, Progress, READERS, Reader};
 
 pub use known::Known;
 pub use names::{head_bytes, may_be_profile, may_hold_profiles};
@@ -130,6 +131,12 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
 pub fn discover_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Discovery, ReadError> {
     let mut known = Known::default();
     let found = walk(paths, &mut known, roots)?;
+    Ok(found.grouped(paths.len() > 1))
+}
+
+/// The same for somebody who watches: `progress` shows that the search is not stuck, and may stop it.
+pub fn discover_watched(paths: &[PathBuf], progress: &Arc<Progress>) -> Result<Discovery, ReadError> {
+    let found = walk(paths, &mut Known::watched(progress.clone()), &[])?;
     Ok(found.grouped(paths.len() > 1))
 }
 

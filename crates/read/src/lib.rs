@@ -16,6 +16,7 @@ mod error;
 pub mod files;
 mod folder;
 mod input;
+pub mod kept;
 mod map;
 pub mod parquet;
 mod progress;

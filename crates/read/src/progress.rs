@@ -13,13 +13,21 @@ pub struct Progress {
     stopped: StopFlag,
 }
 
-/// Whether somebody stopped a reading, for code that has no progress to report.
+/// Whether somebody stopped a reading, for code that has no progress to report. Who asks shows that it is not stuck.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StopFlag(Arc<AtomicBool>);
+pub(crate) struct StopFlag(Arc<Signal>);
+
+#[derive(Debug, Default)]
+struct Signal {
+    stopped: AtomicBool,
+    /// Goes up whenever a reader shows that it is not stuck.
+    beats: AtomicU64,
+}
 
 impl StopFlag {
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.beats.fetch_add(1, Ordering::Relaxed);
+        self.0.stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -51,7 +59,7 @@ impl Progress {
     /// Readers are a deep stack of loops on many threads. Unwinding ends all of them at the next place where they count,
     /// without a result to pass up through every function, and gives their memory back.
     pub fn stop(&self) {
-        self.stopped.0.store(true, Ordering::Relaxed);
+        self.stopped.0.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was stopped.
@@ -64,7 +72,8 @@ impl Progress {
         self.stopped.clone()
     }
 
-    /// Unwinds if it was stopped. Long work that does not count calls this now and then.
+    /// Unwinds if it was stopped, and shows that the reader is not stuck. Long work that does not count calls this now and
+    /// then.
     pub fn check(&self) {
         if self.is_stopped() {
             std::panic::resume_unwind(Box::new(Stopped));
@@ -74,6 +83,21 @@ impl Progress {
     /// Whether a caught unwinding comes from [`Progress::stop`].
     pub fn is_stop(caught: &(dyn Any + Send)) -> bool {
         caught.is::<Stopped>()
+    }
+
+    /// A number that changes while a reader is not stuck.
+    pub fn beats(&self) -> u64 {
+        self.stopped.0.beats.load(Ordering::Relaxed)
+    }
+
+    /// Adds what another one counted since the last time; `seen` remembers what that was.
+    pub fn take_over(&self, other: &Progress, seen: &mut [u64; 3]) {
+        let now = [other.bytes(), other.total(), other.events()];
+        for ((counter, now), seen) in [&self.bytes, &self.total, &self.events].into_iter().zip(now).zip(seen)
+        {
+            counter.fetch_add(now.saturating_sub(*seen), Ordering::Relaxed);
+            *seen = now;
+        }
     }
 
     /// Bytes read so far.

@@ -2,11 +2,11 @@
 //!
 //! A request arrives in [`routes`], where the guard checks who is asking, and is answered from the [`store`]:
 //! it finds, watches and opens sessions, and each keeps its [`timeline`] and every answer that was computed
-//! once ([`answers`], [`curves`] for what runs logged, [`home`] for the list of all runs, and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
+//! once ([`answers`], [`curves`] for what runs logged, [`home`] for the list of all runs, [`fleet`](mod@fleet) for all jobs and hosts, and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
 //! the interface with `ui/`.
 //!
 //! The figures are the same as on the command line: both come from `stepscope-session`. Only verdicts
-//! for the list of runs are written, to the user's cache, and no request path reaches the file system: sessions are addressed by number, files of the page by
+//! for the list of runs and results of hosts are written, to the user's cache, and no request path reaches the file system: sessions are addressed by number, files of the page by
 //! a fixed table.
 
 mod answers;
@@ -14,6 +14,7 @@ mod assets;
 mod connections;
 mod curves;
 mod error;
+mod fleet;
 mod guard;
 mod home;
 mod offline;
@@ -27,6 +28,7 @@ mod tests;
 mod tfprof;
 mod timeline;
 
+pub use fleet::FleetOptions;
 #[doc(hidden)]
 pub use offline::Offline;
 pub use server::{DEFAULT_PORT, Options, Server, TokenUse};

@@ -20,6 +20,7 @@ use crate::answers::{self, heavy};
 use crate::assets::Asset;
 use crate::curves;
 use crate::error::Refusal;
+use crate::fleet;
 use crate::guard::{Guard, HEADERS};
 use crate::home;
 use crate::query::{LONGEST, Query};
@@ -55,7 +56,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn json(body: impl Into<Bytes>) -> Self {
+    pub(crate) fn json(body: impl Into<Bytes>) -> Self {
         Reply { kind: JSON, body: body.into(), file: None }
     }
 
@@ -126,6 +127,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/api/compare", get(compare))
         .nest("/api/s/{id}", session)
         .nest("/api/curves", curves::routes::router())
+        .nest("/api/fleet", fleet::routes::router())
         .merge(home::router())
         .fallback(page)
         .layer(from_fn_with_state(app.clone(), guarded))

@@ -10,6 +10,7 @@ use stepscope_session::{Cause, Problem};
 
 use crate::connections;
 use crate::error::problem;
+use crate::fleet::FleetOptions;
 use crate::guard::{Guard, host_text, new_token, others_are_here};
 use crate::routes::{App, router};
 use crate::store::{Limits, Source, Store};
@@ -48,6 +49,8 @@ pub struct Options {
     pub limits: Limits,
     /// When requests for data need a token.
     pub token: TokenUse,
+    /// What the page of the fleet needs.
+    pub fleet: FleetOptions,
 }
 
 impl Options {
@@ -59,6 +62,7 @@ impl Options {
             port: None,
             limits: Limits::default(),
             token: TokenUse::Auto,
+            fleet: FleetOptions::default(),
         }
     }
 }
@@ -75,7 +79,7 @@ pub struct Server {
 impl Server {
     /// Searches for sessions and starts listening.
     pub fn start(options: Options) -> Result<Self, Problem> {
-        let store = Store::find(options.source, options.limits)?;
+        let store = Store::with_fleet(options.source, options.limits, options.fleet)?;
         let (listener, address) = listen(&options.listen, options.port)?;
         let far = !address.ip().is_loopback();
         let token = match options.token {
@@ -109,6 +113,11 @@ impl Server {
     /// Number of sessions found.
     pub fn sessions(&self) -> usize {
         self.app.store.len()
+    }
+
+    /// Whether partials of a fleet are served.
+    pub fn has_fleet(&self) -> bool {
+        self.app.store.fleet().has_partials()
     }
 
     /// Serves until the user presses Ctrl-C.

@@ -1,99 +1,14 @@
-//! `stepscope fleet` as people run it: on one machine, as an array of tasks, as a nightly job, and with everything that
-//! goes wrong on clusters.
+//! `stepscope fleet` as people run it: on one machine, as an array of tasks, and as a nightly job. `fleet_faults.rs` has what goes
+//! wrong.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{code, root, schema, stepscope};
-
-/// A log directory, with a cache and a place for results beside it.
-struct Fleet {
-    folder: tempfile::TempDir,
-}
-
-impl Fleet {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("logs")).unwrap();
-        Fleet { folder }
-    }
-
-    /// Three causes: a job that waits for input, a host that is slow in two jobs, and a job that became slower.
-    fn planted() -> Self {
-        let fleet = Fleet::new();
-        for host in 0..6 {
-            fleet.place("data/loader", 1, host + 20, "tf-input-bound");
-        }
-        for job in ["vision/a", "vision/b"] {
-            for host in 0..5 {
-                fleet.place(job, 1, host, if host == 3 { "jax-train" } else { "jax-plain" });
-            }
-        }
-        for day in 1..=6 {
-            fleet.place("nightly", day, 40, if day < 5 { "keras-fit" } else { "keras-plain" });
-        }
-        fleet
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    fn place(&self, job: &str, day: u32, host: u32, fixture: &str) -> PathBuf {
-        let folder = self.path("logs").join(job).join(format!("plugins/profile/2026_03_{day:02}_04_00_00"));
-        fs::create_dir_all(&folder).unwrap();
-        let file = folder.join(format!("node-{host:03}.xplane.pb"));
-        fs::copy(profile(&root().join("fixtures").join(fixture)), &file).unwrap();
-        file
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = stepscope();
-        command.arg("fleet").args(args).env("XDG_CACHE_HOME", self.path("cache"));
-        for name in
-            ["SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT", "JOB_COMPLETION_INDEX"]
-        {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    fn json(&self, args: &[&str]) -> Value {
-        let output = self.run(args);
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", said(&output)))
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn profile(fixture: &Path) -> PathBuf {
-    let mut todo = vec![fixture.to_owned()];
-    while let Some(path) = todo.pop() {
-        if path.is_dir() {
-            todo.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.to_string_lossy().ends_with(".xplane.pb") {
-            return path;
-        }
-    }
-    panic!("no profile in {}", fixture.display())
-}
+use support::fleet::{Fleet, said};
+use support::{code, schema};
 
 #[test]
 fn planted_causes_come_first() {
@@ -180,113 +95,6 @@ fn an_array_of_tasks_gives_the_same_report_and_names_what_is_missing() {
         2,
         "no scheduler says which"
     );
-}
-
-#[test]
-fn damaged_profiles_and_partials_are_named_and_the_rest_counts() {
-    let fleet = Fleet::planted();
-    let (logs, plan, parts) = (fleet.text("logs"), fleet.text("plan.json"), fleet.text("parts"));
-    let cut = fleet.place("vision/a", 1, 2, "jax-plain");
-    let content = fs::read(&cut).unwrap();
-    fs::write(&cut, &content[..content.len() / 2]).unwrap();
-    fs::write(fleet.place("vision/a", 1, 1, "jax-plain"), b"").unwrap();
-    let output = fleet.run(&["report", &logs, "--json"]);
-    assert_eq!(code(&output), 4);
-    assert!(said(&output).contains("21 of 22 hosts"), "{}", said(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["failed"].as_array().map(Vec::len), Some(1));
-    assert!(report["failed"][0]["path"].as_str().unwrap().ends_with("node-001.xplane.pb"));
-    assert_eq!(report["damaged"][0]["path"], cut.to_str().unwrap());
-    // Partials: one is cut, one comes from a later version.
-    fleet.run(&["plan", &logs, "--group-bytes", "200000", "-o", &plan]);
-    for shard in ["0/3", "1/3", "2/3"] {
-        fleet.run(&["partial", &plan, "--shard", shard, "-o", &parts]);
-    }
-    let shard = |index: usize| fleet.path(&format!("parts/shard-{index:05}-of-00003.part"));
-    let bytes = fs::read(shard(0)).unwrap();
-    fs::write(shard(0), &bytes[..bytes.len() - 10]).unwrap();
-    fs::write(fleet.path("parts/other.part"), b"something else").unwrap();
-    let output = fleet.run(&["merge", &parts, "-o", &fleet.text("day.part")]);
-    assert_eq!(code(&output), 4);
-    let said = said(&output);
-    assert!(said.contains("shard-00000-of-00003.part: the partial is truncated"), "{said}");
-    assert!(
-        said.contains("other.part: this is not a stepscope partial") && said.contains("0 of 3"),
-        "{said}"
-    );
-    // It runs again, because what is there is not whole.
-    fleet.run(&["partial", &plan, "--shard", "0/3", "-o", &parts]);
-    assert_eq!(fs::read(shard(0)).unwrap(), bytes);
-}
-
-#[test]
-fn a_run_that_was_killed_goes_on_and_a_cache_that_is_damaged_is_not_used() {
-    let fleet = Fleet::planted();
-    let logs = fleet.text("logs");
-    let expected = fleet.json(&["report", &logs, "--json", "--no-cache"]);
-    let mut child = fleet
-        .command(&["report", &logs, "--json", "--threads", "1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let kept = || support_files(&fleet.path("cache"));
-    while kept().len() < 3 && child.try_wait().unwrap().is_none() {
-        std::thread::yield_now();
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let files = kept();
-    assert!(!files.is_empty());
-    let mut damaged = fs::read(&files[0]).unwrap();
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 1;
-    fs::write(&files[0], damaged).unwrap();
-    let output = fleet.run(&["report", &logs, "--json"]);
-    assert!(said(&output).contains("reused the results of"), "{}", said(&output));
-    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), expected);
-}
-
-/// Files that were written completely.
-fn support_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut todo = vec![folder.to_owned()];
-    while let Some(path) = todo.pop() {
-        let Ok(entries) = fs::read_dir(&path) else { continue };
-        for entry in entries.flatten().map(|entry| entry.path()) {
-            if entry.is_dir() {
-                todo.push(entry);
-            } else if entry.extension().is_some_and(|ending| ending == "part") {
-                files.push(entry);
-            }
-        }
-    }
-    files.sort();
-    files
-}
-
-#[test]
-fn a_full_disk_is_said_and_leaves_nothing_half_written() {
-    let fleet = Fleet::planted();
-    let (logs, plan, parts) = (fleet.text("logs"), fleet.text("plan.json"), fleet.text("parts"));
-    fleet.run(&["plan", &logs, "-o", &plan]);
-    // Files may hold half a kilobyte; the system's signal is ignored, so that writing fails as on a full disk.
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 1; exec '{}' fleet partial '{plan}' --shard 0/1 -o '{parts}'",
-        env!("CARGO_BIN_EXE_stepscope")
-    );
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert_eq!(code(&output), 3, "{}", said(&output));
-    assert!(said(&output).contains("that the disk has space"), "{}", said(&output));
-    assert!(fs::read_dir(fleet.path("parts")).unwrap().next().is_none(), "nothing is left");
-    let cached = format!(
-        "trap '' XFSZ; ulimit -f 1; exec '{}' fleet report '{logs}' --cache '{}'",
-        env!("CARGO_BIN_EXE_stepscope"),
-        fleet.text("cache")
-    );
-    let output = Command::new("sh").args(["-c", &cached]).stdout(Stdio::piped()).output().unwrap();
-    assert_eq!(code(&output), 0, "{}", said(&output));
-    assert!(said(&output).contains("cannot be kept"), "{}", said(&output));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `stepscope serve` and `stepscope demo --serve` as a user starts, uses and stops them.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
+mod support;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -39,7 +41,8 @@ impl Server {
 
     /// What it answers to somebody who has the token, if there is one: other users of the machine may be logged in.
     fn get(&self, path: &str) -> String {
-        let token = self.address().1.strip_prefix("?token=").unwrap_or("");
+        let token =
+            self.address().1.split('#').next().and_then(|rest| rest.strip_prefix("?token=")).unwrap_or("");
         self.ask(path, &format!("x-stepscope-token: {token}\r\n"))
     }
 
@@ -72,6 +75,11 @@ impl Drop for Server {
 fn failed(arguments: &[&str]) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = stepscope(arguments).output().unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+/// The JSON of an answer.
+fn json_of(answer: &str) -> serde_json::Value {
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
 fn fixtures() -> String {
@@ -232,4 +240,32 @@ fn what_is_not_there_is_an_error_and_an_empty_folder_is_waited_on() {
     assert!(server.get("/api/sessions").contains("\"current\":null"));
     let (code, _) = failed(&["demo", "--serve", "--json"]);
     assert_eq!(code, Some(2), "one or the other");
+}
+
+#[test]
+fn the_fleet_of_a_folder_is_on_the_page_and_fits_its_schemas() {
+    let fleet = support::fleet::Fleet::planted();
+    let mut command = stepscope(&["fleet", "serve", &fleet.text("logs"), "--port", "0"]);
+    let server = Server::of(command.env("XDG_CACHE_HOME", fleet.path("cache")).spawn().unwrap());
+    assert!(server.url.ends_with("#//fleet"), "{}", server.url);
+    let give_up = Instant::now() + Duration::from_secs(120);
+    let state = loop {
+        let state = json_of(&server.get("/api/fleet"));
+        if state["state"] != "reading" || Instant::now() > give_up {
+            break state;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    support::schema::fits(&state);
+    assert_eq!(state["state"], "ready", "{state}");
+    let report = json_of(&server.get("/api/fleet/report"));
+    support::schema::fits(&report);
+    let rows = report["series"].as_array().unwrap();
+    let mapped = rows.iter().find(|row| row["step_map"] == true && row["job"] == "vision/a").unwrap();
+    let id = mapped["recording"].as_str().unwrap();
+    let map = json_of(&server.get(&format!("/api/fleet/steps?recording={id}")));
+    support::schema::fits(&map);
+    assert_eq!(map["hosts"].as_array().unwrap().len(), 5);
+    assert!(state["sessions"][id].is_number(), "{state}");
+    assert!(server.get("/api/fleet/steps?recording=none").starts_with("HTTP/1.1 404"));
 }

@@ -118,7 +118,7 @@ class FleetReport:
 
     @property
     def coverage(self) -> str:
-        """What is covered, and what is missing: ``2,046 of 2,048 hosts``."""
+        """What is covered, and what is missing: ``2,046 of 2,048 profiles``."""
         return str(self._native.coverage)
 
     @property

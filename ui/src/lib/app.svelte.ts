@@ -1,6 +1,6 @@
 /** What the whole page shares: the address, the sessions, the pages, the categories, the theme. */
 import { api, forget, problemOf, type Problem } from "./api";
-import { HOME, OVERVIEW, pagesOf } from "./pages";
+import { FLEET, HOME, OVERVIEW, pagesOf } from "./pages";
 import * as route from "./route";
 import type { Query, Route } from "./route";
 import { runNames } from "./runs";
@@ -33,10 +33,12 @@ class App {
   /** The names of all runs, by session. */
   names = $derived(runNames(this.sessions));
   session = $derived.by(() => this.#chosen());
+  /** Whether there is more than one host to speak of. */
+  #fleet = $derived(this.listed?.fleet === true || this.sessions.length > 1 || this.sessions.some((session) => session.hosts.length > 1));
   /** All pages, in the order of the navigation. */
-  pages = $derived(pagesOf(this.views ?? []));
+  pages = $derived(pagesOf(this.views ?? [], this.#fleet));
   /** The page that the address names; the overview if there is none of that name. */
-  page = $derived(this.#several && isBare(this.route) ? HOME : (this.pages.find((page) => page.name === this.route.page) ?? OVERVIEW));
+  page = $derived(isBare(this.route) && this.listed?.fleet ? FLEET : this.#several && isBare(this.route) ? HOME : (this.pages.find((page) => page.name === this.route.page) ?? OVERVIEW));
   colors = $derived(new Map(this.categories.map((category) => [category.key, category])));
   appeared = $derived(this.sessions.find((session) => session.appeared && session.id > this.#seen && session.id !== this.session?.id));
 

@@ -8,7 +8,7 @@ const views = [view("steps", "Summary"), view("ops", "Time"), view("memory", "Ha
 it("a view that the page has never heard of is a page among its group", () => {
   const groups = groupsOf(pagesOf(views)).map(({ title, pages }) => [title, pages.map((page) => page.name)]);
   expect(groups).toEqual([
-    ["Runs", ["home", "curves"]],
+    ["Runs", ["home", "fleet", "curves"]],
     ["Summary", ["overview", "timeline", "steps"]],
     ["Time", ["ops", "slowest", "model"]],
     ["Hardware", ["memory"]],

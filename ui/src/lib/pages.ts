@@ -20,11 +20,13 @@ export const OVERVIEW: PageInfo = { name: "overview", title: "Overview", group: 
 
 export const HOME: PageInfo = { name: "home", title: "All runs", group: "Runs", question: "Which runs are there, and which are slow?" };
 
+export const FLEET: PageInfo = { name: "fleet", title: "Fleet", group: "Runs", question: "Which jobs lose most, and which hosts are slow again and again?" };
+
 /** Pages about all runs: they need no session. */
-export const OF_ALL: readonly string[] = ["home", "curves"];
+export const OF_ALL: readonly string[] = ["home", "fleet", "curves"];
 
 /** Pages that are no views: some before the views, some after them. */
-const BEFORE: readonly PageInfo[] = [HOME, OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
+const BEFORE: readonly PageInfo[] = [HOME, FLEET, OVERVIEW, { name: "timeline", title: "Timeline", group: "Summary", question: "What ran when?" }];
 const AFTER: readonly PageInfo[] = [
   { name: "model", title: "Model", group: "Time", question: "What is the model made of, and what does each part cost?" },
   { name: "sql", title: "SQL", group: "Queries", question: "What else do you want to know?" },
@@ -32,10 +34,11 @@ const AFTER: readonly PageInfo[] = [
   { name: "curves", title: "Curves", group: "Runs", question: "How did runs go: loss, metrics, speed?" },
 ];
 
-/** All pages, in the order of the navigation: groups as they first occur, pages within a group in their order. */
-export function pagesOf(views: readonly ViewInfo[]): PageInfo[] {
+/** All pages, in the order of the navigation: groups as they first occur, pages within a group in their order. Without
+ * several hosts or runs there is no fleet. */
+export function pagesOf(views: readonly ViewInfo[], fleet = true): PageInfo[] {
   const described = views.map((view) => ({ name: view.name, title: view.title, group: view.group, question: view.question, view }));
-  return groupsOf([...BEFORE, ...described, ...AFTER]).flatMap((group) => group.pages);
+  return groupsOf([...BEFORE, ...described, ...AFTER]).flatMap((group) => group.pages).filter((page) => fleet || page !== FLEET);
 }
 
 /** The pages by group. */

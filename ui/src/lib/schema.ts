@@ -881,3 +881,337 @@ export interface MemoryStep {
   /** Its peak. */
   peak_bytes: number | null;
 }
+
+/** What `stepscope fleet report --json` writes. */
+export interface Fleet {
+  /** The answer in one sentence. */
+  answer: string;
+  /** Causes over all jobs. */
+  causes: FleetCause[];
+  /** Jobs whose step time changed. */
+  changes: FleetChange[];
+  /** Communication that nothing hides, by number of devices. */
+  communication: FleetScale[];
+  /** What is covered and what is missing, in one sentence. */
+  coverage: string;
+  /** Hosts whose profiles were read. */
+  covered: number;
+  /** Files that were read in part. */
+  damaged: FleetFile[];
+  /** Device hours that the side table names; `None` without one. */
+  device_hours: number | null;
+  /** Accelerators of all jobs; a host without any counts as one. */
+  devices: number;
+  /** Files that could not be read. */
+  failed: FleetFile[];
+  /** Hosts that were slower than their peers, the surest first. */
+  hosts: FleetHost[];
+  /** Causes in each job. */
+  job_causes: FleetJobcause[];
+  /** Jobs, those that lose most first. */
+  jobs: FleetJob[];
+  /** Kernels over all jobs. */
+  kernels: FleetWork[];
+  /** Device hours that are lost, if the profiles are typical. */
+  lost_device_hours: number | null;
+  /** The share of all devices that is lost. */
+  lost_fraction: number | null;
+  /** Allocators near their limit. */
+  memory: FleetMemory[];
+  /** Shards of a plan that are missing: `3 of 10`. */
+  missing_shards: string[];
+  /** Ops over all jobs. */
+  ops: FleetWork[];
+  /** Hosts that were planned. */
+  planned: number;
+  /** Recordings that were read. */
+  recordings: number;
+  /** The name of this schema. */
+  schema: "stepscope.fleet.v1";
+  /** Every recording, by job and time. */
+  series: FleetSeries[];
+  /** Jobs without a usable profile. */
+  unusable: FleetUnusable[];
+}
+
+/** A cause over all jobs. */
+export interface FleetCause {
+  /** The finding's id. */
+  finding: string;
+  /** What to do there. */
+  fix: string | null;
+  /** The job that it costs most. */
+  job: string;
+  /** Jobs that have it. */
+  jobs: number;
+  /** Device hours that it takes. */
+  lost_device_hours: number | null;
+  /** Devices that it takes: devices times share, over all jobs. */
+  lost_devices: number;
+}
+
+/** A change of a job's step time. */
+export interface FleetChange {
+  /** Recordings after. */
+  after: number;
+  /** The same after. */
+  after_ms: number;
+  /** Recordings before and after. */
+  before: number;
+  /** The median of the median steps before, in milliseconds. */
+  before_ms: number;
+  /** The category that moved most. */
+  category: string | null;
+  /** By how many milliseconds per step it moved. */
+  category_ms: number | null;
+  /** The relative change; above 0 is slower. */
+  change: number;
+  /** The day of the first recording after it. */
+  day: string;
+  /** The job. */
+  job: string;
+  /** How likely ranks this uneven are by chance alone; `None` if only the newest recording shows it. */
+  p: number | null;
+  /** That recording. */
+  session: string;
+}
+
+/** A file. */
+export interface FleetFile {
+  /** Its host. */
+  host: string;
+  /** Its job. */
+  job: string;
+  /** Its path. */
+  path: string;
+  /** What is wrong with it. */
+  reason: string;
+}
+
+/** A host that was slow. */
+export interface FleetHost {
+  /** What was measured in its worst recording. */
+  evidence: string;
+  /** Its name. */
+  host: string;
+  /** The job in which it was slowest. */
+  job: string;
+  /** Jobs in which it was slow. */
+  jobs: number;
+  /** The share of collectives at which it was last, in its worst recording; `None` if unknown. */
+  last_fraction: number | null;
+  /** Recordings with other hosts beside it. */
+  recordings: number;
+  /** By how much its step, or its own work in it, was longer than the middle host's, over all its recordings. */
+  slow_fraction: number;
+  /** Recordings in which it was slow. */
+  slow_in: number;
+  /** The least share of recordings in which it is slow, with 95 % confidence. */
+  sure: number;
+}
+
+/** A job. */
+export interface FleetJob {
+  /** Device hours from the side table. */
+  device_hours: number | null;
+  /** Accelerators of its largest recording. */
+  devices: number;
+  /** The finding that takes most. */
+  finding: string | null;
+  /** The share of the step that it takes. */
+  finding_fraction: number | null;
+  /** What to do first. */
+  fix: string | null;
+  /** The framework. */
+  framework: string;
+  /** Hosts of its largest recording. */
+  hosts: number;
+  /** Its name. */
+  job: string;
+  /** Other named groups of the job pattern. */
+  labels: Record<string, string>;
+  /** Device hours that are lost, if the profiles are typical. */
+  lost_device_hours: number | null;
+  /** The most that fixing everything saves, as a share of the step, over all recordings. */
+  lost_fraction: number | null;
+  /** The newest recording, as a date. */
+  newest: string;
+  /** Recordings. */
+  recordings: number;
+  /** That recording's session. */
+  session: string | null;
+  /** Median step of the newest recording with steps, in milliseconds. */
+  step_ms: number | null;
+  /** The finding in one sentence, in the recording where it takes most. */
+  summary: string | null;
+}
+
+/** A cause in one job. */
+export interface FleetJobcause {
+  /** The finding's id. */
+  finding: string;
+  /** What to do first. */
+  fix: string | null;
+  /** The job. */
+  job: string;
+  /** Device hours that it takes. */
+  lost_device_hours: number | null;
+  /** The share of the step that a fix saves at most, over all recordings. */
+  lost_fraction: number;
+  /** Recordings that have it. */
+  recordings: number;
+  /** That recording's session. */
+  session: string;
+  /** What it is about. */
+  subject: string | null;
+  /** The finding in one sentence, in the recording where it takes most. */
+  summary: string;
+}
+
+/** An allocator. */
+export interface FleetMemory {
+  /** The allocator. */
+  allocator: string;
+  /** Peak over limit. */
+  fraction: number;
+  /** Growth from step to step; `None` if it does not grow. */
+  growth_bytes_per_step: number | null;
+  /** The host. */
+  host: string;
+  /** The job. */
+  job: string;
+  /** Its limit. */
+  limit_bytes: number;
+  /** Its peak. */
+  peak_bytes: number;
+}
+
+/** Communication at one scale. */
+export interface FleetScale {
+  /** At least this many devices, and fewer than twice as many. */
+  devices: number;
+  /** The median share of the step in communication that nothing hides. */
+  exposed_fraction: number;
+  /** The median of communication under compute, in milliseconds per step. */
+  hidden_ms: number;
+  /** The job with the largest. */
+  job: string;
+  /** Jobs of this size. */
+  jobs: number;
+  /** The largest. */
+  most_fraction: number;
+  /** Recordings of this size. */
+  recordings: number;
+}
+
+/** One recording. */
+export interface FleetSeries {
+  /** When it was recorded, in UTC. */
+  at: string;
+  /** The mean step by category, in milliseconds. */
+  breakdown: Record<string, number>;
+  /** Accelerators. */
+  devices: number;
+  /** The verdict. */
+  finding: string | null;
+  /** The folder that its files were read from. */
+  folder: string;
+  /** Hosts that were read. */
+  hosts: number;
+  /** The job. */
+  job: string;
+  /** The share that fixing everything saves at most. */
+  lost_fraction: number | null;
+  /** Its id. */
+  recording: string;
+  /** The session. */
+  session: string;
+  /** Is it known how slow each host was at each step? */
+  step_map: boolean;
+  /** The median step, in milliseconds. */
+  step_ms: number | null;
+}
+
+/** A job without a usable profile. */
+export interface FleetUnusable {
+  /** The job. */
+  job: string;
+  /** Why none is usable. */
+  reason: string;
+  /** Its recordings. */
+  recordings: number;
+}
+
+/** An op type or kernel. */
+export interface FleetWork {
+  /** How often it ran in the recordings. */
+  count: number;
+  /** Its share of the time of all rows of the same place. */
+  fraction: number;
+  /** Jobs that run it. */
+  jobs: number;
+  /** Its name; `(other)` sums up what was not kept one by one. */
+  name: string;
+  /** Its time in the recordings, in milliseconds. */
+  total_ms: number;
+  /** `device` or `host`. */
+  where: string;
+}
+
+/** How far the report on the fleet is: what the page's `/api/fleet` answers. */
+export interface FleetPage {
+  /** Partials that could not be read, and why. */
+  damage: string[];
+  /** Hosts that were read. */
+  done: number;
+  /** Why there is no newer report. */
+  problem: FleetPageProblem | null;
+  /** The name of this schema. */
+  schema: "stepscope.fleet-page.v1";
+  /** The session that shows each recording, by the recording's id. Recordings whose files are elsewhere have none. */
+  sessions: Record<string, number>;
+  /** Is it being read, there, or impossible? */
+  state: "reading" | "ready" | "failed";
+  /** Hosts to read, as far as known. */
+  total: number;
+  /** Grows with every report; 0 before the first. */
+  version: number;
+}
+
+/** An error for people. */
+export interface FleetPageProblem {
+  /** What was found. */
+  found: string;
+  /** Further hints. */
+  hints: string[];
+  /** What to do. */
+  todo: string;
+  /** What is wrong. */
+  what: string;
+}
+
+/** How slow each host of a recording was at each step: what the page's `/api/fleet/steps` answers. */
+export interface FleetSteps {
+  /** The first step of each column. */
+  first: number[];
+  /** The rows. */
+  hosts: string[];
+  /** Its job. */
+  job: string;
+  /** The last step of each column. */
+  last: number[];
+  /** Hosts without a row: those that differ least from the others. */
+  left_out: number;
+  /** Do columns have the loop's own step numbers? Else steps are counted from 0 on each host. */
+  numbered: boolean;
+  /** The recording's id. */
+  recording: string;
+  /** The name of this schema. */
+  schema: "stepscope.fleet-steps.v1";
+  /** Its session. */
+  session: string;
+  /** By host and column: by how much the step, or the host's own work in it, is longer than the middle host's, as a share of the middle step. Null where a host has no such step. */
+  slow: ((number | null)[])[];
+  /** The middle host's step in each column, in milliseconds. */
+  usual_ms: number[];
+}

@@ -30,6 +30,8 @@ export interface Sessions {
   watching: boolean;
   /** Runs with event files. */
   curves?: number;
+  /** Whether partials of a fleet are served. */
+  fleet?: boolean;
   /** In the order of the command line, newest first below each path. */
   sessions: Session[];
 }

@@ -13,6 +13,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   // The first page is part of the main chunk.
   overview: () => Promise.resolve({ default: Overview }),
   home: () => import("./Home.svelte"),
+  fleet: () => import("./Fleet.svelte"),
   timeline: () => import("./Timeline.svelte"),
   steps: () => import("./Steps.svelte"),
   ops: () => import("./Ops.svelte"),

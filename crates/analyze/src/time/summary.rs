@@ -26,6 +26,16 @@ pub struct StepRow {
     pub excluded: Option<Exclusion>,
 }
 
+impl StepRow {
+    /// The host's own work in the step, in milliseconds, without waiting for other hosts.
+    pub fn own_work_ms(&self) -> f64 {
+        const WAITING: [Category; 4] =
+            [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
+        let waiting: f64 = WAITING.iter().map(|&category| self.shares.get(category).ms()).sum();
+        self.span.dur().ms() - waiting
+    }
+}
+
 /// A device as the report shows it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct DeviceRow {
@@ -128,18 +138,16 @@ impl HostSummary {
 
     /// The host's own work in a mean step, in milliseconds, without waiting for other hosts.
     pub fn own_work_ms(&self) -> f64 {
-        const WAITING: [Category; 4] =
-            [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
-        let own = |step: &StepRow| {
-            let waiting: f64 = WAITING.iter().map(|&category| step.shares.get(category).ms()).sum();
-            step.span.dur().ms() - waiting
-        };
         let steps = self.counted().count().max(1) as f64;
-        self.counted().map(own).sum::<f64>() / steps
+        self.counted().map(StepRow::own_work_ms).sum::<f64>() / steps
     }
 
-    /// The median step duration in milliseconds; `None` without steps.
+    /// The median step duration in milliseconds; `None` without steps: the whole capture is not one.
     pub fn median_ms(&self) -> Option<f64> {
+        self.middle_ms().filter(|_| !self.whole_capture)
+    }
+
+    fn middle_ms(&self) -> Option<f64> {
         Moments::of(self.counted().map(|step| step.span.dur().ms())).map(|moments| moments.median)
     }
 }
@@ -215,14 +223,16 @@ pub struct Summary {
 const IN_STEP: f64 = 1.02;
 
 /// The host that all others wait for: the one with the longest step, or, if hosts run in lockstep, the one that
-/// works longest in it.
+/// works longest in it. A host without steps, such as one whose file is cut, holds up nobody that has steps.
 fn slowest(hosts: &[HostSummary]) -> usize {
-    let lengths: Vec<f64> = hosts.iter().map(|host| host.median_ms().unwrap_or(0.0)).collect();
-    let longest = lengths.iter().copied().fold(0.0, f64::max);
-    let shortest = lengths.iter().copied().fold(f64::INFINITY, f64::min);
+    let with_steps: Vec<usize> = (0..hosts.len()).filter(|&index| !hosts[index].whole_capture).collect();
+    let of = if with_steps.is_empty() { (0..hosts.len()).collect() } else { with_steps };
+    let length = |index: usize| hosts[index].middle_ms().unwrap_or(0.0);
+    let longest = of.iter().map(|&index| length(index)).fold(0.0, f64::max);
+    let shortest = of.iter().map(|&index| length(index)).fold(f64::INFINITY, f64::min);
     let in_step = longest <= shortest * IN_STEP;
-    let key = |index: usize| if in_step { hosts[index].own_work_ms() } else { lengths[index] };
-    (0..hosts.len()).max_by(|&a, &b| key(a).total_cmp(&key(b)).then(b.cmp(&a))).unwrap_or(0)
+    let key = |index: usize| if in_step { hosts[index].own_work_ms() } else { length(index) };
+    of.into_iter().max_by(|&a, &b| key(a).total_cmp(&key(b)).then(b.cmp(&a))).unwrap_or(0)
 }
 
 impl Summary {

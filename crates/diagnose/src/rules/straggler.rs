@@ -55,7 +55,8 @@ fn slower_host(facts: &Facts) -> Option<Finding> {
     }
     // Hosts that run in step have steps of equal length; what each does in them differs all the same.
     let lengths = hosts.iter().filter_map(|host| host.median_ms());
-    let own_work = hosts.iter().map(|host| host.own_work_ms());
+    let with_steps = hosts.iter().filter(|host| host.median_ms().is_some());
+    let own_work = with_steps.map(|host| host.own_work_ms());
     let (ms, usual_ms) = beside_the_usual(slowest.median_ms()?, lengths)
         .or_else(|| beside_the_usual(slowest.own_work_ms(), own_work))?;
     let cause = SlowHost { name: slowest.host.clone(), ms, usual_ms, of: hosts.len() };

@@ -31,23 +31,27 @@ fn usable<'r>(records: &[&'r Record]) -> Vec<&'r Record> {
 /// One cause over the recordings of a job.
 struct Cause<'r> {
     loss: &'r Loss,
+    /// The session of the recording where it takes most.
+    session: &'r str,
     /// Mean share over all usable recordings, also those without it.
     share: f64,
     recordings: u64,
 }
 
 fn causes_of<'r>(records: &[&'r Record]) -> Vec<Cause<'r>> {
-    let mut by_finding: BTreeMap<&str, Vec<&'r Loss>> = BTreeMap::new();
-    for loss in records.iter().flat_map(|record| &record.losses) {
-        by_finding.entry(&loss.finding).or_default().push(loss);
+    let mut by_finding: BTreeMap<&str, Vec<(&'r Loss, &'r str)>> = BTreeMap::new();
+    for record in records {
+        for loss in &record.losses {
+            by_finding.entry(&loss.finding).or_default().push((loss, &record.recording.session));
+        }
     }
     let mut causes: Vec<Cause> = by_finding
         .into_values()
         .filter_map(|losses| {
-            let share = losses.iter().map(|loss| loss.share).sum::<f64>() / records.len().max(1) as f64;
+            let share = losses.iter().map(|(loss, _)| loss.share).sum::<f64>() / records.len().max(1) as f64;
             // The newest of the worst speaks for all.
-            let loss = losses.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-            Some(Cause { loss, share, recordings: losses.len() as u64 })
+            let (loss, session) = losses.iter().max_by(|a, b| a.0.share.total_cmp(&b.0.share))?;
+            Some(Cause { loss, session, share, recordings: losses.len() as u64 })
         })
         .collect();
     causes.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.loss.finding.cmp(&b.loss.finding)));
@@ -85,6 +89,7 @@ fn row(job: &str, records: &[&Record], hours: Option<&DeviceHours>) -> JobRow {
             .or_else(|| newest.and_then(|record| record.verdict.clone().or_else(|| record.doubt.clone()))),
         finding_fraction: first.map(|cause| cause.share),
         summary: first.map(|cause| cause.loss.summary.clone()),
+        session: first.map(|cause| cause.session.to_owned()),
         fix: first.and_then(|cause| cause.loss.fix.clone()),
         device_hours,
         lost_device_hours: device_hours.zip(lost).map(|(hours, lost)| hours * lost),
@@ -110,6 +115,7 @@ pub(super) fn causes_by_job(jobs: &Jobs, rows: &[JobRow]) -> Vec<JobCauseRow> {
             lost_device_hours: row.device_hours.map(|hours| hours * cause.share),
             recordings: cause.recordings,
             summary: cause.loss.summary.clone(),
+            session: cause.session.to_owned(),
             fix: cause.loss.fix.clone(),
         });
         causes.collect::<Vec<_>>()
@@ -183,6 +189,9 @@ pub(super) fn series(jobs: &Jobs) -> Vec<SeriesRow> {
         lost_fraction: record.lost(),
         finding: record.losses.first().map(|loss| loss.finding.clone()).or_else(|| record.verdict.clone()),
         breakdown: record.breakdown_ms.iter().cloned().collect(),
+        recording: record.recording.id.clone(),
+        folder: record.recording.folder.clone(),
+        step_map: record.heat.is_some(),
     };
     jobs.values().flatten().map(row).collect()
 }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::recognise::recognise;
 use super::{Lookalike, ProfileFile};
+use crate::Progress;
 use crate::files::{self, FileData};
 
 /// A folder that changed this shortly before it was listed may change again within the same tick of its clock.
@@ -25,6 +26,8 @@ pub struct Known {
     changed: bool,
     /// Whether folders are listed again, although they seem unchanged: some file systems do not date them.
     thorough: bool,
+    /// Shows that a search is not stuck, and may end it.
+    progress: Option<Arc<Progress>>,
 }
 
 #[derive(Debug)]
@@ -46,6 +49,16 @@ impl Known {
     /// Lists every folder again in the next search, however old it seems.
     pub fn be_thorough(&mut self, thorough: bool) {
         self.thorough = thorough;
+    }
+
+    /// One whose searches show that they are not stuck, and end when they are stopped.
+    pub(super) fn watched(progress: Arc<Progress>) -> Self {
+        Known { progress: Some(progress), ..Known::default() }
+    }
+
+    /// Notes that a search goes on.
+    pub(super) fn goes_on(&self) {
+        self.progress.iter().for_each(|progress| progress.check());
     }
 
     /// Notes that something may have changed that this does not see.

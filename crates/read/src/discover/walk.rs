@@ -95,6 +95,7 @@ impl Search<'_> {
                 continue;
             }
             self.finds.entries += 1;
+            self.known.goes_on();
             if self.finds.entries >= MAX_ENTRIES {
                 return;
             }

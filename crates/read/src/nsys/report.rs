@@ -15,6 +15,7 @@ use rustc_hash::FxHasher;
 use stepscope_trace::{Delivers, Format, Trace};
 
 use super::NsysReader;
+use crate::kept::cache_folder;
 use crate::{Input, Progress, ReadError, Reader, files};
 
 /// First bytes of every report.
@@ -50,7 +51,8 @@ impl Reader for NsysReportReader {
         if files::is_url(input.path()) {
             return Err(ReadError::Io { path: input.path().to_owned(), error: only_local().into() });
         }
-        let export = exported(input.path(), find_tool().as_deref(), &cache_folder(), LIMIT, progress)?;
+        let cache = cache_folder().unwrap_or_else(|| env::temp_dir().join("stepscope")).join("nsys");
+        let export = exported(input.path(), find_tool().as_deref(), &cache, LIMIT, progress)?;
         crate::read_with(&NsysReader, &Input::open(&export)?, progress)
     }
 }
@@ -179,12 +181,6 @@ fn cached_name(report: &Path) -> std::io::Result<String> {
     data.modified().ok().hash(&mut hasher);
     let stem = report.file_stem().unwrap_or(OsStr::new("report")).to_string_lossy();
     Ok(format!("{stem}-{:016x}.sqlite", hasher.finish()))
-}
-
-fn cache_folder() -> PathBuf {
-    let named = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let home = || env::home_dir().map(|home| home.join(".cache"));
-    named.or_else(home).unwrap_or_else(env::temp_dir).join("stepscope").join("nsys")
 }
 
 /// Location of NVIDIA's tool: `NSYS_PATH`, then `PATH`, then the usual installation folders.

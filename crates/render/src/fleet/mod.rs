@@ -82,8 +82,10 @@ pub struct JobRow {
     pub finding: Option<String>,
     /// The share of the step that it takes.
     pub finding_fraction: Option<f64>,
-    /// The finding in one sentence.
+    /// The finding in one sentence, in the recording where it takes most.
     pub summary: Option<String>,
+    /// That recording's session.
+    pub session: Option<String>,
     /// What to do first.
     pub fix: Option<String>,
     /// Device hours from the side table.
@@ -160,8 +162,10 @@ pub struct JobCauseRow {
     pub lost_device_hours: Option<f64>,
     /// Recordings that have it.
     pub recordings: u64,
-    /// The finding in one sentence.
+    /// The finding in one sentence, in the recording where it takes most.
     pub summary: String,
+    /// That recording's session.
+    pub session: String,
     /// What to do first.
     pub fix: Option<String>,
 }
@@ -214,6 +218,38 @@ pub struct SeriesRow {
     pub finding: Option<String>,
     /// The mean step by category, in milliseconds.
     pub breakdown: BTreeMap<String, f64>,
+    /// Its id.
+    pub recording: String,
+    /// The folder that its files were read from.
+    pub folder: String,
+    /// Is it known how slow each host was at each step?
+    pub step_map: bool,
+}
+
+/// How slow each host of a recording was at each step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StepMap {
+    /// The recording's id.
+    pub recording: String,
+    /// Its job.
+    pub job: String,
+    /// Its session.
+    pub session: String,
+    /// The rows.
+    pub hosts: Vec<String>,
+    /// Hosts without a row: those that differ least from the others.
+    pub left_out: u64,
+    /// Do columns have the loop's own step numbers? Else steps are counted from 0 on each host.
+    pub numbered: bool,
+    /// The first step of each column.
+    pub first: Vec<i64>,
+    /// The last step of each column.
+    pub last: Vec<i64>,
+    /// The middle host's step in each column, in milliseconds.
+    pub usual_ms: Vec<f64>,
+    /// By host and column: by how much the step, or the host's own work in it, is longer than the middle host's, as a share
+    /// of the middle step; of several steps the slowest. `None` where a host has no such step.
+    pub slow: Vec<Vec<Option<f64>>>,
 }
 
 /// An op type or kernel.
@@ -300,26 +336,25 @@ impl FleetReport {
     /// The answer in one sentence.
     pub fn answer(&self) -> String {
         let jobs = plural(self.jobs.len() as u64, "job", "jobs");
-        let hosts = plural(self.covered, "host", "hosts");
         let Some(first) = self.jobs.first().filter(|job| job.lost_devices() > 0.0) else {
-            return format!("Nothing to win was found in {jobs} on {hosts}.");
+            return format!("Nothing to win was found in {jobs}.");
         };
         let cause = first.finding.as_deref().unwrap_or("several causes");
-        let most = format!(
-            "{} loses most ({cause}, {} of {})",
-            quoted(&first.job),
-            share(first.finding_fraction.or(first.lost_fraction).unwrap_or(0.0)),
-            plural(first.devices, "device", "devices"),
-        );
+        let its_share = share(first.finding_fraction.or(first.lost_fraction).unwrap_or(0.0));
+        let devices = plural(first.devices, "device", "devices");
+        let (of, most) = match &self.jobs[..] {
+            [_] => (quoted(&first.job), format!("{cause} takes {its_share} of the step on {devices}")),
+            _ => (jobs, format!("{} loses most ({cause}, {its_share} of {devices})", quoted(&first.job))),
+        };
         match (self.lost_device_hours, self.device_hours) {
             (Some(lost), Some(all)) if all > 0.0 => format!(
-                "{} of {} device hours ({}) in {jobs} can be saved: {most}.",
+                "Up to {} of {} device hours ({}) of {of} can be saved: {most}.",
                 thousands(lost.round() as i128),
                 thousands(all.round() as i128),
                 share(lost / all)
             ),
             _ => format!(
-                "{} of the device time of {jobs} on {hosts} can be saved: {most}.",
+                "Up to {} of the device time of {of} can be saved: {most}.",
                 share(self.lost_fraction.unwrap_or(0.0))
             ),
         }
@@ -330,7 +365,7 @@ impl FleetReport {
         let mut parts = vec![format!(
             "{} of {} in {} of {}",
             thousands(i128::from(self.covered)),
-            plural(self.planned, "host", "hosts"),
+            plural(self.planned, "profile", "profiles"),
             plural(self.recordings, "recording", "recordings"),
             plural(self.jobs.len() as u64, "job", "jobs"),
         )];
@@ -352,22 +387,81 @@ impl FleetReport {
     }
 }
 
-/// What a lost share means in devices: `12.3 of 64`.
+/// What a lost share means in devices: `12.3 of 64 devices`.
 pub(crate) fn of_devices(job: &JobRow) -> String {
-    format!("{} of {}", decimal(job.lost_devices(), 1), thousands(i128::from(job.devices)))
+    format!("{} of {}", decimal(job.lost_devices(), 1), plural(job.devices, "device", "devices"))
 }
 
 #[derive(Serialize)]
 struct Document<'r> {
     schema: &'static str,
     answer: String,
+    coverage: String,
     #[serde(flatten)]
     report: &'r FleetReport,
 }
 
 /// Writes JSON.
 pub fn write_json(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
-    let document = Document { schema: "stepscope.fleet.v1", answer: report.answer(), report };
+    let document = Document {
+        schema: "stepscope.fleet.v1",
+        answer: report.answer(),
+        coverage: report.coverage(),
+        report,
+    };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct MapDocument<'r> {
+    schema: &'static str,
+    #[serde(flatten)]
+    map: &'r StepMap,
+}
+
+/// Writes a map of hosts and steps as JSON.
+pub fn write_step_map(map: &StepMap, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &MapDocument { schema: "stepscope.fleet-steps.v1", map })?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, devices: u64, lost: f64) -> JobRow {
+        JobRow {
+            job: name.to_owned(),
+            devices,
+            lost_fraction: Some(lost),
+            finding: Some("input-bound".to_owned()),
+            finding_fraction: Some(lost),
+            ..JobRow::default()
+        }
+    }
+
+    #[test]
+    fn the_answer_fits_one_job_several_and_none() {
+        let one =
+            FleetReport { jobs: vec![job("a", 8, 0.5)], lost_fraction: Some(0.5), ..FleetReport::default() };
+        let said = "Up to 50 % of the device time of `a` can be saved: input-bound takes 50 % of the step on 8 devices.";
+        assert_eq!(one.answer(), said);
+        let two = FleetReport { jobs: vec![job("a", 8, 0.5), job("b", 1, 0.0)], ..one };
+        let said = "Up to 50 % of the device time of 2 jobs can be saved: `a` loses most (input-bound, 50 % of 8 devices).";
+        assert_eq!(two.answer(), said);
+        let hours = FleetReport { device_hours: Some(2_000.0), lost_device_hours: Some(500.0), ..two };
+        assert!(
+            hours.answer().starts_with("Up to 500 of 2,000 device hours (25 %) of 2 jobs can be saved: `a`")
+        );
+        let none = FleetReport { jobs: vec![job("b", 1, 0.0)], ..FleetReport::default() };
+        assert_eq!(none.answer(), "Nothing to win was found in 1 job.");
+    }
+
+    #[test]
+    fn numbers_agree_with_their_nouns() {
+        assert_eq!(of_devices(&job("a", 1, 0.29)), "0.3 of 1 device");
+        let report = FleetReport { covered: 1, planned: 1, recordings: 1, ..FleetReport::default() };
+        assert_eq!(report.coverage(), "1 of 1 profile in 1 recording of 0 jobs");
+    }
 }

@@ -54,7 +54,7 @@ fn jobs(report: &FleetReport) -> Table {
             Column::new("lost_devices", "lost devices", Format::Short),
             Column::new("lost_device_hours", "lost hours", Format::Short).optional(),
             Column::new("finding", "finding", Format::Text),
-            Column::new("finding_fraction", "of it", Format::Percent),
+            Column::new("finding_fraction", "of step", Format::Percent),
             Column::new("device_hours", "device hours", Format::Short).hidden(),
             Column::new("framework", "framework", Format::Text).hidden(),
             Column::new("newest", "newest", Format::Text).hidden(),

@@ -63,8 +63,13 @@ fn fixes(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     const FIXES: usize = 5;
     for job in report.jobs.iter().filter(|job| job.lost_devices() > 0.0).take(FIXES) {
         let (Some(summary), Some(fix)) = (&job.summary, &job.fix) else { continue };
-        writeln!(out, "  {} ({} devices lost)", printable(&job.job), of_devices(job))?;
-        writeln!(out, "    {}", printable(summary))?;
+        writeln!(out, "  {} ({} lost)", printable(&job.job), of_devices(job))?;
+        // The table shows the newest step; this may be about another recording.
+        let said = match job.session.as_deref().filter(|_| job.recordings > 1) {
+            Some(session) => format!("{} in session {session}.", summary.trim_end_matches('.')),
+            None => summary.clone(),
+        };
+        writeln!(out, "    {}", printable(&said))?;
         writeln!(out, "    Fix: {}", printable(fix))?;
     }
     Ok(())

@@ -68,6 +68,11 @@ pub fn missing(what: &str) -> Said {
     said(&format!("There is no such {what}"), "found nothing of that name or number", "Reload the page.")
 }
 
+/// The report on the fleet cannot be made.
+pub fn no_fleet(why: &str) -> Said {
+    said("There is no report on the fleet", why, "Check the path and the permissions, then try again.")
+}
+
 /// An address that names nothing here.
 pub fn not_an_address(address: &str) -> Said {
     said(

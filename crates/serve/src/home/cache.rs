@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use stepscope_read::kept::{cache_folder, write_cached};
 
 use super::summary::Summary;
 use crate::store::Fingerprint;
@@ -41,7 +42,7 @@ pub(super) struct Cache {
 impl Cache {
     /// That of the user; nothing is kept if there is no place for it.
     pub(super) fn of_user() -> Self {
-        Cache::at(folder().map(|folder| folder.join("verdicts.jsonl")), LARGEST)
+        Cache::at(cache_folder().map(|folder| folder.join("verdicts.jsonl")), LARGEST)
     }
 
     pub(super) fn at(file: Option<PathBuf>, largest: u64) -> Self {
@@ -100,20 +101,12 @@ fn append(path: &Path, line: &Line) -> std::io::Result<()> {
 }
 
 fn rewrite(path: &Path, lines: &[Line]) -> std::io::Result<()> {
-    let unfinished = path.with_extension(format!("{}.new", std::process::id()));
     let mut text = Vec::new();
     for line in lines {
         serde_json::to_writer(&mut text, line)?;
         text.push(b'\n');
     }
-    fs::write(&unfinished, text)?;
-    fs::rename(&unfinished, path)
-}
-
-fn folder() -> Option<PathBuf> {
-    let named = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let home = || env::home_dir().map(|home| home.join(".cache"));
-    Some(named.or_else(home)?.join("stepscope"))
+    write_cached(path, &text)
 }
 
 /// Changes with every build of this program.

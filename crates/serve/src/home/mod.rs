@@ -185,7 +185,7 @@ impl Row {
 }
 
 /// Gives way to every other thread of the machine. Failing to do so only makes the machine busier.
-fn stand_back() {
+pub(crate) fn stand_back() {
     #[cfg(unix)]
     let _ = rustix::process::nice(10);
 }

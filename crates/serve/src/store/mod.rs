@@ -26,6 +26,7 @@ use stepscope_session::Problem;
 
 use crate::curves::{Curves, ProfileAt};
 use crate::error::Refusal;
+use crate::fleet::{Fleet, FleetOptions};
 use found::Finder;
 pub(crate) use found::{Find, Fingerprint};
 pub use limits::Limits;
@@ -65,11 +66,23 @@ pub(crate) struct Store {
     loads: Loads,
     /// What runs logged.
     curves: Arc<Curves>,
+    /// All jobs and hosts.
+    fleet: Arc<Fleet>,
 }
 
 impl Store {
     /// Searches for sessions once. A missing path is an error; a folder without profiles is not.
     pub(crate) fn find(source: Source, limits: Limits) -> Result<Arc<Self>, Problem> {
+        Store::with_fleet(source, limits, FleetOptions::default())
+    }
+
+    /// The same with options for the fleet.
+    pub(crate) fn with_fleet(
+        source: Source,
+        limits: Limits,
+        options: FleetOptions,
+    ) -> Result<Arc<Self>, Problem> {
+        let (source, fleet) = Fleet::of(source, options)?;
         let mut finder = Finder::new(&source);
         let found = finder.look()?.unwrap_or_default();
         let order = (0..found.len()).collect();
@@ -83,7 +96,7 @@ impl Store {
         let counted = curves.clone();
         std::thread::spawn(move || counted.count());
         let (finder, loads) = (Mutex::new(finder), Loads::default());
-        Ok(Arc::new(Store { source, limits, shelf, finder, loads, curves }))
+        Ok(Arc::new(Store { source, limits, shelf, finder, loads, curves, fleet: Arc::new(fleet) }))
     }
 
     /// A panic elsewhere leaves the data intact: nothing panics while the lock is held.
@@ -94,6 +107,11 @@ impl Store {
     /// What runs logged.
     pub(crate) fn curves(&self) -> Arc<Curves> {
         self.curves.clone()
+    }
+
+    /// All jobs and hosts.
+    pub(crate) fn fleet(&self) -> &Arc<Fleet> {
+        &self.fleet
     }
 
     /// The first file of each session.
@@ -125,7 +143,7 @@ impl Store {
         }
         let head = json!({
             "version": env!("CARGO_PKG_VERSION"), "current": shelf.order.first(), "watching": self.is_watching(),
-            "curves": curves,
+            "curves": curves, "fleet": self.fleet.has_partials(),
         });
         // Thousands of sessions are written as they are, without a copy of each.
         let mut text = head.to_string().into_bytes();

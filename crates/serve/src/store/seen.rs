@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use super::found::{Find, Fingerprint};
 use super::{State, Store};
+use crate::fleet::links::Place;
 
 /// A session that exists, and the state of its files.
 #[derive(Clone, Debug)]
@@ -25,6 +26,17 @@ impl Store {
             let find = &shelf.entries.get(id)?.find;
             let modified = find.fingerprint.iter().filter_map(|(_, _, modified)| *modified).max();
             Some(Seen { id, bytes: find.bytes, modified, fingerprint: find.fingerprint.clone() })
+        };
+        shelf.order.iter().filter_map(one).collect()
+    }
+
+    /// Where the files of each session are.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        let shelf = self.shelf();
+        let one = |&id: &usize| {
+            let find = &shelf.entries.get(id)?.find;
+            let folder = find.fingerprint.first()?.0.parent()?;
+            Some((id, find.name.clone(), folder.to_owned()))
         };
         shelf.order.iter().filter_map(one).collect()
     }

@@ -5,6 +5,7 @@ mod array;
 mod gate;
 mod options;
 mod report;
+mod serve;
 mod tables;
 mod watch;
 
@@ -25,6 +26,7 @@ use crate::output::Terminal;
 #[command(after_help = "Examples:\n  \
     stepscope fleet report logs/                               the ranked table of all jobs below logs/\n  \
     stepscope fleet report logs/ --devices hours.csv --html fleet.html\n  \
+    stepscope fleet serve logs/ --open                         the same on a web page\n  \
     stepscope fleet plan logs/ -o plan.json                    then, in an array of 16 tasks:\n  \
     stepscope fleet partial plan.json --shards 16 -o parts/    the shard comes from the scheduler\n  \
     stepscope fleet merge parts/ -o day.part && stepscope fleet report day.part")]
@@ -41,6 +43,7 @@ enum FleetCommand {
     Merge(array::MergeArgs),
     Gate(gate::GateArgs),
     Watch(watch::WatchArgs),
+    Serve(serve::ServeArgs),
 }
 
 impl FleetArgs {
@@ -52,6 +55,7 @@ impl FleetArgs {
             FleetCommand::Merge(args) => args.run(terminal),
             FleetCommand::Gate(args) => args.run(terminal),
             FleetCommand::Watch(args) => args.run(terminal),
+            FleetCommand::Serve(args) => args.run(terminal),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use stepscope_read::files;
 use stepscope_render::format::plural;
-use stepscope_serve::{Limits, Options, Server, Source, TokenUse};
+use stepscope_serve::{FleetOptions, Limits, Options, Server, Source, TokenUse};
 use stepscope_session::{Query, ResolvedSession};
 
 use crate::exit::Exit;
@@ -25,13 +25,14 @@ use crate::quantity::{duration, size};
 #[command(after_help = "Examples:\n  \
     stepscope serve logs/                  every session below logs/, the newest first\n  \
     stepscope serve before/ after/ --open  two folders to compare; open the browser\n  \
-    stepscope serve logs/ --port 8080      on another port\n\n\
+    stepscope serve logs/ --port 8080      on another port\n  \
+    stepscope serve week.part              a merged partial of a fleet, with the profiles that it was made of\n\n\
     From another machine, forward the port and open http://127.0.0.1:6200/ there:\n  \
     ssh -L 6200:127.0.0.1:6200 HOST stepscope serve logs/\n\n\
     If other users of this machine run programs, the printed address contains a token. Open the whole address once; the\n\
     browser then keeps the token in a cookie. --token=never turns this off.")]
 pub(crate) struct ServeArgs {
-    /// Profiles, session folders or log directories, at any depth.
+    /// Profiles, session folders or log directories, at any depth; or partials of `stepscope fleet`.
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -77,8 +78,8 @@ impl ServeArgs {
             [only] => format!("{}", only.display()),
             several => plural(several.len() as u64, "path", "paths"),
         };
-        let server = self.place.start(Source::Paths(self.paths.clone()))?;
-        if server.sessions() == 0 {
+        let server = self.place.start(Source::Paths(self.paths.clone()), FleetOptions::default())?;
+        if server.sessions() == 0 && !server.has_fleet() {
             // Same messages as elsewhere. A folder may still get its first profile; a file never does.
             let wanted = Query { paths: self.paths.clone(), ..Query::default() };
             let remark = ResolvedSession::of(&wanted, &|_| {}).err();
@@ -95,7 +96,7 @@ impl ServeArgs {
 }
 
 impl PlaceArgs {
-    pub(crate) fn start(&self, source: Source) -> Result<Server, Failure> {
+    pub(crate) fn start(&self, source: Source, fleet: FleetOptions) -> Result<Server, Failure> {
         let limits = Limits::default();
         let limits = Limits { bytes: self.memory.unwrap_or(limits.bytes), load: self.load_time, ..limits };
         let token = match self.token {
@@ -104,13 +105,24 @@ impl PlaceArgs {
             TokenWhen::Never => TokenUse::Never,
         };
         let (port, listen) = (self.port, self.listen.clone());
-        let options = Options { port, listen, limits, token, ..Options::new(source) };
+        let options = Options { port, listen, limits, token, fleet, ..Options::new(source) };
         Ok(Server::start(options)?)
     }
 
     /// Prints the address, opens the browser if requested, and serves until Ctrl-C.
     pub(crate) fn run(&self, server: Server, what: &str, terminal: &Terminal) -> Result<Exit, Failure> {
-        let url = server.url();
+        self.run_at(server, "", what, terminal)
+    }
+
+    /// The same, with a page to start with.
+    pub(crate) fn run_at(
+        &self,
+        server: Server,
+        page: &str,
+        what: &str,
+        terminal: &Terminal,
+    ) -> Result<Exit, Failure> {
+        let url = format!("{}{page}", server.url());
         let mut out = terminal.stdout();
         writeln!(out, "{url}")?;
         let stop =

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
 pub mod draft;
+pub mod fleet;
 pub mod schema;
 
 use std::ffi::OsStr;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use stepscope_fleet::store::{partials_in, read_whole, write_whole};
+use stepscope_fleet::store::{self, partials_in, read_whole};
 use stepscope_fleet::{Set, Shard, Work, finish_with, partial, plan};
 use stepscope_read::{Progress, files};
 use stepscope_render::format::plural;
 use stepscope_session::{Cause, Problem};
 
-use super::options::{PlanOptions, add_all, missing, outside, worse};
+use super::options::{PlanOptions, WorkerOptions, add_all, missing, outside, worse};
 use super::{in_file, problem};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -56,7 +56,7 @@ impl PlanArgs {
         match &self.output {
             Some(path) => {
                 outside(path, &self.paths, "--output")?;
-                write_whole(path, text.as_bytes()).map_err(|error| problem(&error))?;
+                store::write(path, text.as_bytes()).map_err(|error| problem(&error))?;
             }
             None => terminal.stdout().write_all(text.as_bytes())?,
         }
@@ -106,9 +106,8 @@ pub(super) struct PartialArgs {
     /// Folder for the partials.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Hosts to read at once [default: one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    threads: Option<u32>,
+    #[command(flatten)]
+    workers: WorkerOptions,
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
@@ -143,9 +142,8 @@ impl PartialArgs {
             return Ok(Exit::Done);
         }
         let mut set = Set::new();
-        let threads = self.threads.map(|threads| threads as usize);
         for work in shard.of_plan(&works) {
-            let read = with_bar(&Progress::new(), || partial(&work, threads));
+            let read = with_bar(&Progress::new(), || partial(&work, &self.workers.workers()));
             let bytes = read.map_err(|error| problem(&error))?;
             set.add(&bytes).map_err(|error| problem(&error))?;
         }
@@ -154,7 +152,7 @@ impl PartialArgs {
         let report =
             finish_with(&set, &stepscope_fleet::FinishOptions::default()).map_err(|error| problem(&error))?;
         let bytes = set.write().map_err(|error| problem(&error))?;
-        write_whole(&path, &bytes).map_err(|error| problem(&error))?;
+        store::write(&path, &bytes).map_err(|error| problem(&error))?;
         let mut out = terminal.stdout();
         writeln!(out, "{}: {}", path.display(), plural(report.covered, "host", "hosts"))?;
         out.flush()?;
@@ -200,7 +198,7 @@ impl MergeArgs {
                 .into());
         }
         let bytes = set.write().map_err(|error| problem(&error))?;
-        write_whole(&self.output, &bytes).map_err(|error| problem(&error))?;
+        store::write(&self.output, &bytes).map_err(|error| problem(&error))?;
         let report =
             finish_with(&set, &stepscope_fleet::FinishOptions::default()).map_err(|error| problem(&error))?;
         let mut out = terminal.stdout();

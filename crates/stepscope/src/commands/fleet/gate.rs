@@ -1,14 +1,13 @@
 //! `stepscope fleet gate`: a nightly check that can fail.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 use stepscope_fleet::gate::{Limits, gate};
 use stepscope_render::format::printable;
 
-use super::options::{FinishArgs, PlanOptions, ReadOptions, gathered};
+use super::options::FleetSource;
 use crate::commands::compare::percent;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,15 +22,8 @@ use crate::output::Terminal;
     stepscope fleet gate logs/ --since 14d                       no job more than 5 % slower than before\n  \
     stepscope fleet gate store/fleet.part --max-lost 30% --json  for a dashboard")]
 pub(super) struct GateArgs {
-    /// Log directories, profiles, or partials.
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
     #[command(flatten)]
-    plan: PlanOptions,
-    #[command(flatten)]
-    read: ReadOptions,
-    #[command(flatten)]
-    finish: FinishArgs,
+    source: FleetSource,
     /// How much slower a job may become.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
     max_regression: f64,
@@ -48,8 +40,7 @@ pub(super) struct GateArgs {
 
 impl GateArgs {
     pub(super) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let (set, _) = gathered(&self.paths, &self.plan, &self.read, terminal)?;
-        let report = self.finish.finished(&set, self.plan.since)?;
+        let (report, _) = self.source.report(terminal)?;
         let limits = Limits {
             max_regression: self.max_regression,
             max_lost: self.max_lost,

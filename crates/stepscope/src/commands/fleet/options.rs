@@ -1,12 +1,12 @@
 //! Options that several fleet commands share: what to plan, where to keep results, what to finish with.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use stepscope_fleet::devices::DeviceHours;
-use stepscope_fleet::store::{Cache, partials_in, read_whole};
-use stepscope_fleet::{FinishOptions, FleetReport, Local, Options, Set, finish_with, plan, run};
+use stepscope_fleet::store::{Cache, partials_at, read_whole};
+use stepscope_fleet::{FinishOptions, FleetReport, Local, Options, Set, Workers, finish_with, plan, run};
 use stepscope_read::{Progress, files};
 use stepscope_render::format::{plural, thousands};
 use stepscope_session::{Cause, Problem};
@@ -15,6 +15,7 @@ use super::{in_file, problem};
 use crate::exit::Exit;
 use crate::output::Terminal;
 use crate::progress::with_bar;
+use crate::quantity;
 
 /// What to plan.
 #[derive(Debug, Args)]
@@ -53,12 +54,29 @@ fn since(text: &str) -> Result<i64, String> {
     before('d', 86_400).or_else(|| before('h', 3_600)).or_else(date).ok_or_else(wrong)
 }
 
+/// How many hosts to read at once, and for how long.
+#[derive(Debug, Args)]
+pub(super) struct WorkerOptions {
+    /// Hosts to read at once; memory holds one profile per thread [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+    /// Give up a host if nothing of its profile can be read for this long, as from a mount that hangs. The report lists it
+    /// as failed.
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time, default_value = "5m")]
+    host_time: Duration,
+}
+
+impl WorkerOptions {
+    pub(super) fn workers(&self) -> Workers {
+        Workers { threads: self.threads.map(|threads| threads as usize), patience: self.host_time }
+    }
+}
+
 /// How to read.
 #[derive(Debug, Args)]
 pub(super) struct ReadOptions {
-    /// Hosts to read at once; memory holds one profile per thread [default: one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) threads: Option<u32>,
+    #[command(flatten)]
+    workers: WorkerOptions,
     /// Folder for results of hosts, so that a run can be resumed [default: $XDG_CACHE_HOME/stepscope/fleet].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -68,14 +86,16 @@ pub(super) struct ReadOptions {
 }
 
 impl ReadOptions {
-    fn cache(&self, logs: &[PathBuf]) -> Result<Option<Cache>, Problem> {
-        if self.no_cache {
-            return Ok(None);
-        }
-        match &self.cache {
-            Some(folder) => outside(folder, logs, "--cache").map(|()| Some(Cache::at(folder.clone()))),
-            None => Ok(Cache::of_user(|name| std::env::var_os(name).map(PathBuf::from))),
-        }
+    pub(super) fn local(&self, logs: &[PathBuf]) -> Result<Local, Problem> {
+        let cache = match &self.cache {
+            _ if self.no_cache => None,
+            Some(folder) => {
+                outside(folder, logs, "--cache")?;
+                Some(Cache::at(folder.clone()))
+            }
+            None => Cache::of_user(),
+        };
+        Ok(Local { workers: self.workers.workers(), cache, ..Local::default() })
     }
 }
 
@@ -99,6 +119,58 @@ pub(super) fn outside(folder: &Path, logs: &[PathBuf], option: &str) -> Result<(
     }
 }
 
+/// What a report or a check is about.
+#[derive(Debug, Args)]
+pub(super) struct FleetSource {
+    /// Log directories, profiles, or partials.
+    #[arg(required = true, value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) plan: PlanOptions,
+    #[command(flatten)]
+    pub(super) read: ReadOptions,
+    #[command(flatten)]
+    pub(super) finish: FinishArgs,
+}
+
+impl FleetSource {
+    /// Reads all of it. Partials that cannot be read are named, and the exit code says so.
+    pub(super) fn report(&self, terminal: &Terminal) -> Result<(FleetReport, Exit), Problem> {
+        let (set, exit) = self.gathered(terminal)?;
+        Ok((self.finish.finished(&set, self.plan.since)?, exit))
+    }
+
+    /// Partials and profiles below the paths, united.
+    fn gathered(&self, terminal: &Terminal) -> Result<(Set, Exit), Problem> {
+        let (mut set, mut exit) = (Set::new(), Exit::Done);
+        let mut logs = Vec::new();
+        for path in &self.paths {
+            match partials_at(path).map_err(|error| problem(&error))? {
+                Some(files) => exit = worse(exit, add_all(&mut set, &files, terminal)),
+                None => logs.push(path.clone()),
+            }
+        }
+        if !logs.is_empty() {
+            let local = self.read.local(&logs)?;
+            let options = self.plan.options();
+            let patience = options.patience.min(local.workers.patience);
+            let works = with_bar(&Progress::new(), || plan(&logs, &Options { patience, ..options }))
+                .map_err(|error| problem(&error))?;
+            let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
+            said(&local, terminal);
+            set.join(new);
+        }
+        set.settle();
+        if set.is_empty() && exit == Exit::Done {
+            let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            return Err(Problem::new(Cause::Nothing, format!("no profile in {}", paths.join(", ")))
+                .then("found no file of a known format, or none since the given date")
+                .then("give folders with profiles, or partials written by `stepscope fleet partial`"));
+        }
+        Ok((set, exit))
+    }
+}
+
 /// What to finish with.
 #[derive(Debug, Args)]
 pub(super) struct FinishArgs {
@@ -108,54 +180,20 @@ pub(super) struct FinishArgs {
 }
 
 impl FinishArgs {
-    pub(super) fn finished(&self, set: &Set, since: Option<i64>) -> Result<FleetReport, Problem> {
-        let device_hours = match &self.devices {
-            None => None,
-            Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    Problem::new(Cause::Usage, format!("cannot read {}", path.display()))
-                        .then(error.to_string())
-                        .then("set --devices to a CSV file")
-                })?;
-                Some(DeviceHours::parse(&text).map_err(|error| in_file(path, &error))?)
-            }
-        };
-        finish_with(set, &FinishOptions { device_hours, since }).map_err(|error| problem(&error))
+    pub(super) fn options(&self, since: Option<i64>) -> Result<FinishOptions, Problem> {
+        let Some(path) = &self.devices else { return Ok(FinishOptions { device_hours: None, since }) };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Problem::new(Cause::Usage, format!("cannot read {}", path.display()))
+                .then(error.to_string())
+                .then("set --devices to a CSV file")
+        })?;
+        let device_hours = Some(DeviceHours::parse(&text).map_err(|error| in_file(path, &error))?);
+        Ok(FinishOptions { device_hours, since })
     }
-}
 
-/// Partials and profiles below the paths, united. Partials that cannot be read are named; the rest counts.
-pub(super) fn gathered(
-    paths: &[PathBuf],
-    options: &PlanOptions,
-    read: &ReadOptions,
-    terminal: &Terminal,
-) -> Result<(Set, Exit), Problem> {
-    let (mut set, mut exit) = (Set::new(), Exit::Done);
-    let mut logs = Vec::new();
-    for path in paths {
-        match partials(path)? {
-            Some(files) => exit = worse(exit, add_all(&mut set, &files, terminal)),
-            None => logs.push(path.clone()),
-        }
+    pub(super) fn finished(&self, set: &Set, since: Option<i64>) -> Result<FleetReport, Problem> {
+        finish_with(set, &self.options(since)?).map_err(|error| problem(&error))
     }
-    if !logs.is_empty() {
-        let works = with_bar(&Progress::new(), || plan(&logs, &options.options()))
-            .map_err(|error| problem(&error))?;
-        let threads = read.threads.map(|threads| threads as usize);
-        let local = Local { threads, cache: read.cache(&logs)?, ..Local::default() };
-        let new = with_bar(&local.progress, || run(&works, &local)).map_err(|error| problem(&error))?;
-        said(&local, terminal);
-        set.join(new);
-    }
-    set.settle();
-    if set.is_empty() && exit == Exit::Done {
-        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(Problem::new(Cause::Nothing, format!("no profile in {}", paths.join(", ")))
-            .then("found no file of a known format, or none since the given date")
-            .then("give folders with profiles, or partials written by `stepscope fleet partial`"));
-    }
-    Ok((set, exit))
 }
 
 /// Says what the cache did.
@@ -175,23 +213,6 @@ pub(super) fn said(local: &Local, terminal: &Terminal) {
             "results cannot be kept for a later run: {error}; use --cache DIR or --no-cache"
         ));
     }
-}
-
-/// The partials that a path means; `None` if it means profiles.
-fn partials(path: &Path) -> Result<Option<Vec<PathBuf>>, Problem> {
-    if files::is_folder(path) {
-        let files = partials_in(path).map_err(|error| problem(&error))?;
-        return Ok(Some(files).filter(|files| !files.is_empty()));
-    }
-    // Only the name of a file in a store tells, so that nothing is copied for its first bytes.
-    let head = || -> std::io::Result<Vec<u8>> {
-        use std::io::Read as _;
-        let mut head = Vec::new();
-        std::fs::File::open(path)?.take(16).read_to_end(&mut head)?;
-        Ok(head)
-    };
-    let is_partial = head().is_ok_and(|head| Set::recognises(&head));
-    Ok((is_partial || path.extension().is_some_and(|ending| ending == "part")).then(|| vec![path.to_owned()]))
 }
 
 /// Adds partials; names those that cannot be read.
@@ -220,7 +241,10 @@ pub(super) fn missing(report: &FleetReport, terminal: &Terminal) -> Exit {
     }
     let mut problem = Problem::new(Cause::Damaged, format!("the report covers {}", report.coverage()));
     if let Some(file) = first {
-        problem = problem.then(format!("for example {}: {}", file.path, file.reason));
+        // Reasons of readers name the file already.
+        let named = if file.reason.starts_with(&file.path) { "" } else { &file.path };
+        let between = if named.is_empty() { "" } else { ": " };
+        problem = problem.then(format!("for example {named}{between}{}", file.reason));
     }
     if !report.missing_shards.is_empty() {
         let names: Vec<&str> = report.missing_shards.iter().take(10).map(String::as_str).collect();

@@ -8,7 +8,7 @@ use stepscope_render::fleet::{TABLES, table, write_html, write_json, write_text}
 use stepscope_render::{Select, table as tables};
 use stepscope_session::{Cause, Problem};
 
-use super::options::{FinishArgs, PlanOptions, ReadOptions, gathered, missing, worse};
+use super::options::{FleetSource, missing, worse};
 use super::tables::write_parquet;
 use crate::commands::report::write_page;
 use crate::exit::Exit;
@@ -31,15 +31,8 @@ use crate::output::Terminal;
     stepscope fleet report day1.part day2.part --csv --table hosts"
 )]
 pub(super) struct ReportArgs {
-    /// Log directories, profiles, or partials.
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
     #[command(flatten)]
-    plan: PlanOptions,
-    #[command(flatten)]
-    read: ReadOptions,
-    #[command(flatten)]
-    finish: FinishArgs,
+    source: FleetSource,
     /// Write JSON (schema stepscope.fleet.v1).
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -63,8 +56,7 @@ pub(super) struct ReportArgs {
 
 impl ReportArgs {
     pub(super) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let (set, exit) = gathered(&self.paths, &self.plan, &self.read, terminal)?;
-        let report = self.finish.finished(&set, self.plan.since)?;
+        let (report, exit) = self.source.report(terminal)?;
         if let Some(path) = &self.html {
             write_page(path, |out| write_html(&report, out))?;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stepscope_export::{AnyColumn, write_table_parquet};
 use stepscope_fleet::FleetReport;
-use stepscope_fleet::store::write_whole;
+use stepscope_fleet::store;
 use stepscope_render::fleet::{TABLES, table};
 use stepscope_render::{Cell, Format, Table};
 
@@ -18,7 +18,7 @@ pub(super) fn write_parquet(report: &FleetReport, folder: &Path) -> Result<(), F
         let Some(table) = table(report, name) else { continue };
         let mut bytes = Vec::new();
         write_table_parquet(&columns(&table), table.rows().len(), &mut bytes)?;
-        write_whole(&folder.join(format!("{name}.parquet")), &bytes).map_err(|error| problem(&error))?;
+        store::write(&folder.join(format!("{name}.parquet")), &bytes).map_err(|error| problem(&error))?;
     }
     Ok(())
 }

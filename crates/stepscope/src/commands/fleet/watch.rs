@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use stepscope_fleet::store::{Cache, read_whole, write_whole};
+use stepscope_fleet::store::{self, Cache, read_whole};
 use stepscope_fleet::{Local, Set, Work, plan, run};
 use stepscope_read::Progress;
 use stepscope_render::fleet::write_html;
 use stepscope_render::format::plural;
 
-use super::options::{FinishArgs, PlanOptions, outside, said};
+use super::options::{FinishArgs, PlanOptions, WorkerOptions, outside, said};
 use super::tables::write_parquet;
 use super::{in_file, problem};
 use crate::exit::Exit;
@@ -46,9 +46,8 @@ pub(super) struct WatchArgs {
     /// Look once, then end.
     #[arg(long, conflicts_with = "every")]
     once: bool,
-    /// Hosts to read at once [default: one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    threads: Option<u32>,
+    #[command(flatten)]
+    workers: WorkerOptions,
 }
 
 impl WatchArgs {
@@ -75,7 +74,7 @@ impl WatchArgs {
         let works = planned.map_err(|error| problem(&error))?;
         let works = new_in(works, &set);
         let local = Local {
-            threads: self.threads.map(|threads| threads as usize),
+            workers: self.workers.workers(),
             cache: Some(Cache::at(self.store.join("hosts"))),
             ..Local::default()
         };
@@ -86,11 +85,11 @@ impl WatchArgs {
         let after = set.write().map_err(|error| problem(&error))?;
         let report = self.finish.finished(&set, None)?;
         if before != after || !path.exists() {
-            write_whole(&path, &after).map_err(|error| problem(&error))?;
+            store::write(&path, &after).map_err(|error| problem(&error))?;
             write_parquet(&report, &self.store)?;
             let mut page = Vec::new();
             write_html(&report, &mut page)?;
-            write_whole(&self.store.join("fleet.html"), &page).map_err(|error| problem(&error))?;
+            store::write(&self.store.join("fleet.html"), &page).map_err(|error| problem(&error))?;
         }
         said(&local, terminal);
         let done = local.done.load(std::sync::atomic::Ordering::Relaxed);

@@ -1,0 +1,38 @@
+//! Addresses below `/api/fleet`.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use stepscope_render::fleet::write_step_map;
+
+use crate::answers::heavy;
+use crate::error::Refusal;
+use crate::query::Query;
+use crate::routes::{Answer, App, Reply};
+
+/// All addresses about the fleet.
+pub(crate) fn router() -> Router<App> {
+    Router::new().route("/", get(state)).route("/report", get(report)).route("/steps", get(steps))
+}
+
+async fn state(State(app): State<App>) -> Answer {
+    heavy(move || Ok(Reply::value(&app.store.fleet().answer(&app.store)))).await
+}
+
+async fn report(State(app): State<App>) -> Answer {
+    let ready = app.store.fleet().state().ready.clone().ok_or(Refusal::Missing("report"))?;
+    Ok(Reply::json(ready.document.clone()))
+}
+
+async fn steps(State(app): State<App>, query: Query) -> Answer {
+    let ready = app.store.fleet().state().ready.clone().ok_or(Refusal::Missing("report"))?;
+    let recording = query.text("recording").unwrap_or("").to_owned();
+    heavy(move || {
+        let map = stepscope_fleet::step_map(&ready.set, &recording).map_err(|_| Refusal::Broken)?;
+        let map = map.ok_or(Refusal::Missing("recording"))?;
+        let mut text = Vec::new();
+        write_step_map(&map, &mut text).map_err(|_| Refusal::Broken)?;
+        Ok(Reply::json(text))
+    })
+    .await
+}
