@@ -1002,7 +1002,7 @@ export interface FleetHost {
   last_fraction: number | null;
   /** Recordings with other hosts beside it. */
   recordings: number;
-  /** By how much its step, or its own work in it, was longer than the middle host's, over all its recordings. */
+  /** By how much its step, or its own work in it, was longer than the median host's, over all its recordings. */
   slow_fraction: number;
   /** Recordings in which it was slow. */
   slow_in: number;
