@@ -79,7 +79,7 @@ test("the map shows the slow host, and a cell opens that step on the host's time
   await map(page).focus();
   for (const key of ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
   await page.waitForURL(/host=node-003/);
-  await page.getByText(/^node-003, step \d+: (at least )?\d+ % (longer|shorter) than the middle host/).waitFor();
+  await page.getByText(/^node-003, step \d+: (at least )?\d+ % (longer|shorter) than the median host/).waitFor();
   await page.screenshot({ path: `${shots}fleet-map.png`, fullPage: true });
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/timeline\?.*from=\d+/);
@@ -162,7 +162,7 @@ test("a map of 256 hosts and 256 columns can be read and walked through", async 
   await map(page).focus();
   const began = Date.now();
   for (let press = 0; press < 20; press++) await page.keyboard.press("ArrowRight");
-  await page.getByText(/^rack-2-node-77, steps 40 to 41: 25 % longer than the middle host/).waitFor();
+  await page.getByText(/^rack-2-node-77, steps 40 to 41: 25 % longer than the median host/).waitFor();
   // Each key draws 65,536 cells; a busy machine may take its time, but not seconds for each.
   expect(Date.now() - began).toBeLessThan(20_000);
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);

@@ -1,7 +1,7 @@
 //! How slow each host of a recording was at each step, in one byte per cell.
 //!
-//! A host is slow at a step by as much as its step, or its own work in it, is longer than that of the middle host at the
-//! same step, as a share of the middle step. Hosts that run in lockstep have steps of equal length; what each does in them
+//! A host is slow at a step by as much as its step, or its own work in it, is longer than that of the median host at the
+//! same step, as a share of the median step. Hosts that run in lockstep have steps of equal length; what each does in them
 //! differs all the same. The map is bounded: of many hosts the slowest are kept, and of many steps each column shows the
 //! slowest of several.
 
@@ -18,7 +18,7 @@ const HOSTS: usize = 256;
 const COLUMNS: usize = 256;
 /// Of a cell without a step.
 const NONE: u8 = 0;
-/// Of a cell as slow as the middle host's; each number above or below it is a factor of 2 to the power of 1/64, about 1 %.
+/// Of a cell as slow as the median host's; each number above or below it is a factor of 2 to the power of 1/64, about 1 %.
 const EVEN: f64 = 128.0;
 const PER_DOUBLING: f64 = 64.0;
 
@@ -34,7 +34,7 @@ pub(crate) struct Heat {
     /// The first and last step of each column.
     first: Vec<i64>,
     last: Vec<i64>,
-    /// The middle step of each column.
+    /// The median step of each column.
     usual_ms: Vec<f64>,
     /// Row by row.
     #[serde(serialize_with = "as_bytes", deserialize_with = "from_bytes")]
@@ -115,7 +115,7 @@ fn columns(hosts: &[&HostSummary]) -> (bool, BTreeMap<i64, Column>) {
     (numbered, if numbered { by_number } else { by_place })
 }
 
-/// Adds a column: how many times as long each host took as the middle one. Returns the middle step.
+/// Adds a column: how many times as long each host took as the middle one. Returns the median step.
 fn add_column(column: &[(usize, Lengths)], ratios: &mut [Vec<Option<f64>>]) -> f64 {
     let middle = |of: fn(&Lengths) -> f64| {
         median(&column.iter().map(|(_, lengths)| of(lengths)).collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -155,7 +155,7 @@ fn cell(ratios: &[Option<f64>]) -> u8 {
     number.clamp(*RANGE.start(), *RANGE.end()) as u8
 }
 
-/// The share by which a cell is slower than the middle host.
+/// The share by which a cell is slower than the median host.
 fn slow(cell: u8) -> Option<f64> {
     let share = ((f64::from(cell) - EVEN) / PER_DOUBLING).exp2() - 1.0;
     // The scale has steps of 1 %; more digits would only look exact.

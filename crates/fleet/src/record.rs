@@ -46,7 +46,7 @@ pub(crate) struct HostFacts {
     pub(crate) step_ms: Option<f64>,
     /// Its own work in the mean step, without waiting for others.
     pub(crate) own_ms: f64,
-    /// By how much its step, or its own work in it, is longer than the middle host's, as a share of the middle step.
+    /// By how much its step, or its own work in it, is longer than the median host's, as a share of the median step.
     pub(crate) slow: f64,
     /// The share of collectives at which one of its ranks was last; `None` if unknown.
     #[serde(default)]

@@ -21,7 +21,7 @@ fn share(report: &Value, category: &str) -> f64 {
     rows.iter().find(|row| row["category"] == category).map_or(0.0, |row| number(&row["fraction"]))
 }
 
-/// The stopwatch's middle step in milliseconds, and a part's share of all steps.
+/// The stopwatch's median step in milliseconds, and a part's share of all steps.
 struct Watch(Vec<Value>);
 
 impl Watch {

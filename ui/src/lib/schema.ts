@@ -1210,8 +1210,8 @@ export interface FleetSteps {
   schema: "stepscope.fleet-steps.v1";
   /** Its session. */
   session: string;
-  /** By host and column: by how much the step, or the host's own work in it, is longer than the middle host's, as a share of the middle step. Null where a host has no such step. */
+  /** By host and column: by how much the step, or the host's own work in it, is longer than the median host's, as a share of the median step. Null where a host has no such step. */
   slow: ((number | null)[])[];
-  /** The middle host's step in each column, in milliseconds. */
+  /** The median host's step in each column, in milliseconds. */
   usual_ms: number[];
 }

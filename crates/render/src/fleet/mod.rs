@@ -114,7 +114,7 @@ pub struct HostRow {
     pub host: String,
     /// The job in which it was slowest.
     pub job: String,
-    /// By how much its step, or its own work in it, was longer than the middle host's, over all its recordings.
+    /// By how much its step, or its own work in it, was longer than the median host's, over all its recordings.
     pub slow_fraction: f64,
     /// Recordings with other hosts beside it.
     pub recordings: u64,
@@ -245,10 +245,10 @@ pub struct StepMap {
     pub first: Vec<i64>,
     /// The last step of each column.
     pub last: Vec<i64>,
-    /// The middle host's step in each column, in milliseconds.
+    /// The median host's step in each column, in milliseconds.
     pub usual_ms: Vec<f64>,
-    /// By host and column: by how much the step, or the host's own work in it, is longer than the middle host's, as a share
-    /// of the middle step; of several steps the slowest. `None` where a host has no such step.
+    /// By host and column: by how much the step, or the host's own work in it, is longer than the median host's, as a share
+    /// of the median step; of several steps the slowest. `None` where a host has no such step.
     pub slow: Vec<Vec<Option<f64>>>,
 }
 

@@ -39,9 +39,9 @@ test("the slowest come first, and rows without steps stay harmless", () => {
 
 test("a cell and the whole map are said in words", () => {
   expect(stepsIn(map, 0)).toBe("steps 10 to 11");
-  expect(describe(map, 1, 1)).toBe("b, step 12: 40 % longer than the middle host (9.00 ms there)");
+  expect(describe(map, 1, 1)).toBe("b, step 12: 40 % longer than the median host (9.00 ms there)");
   expect(slowness(null)).toBe("no such step");
-  expect(slowness(0.01)).toBe("as long as the middle host");
+  expect(slowness(0.01)).toBe("as long as the median host");
   expect(slowness(3)).toContain("at least");
   expect(summary(map)).toBe("3 hosts by 2 columns of steps; slower than the middle: b 30 %");
   expect(summary({ ...map, slow: [[0], [0], [0]] })).toContain("within 5 %");

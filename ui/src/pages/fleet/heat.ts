@@ -40,7 +40,7 @@ export function orderOf(map: FleetSteps, slowestFirst: boolean): number[] {
   return slowestFirst ? rows.sort((a, b) => usualOf(map, b) - usualOf(map, a)) : rows;
 }
 
-/** How slow a host usually was: at its middle step. */
+/** How slow a host usually was: at its median step. */
 export function usualOf(map: FleetSteps, row: number): number {
   const known = (map.slow[row] ?? []).filter((value) => value !== null).sort((a, b) => a - b);
   const half = known.length >> 1;
@@ -85,12 +85,12 @@ export function stepsIn(map: FleetSteps, column: number): string {
 /** A share in whole percent: the map has no finer steps. */
 const whole = (share: number): string => `${Math.round(share * 100)} %`;
 
-/** A share against the middle host in words. */
+/** A share against the median host in words. */
 export function slowness(slow: number | null | undefined): string {
   if (slow === null || slow === undefined) return "no such step";
-  if (Math.abs(slow) < EVEN) return "as long as the middle host";
+  if (Math.abs(slow) < EVEN) return "as long as the median host";
   const full = slow > MOST ? "at least " : "";
-  return `${full}${whole(Math.abs(slow))} ${slow > 0 ? "longer" : "shorter"} than the middle host`;
+  return `${full}${whole(Math.abs(slow))} ${slow > 0 ? "longer" : "shorter"} than the median host`;
 }
 
 /** A cell in words. */
