@@ -1,14 +1,15 @@
 // Pictures of every page for docs/page.md, from the fixtures, in headless Chromium.
 //
-//   node tools/page_images.mjs [--binary target/debug/stepscope] [--out docs/images]
+//   node tools/page_images.mjs [--binary target/debug/stepscope] [--out docs/images] [--only NAME] [--curves LOGDIR]
 //
+// LOGDIR: event files, e.g. of a Keras fit with the TensorBoard callback, for the picture of the curves.
 // Needs Chromium and the packages of ui/ (`npm ci` there). Run it after a change of what pages look like, and look at them.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 const { chromium } = createRequire(new URL("../ui/package.json", import.meta.url))("playwright-core");
 const root = new URL("../", import.meta.url).pathname;
@@ -33,18 +34,21 @@ const PICTURES = [
   ["health", "tf-input-bound", "health"],
   ["model", "tf-session", "model"],
   ["compare", "tf-input-bound,tf-train", "compare"],
-];
+  ["sql", "tf-train", "sql"],
+  ["fleet", "*", "fleet"],
+  ["curves", option("--curves") && resolve(option("--curves")), "curves"],
+].filter(([name, fixture]) => fixture && (!option("--only") || option("--only") === name));
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 for (const [name, fixture, where, act] of PICTURES) {
   const folders = fixture === "*" ? readdirSync(`${root}fixtures`).filter((one) => !one.includes(".") && one !== "tables") : fixture.split(",");
-  const child = spawn(binary, ["serve", ...folders.map((folder) => `fixtures/${folder}`), "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, XDG_CACHE_HOME: cache } });
-  const address = await new Promise((resolve) => {
+  const child = spawn(binary, ["serve", ...folders.map((folder) => resolve(`${root}fixtures`, folder)), "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, XDG_CACHE_HOME: cache } });
+  const address = await new Promise((found) => {
     let said = "";
     const listen = (chunk) => {
       said += chunk;
-      const found = /http:\/\/\S+/.exec(said);
-      if (found) resolve(found[0].replace(/\/$/, ""));
+      const address = /http:\/\/\S+/.exec(said);
+      if (address) found(address[0].replace(/\/$/, ""));
     };
     child.stdout.on("data", listen);
     child.stderr.on("data", listen);
