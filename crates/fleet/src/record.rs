@@ -8,6 +8,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::fleet::{Gathering, HostPartial, Session};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::work::ops::{OTHER, Where};
+use stepscope_diagnose::rules::compute_bound;
 use stepscope_diagnose::rules::straggler::{LateRank, SlowHost};
 use stepscope_diagnose::{Facts, Finding, diagnose};
 use stepscope_trace::DeviceKind;
@@ -130,15 +131,19 @@ impl Record {
         Frame::new(header, &encoded(self)?)
     }
 
-    /// The share of the step that fixing everything saves at most.
+    /// The share of the step that fixing everything saves at most. Unknown if no finding says how much, unless the verdict
+    /// is that the device works all the time.
     pub(crate) fn lost(&self) -> Option<f64> {
         self.step_ms?;
+        if self.losses.is_empty() && self.verdict.as_deref() != Some(compute_bound::RULE.id) {
+            return None;
+        }
         // A straggler stretches the step; everything else happens within what is left.
         let (held, within): (Vec<&Loss>, Vec<&Loss>) = self
             .losses
             .iter()
             .partition(|loss| loss.finding == stepscope_diagnose::rules::straggler::RULE.id);
-        let sum = |losses: &[&Loss]| losses.iter().map(|loss| loss.share).sum::<f64>().clamp(0.0, 1.0);
+        let sum = |losses: &[&Loss]| losses.iter().fold(0.0, |sum, loss| sum + loss.share).clamp(0.0, 1.0);
         let held = sum(&held);
         Some(held + (1.0 - held) * sum(&within))
     }

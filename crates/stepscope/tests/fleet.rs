@@ -37,6 +37,18 @@ fn planted_causes_come_first() {
 }
 
 #[test]
+fn a_loss_that_no_finding_measures_is_unknown() {
+    let lost = |name: &str| {
+        let fleet = Fleet::new();
+        let logs = support::root().join("fixtures").join(name).display().to_string();
+        let report = fleet.json(&["report", &logs, "--json"]);
+        report["jobs"][0]["lost_fraction"].clone()
+    };
+    assert_eq!(lost("nsys-tables"), Value::Null, "the device idles, and nothing says how much a fix saves");
+    assert_eq!(lost("jax-train").to_string(), "0.0", "it computes all the time");
+}
+
+#[test]
 fn tables_pages_and_hours_are_written() {
     let fleet = Fleet::planted();
     let (logs, page, tables) = (fleet.text("logs"), fleet.text("fleet.html"), fleet.text("tables"));
