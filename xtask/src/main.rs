@@ -98,7 +98,8 @@ fn check(all: bool) -> Outcome {
     skips.take_tests(live);
     wheel::check_if_there(&mut skips, all)?;
     page::check(&mut skips)?;
-    fuzz("10")?;
+    // A short look at each target; `cargo xtask fuzz` takes longer ones.
+    fuzz("5")?;
     println!("{}", skips.summary());
     Ok(())
 }
@@ -131,9 +132,8 @@ fn dependencies(skips: &mut Skips) -> Outcome {
     Ok(())
 }
 
-/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind. Built with the
-/// whole workspace, so that what the tests have built serves again.
+/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind.
 fn fuzz(seconds: &str) -> Outcome {
-    cargo("fuzz targets", &["build", "--workspace", "--quiet", "--bin", "stepscope-fuzz"])?;
-    run::run("fuzzing", Command::new(run::target().join("debug/stepscope-fuzz")).args(["--seconds", seconds]))
+    let fuzz = run::built_with_tests("stepscope-fuzz")?;
+    run::run("fuzzing", Command::new(fuzz).args(["--seconds", seconds]))
 }

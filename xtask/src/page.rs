@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::browser;
-use crate::run::{Outcome, cargo, npm, run, target};
+use crate::run::{Outcome, built_with_tests, npm, run};
 use crate::skips::Skips;
 
 const HOW: &str = "install it, then run `cargo xtask page`";
@@ -48,8 +48,7 @@ fn is_installed(ui: &Path) -> bool {
 
 /// The tests in a browser, against the binary that the other tests use.
 fn end_to_end(chromium: &Path) -> Outcome {
-    cargo("page: binary", &["build", "--workspace", "--quiet", "--bin", "stepscope"])?;
-    let binary = std::path::absolute(target().join("debug/stepscope")).map_err(|error| error.to_string())?;
+    let binary = built_with_tests("stepscope")?;
     let mut tests = Command::new("npm");
     tests.args(["run", "e2e"]).current_dir("ui");
     run("page: end to end", tests.env("STEPSCOPE_BIN", binary).env("CHROMIUM", chromium))

@@ -13,6 +13,13 @@ pub(crate) fn cargo(what: &str, args: &[&str]) -> Outcome {
     run(what, Command::new(cargo).args(args))
 }
 
+/// Builds a program of the workspace as all tests together are built. Anything else would choose other features of some
+/// dependencies, and build most of the workspace a second time.
+pub(crate) fn built_with_tests(program: &str) -> Result<PathBuf, String> {
+    cargo("programs", &["build", "--workspace", "--quiet", "--bins", "--tests"])?;
+    std::path::absolute(target().join("debug").join(program)).map_err(|error| error.to_string())
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)

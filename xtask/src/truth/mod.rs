@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use crate::run::{Outcome, cargo, target};
+use crate::run::{Outcome, built_with_tests, cargo, target};
 use crate::skips::Skips;
 
 /// What was asked for.
@@ -33,7 +33,7 @@ pub(crate) fn truth(args: &[&str]) -> Outcome {
     let options = options(args)?;
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => built(&["build", "--release", "--quiet", "-p", "stepscope"], "release/stepscope")?,
+        None => optimised()?,
     };
     hold(&binary, &options)
 }
@@ -53,7 +53,7 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
             "STEPSCOPE_CORPUS names a folder of real profiles; then run `cargo xtask truth`",
         );
     }
-    let binary = built(&["build", "--workspace", "--quiet", "--bin", "stepscope"], "debug/stepscope")?;
+    let binary = built_with_tests("stepscope")?;
     hold(&binary, &Options::default())
 }
 
@@ -99,7 +99,7 @@ fn options(args: &[&str]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn built(args: &[&str], path: &str) -> Result<PathBuf, String> {
-    cargo("truth: binary", args)?;
-    Ok(target().join(path))
+fn optimised() -> Result<PathBuf, String> {
+    cargo("truth: binary", &["build", "--release", "--quiet", "-p", "stepscope"])?;
+    Ok(target().join("release/stepscope"))
 }

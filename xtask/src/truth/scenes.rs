@@ -36,7 +36,7 @@ pub(crate) fn judge() -> Result<Source, String> {
     let file = std::path::absolute(file).map_err(|error| error.to_string())?;
     let _ = fs::remove_file(&file);
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let test = ["test", "--quiet", "--package", "stepscope-session", "--test", "scenes"];
+    let test = ["test", "--quiet", "--workspace", "--test", "scenes"];
     if let Err(error) = run("truth: scenes", Command::new(cargo).args(test).env(ROWS, &file)) {
         println!("    {error}");
     }
