@@ -104,13 +104,27 @@ fn fleet(logs: &Path) {
     }
 }
 
+/// Names the first line that differs between the bucket's answer and that of the folder `local`, but for addresses: their own
+/// beginnings, and the ids of recordings, which follow from them.
+fn same(one: &[u8], other: &[u8], local: &str, what: &str) {
+    let lines = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(text).replace(local, "s3://profiles/logs");
+        text.lines().filter(|line| !line.contains("\"recording\": ")).map(str::to_owned).collect()
+    };
+    let (one, other) = (lines(one), lines(other));
+    for (one, other) in one.iter().zip(&other) {
+        assert_eq!(one, other, "{what}");
+    }
+    assert_eq!(one.len(), other.len(), "{what}");
+}
+
 #[test]
 fn a_bucket_gives_the_report_of_the_folder_to_the_byte() {
     let Some(store) = Store::start() else { return };
     let (bucket, local) = ("s3://profiles/logs", store.local());
     let report = |path: &str| store.answer(&["fleet", "report", path, "--no-cache", "--json"]);
     let here = report(&local);
-    assert!(report(bucket) == here, "the whole fleet");
+    same(&report(bucket), &here, &local, "the whole fleet");
     let text = |path: &str| store.answer(&["fleet", "report", path, "--no-cache"]);
     assert!(text(bucket) == text(&local), "as text");
     let place = |name: &str| store.folder.path().join(name).to_str().unwrap().to_owned();
@@ -124,7 +138,7 @@ fn a_bucket_gives_the_report_of_the_folder_to_the_byte() {
         store.answer(&["fleet", "partial", &plan, "--shard", shard, "-o", &parts]);
     }
     store.answer(&["fleet", "merge", &parts, "-o", &day]);
-    assert!(store.answer(&["fleet", "report", &day, "--json"]) == here, "as an array of tasks");
+    same(&store.answer(&["fleet", "report", &day, "--json"]), &here, &local, "as an array of tasks");
     let asked = fs::read_to_string(store.folder.path().join("requests")).unwrap();
     assert!(asked.contains("/profiles"), "requests are logged: {asked:.500}");
     assert!(!asked.contains("checkpoints"), "checkpoints are neither listed nor fetched");
