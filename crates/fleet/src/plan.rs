@@ -150,7 +150,7 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
     Ok(grouped(wanted, options.group_bytes.max(1)))
 }
 
-/// What does not answer, as a host that was to be read now. Nothing is known but its name: whoever asks for more waits as
+/// A path that does not answer, as a host that was to be read now. Only its name is known: asking for more would hang as
 /// well.
 fn unsearched(namer: &Namer, root: &Path, path: &Path, patience: Duration) -> (Key, Member) {
     let text = path.to_string_lossy().into_owned();

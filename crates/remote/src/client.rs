@@ -271,7 +271,7 @@ impl Client {
             });
             let mut heads = heads.buffer_unordered(HEADS);
             while let Some((head, location, object)) = heads.next().await {
-                // What cannot be read now is asked for again by whoever needs it, and is an error there.
+                // A reader that needs this file asks for it again, and reports the error.
                 let Ok(head) = head else { continue };
                 let mut kept = lock(&keeper.heads);
                 kept.bytes += head.len();

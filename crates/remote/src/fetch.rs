@@ -113,7 +113,7 @@ async fn begin(
     range: Range<u64>,
     etag: Option<&str>,
 ) -> Result<(GetResult, bool), Error> {
-    // Weak versions never match: whoever sends one compares the answer's instead.
+    // A weak etag never matches, so it is not sent; the etag of the answer is compared instead.
     let if_match = etag.filter(|etag| !etag.starts_with("W/")).map(str::to_owned);
     let asked = GetOptions {
         if_match: if_match.clone(),
