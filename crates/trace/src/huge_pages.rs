@@ -1,8 +1,8 @@
 //! Asks the system to put large columns into large pages.
 //!
-//! Columns of millions of events are written once from end to end. In pages of four kilobytes each page costs an
-//! interruption when it is first touched, a tenth of the time of a whole report; in pages of two megabytes the
-//! same memory costs hardly any. Where the system has no such pages, nothing changes.
+//! Columns of millions of events are written once from end to end. The first write to each page interrupts the program.
+//! Pages of two megabytes instead of four kilobytes save about 7 % of the processor time of a report on nine million
+//! events. Where the system has no such pages, nothing changes.
 #![expect(unsafe_code, reason = "advice about memory is a system call")]
 
 /// Smaller memory is not worth the call.
@@ -12,7 +12,7 @@ const LEAST_BYTES: usize = 8 << 20;
 /// To be called before the memory is first written to: a vector of zeros, or the spare capacity of one that grows.
 #[cfg(target_os = "linux")]
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
-    /// The smallest page of any common system is enough: the system itself picks the large pages inside.
+    /// A multiple of the usual page size of every common system. The system itself picks the large pages inside.
     const PAGE: usize = 64 << 10;
     let range = memory.as_mut_ptr_range();
     let start = range.start.addr().next_multiple_of(PAGE);
