@@ -77,7 +77,7 @@ impl Gathering {
             eager: sums.eager,
             callbacks: sums.callbacks,
             setup: sums.setup,
-            checkpoint_cost: sums.checkpoint_cost,
+            checkpoint_cost: sums.checkpoint_cost.clone(),
             functions: sums.functions.finish(),
             kernels: sums.kernels.finish(),
             counters,

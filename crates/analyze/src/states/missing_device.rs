@@ -5,7 +5,9 @@
 
 use stepscope_trace::{Datum, KindId, ProcessKind, Trace, TrackKind};
 
-use crate::vocabulary::{Vocabulary, is_device_call, is_replayed, runs_on_device, starts_kernels};
+use crate::vocabulary::{
+    Framework, Role, Vocabulary, is_device_call, is_replayed, runs_on_device, starts_kernels,
+};
 
 /// What is known about a device whose kernels were not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -22,6 +24,9 @@ pub enum MissingDevice {
     },
     /// Work was launched on the device, or its memory was used, but the device side is missing.
     Unseen,
+    /// Compiled programs were started, but none of their work was recorded, on whichever device they ran: JAX starts
+    /// them without waiting, so they may have run after the recording ended.
+    ProgramsOnly,
     /// The device's library was called, but no call launched a kernel.
     NothingStarted {
         /// Number of calls.
@@ -49,6 +54,8 @@ impl MissingDevice {
         let (calls, starts) = calls(trace, vocabulary);
         if starts > 0 || uses_device_memory(trace) || has_device_ops(trace) {
             MissingDevice::Unseen
+        } else if programs_without_work(trace, vocabulary) {
+            MissingDevice::ProgramsOnly
         } else if calls > 0 {
             MissingDevice::NothingStarted { calls }
         } else if asked.iter().any(|what| what.eq_ignore_ascii_case(DEVICE)) {
@@ -86,6 +93,16 @@ fn calls(trace: &Trace, vocabulary: &Vocabulary) -> (u64, u64) {
         let events = vocabulary.signatures.events(kind);
         (calls + events, if starts_kernels(trace.kind_name(kind)) { starts + events } else { starts })
     })
+}
+
+/// Whether programs were called that run elsewhere, and nothing of what they did was recorded.
+pub(crate) fn programs_without_work(trace: &Trace, vocabulary: &Vocabulary) -> bool {
+    let recorded = |role: Role| {
+        let mut kinds = (0..trace.kinds().len()).map(KindId::from_index);
+        kinds.any(|kind| vocabulary.role(kind) == role && vocabulary.signatures.events(kind) > 0)
+    };
+    let work = [Role::Op, Role::EagerKernel, Role::HostCollective, Role::Kernel, Role::Collective];
+    vocabulary.framework == Framework::Jax && recorded(Role::FunctionCall) && !work.into_iter().any(recorded)
 }
 
 /// Whether a device memory allocator was used.
@@ -143,5 +160,12 @@ mod tests {
         assert_eq!(missing_device(&["Cuda"], &calls), MissingDevice::NothingStarted { calls: 3 });
         assert_eq!(missing_device(&[], &["cudaMalloc", "cudaLaunchKernel"]), MissingDevice::Unseen);
         assert_eq!(missing_device(&[], &["hipGraphLaunch"]), MissingDevice::Unseen);
+    }
+
+    #[test]
+    fn programs_without_ops_ran_unrecorded() {
+        let call = "PjitFunction(train_step)";
+        assert_eq!(missing_device(&[], &[call]), MissingDevice::ProgramsOnly);
+        assert_eq!(missing_device(&[], &[call, "ThunkExecutor::Execute"]), MissingDevice::Unknown);
     }
 }

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use stepscope_trace::{DeviceKind, KindId, ProcessKind, Trace, Track, TrackId, TrackKind};
 
 use crate::vocabulary::{Role, Vocabulary, names_torch_op};
-use missing_device::{has_device_ops, starts_any_kernel, uses_device_memory};
+use missing_device::{has_device_ops, programs_without_work, starts_any_kernel, uses_device_memory};
 use walk::Facts;
 
 pub use line::StateLine;
@@ -45,7 +45,8 @@ impl States {
     /// Walks all tracks, on all cores.
     pub fn of(trace: &Trace, vocabulary: &Vocabulary) -> Self {
         let has_device = has_device_work(trace, vocabulary);
-        let device_unseen = !has_device && uses_unseen_device(trace);
+        let device_unseen =
+            !has_device && (uses_unseen_device(trace) || programs_without_work(trace, vocabulary));
         let facts = Facts::of(trace, vocabulary, has_device || device_unseen);
         let lines = trace
             .tracks()

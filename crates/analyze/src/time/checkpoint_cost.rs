@@ -4,20 +4,28 @@
 //! Between two function calls or two batch fetches, the loop does things one by one. If one of them writes, the
 //! whole stretch counts as its surroundings.
 
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 use rayon::prelude::*;
-use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
+use rustc_hash::FxBuildHasher;
+use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
 use crate::states::runs_python;
+use crate::time::python::frame_place;
 use crate::vocabulary::Role;
 
 /// Partial result: stretches of the loop in which something was written, in the counted steps.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CheckpointCost {
     /// The stretches.
     pub stretches: Dur,
     /// Number of steps analysed.
     pub steps: u64,
+    /// Python functions that write, by place, with their time.
+    #[serde(default)]
+    pub writers: BTreeMap<String, Dur>,
 }
 
 impl CheckpointCost {
@@ -36,6 +44,11 @@ impl CheckpointCost {
             let walked: Vec<Stretches> =
                 windows.par_iter().map(|&window| Stretches::of(context, track, window)).collect();
             all.stretches += walked.iter().map(|walked| walked.length).sum::<Dur>();
+            for (kind, time) in walked.into_iter().flat_map(|walked| walked.writers) {
+                if let Some(place) = frame_place(trace, kind) {
+                    *all.writers.entry(place).or_default() += time;
+                }
+            }
         }
         all
     }
@@ -44,6 +57,19 @@ impl CheckpointCost {
     pub fn merge(&mut self, other: &CheckpointCost) {
         self.stretches += other.stretches;
         self.steps += other.steps;
+        other
+            .writers
+            .iter()
+            .for_each(|(place, time)| *self.writers.entry(place.clone()).or_default() += *time);
+    }
+
+    /// Python functions that write, with their milliseconds per step, longest first.
+    pub fn writers_ms(&self) -> Vec<(&str, f64)> {
+        let per_step = |time: &Dur| time.ms() / self.steps.max(1) as f64;
+        let mut all: Vec<(&str, f64)> =
+            self.writers.iter().map(|(place, time)| (place.as_str(), per_step(time))).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
     }
 
     /// Milliseconds per step from the model's work, or a batch, to the next one, if something is written in
@@ -57,6 +83,8 @@ impl CheckpointCost {
 #[derive(Default)]
 struct Stretches {
     length: Dur,
+    /// What writes, outermost only.
+    writers: HashMap<KindId, Dur, FxBuildHasher>,
 }
 
 impl Stretches {
@@ -75,6 +103,7 @@ impl Stretches {
             match context.vocabulary().role(track.kind_of(index)) {
                 Role::Output => {
                     written += span.dur();
+                    *all.writers.entry(track.kind_of(index)).or_default() += span.dur();
                     write_until = span.end;
                 }
                 Role::FunctionCall | Role::InputWait => {
@@ -108,6 +137,7 @@ mod tests {
             let start = number * 1_000;
             sketch.event(thread, "train", start, 1_000, &[("step_num", Arg::Int(number))]);
             sketch.event(thread, "run", start, 300, &[("tf_function_call", Arg::Text("notTraced-nonXla"))]);
+            sketch.event(thread, "$checkpoint.py:7 save", start + 450, 300, &[]);
             sketch.event(thread, "EagerLocalExecute: SaveV2", start + 500, 200, &[]);
         }
         let trace = sketch.finish();
@@ -115,5 +145,6 @@ mod tests {
         assert_eq!(writing.steps, 4);
         assert_eq!(writing.stretches, Dur::from_us(2_800));
         assert!((writing.stretches_ms() - 0.7).abs() < 1e-9);
+        assert_eq!(writing.writers_ms(), [("checkpoint.py:7 save", 0.3)]);
     }
 }

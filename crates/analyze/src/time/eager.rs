@@ -78,6 +78,7 @@ impl Eager {
 
     fn add(&mut self, context: &Context, track: &Track, windows: &[Span]) {
         let trace = context.trace;
+        let programs = context.vocabulary().framework == Framework::Jax;
         let names_op = |kind: KindId| trace.kind_name(kind).starts_with(EAGER_OP);
         let names_op: Vec<bool> =
             (0..trace.kinds().len()).map(|index| names_op(KindId::from_index(index))).collect();
@@ -90,6 +91,7 @@ impl Eager {
                 let name = context.trace.kind_name(kind);
                 let named = match name.strip_prefix(EAGER_OP) {
                     Some(op) => self.types.entry(op.to_owned()),
+                    None if programs => self.types.entry(name_of(context.trace, kind)),
                     None => self.beside.entry(name_of(context.trace, kind)),
                 };
                 *named.or_default() += count;
@@ -139,6 +141,9 @@ impl Walked {
                 continue;
             }
             if is_eager_op(context, role) {
+                if role == Role::FunctionCall {
+                    *walked.kinds.entry(kind).or_default() += 1;
+                }
                 let span = track.span_of(index);
                 walked.ops += 1;
                 walked.inside += span.dur();
@@ -161,6 +166,8 @@ impl Walked {
 fn is_eager_op(context: &Context, role: Role) -> bool {
     match context.vocabulary().framework {
         Framework::PyTorch => role == Role::Op,
+        // Each call of a compiled function starts one program; an op outside of such functions is one, too.
+        Framework::Jax => role == Role::FunctionCall,
         _ => role == Role::EagerCall,
     }
 }

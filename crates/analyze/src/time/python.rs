@@ -249,6 +249,12 @@ impl Frame {
     }
 }
 
+/// The location of a frame, as `file.py:12 f`; `None` for anything else.
+pub(crate) fn frame_place(trace: &Trace, kind: KindId) -> Option<String> {
+    let name = trace.kind_name(kind);
+    is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name).place())
+}
+
 /// The location of a frame of the user's code, as `file.py:12 f`; `None` for libraries and for anything else.
 pub(crate) fn user_place(trace: &Trace, kind: KindId) -> Option<String> {
     let name = trace.kind_name(kind);

@@ -26,6 +26,12 @@ impl Recurrence {
         self.steps >= 2 || (self.steps == 1 && self.of == 1)
     }
 
+    /// Whether it happens at equal distances from the beginning of the recording to its end. Steps that follow one
+    /// another, or a few at equal distances in one part, may be a slow phase of the machine.
+    pub fn is_periodic(&self) -> bool {
+        self.every.is_some_and(|every| every > 1 && (self.steps + 1) * every > self.of)
+    }
+
     /// Whether it happens in all steps, or all but a few.
     pub fn is_usual(&self) -> bool {
         self.steps * 3 >= self.of * 2
@@ -42,6 +48,9 @@ mod tests {
         assert_eq!(every(4), Recurrence { steps: 3, of: 12, every: Some(4) });
         assert_eq!(every(1).every, Some(1));
         assert!(every(1).is_usual() && !every(4).is_usual() && every(4).recurs());
+        assert!(every(4).is_periodic() && !every(1).is_periodic());
+        let phase = Recurrence::of((0..12).map(|step| (7..10).contains(&step)));
+        assert!(phase.recurs() && !phase.is_periodic());
         let uneven = Recurrence::of([true, false, true, true]);
         assert_eq!((uneven.steps, uneven.every), (3, None));
         assert!(!Recurrence::of([false, true, false]).recurs());

@@ -112,8 +112,13 @@ const OUTPUT: &[&str] = &[
     "savefig",
     "imsave",
     "imwrite",
+    "savez",
+    "savez_compressed",
+    "savetxt",
     "to_csv",
+    "to_hdf",
     "to_parquet",
+    "to_pickle",
     "save_checkpoint",
     "save_model",
     "save_weights",
@@ -133,8 +138,19 @@ fn writes_output(name: &str, function: &str) -> bool {
     if OUTPUT.contains(&function) || summaries.iter().any(|part| name.contains(part)) {
         return true;
     }
-    let saves = function.starts_with("save") || function == "_save" || function == "write";
-    saves && ["checkpoint", "serialization.py", "saver.py", "orbax"].iter().any(|part| name.contains(part))
+    let saves = function.starts_with("save") || matches!(function, "_save" | "write" | "dump");
+    let files = [
+        "checkpoint",
+        "serialization.py",
+        "saver.py",
+        "saving",
+        "orbax",
+        "npyio",
+        "json",
+        "pickle",
+        "joblib",
+    ];
+    saves && files.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -157,7 +173,10 @@ mod tests {
         assert_eq!(role("$data.py:7 __next__", ""), Some(Role::InputWait));
         assert_eq!(role("$builtins next", ""), Some(Role::InputWait));
         assert_eq!(role("data.py(7): get_batch", "python_function"), Some(Role::InputWait));
-        assert_eq!(role("$checkpoint.py:7 save", ""), Some(Role::Output));
+        for written in ["$checkpoint.py:7 save", "$_npyio_impl.py:7 savez_compressed", "$pickle.py:7 dump"] {
+            assert_eq!(role(written, ""), Some(Role::Output), "{written}");
+        }
+        assert_eq!(role("$train.py:7 dump", ""), Some(Role::PythonFrame));
         assert_eq!(role("train.py(12): step", "cpu_op"), None);
         assert_eq!(role("step", ""), None);
     }

@@ -23,7 +23,10 @@ fn host_op(name: &str, category: &str) -> Role {
         Role::StepMarker
     } else if name.starts_with("enumerate(DataLoader)#") || name == "enumerate(DataLoader)" {
         Role::InputWait
-    } else if name.starts_with("TorchDynamo") || name.starts_with("Inductor") || name.contains("compile_fx") {
+    } else if name == "TorchDynamo Cache Lookup" {
+        // Looking for code that was compiled before: part of every call.
+        Role::Framework
+    } else if is_compiling(name) {
         Role::Compile
     } else if (category == "user_annotation" && !name.starts_with("gloo:")) || is_annotation(name) {
         Role::Annotation
@@ -32,6 +35,14 @@ fn host_op(name: &str, category: &str) -> Role {
     } else {
         Role::Op
     }
+}
+
+/// Parts of `torch.compile` at work, which it times itself since 2.6.
+fn is_compiling(name: &str) -> bool {
+    name.ends_with(" (dynamo_timed)")
+        || name.starts_with("TorchDynamo")
+        || name.starts_with("Inductor")
+        || name.contains("compile_fx")
 }
 
 /// What CUPTI counts as overhead is the profiler's own, except for code that is loaded onto the device on first
@@ -110,5 +121,12 @@ mod tests {
         assert_eq!(role(loader, "user_annotation"), Some(Role::InputWait));
         assert_eq!(role("cudaLaunchKernel", "Runtime"), Some(Role::Launch));
         assert_eq!(role("anything", ""), None);
+    }
+
+    #[test]
+    fn compiling_is_not_looking_for_compiled_code() {
+        let inner = "_compile.compile_inner (dynamo_timed)";
+        assert_eq!(role(inner, "user_annotation"), Some(Role::Compile));
+        assert_eq!(role("TorchDynamo Cache Lookup", "cpu_op"), Some(Role::Framework));
     }
 }

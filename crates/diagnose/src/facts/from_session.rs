@@ -4,6 +4,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::fleet::{Feeding, Session};
 use stepscope_analyze::memory::Allocator;
 use stepscope_analyze::recording::health::{Issue, Trouble};
+use stepscope_analyze::time::checkpoint_cost::CheckpointCost;
 use stepscope_analyze::vocabulary::is_output_op;
 use stepscope_analyze::work::functions::{FunctionRow, Sign};
 use stepscope_analyze::work::kernels::{KernelRow, Kernels, is_product_without};
@@ -13,7 +14,8 @@ use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 use super::loading::{loader, python_lines};
 use super::ops::op_costs;
 use super::{
-    DeviceWork, Facts, Memory, ProfiledKernel, Rebuilding, RebuiltFunction, Recording, WithoutMatrixUnits,
+    DeviceWork, Facts, Memory, ProfiledKernel, PythonLine, Rebuilding, RebuiltFunction, Recording,
+    WithoutMatrixUnits,
 };
 use crate::thresholds;
 
@@ -35,6 +37,7 @@ impl Facts {
             layers: Layers::of(&session.ops),
             output_ops: op_costs(&session.ops, summary, |row| is_output_op(&row.key.kind)),
             around_output_ms: (session.checkpoint_cost.stretches_ms() - output_ms).max(0.0),
+            writers: writers(&session.checkpoint_cost),
             summary: summary.clone(),
             eager: session.eager.clone(),
             callbacks: session.callbacks.clone(),
@@ -47,6 +50,11 @@ impl Facts {
             memory: session.memory.allocators.iter().map(allocator).collect(),
         }
     }
+}
+
+fn writers(cost: &CheckpointCost) -> Vec<PythonLine> {
+    let line = |(place, ms): (&str, f64)| PythonLine { place: place.to_owned(), ms_per_step: ms };
+    cost.writers_ms().into_iter().map(line).collect()
 }
 
 /// What the profiled kernels cost: in a step, as far as the timeline shows them.

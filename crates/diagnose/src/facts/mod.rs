@@ -110,6 +110,8 @@ pub struct Facts {
     pub output_ops: Vec<OpCost>,
     /// Milliseconds per step in Python and dispatch around what writes.
     pub around_output_ms: f64,
+    /// Lines of Python that write, if a Python tracer saw them, longest first.
+    pub writers: Vec<PythonLine>,
     /// Eager execution.
     pub eager: Eager,
     /// Layers that could run faster, by the names of their ops.

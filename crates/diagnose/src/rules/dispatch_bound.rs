@@ -25,12 +25,11 @@ use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{decimal, duration_ms};
 
-use super::eager_dispatch::EAGER_OPS;
+use super::eager_dispatch;
 use super::shared::of_step;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
-use crate::thresholds::SEVERE;
 use crate::words::lines;
 
 /// The rule.
@@ -53,8 +52,7 @@ thresholds! {
 fn check(facts: &Facts) -> Option<Finding> {
     let ms = facts.own_ms(Category::Dispatch);
     let share = of_step(facts, ms);
-    let eager = facts.eager.ops as f64 / facts.eager.steps.max(1) as f64 >= EAGER_OPS;
-    if share < DISPATCH || (eager && share + facts.share(Category::Python) >= SEVERE) {
+    if share < DISPATCH || eager_dispatch::check(facts).is_some() {
         return None;
     }
     let ops_per_step = facts.ops.iter().map(|op| op.count_per_step).sum();

@@ -5,8 +5,9 @@
 //!
 //! # How it is detected
 //! At least {EAGER_OPS} eager ops run per step, with or without a compiled step beside them, and the framework's overhead
-//! together with the Python between the ops owns at least {SEVERE} of the step. If kernels are shorter than what starting
-//! them costs, their time counts too: a compiler fuses such ops into few. A fix saves at most {GAIN} of this time.
+//! together with the Python between the ops owns at least {SEVERE} of the step. In JAX each call of a compiled function
+//! counts as one op: outside `jax.jit`, an op is such a function. If kernels are shorter than what starting them costs,
+//! their time counts too: a compiler fuses such ops into few. A fix saves at most {GAIN} of this time.
 //!
 //! # How to fix it
 //! TensorFlow: `@tf.function` around the step.
@@ -51,10 +52,15 @@ thresholds! {
 /// Op types named.
 const NAMED: usize = 3;
 
-fn check(facts: &Facts) -> Option<Finding> {
+/// Python between ops, in milliseconds per step: it disappears with them.
+pub(super) fn between(facts: &Facts) -> f64 {
+    (facts.eager.between.ms() / facts.eager.steps.max(1) as f64).min(facts.ms(Category::Python))
+}
+
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let steps = facts.eager.steps.max(1) as f64;
     let ops_per_step = facts.eager.ops as f64 / steps;
-    let between = (facts.eager.between.ms() / steps).min(facts.ms(Category::Python));
+    let between = between(facts);
     let dispatch = facts.own_ms(Category::Dispatch);
     let overhead = dispatch + between;
     let step = facts.summary.length_ms();
@@ -101,9 +107,12 @@ impl Cause for EagerOps {
         let traces = matches!(finding.framework, Framework::TensorFlow | Framework::Keras);
         let compiled = self.beside.as_deref().filter(|_| traces);
         let updates = compiled.is_some() && self.updates_per_step >= 1.0;
+        // What JAX starts is a compiled program, of one op or of several.
+        let started = if finding.framework == Framework::Jax { "programs" } else { "ops" };
+        let one = if finding.framework == Framework::Jax { "program" } else { "op" };
         let place = compiled.map_or(String::new(), |name| format!(" beside the compiled {}", quoted(name)));
         let mut evidence =
-            vec![format!("Starting one op costs {} µs, Python included.", short(self.us_per_op))];
+            vec![format!("Starting one {one} costs {} µs, Python included.", short(self.us_per_op))];
         if !self.types.is_empty() {
             let each = |(op, count): &(String, f64)| format!("{} ({} per step)", quoted(op), short(*count));
             let most: Vec<String> = self.types.iter().map(each).collect();
@@ -117,7 +126,7 @@ impl Cause for EagerOps {
         }
         Words {
             summary: format!(
-                "Eager dispatch: {} ops per step are started one by one{place}; starting them takes {}.",
+                "Eager dispatch: {} {started} per step are started one by one{place}; starting them takes {}.",
                 decimal(self.ops_per_step, 0),
                 finding.owned(self.ops_per_step * self.us_per_op / 1e3)
             ),
@@ -143,6 +152,7 @@ fn compile(framework: Framework) -> Vec<String> {
         ]),
         Framework::Jax => lines([
             "Put the whole step under one `jax.jit`: ops outside of it are compiled and started one by one.",
+            "Replace a Python loop over small calls by `jax.lax.scan` or `jax.vmap` inside it.",
         ]),
         Framework::PyTorch => lines([
             "Compile the model: `model = torch.compile(model)`; for many tiny ops \

@@ -4,7 +4,7 @@
 //! Logging, metrics, lists and conversions: nothing of the framework runs on any thread, and the device is idle.
 //!
 //! # How it is detected
-//! `python` owns at least {PYTHON} of the step. The finding names lines if a Python tracer saw them. A fix saves at most
+//! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. The finding names lines if a Python tracer saw them. A fix saves at most
 //! {GAIN} of this time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
 //!
 //! # How to fix it
@@ -25,7 +25,8 @@ use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted};
 
-use super::shared::severity;
+use super::eager_dispatch;
+use super::shared::{of_step, severity};
 use crate::facts::{Facts, PythonLine};
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -53,7 +54,10 @@ thresholds! {
 const LINES: usize = 5;
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let share = facts.share(Category::Python);
+    // Python between eager ops is the cost of starting them.
+    let eager = eager_dispatch::check(facts).map_or(0.0, |_| eager_dispatch::between(facts));
+    let ms = (facts.ms(Category::Python) - eager).max(0.0);
+    let share = of_step(facts, ms);
     (share >= PYTHON).then(|| {
         let cause = LoopPython { lines: facts.python.iter().take(LINES).cloned().collect() };
         // Without steps nobody can tell whether it happens once or again and again.
@@ -62,7 +66,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         // A tracer of Python makes it look slower than it is.
         let distorted = super::overhead_distorts::check(facts).is_some();
         let finding = Finding::new(&RULE, severity, cause, facts.framework())
-            .owning(facts.claims(&[Category::Python]), Some(GAIN))
+            .owning(vec![(Category::Python, ms)], Some(GAIN))
             .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(facts.python.first().map(|line| line.place.clone()))
     })

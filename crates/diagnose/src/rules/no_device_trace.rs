@@ -5,11 +5,11 @@
 //! about the step is based on that wait: time that the device may hide counts as `unknown`.
 //!
 //! # How it is detected
-//! A device is listed, or the host calls its runtime, and no kernel lies on a device. The finding tells six reasons
-//! apart: the profiler replayed kernels to collect counters, so their times are not the program's; the profiler was not
+//! A device is listed, or the host calls its runtime, and no kernel lies on a device; or JAX starts programs, and no op
+//! of theirs is recorded on any device, the CPU included. The finding tells seven reasons apart: the profiler replayed kernels to collect counters, so their times are not the program's; the profiler was not
 //! asked for the device (Nsight Systems stores its options); kernels were started or device memory was used, but the
-//! device's side is missing; the device's library was called, but nothing was started; the library was watched, but
-//! nobody called it; unknown. The profiler's own errors, and its warnings about the device, are shown with a fix.
+//! device's side is missing; programs were started, but ran after the recording ended or were not traced; the device's
+//! library was called, but nothing was started; the library was watched, but nobody called it; unknown. The profiler's own errors, and its warnings about the device, are shown with a fix.
 //!
 //! # How to fix it
 //! Ask for the device: `nsys profile --trace=cuda,nvtx,osrt …`, with `--trace-fork-before-exec=true` if child processes
@@ -100,6 +100,9 @@ fn summary(missing_device: &MissingDevice) -> &'static str {
         MissingDevice::Replayed { .. } => {
             "the profiler replayed kernels to collect counters, so their durations were not recorded"
         }
+        MissingDevice::ProgramsOnly => {
+            "programs were started, but none of their work was recorded, so it is unknown what bounds the step"
+        }
         MissingDevice::NothingStarted { .. } => {
             "the program prepared the device, but started no kernel while it was recorded"
         }
@@ -118,6 +121,9 @@ fn seen(missing_device: &MissingDevice) -> String {
             "The recording has {} of hardware counters instead of kernels.",
             plural(*ranges, "range", "ranges")
         ),
+        MissingDevice::ProgramsOnly => {
+            "The recording has calls of compiled functions, and no op that ran in them.".to_owned()
+        }
         MissingDevice::NothingStarted { calls } => format!(
             "The recording has {} to the device's library; none of them starts a kernel.",
             plural(*calls, "call", "calls")
@@ -143,6 +149,12 @@ fn fixes(missing_device: &MissingDevice) -> Vec<String> {
         MissingDevice::Replayed { .. } => {
             lines(["Record again without hardware counters to see how long kernels take."])
         }
+        MissingDevice::ProgramsOnly => lines([
+            "Wait for the work before the recording ends: `jax.block_until_ready(state)`, then \
+             `jax.profiler.stop_trace()`. JAX returns from a call before its work is done.",
+            "Record ops, too: `options = jax.profiler.ProfileOptions()`, `options.host_tracer_level = 2`; on a GPU, make \
+             CUPTI visible to the program.",
+        ]),
         MissingDevice::NothingStarted { .. } => lines([
             "Check the program's output: it may have failed early, or continued without the device.",
             "Record while it trains, after ten steps or more.",
@@ -223,6 +235,8 @@ mod tests {
         let nothing = missing(MissingDevice::NothingStarted { calls: 23 }, &[], Framework::Unknown);
         assert!(nothing.evidence[0].contains("23 calls"), "{:?}", nothing.evidence);
         assert!(!nothing.summary.contains("in use"), "{}", nothing.summary);
+        let programs = missing(MissingDevice::ProgramsOnly, &[], Framework::Jax);
+        assert!(programs.advice[0].contains("block_until_ready"), "{:?}", programs.advice);
         let torch = missing(MissingDevice::Unknown, &[], Framework::PyTorch).advice.join(" ");
         assert!(torch.contains("ProfilerActivity.CUDA"), "{torch}");
     }

@@ -27,7 +27,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, listed, quoted, short};
 
 use super::shared::severity;
-use crate::facts::{Facts, OpCost};
+use crate::facts::{Facts, OpCost, PythonLine};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
 use crate::words::lines;
@@ -58,38 +58,49 @@ fn check(facts: &Facts) -> Option<Finding> {
     let python = facts.around_output_ms.min(facts.ms(Category::Python));
     let dispatch = (facts.around_output_ms - python).min(facts.ms(Category::Dispatch));
     let ops: Vec<_> = facts.output_ops.iter().take(3).cloned().collect();
+    let lines: Vec<_> = facts.writers.iter().take(3).cloned().collect();
     let subject = ops.first().map(|op| op.op_type.clone());
+    let subject = subject.or_else(|| lines.first().map(|line| line.place.clone()));
     let severity = severity((written + python + dispatch) / step);
     let claims =
         vec![(Category::Output, written), (Category::Python, python), (Category::Dispatch, dispatch)];
-    let finding = Finding::new(&RULE, severity, Written { ops }, facts.framework())
+    let finding = Finding::new(&RULE, severity, Written { ops, lines }, facts.framework())
         .owning(claims, Some(GAIN))
         .sure(0.9);
     Some(finding.about(subject))
 }
 
-/// CheckpointCost.
+/// What is written.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The ops that write, e.g. `SaveV2`.
     pub ops: Vec<OpCost>,
+    /// The lines of Python that write, if a Python tracer saw them.
+    pub lines: Vec<PythonLine>,
 }
 
 impl Cause for Written {
     fn words(&self, finding: &Finding) -> Words {
-        let named: Vec<String> = self.ops.iter().take(2).map(|op| quoted(&op.op_type)).collect();
+        let ops = self.ops.iter().map(|op| quoted(&op.op_type));
+        let named: Vec<String> = match self.ops.is_empty() {
+            true => self.lines.iter().take(1).map(|line| quoted(&line.place)).collect(),
+            false => ops.take(2).collect(),
+        };
         let by = if named.is_empty() { String::new() } else { format!(" ({})", listed(&named)) };
         let spent = self.ops.iter().map(|op| op.ms_per_step).sum();
         let cost = |op: &OpCost| {
             let (ms, times) = (duration_ms(op.ms_per_step), short(op.count_per_step));
             format!("{}: {ms} per step, {times} times per step.", quoted(&op.op_type))
         };
+        let frame = |line: &PythonLine| {
+            format!("{}: {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
+        };
         Words {
             summary: format!(
                 "Output-bound: writing checkpoints, summaries or results{by} takes {}.",
                 finding.owned(spent)
             ),
-            evidence: self.ops.iter().map(cost).collect(),
+            evidence: self.ops.iter().map(cost).chain(self.lines.iter().map(frame)).collect(),
             advice: write_less(finding.framework, self.ops.iter().any(|op| op.op_type.contains("Summary"))),
         }
     }
@@ -130,7 +141,9 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, Written { ops: vec![sample("SaveV2")] });
-        speaks(&RULE, Written { ops: vec![sample("WriteSummary")] });
+        speaks(&RULE, Written { ops: vec![sample("SaveV2")], lines: Vec::new() });
+        let line = PythonLine { place: "train.py:12 save".into(), ms_per_step: 12.0 };
+        speaks(&RULE, Written { ops: Vec::new(), lines: vec![line] });
+        speaks(&RULE, Written { ops: vec![sample("WriteSummary")], lines: Vec::new() });
     }
 }

@@ -86,7 +86,7 @@ fn recurring(facts: &Facts, odd: &OddSteps) -> Option<Vec<(Category, f64)>> {
     // Their own functions show that they do something else. Equal distances do too, if there are enough of them.
     let beyond = (odd.odd_ms - odd.usual_ms).max(f64::MIN_POSITIVE);
     let functions: f64 = odd.functions.iter().map(|(_, ms)| ms).sum();
-    let periodic = odd.recurrence.every.is_some() && odd.recurrence.steps >= PERIODIC;
+    let periodic = odd.recurrence.is_periodic() && odd.recurrence.steps >= PERIODIC;
     let differs = functions >= beyond / 2.0 || periodic;
     let much = of_step(facts, total(&claims)) >= NOTABLE;
     (odd.recurrence.recurs() && differs && much).then_some(claims)
