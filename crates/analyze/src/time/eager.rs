@@ -37,6 +37,9 @@ pub struct Eager {
     pub types: BTreeMap<String, u64>,
     /// Compiled functions called on the same threads, with their number of calls.
     pub beside: BTreeMap<String, u64>,
+    /// Other calls of the framework from Python, such as making tensors, with their time.
+    #[serde(default)]
+    pub calls: BTreeMap<String, Dur>,
 }
 
 impl Eager {
@@ -62,6 +65,13 @@ impl Eager {
         self.steps += other.steps;
         other.types.iter().for_each(|(op, count)| *self.types.entry(op.clone()).or_default() += count);
         other.beside.iter().for_each(|(name, count)| *self.beside.entry(name.clone()).or_default() += count);
+        other.calls.iter().for_each(|(name, time)| *self.calls.entry(name.clone()).or_default() += *time);
+    }
+
+    /// The framework's call from Python that takes longest, other than ops and compiled functions, in milliseconds per step.
+    pub fn longest_call(&self) -> Option<(&str, f64)> {
+        let (name, time) = self.calls.iter().max_by_key(|(_, time)| **time)?;
+        Some((name.as_str(), time.ms() / self.steps.max(1) as f64))
     }
 
     /// The compiled function that is called about once per step.
@@ -86,7 +96,7 @@ impl Eager {
             windows.par_iter().map(|&window| Walked::of(context, &names_op, track, window)).collect();
         let usual = median_duration(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
         let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
-        for Walked { ops, inside, kernels, pauses, kinds } in walked {
+        for Walked { ops, inside, kernels, pauses, kinds, calls } in walked {
             for (kind, count) in kinds {
                 let name = context.trace.kind_name(kind);
                 let named = match name.strip_prefix(EAGER_OP) {
@@ -95,6 +105,9 @@ impl Eager {
                     None => self.beside.entry(name_of(context.trace, kind)),
                 };
                 *named.or_default() += count;
+            }
+            for (kind, time) in calls {
+                *self.calls.entry(trace.kind_name(kind).to_owned()).or_default() += time;
             }
             self.ops += ops;
             self.inside += inside;
@@ -114,6 +127,8 @@ struct Walked {
     pauses: Vec<Dur>,
     /// Number of each kind: types of eager ops, and functions called on the same threads.
     kinds: HashMap<KindId, u64, FxBuildHasher>,
+    /// Other calls of the framework.
+    calls: HashMap<KindId, Dur, FxBuildHasher>,
 }
 
 /// Prefix of the event that names an eager op's type.
@@ -157,6 +172,9 @@ impl Walked {
                 if role == Role::FunctionCall {
                     *walked.kinds.entry(kind).or_default() += 1;
                 }
+            } else if role == Role::Framework {
+                *walked.calls.entry(kind).or_default() += track.dur(index);
+                inside_until = track.end(index);
             }
         }
         walked

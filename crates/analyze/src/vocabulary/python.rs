@@ -149,6 +149,7 @@ fn writes_output(name: &str, function: &str) -> bool {
         "json",
         "pickle",
         "joblib",
+        "PIL/Image.py",
     ];
     saves && files.iter().any(|part| name.contains(part))
 }

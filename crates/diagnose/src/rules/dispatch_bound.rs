@@ -5,7 +5,7 @@
 //!
 //! # How it is detected
 //! `dispatch` owns at least {DISPATCH} of the step, and `eager-dispatch` does not explain it. A fix saves at most {GAIN} of
-//! this time.
+//! this time. If one call from Python takes most of it, such as `tf.constant` of a large array, the finding names it.
 //!
 //! # How to fix it
 //! Do more work per call. Larger batches always help.
@@ -23,7 +23,7 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{decimal, duration_ms};
+use stepscope_text::{decimal, duration_ms, quoted};
 
 use super::eager_dispatch;
 use super::shared::of_step;
@@ -56,35 +56,66 @@ fn check(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let ops_per_step = facts.ops.iter().map(|op| op.count_per_step).sum();
-    let finding = Finding::new(&RULE, Severity::Warning, OpOverhead { ms, ops_per_step }, facts.framework());
-    Some(finding.owning(vec![(Category::Dispatch, ms)], Some(GAIN)).sure(0.6))
+    let longest = facts.eager.longest_call().filter(|(_, call_ms)| *call_ms >= MOST * ms);
+    let call = longest.map(|(name, ms)| (name.to_owned(), ms));
+    // Overhead that exceeds the work is the bottleneck; less of it may be hidden behind other threads.
+    let confidence = if ms > facts.ms(Category::Compute) { 0.75 } else { 0.6 };
+    let subject = call.as_ref().map(|(name, _)| name.clone());
+    let cause = OpOverhead { ms, ops_per_step, call };
+    let finding = Finding::new(&RULE, Severity::Warning, cause, facts.framework());
+    Some(finding.owning(vec![(Category::Dispatch, ms)], Some(GAIN)).sure(confidence).about(subject))
 }
 
+/// A call with this share of the overhead is the reason for it.
+const MOST: f64 = 0.5;
+
 /// The framework's work around ops.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct OpOverhead {
     /// Milliseconds per step.
     pub ms: f64,
     /// Ops per step.
     pub ops_per_step: f64,
+    /// The call from Python that takes most of it, if it is neither an op nor a compiled function, with its milliseconds
+    /// per step.
+    pub call: Option<(String, f64)>,
 }
 
 impl Cause for OpOverhead {
     fn words(&self, finding: &Finding) -> Words {
         let mut evidence = Vec::new();
-        if self.ops_per_step >= 1.0 {
+        if let Some((call, ms)) = &self.call {
+            evidence.push(format!("{}: {} per step.", quoted(call), duration_ms(*ms)));
+        } else if self.ops_per_step >= 1.0 {
             let each = duration_ms(self.ms / self.ops_per_step);
             evidence.push(format!(
                 "Ops per step: {}, each with {each} of overhead.",
                 decimal(self.ops_per_step, 0)
             ));
         }
+        let most = self.call.as_ref().map_or(String::new(), |(call, _)| format!(", most of it in {}", quoted(call)));
         Words {
-            summary: format!("Dispatch-bound: framework overhead takes {}.", finding.owned(self.ms)),
+            summary: format!("Dispatch-bound: framework overhead takes {}{most}.", finding.owned(self.ms)),
             evidence,
-            advice: more_per_call(finding.framework),
+            advice: match &self.call {
+                Some((call, _)) => once(call, finding.framework),
+                None => more_per_call(finding.framework),
+            },
         }
     }
+}
+
+/// A call that is made in each step: mostly data that becomes a tensor again and again.
+fn once(call: &str, framework: Framework) -> Vec<String> {
+    let deliver = match framework {
+        Framework::TensorFlow | Framework::Keras => {
+            "Let `tf.data` deliver batches as tensors: `tf.data.Dataset.from_tensor_slices(arrays).batch(n).prefetch(2)`."
+        }
+        Framework::Jax => "Copy batches ahead of the step: `jax.device_put(next_batch)` before the current step ends.",
+        Framework::PyTorch => "Let a `DataLoader` deliver batches as tensors: `torch.from_numpy(array)` does not copy.",
+        Framework::Unknown => "Let the input pipeline deliver batches as tensors.",
+    };
+    vec![format!("Call {} once, outside the loop, for data that stays the same.", quoted(call)), deliver.to_owned()]
 }
 
 fn more_per_call(framework: Framework) -> Vec<String> {
@@ -117,6 +148,7 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0 });
+        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0, call: None });
+        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0, call: Some(("constant".into(), 2.0)) });
     }
 }
