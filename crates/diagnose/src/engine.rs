@@ -355,6 +355,24 @@ mod tests {
         assert!(gains <= 100.0, "{gains}");
     }
 
+    #[test]
+    fn python_between_many_small_ops_is_the_cost_of_starting_them() {
+        let mut facts = facts(&[(Category::Compute, 45), (Category::Python, 55)]);
+        facts.eager = Eager { ops: 10_000, between: Dur::from_us(400_000), steps: 10, ..Eager::default() };
+        assert_eq!(diagnose(&facts)[0].id(), "eager-dispatch");
+        // Most of the Python lies elsewhere.
+        facts.eager.between = Dur::from_us(100_000);
+        assert_eq!(diagnose(&facts)[0].id(), "host-python");
+    }
+
+    #[test]
+    fn overhead_that_exceeds_the_work_leads() {
+        let owned = [(Category::Dispatch, 47), (Category::Python, 28), (Category::Compute, 25)];
+        assert_eq!(diagnose(&facts(&owned))[0].id(), "dispatch-bound");
+        let owned = [(Category::Dispatch, 25), (Category::Compute, 75)];
+        assert_eq!(diagnose(&facts(&owned))[0].id(), "compute-bound");
+    }
+
     proptest! {
         #[test]
         fn gains_never_exceed_the_step(

@@ -189,3 +189,33 @@ fn is_eager_op(context: &Context, role: Role) -> bool {
         _ => role == Role::EagerCall,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn each_program_that_jax_starts_counts_and_so_does_the_python_between_them() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for step in 0..3 {
+            let start = step * 1_000;
+            sketch.event(thread, "train", start, 1_000, &[("step_num", Arg::Int(step))]);
+            for call in 0..30 {
+                let at = start + call * 20;
+                // JAX writes every call twice, one inside the other.
+                sketch.event(thread, "PjitFunction(add)", at, 15, &[]);
+                sketch.event(thread, "PjitFunction(add)", at + 1, 13, &[]);
+                sketch.event(thread, "ThunkExecutor::Execute", at + 5, 5, &[]);
+            }
+            sketch.event(thread, "DevicePut", start + 700, 100, &[]);
+        }
+        let trace = sketch.finish();
+        let eager = Eager::of(&Context::new(&trace, "host"));
+        assert_eq!((eager.ops, eager.steps), (90, 3));
+        assert_eq!(eager.types, BTreeMap::from([("add".to_owned(), 90)]));
+        assert_eq!(eager.between, Dur::from_us(3 * 29 * 5));
+        assert_eq!(eager.longest_call().map(|(name, _)| name), Some("DevicePut"));
+    }
+}
