@@ -34,6 +34,11 @@ const COMPLAINTS: &[(&[&str], &str, &str)] = &[
         "stop the other profiler (nsys, ncu, DCGM, a second framework profiler) and record again",
     ),
     (
+        &["getdevicecount failed"],
+        "the profiler found no GPU",
+        "nothing if the program is meant to run on the CPU; otherwise check the driver with nvidia-smi",
+    ),
+    (
         &["cupti", "load"],
         "the GPU's tracing library, CUPTI, was not found: this recording has no kernels",
         "put CUPTI on the library path (export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH, \
