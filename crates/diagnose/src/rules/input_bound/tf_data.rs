@@ -1,7 +1,7 @@
 //! Words about a tf.data pipeline: which stage is too slow, as the user wrote it, and what makes it faster.
 
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{duration_ms, quoted, short};
+use stepscope_text::{decimal, duration_ms, quoted, short};
 
 use super::Said;
 use crate::facts::Pipeline;
@@ -106,7 +106,7 @@ fn why(pipeline: &Pipeline) -> String {
             "runs on one thread".to_owned()
         }
         (false, Some(many)) if many >= 1.5 => {
-            format!("cannot keep up with {} parallel calls", short(many.round()))
+            format!("cannot keep up with {} parallel calls", decimal(many.round(), 0))
         }
         _ => "cannot keep up".to_owned(),
     };
