@@ -74,12 +74,22 @@ def on_ray(folder):
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     for _ in range(2):
-        cluster.add_node(num_cpus=1)
+        _add_node(cluster)
     ray.init(address=cluster.address, log_to_driver=False)
     killer = Killer(lambda: True, "ray::partial")
     yield killer, lambda: engine.run(folder, group_bytes=1)
     ray.shutdown()
     cluster.shutdown()
+
+
+def _add_node(cluster, attempts=3):
+    """Ray waits 30 seconds for a node; a busy machine may need longer for its processes."""
+    for attempt in range(attempts):
+        try:
+            return cluster.add_node(num_cpus=1)
+        except Exception:
+            if attempt == attempts - 1:
+                raise
 
 
 def on_dask(folder):
