@@ -95,7 +95,7 @@ fn hosts(report: &FleetReport) -> Table {
             Column::new("recordings", "of recordings", Format::Count),
             Column::new("jobs", "jobs", Format::Count).optional(),
             Column::new("last_fraction", "last at", Format::Percent).optional(),
-            Column::new("sure", "sure", Format::Percent).optional(),
+            Column::new("sure", "lower bound", Format::Percent).optional(),
             Column::new("evidence", "evidence", Format::Text).hidden(),
         ],
     );
