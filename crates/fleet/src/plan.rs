@@ -144,15 +144,15 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
                 .push((named, input, modified));
         }
     }
-    if let Some((named, input, _)) = found.values().flatten().next()
+    if let Some((_, input, _)) = found.values().flatten().next()
         && options.job_pattern.is_some()
         && !found.values().flatten().any(|(named, ..)| named.matched)
     {
-        let (files, job) = (found.values().map(Vec::len).sum::<usize>(), &named.job);
+        let files = found.values().map(Vec::len).sum::<usize>() as u64;
         return Err(FleetError::Usage(format!(
-            "--job-pattern matches no path; found {}, for example {}, of job {job} by its folders; correct the pattern: it \
-             sees whole paths",
-            plural(files as u64, "file", "files"),
+            "--job-pattern matches no path; found {}, for example {}; correct the pattern, which is matched \
+             against whole paths",
+            plural(files, "file", "files"),
             input.path
         )));
     }

@@ -142,7 +142,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         write_hosts(folder, hosts)
         works = fleet.plan(folder, group_bytes=GROUP)
-        expected, seconds = locally(folder)
+        expected, seconds, used = locally(folder)
         started = time.monotonic()
         running = {"ray": on_ray, "dask": on_dask, "spark": on_spark}[engine](folder)
         killer, run = next(running)
@@ -150,11 +150,11 @@ def main():
         if engine == "dask":
             # It keeps results by their key: new times of writing are new keys.
             write_hosts(folder, hosts)
-            expected, seconds = locally(folder)
+            expected, seconds, used = locally(folder)
         second = timed(run, expected)
         if engine == "dask":
             write_hosts(folder, hosts)
-            expected, seconds = locally(folder)
+            expected, seconds, used = locally(folder)
         killer.start()
         hurt = timed(run, expected)
         assert killer.killed, "no worker was killed while work was under way"
@@ -162,28 +162,41 @@ def main():
     tasks = len(works)
     covered = fleet.finish(expected).coverage
     print("{}: {}; the same bytes as locally, also with a worker killed".format(engine, covered))
-    print("  local, one thread: {:.1f} s, {:.1f} ms per task".format(seconds, seconds / tasks * 1e3))
+    print("  local, one thread: {:.1f} s, {:.1f} s of processor time".format(seconds, used))
     print("  start {:.1f} s, first run {:.1f} s".format(first[0] - started, first[1]))
-    cost = (second[1] - seconds) / tasks * 1e3
-    print("  second run {:.1f} s: {:.1f} times as fast as local, {:.1f} ms more per task".format(second[1], seconds / second[1], cost))
-    print("  with a worker killed {:.1f} s".format(hurt[1]))
+    print("  second run: {:.1f} s ({:.1f} times as fast as local), {:.1f} s of processor time".format(second[1], seconds / second[1], second[2]))
+    print("  cost per task: {:.1f} ms of processor time beside reading".format((second[2] - used) / tasks * 1e3))
+    print("  with a worker killed: {:.1f} s".format(hurt[1]))
 
 
 def locally(folder):
-    """The merged partial of this process, and how long it took on one thread."""
+    """The merged partial of this process on one thread: elapsed and processor time."""
     from stepscope import fleet
 
-    began = time.monotonic()
+    began, used = time.monotonic(), time.process_time()
     merged = fleet.merge([fleet.partial(work, 1) for work in fleet.plan(folder, group_bytes=GROUP)])
-    return merged, time.monotonic() - began
+    return merged, time.monotonic() - began, time.process_time() - used
 
 
 def timed(run, expected):
-    """Runs the fleet, which must give the expected bytes. When it began, and how long it took."""
-    began = time.monotonic()
+    """Runs the fleet, which must give the expected bytes. When it began, how long it took, and its processor time."""
+    began, used = time.monotonic(), processor()
     report = run()
     assert report.partial == expected, "another result than that of this process"
-    return began, time.monotonic() - began
+    return began, time.monotonic() - began, processor() - used
+
+
+def processor():
+    """Seconds of processor time of this process and of all that it started and that still run. Unlike elapsed time, other
+    work on the machine hardly changes it."""
+    ticks = 0
+    for pid in [os.getpid(), *descendants()]:
+        try:
+            with open("/proc/{}/stat".format(pid)) as file:
+                ticks += sum(int(field) for field in file.read().rpartition(")")[2].split()[11:15])
+        except OSError:
+            continue  # it has ended
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ pub fn write_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
         overview.push(&tag("p", &[], Html::text(&missing)));
     }
     if let Some(note) = report.hours_note() {
-        overview.push(&tag("p", &[], Html::text(&note)));
+        overview.push(&tag("p", &[], Html::sentence(&note)));
     }
     let mut sections = vec![Section::new("", overview)];
     for (name, title) in SECTIONS {
@@ -65,7 +65,11 @@ fn body(report: &FleetReport, name: &str) -> Option<Html> {
         .take(ROWS)
         .map(|row| {
             let cells = found.columns().iter().zip(row).enumerate().filter(|(place, _)| shown(*place));
-            cells.map(|(_, (column, cell))| value(column.format, cell)).collect()
+            let shown = cells.map(|(_, (column, cell))| match cell {
+                Cell::Text(text) if is_advice(&column.key) => Value::Sentence(text.clone()),
+                _ => value(column.format, cell),
+            });
+            shown.collect()
         })
         .collect();
     let mut html = table(&titles, &rows);
