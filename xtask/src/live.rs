@@ -62,19 +62,27 @@ const STORES: Environment = Environment {
     size: "320 MB",
 };
 
+/// The emulator of Azure's object store, an npm package: version, place, size.
+const AZURITE: (&str, &str, &str) = ("azurite@3.37.0", "target/azurite", "360 MB");
+
 /// Runs the live tests, in environments that are created if necessary.
 pub(crate) fn check() -> Outcome {
+    all(true)
+}
+
+/// `make`: also installs Azurite, which no machine has to have.
+fn all(make: bool) -> Outcome {
     let python = FRAMEWORKS.check()?;
     let helper = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
     run("live: Python helper", Command::new(&python).args(helper))?;
     CLIENTS.check()?;
-    stores()
+    stores(make)
 }
 
 /// A server of object stores is not worth a failure where it cannot be installed.
-fn stores() -> Outcome {
+fn stores(make: bool) -> Outcome {
     match STORES.python() {
-        Ok(_) => STORES.check().map(|_| ()),
+        Ok(_) => STORES.check_with(azurite(make).as_deref()).map(|_| ()),
         Err(why) => {
             println!("==> live: object stores\n    live: object stores: skipped, {why}");
             Ok(())
@@ -82,16 +90,43 @@ fn stores() -> Outcome {
     }
 }
 
+/// The emulator of Azure's object store, if it is there or can be installed; else a word about it.
+fn azurite(make: bool) -> Option<PathBuf> {
+    let (package, folder, size) = AZURITE;
+    let folder = std::env::current_dir().ok()?.join(folder);
+    let program = folder.join("node_modules/.bin/azurite-blob");
+    let is_there = || fs::read_to_string(list(&folder)).is_ok_and(|installed| installed == package);
+    if !is_there() && make {
+        let install = ["install", "--silent", "--no-audit", "--no-fund", "--omit=optional", "--prefix"];
+        let installed = fs::create_dir_all(&folder).map_err(|error| error.to_string()).and_then(|()| {
+            run("live: Azurite", Command::new("npm").args(install).arg(&folder).arg(package))?;
+            fs::write(list(&folder), package).map_err(|error| error.to_string())
+        });
+        if let Err(why) = installed {
+            println!("    live: az://: skipped, {why}");
+        }
+    }
+    if !is_there() {
+        println!(
+            "    live: az://: no {package}; `cargo xtask live` installs it (about {size} from the network)"
+        );
+        return None;
+    }
+    Some(program)
+}
+
 /// Runs the live tests where environments are there already, or may be made; says whether it ran those with frameworks.
 pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, String> {
     let (frameworks, clients) = (make || FRAMEWORKS.is_there()?, make || CLIENTS.is_there()?);
     let stores = make || STORES.is_there()?;
     if frameworks && clients && stores {
-        return check().map(|()| true);
+        return all(make).map(|()| true);
     }
     for (environment, is_there) in [(FRAMEWORKS, frameworks), (CLIENTS, clients), (STORES, stores)] {
         let Environment { name, variable, size, .. } = environment;
-        if is_there {
+        if is_there && name == STORES.name {
+            self::stores(make)?;
+        } else if is_there {
             environment.check()?;
         } else {
             let how = format!("`cargo xtask live` makes one below target/ (about {size} from the network)");
@@ -104,12 +139,21 @@ pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, Stri
 impl Environment {
     /// Runs its tests; returns its Python.
     fn check(&self) -> Result<PathBuf, String> {
+        self.check_with(None)
+    }
+
+    /// The same, with an emulator of Azure's object store.
+    fn check_with(&self, azurite: Option<&Path>) -> Result<PathBuf, String> {
         let python = self.python()?;
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         for test in self.tests {
             let mut tests = Command::new(&cargo);
             tests.args(["test", "--quiet", "--workspace", "--test", test]).args(self.features);
             tests.env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
+            if let Some(azurite) = azurite {
+                tests.env("STEPSCOPE_TEST_AZURITE", azurite);
+                tests.env("STEPSCOPE_EXPECT", format!("{},azurite", self.needs));
+            }
             run(&format!("live: {test}"), &mut tests)?;
         }
         Ok(python)

@@ -49,11 +49,11 @@ impl Skips {
     /// Takes up what tests wrote down. `live`: those that need frameworks ran apart from the others.
     pub(crate) fn take_tests(&mut self, live: bool) {
         let text = fs::read_to_string(FILE).unwrap_or_default();
-        let ran = |needs: &str| live && ["frameworks", "clients", "stores"].contains(&needs);
+        let ran = |needs: &str| live && ["frameworks", "clients", "stores", "azurite"].contains(&needs);
         for (needs, tests) in by_need(&text).into_iter().filter(|(needs, _)| !ran(needs)) {
             let how = match needs.as_str() {
                 "corpus" => "STEPSCOPE_CORPUS names a folder of real profiles",
-                "frameworks" | "clients" | "stores" => "`cargo xtask live` runs them",
+                "frameworks" | "clients" | "stores" | "azurite" => "`cargo xtask live` runs them",
                 _ => "install what they need",
             };
             let count = if tests.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.len()) };

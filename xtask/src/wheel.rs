@@ -28,11 +28,16 @@ const LIBRARIES: &[&str] = &[
     "nbclient==0.11.0",
     "nbformat==5.11.1",
     "ipykernel==7.4.0",
+    DASK,
 ];
 const PYARROW: &str = "pyarrow==26.0.1";
-/// Engines with the package that each needs.
-const ENGINES: &[(&str, &str)] =
-    &[("ray", "ray==2.60.0"), ("dask", "dask[distributed]==2026.8.0"), ("spark", "pyspark==4.3.0")];
+const DASK: &str = "dask[distributed]==2026.8.0";
+/// Engines with the packages that each needs. Spark passes batches of Arrow on only where pandas is, and wants it below 3.
+const ENGINES: &[(&str, &[&str])] =
+    &[("ray", &["ray==2.60.0"]), ("dask", &[DASK]), ("spark", &["pyspark==4.3.0", "pandas==2.3.3", PYARROW])];
+
+/// Hosts of the fleet on an engine.
+const HOSTS: &str = "60";
 
 /// Builds the wheel: optimised, or as fast as possible.
 pub(crate) fn build(dev: bool) -> Outcome {
@@ -61,6 +66,10 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
         run(&format!("wheel: tests with {}", python.display()), Command::new(program(&folder)).args(tests))?;
         if place == 0 {
             types(&folder)?;
+            // The one engine that starts within seconds; `live --engines` has them all.
+            if cfg!(unix) {
+                on_engine("dask", &folder)?;
+            }
         }
     }
     Ok(())
@@ -82,18 +91,25 @@ pub(crate) fn engines(skips: &mut Skips) -> Outcome {
     // Engines follow new versions of Python late.
     let python = ["python3.12", "python3.13", "python3.11", "python3.10"].into_iter().find_map(found);
     let python = python.unwrap_or_else(|| PathBuf::from("python3"));
-    for &(engine, package) in ENGINES {
-        let folder = match fresh(&python, &[wheel.clone(), package.to_owned(), PYARROW.to_owned()]) {
+    for &(engine, packages) in ENGINES {
+        let packages = packages.iter().map(|&name| name.to_owned());
+        let folder = match fresh(&python, &std::iter::once(wheel.clone()).chain(packages).collect::<Vec<_>>())
+        {
             Ok(folder) => folder,
             Err(why) => {
                 skips.note(&format!("fleet on {engine}"), &why, "run it where the package can be installed");
                 continue;
             }
         };
-        let script = ["-B", "python/tests/engines/run.py", engine];
-        run(&format!("fleet on {engine}"), Command::new(program(&folder)).args(script))?;
+        on_engine(engine, &folder)?;
     }
     Ok(())
+}
+
+/// Starts an engine, and compares the fleet on it with this machine's, also with a worker that is killed.
+fn on_engine(engine: &str, folder: &Path) -> Outcome {
+    let script = ["-B", "python/tests/engines/run.py", engine, HOSTS];
+    run(&format!("wheel: fleet on {engine}"), Command::new(program(folder)).args(script))
 }
 
 /// The type stubs against the module, and the package's own types.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use stepscope_render::fleet::FleetReport;
-use stepscope_text::{duration_ms, plural, share};
+use stepscope_text::{duration_ms, percent, plural, share};
 
 /// What is allowed.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,11 @@ pub fn gate(report: &FleetReport, limits: &Limits) -> Vec<Check> {
             passed: lost <= limit,
             value: Some(lost),
             limit,
-            message: format!("{} of the device time is lost; {} is allowed", share(lost), share(limit)),
+            message: format!(
+                "{} of the device time is lost; {} is allowed",
+                finely(lost, limit),
+                finely(limit, lost)
+            ),
         }
     }));
     let covered = report.covered as f64 / report.planned.max(1) as f64;
@@ -63,6 +67,11 @@ pub fn gate(report: &FleetReport, limits: &Limits) -> Vec<Check> {
         message: format!("covers {}; at least {} is required", report.coverage(), share(limits.min_covered)),
     });
     checks
+}
+
+/// A share, with a decimal if it would read like the one that it is compared with.
+fn finely(value: f64, other: f64) -> String {
+    if share(value) == share(other) { percent(value) } else { share(value) }
 }
 
 fn regressions(report: &FleetReport, limits: &Limits) -> Vec<Check> {

@@ -22,6 +22,8 @@ pub(crate) struct Named {
     pub(crate) at: Option<i64>,
     /// Other named groups of the pattern.
     pub(crate) labels: BTreeMap<String, String>,
+    /// Does the user's pattern match it?
+    pub(crate) matched: bool,
 }
 
 /// Names jobs.
@@ -68,6 +70,7 @@ impl Namer {
         else {
             return named;
         };
+        named.matched = true;
         for group in pattern.capture_names().flatten() {
             let Some(value) = found.name(group).map(|value| value.as_str().to_owned()) else { continue };
             match group {
@@ -96,7 +99,7 @@ impl Namer {
             let below = path.strip_prefix(root).unwrap_or(path);
             below.components().rev().find_map(|part| self.time_in(&part.as_os_str().to_string_lossy()))
         });
-        Named { job: job_of(root, run), session, host: None, at, labels: BTreeMap::new() }
+        Named { job: job_of(root, run), session, host: None, at, labels: BTreeMap::new(), matched: false }
     }
 
     fn is_progress(&self, name: &str) -> bool {

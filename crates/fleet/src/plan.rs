@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use stepscope_read::discover::{Discovery, ProfileFile, Session};
 use stepscope_read::files;
-use stepscope_text::duration_ms;
+use stepscope_text::{duration_ms, plural};
 
 use crate::error::FleetError;
 use crate::frame::id_of;
@@ -143,6 +143,18 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
                 .or_default()
                 .push((named, input, modified));
         }
+    }
+    if let Some((_, input, _)) = found.values().flatten().next()
+        && options.job_pattern.is_some()
+        && !found.values().flatten().any(|(named, ..)| named.matched)
+    {
+        let files = found.values().map(Vec::len).sum::<usize>() as u64;
+        return Err(FleetError::Usage(format!(
+            "--job-pattern matches no path; found {}, for example {}; correct the pattern, which is matched \
+             against whole paths",
+            plural(files, "file", "files"),
+            input.path
+        )));
     }
     let recordings =
         found.into_iter().map(|((job, session, folder), members)| piece(job, session, folder, members));

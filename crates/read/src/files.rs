@@ -139,13 +139,7 @@ fn store(path: &Path) -> Option<Result<&'static dyn Store, StoreError>> {
 
 /// What a program without a store says.
 fn without(path: &Path) -> StoreError {
-    let url = path.display();
-    let copy = match path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme) {
-        Some("s3" | "s3a") => format!("aws s3 cp --recursive {url} logs/"),
-        Some("gs") => format!("gcloud storage cp --recursive {url} logs/"),
-        Some("az" | "abfs" | "abfss") => "azcopy copy --recursive URL logs/".to_owned(),
-        _ => format!("curl -O {url}"),
-    };
+    let copy = copying(path, true);
     StoreError {
         changed: false,
         missing: false,
@@ -154,6 +148,25 @@ fn without(path: &Path) -> StoreError {
             "use the Python package (`pip install stepscope`), build with `cargo install stepscope --features remote`, or \
              copy the files first: `{copy}`"
         ),
+    }
+}
+
+/// A path quoted for a shell.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// The command that copies from a store: a file into this folder, or all of a folder into `logs`.
+pub(crate) fn copying(path: &Path, folder: bool) -> String {
+    let url = shell_word(path);
+    let (all, to) = if folder { (" --recursive", "logs/") } else { ("", ".") };
+    match path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme) {
+        Some("s3" | "s3a") => format!("aws s3 cp{all} {url} {to}"),
+        Some("gs") => format!("gcloud storage cp{all} {url} {to}"),
+        Some("az" | "abfs" | "abfss") => format!("azcopy copy{all} URL {to}"),
+        _ => format!("curl -O {url}"),
     }
 }
 

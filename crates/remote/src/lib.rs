@@ -5,6 +5,7 @@
 //! location  a URL: which server, which bucket, which object
 //! bucket    a connection to a bucket, with the credentials of the environment
 //! service   every request: answers of bounded size, no long wait for a metadata server that is not there
+//! names     names of folders that paths cannot hold
 //! list      one folder, or a tree of folders in parallel, within the caller's rules
 //! fetch     the beginning of an object, or all of it in parallel ranges of one version
 //! space     where copies go, and whether they fit
@@ -20,6 +21,7 @@ mod error;
 mod fetch;
 mod list;
 mod location;
+mod names;
 mod service;
 mod space;
 

@@ -93,7 +93,7 @@ pub(crate) async fn folder(
     listed: &Listed<'_>,
 ) -> Result<Folder, Error> {
     let Some(store) = &bucket.folders else { return Err(Error::at(location, Kind::NoFolder)) };
-    let prefix = (!location.key.is_empty()).then(|| format!("{}/", location.key));
+    let prefix = location.prefix();
     let (mut found, mut token, mut idle) = (Folder::default(), None::<String>, 0);
     loop {
         let options = PaginatedListOptions {

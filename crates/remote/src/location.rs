@@ -3,6 +3,7 @@
 use object_store::path::Path;
 
 use crate::error::{Error, Kind};
+use crate::names;
 
 /// What kind of server keeps an object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +37,7 @@ pub struct Location {
     pub scheme: Scheme,
     /// The bucket with its scheme; for a web server, the whole URL.
     pub root: String,
-    /// The key within the bucket, without slashes at its ends; empty for the bucket itself and on a web server.
+    /// The key within the bucket, without slashes at its ends, empty names by their sign; empty for the bucket itself and on a web server.
     pub key: String,
 }
 
@@ -60,9 +61,12 @@ impl Location {
         if bucket.is_empty() {
             return Err(wrong("it names no bucket"));
         }
-        let key = key.trim_end_matches('/');
-        Path::parse(key).map_err(|error| wrong(&error.to_string()))?;
-        Ok(Location { scheme, root: format!("{start}{bucket}"), key: key.to_owned() })
+        if key.split('/').any(|name| matches!(name, "." | "..")) {
+            return Err(wrong("it contains `.` or `..`"));
+        }
+        let key = names::signed(key.trim_end_matches('/'));
+        Path::parse(&key).map_err(|error| wrong(&error.to_string()))?;
+        Ok(Location { scheme, root: format!("{start}{bucket}"), key })
     }
 
     /// Its URL, without a slash at the end.
@@ -87,7 +91,12 @@ impl Location {
 
     /// The key as the stores' library takes it.
     pub(crate) fn path(&self) -> Path {
-        Path::parse(&self.key).unwrap_or_default()
+        names::path(&self.key)
+    }
+
+    /// What the keys of everything in it begin with; `None` for a bucket.
+    pub(crate) fn prefix(&self) -> Option<String> {
+        (!self.key.is_empty()).then(|| format!("{}/", names::unsigned(&self.key)))
     }
 }
 
@@ -103,6 +112,12 @@ mod tests {
         let (folder, name) = at.parent().unwrap();
         assert_eq!((folder.url().as_str(), name), ("s3://bucket/logs", "run 1"));
         assert_eq!(folder.join("x").url(), "s3://bucket/logs/x");
+        let twice = Location::parse("s3://bucket/logs//run/").unwrap();
+        assert_eq!(
+            (twice.url().as_str(), twice.prefix().as_deref()),
+            ("s3://bucket/logs/∅/run", Some("logs//run/"))
+        );
+        assert_eq!(Location::parse(&twice.url()).unwrap(), twice);
         let bucket = Location::parse("gs://bucket").unwrap();
         assert_eq!((bucket.parent(), bucket.join("a").url().as_str()), (None, "gs://bucket/a"));
         assert_eq!(Location::parse("abfss://c@acc.dfs.core.windows.net/a").unwrap().key, "a");
@@ -113,7 +128,7 @@ mod tests {
     #[test]
     fn what_names_no_place_is_refused() {
         for wrong in
-            ["s3://", "s3:///key", "ftp://host/x", "http://", "https:///x", "s3://b/a//c", "s3://b/../c"]
+            ["s3://", "s3:///key", "ftp://host/x", "http://", "https:///x", "s3://b/../c", "s3://b/a/."]
         {
             assert!(matches!(Location::parse(wrong).unwrap_err().kind, Kind::BadUrl(_)), "{wrong}");
         }

@@ -13,6 +13,7 @@ use object_store::client::{
 };
 
 use crate::error::NoMetadata;
+use crate::names::signed_list;
 
 /// Largest list or error page. A list has at most 5,000 keys of at most 1 KB.
 const MOST_BYTES: usize = 16 << 20;
@@ -48,8 +49,13 @@ impl HttpService for Service {
             return self.metadata(request).await;
         }
         let object = self.streams || request.headers().contains_key(http::header::RANGE);
+        let list = request.uri().query().is_some_and(|query| query.contains("delimiter="));
         let answer = self.client.execute(request).await?;
-        Ok(if object && answer.status().is_success() { answer } else { bounded(answer) })
+        match answer.status().is_success() {
+            true if object => Ok(answer),
+            true if list => named(bounded(answer)).await,
+            _ => Ok(bounded(answer)),
+        }
     }
 }
 
@@ -62,6 +68,14 @@ impl Service {
             _ => Err(none()),
         }
     }
+}
+
+/// A list whose keys the stores' library takes.
+async fn named(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = answer.into_parts();
+    let bytes = body.bytes().await?;
+    let signed = std::str::from_utf8(&bytes).ok().and_then(signed_list);
+    Ok(HttpResponse::from_parts(parts, signed.map_or_else(|| bytes.into(), HttpResponseBody::from)))
 }
 
 fn bounded(answer: HttpResponse) -> HttpResponse {

@@ -92,6 +92,24 @@ fn folders_are_descended_by_the_rules_and_never_beside_them() {
 }
 
 #[test]
+fn folders_without_a_name_are_read_like_others() {
+    let names = ["logs//run1/h1.pb", "logs//x.pb", "logs/h2.pb", "/leading.pb", "logs/../up.pb"];
+    let server = Server::start(bucket(objects(&names)));
+    let client = of_s3(&server);
+    client.search("s3://bucket", true).unwrap();
+    let at = |url: &str| client.entries(url).unwrap();
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert_eq!(at("s3://bucket/logs"), (owned(&["∅", "∅.."]), owned(&["h2.pb"])));
+    assert_eq!(at("s3://bucket/logs/∅"), (owned(&["run1"]), owned(&["x.pb"])));
+    for same in ["s3://bucket/logs/∅/run1/h1.pb", "s3://bucket/logs//run1/h1.pb"] {
+        assert_eq!(content(client.fetch(same).unwrap()), b"logs//run1/h1.pb");
+    }
+    // What no request can name is missing; nothing else is read in its place.
+    assert_eq!(kind(client.fetch("s3://bucket/∅/leading.pb")), Kind::NotFound);
+    assert_eq!(kind(client.fetch("s3://bucket/logs/∅../up.pb")), Kind::NotFound);
+}
+
+#[test]
 fn what_is_missing_is_told_apart() {
     let server = Server::start(bucket(objects(&["logs/a.pb", "empty/"])));
     let client = of_s3(&server);

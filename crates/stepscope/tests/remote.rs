@@ -153,6 +153,40 @@ mod with_the_feature {
         assert!(code(&folder) == 3 && said(&folder).contains("cannot list folders"), "{}", said(&folder));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_report_that_only_nsys_reads_is_copied_for_it_and_removed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let magic = b"NVIDIA Tegra Profiler Report 2026.1.3.\0".to_vec();
+        let server =
+            Server::start(bucket(BTreeMap::from([("logs/run 1.nsys-rep".to_owned(), magic.clone())])));
+        let ask = |path: &std::path::Path| {
+            let mut command = of(&server);
+            command.env("PATH", "/usr/bin:/bin").env("NSYS_PATH", path).env("XDG_CACHE_HOME", at("cache"));
+            command.args(["info", "s3://bucket/logs"]).output().unwrap()
+        };
+        let without = ask(&at("nowhere"));
+        let copy = "`aws s3 cp 's3://bucket/logs/run 1.nsys-rep' . && nsys export --type sqlite";
+        assert!(code(&without) == 3 && said(&without).contains(copy), "{}", said(&without));
+        rusqlite::Connection::open(at("export.sqlite"))
+            .unwrap()
+            .execute_batch(stepscope_testkit::nsys::sample().script())
+            .unwrap();
+        let script =
+            format!("#!/bin/sh\ncp \"$8\" {0}/seen\ncp {0}/export.sqlite \"$7\"\n", folder.path().display());
+        std::fs::write(at("nsys"), script).unwrap();
+        std::fs::set_permissions(at("nsys"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = ask(folder.path());
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        assert_eq!(std::fs::read(at("seen")).unwrap(), magic, "the tool read the report");
+        let kept: Vec<_> = std::fs::read_dir(at("cache/stepscope/nsys")).unwrap().flatten().collect();
+        assert_eq!(kept.len(), 1, "only the export is kept: {kept:?}");
+        let asked = server.paths().len();
+        assert!(asked < 12, "{asked} requests");
+    }
+
     #[test]
     fn an_object_that_is_replaced_while_it_is_read_is_damage() {
         let (_, profile) = run();

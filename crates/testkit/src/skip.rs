@@ -18,6 +18,8 @@ pub enum Needs {
     Clients,
     /// A Python with a server of an object store.
     Stores,
+    /// Azurite, the emulator of Azure's object store.
+    Azurite,
     /// A C compiler.
     Compiler,
 }
@@ -30,6 +32,7 @@ impl Needs {
             Needs::Frameworks => "frameworks",
             Needs::Clients => "clients",
             Needs::Stores => "stores",
+            Needs::Azurite => "azurite",
             Needs::Compiler => "compiler",
         }
     }

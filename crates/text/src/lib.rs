@@ -239,6 +239,17 @@ pub fn quoted(name: &str) -> String {
     format!("`{}`", name_cut(clean.trim(), 70))
 }
 
+/// A path or a name as one word of a shell's line.
+pub fn shell_word(text: &str) -> String {
+    let text = printable(text);
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@,~".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 /// Text for a terminal: without control characters, which could move the cursor or change its title, and without
 /// marks that change the direction of text, which could show a name as another one.
 pub fn printable(text: &str) -> String {
@@ -256,6 +267,13 @@ mod tests {
     #[test]
     fn names_cannot_steer_a_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}c\u{202e}d\r\ne"), "a [2Jb cd  e");
+    }
+
+    #[test]
+    fn words_of_a_shell_stay_one_word() {
+        assert_eq!(shell_word("logs/run-1"), "logs/run-1");
+        assert_eq!(shell_word("my run's"), r"'my run'\''s'");
+        assert_eq!(shell_word(""), "''");
     }
 
     #[test]

@@ -27,7 +27,7 @@ it("what no page does stays a command, and other code stays code", () => {
 });
 
 it("one host's report is its part of the timeline", () => {
-  const parts = parse("See what it does otherwise: `stepscope report PATH --host` `node-3`, beside another.");
+  const parts = parse("See what it does otherwise: `stepscope report PATH --host node-3`, beside another.");
   expect(parts[1]).toEqual({ kind: "link", text: "the timeline of node-3", page: "timeline", query: { filter: "node-3" } });
   expect(parts.map((part) => part.text).join("")).toBe("See what it does otherwise: the timeline of node-3, beside another.");
 });

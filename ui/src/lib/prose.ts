@@ -21,12 +21,8 @@ export function parse(text: string, pages: readonly PageInfo[]): Part[] {
       if (piece !== "") parts.push({ kind: "text", text: piece });
     } else if (index === pieces.length - 1) {
       parts.push({ kind: "text", text: `\`${piece}` });
-    } else if (HOST.test(piece) && pieces[index + 1] === " " && index + 2 < pieces.length - 1) {
-      // The host's name is in a separate code span.
-      parts.push({ kind: "link", text: `the timeline of ${pieces[index + 2]}`, page: "timeline", query: { filter: pieces[index + 2] ?? "" } });
-      index += 2;
     } else {
-      const link = command(piece, pages);
+      const link = ofHost(piece) ?? command(piece, pages);
       // Pages are opened, commands are run.
       if (link && before?.kind === "text") before.text = before.text.replace(/\brun $/, "open ").replace(/\bRun $/, "Open ");
       parts.push(link ?? { kind: isCategory(before?.text, pieces[index + 1]) ? "category" : "code", text: piece });
@@ -36,7 +32,12 @@ export function parse(text: string, pages: readonly PageInfo[]): Part[] {
 }
 
 /** There is no page for one host's report; the timeline shows what it does. */
-const HOST = /^stepscope report \S+ --host$/;
+function ofHost(code: string): Part | null {
+  const name = /^stepscope report \S+ --host (.+)$/.exec(code)?.[1];
+  if (name === undefined) return null;
+  const host = unquoted(name);
+  return { kind: "link", text: `the timeline of ${host}`, page: "timeline", query: { filter: host } };
+}
 
 /** Whether the sentence refers to a category; elsewhere the same word may be a name from the recording. */
 function isCategory(before: string | undefined, after: string | undefined): boolean {

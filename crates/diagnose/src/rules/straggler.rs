@@ -15,7 +15,7 @@
 //! # How to check
 //! The hosts' medians move closer together.
 
-use stepscope_text::{duration_ms, plural, quoted, share};
+use stepscope_text::{duration_ms, plural, quoted, share, shell_word};
 use stepscope_trace::statistics::quantile;
 
 use super::shared::{of_step, severity};
@@ -112,8 +112,10 @@ impl Cause for SlowHost {
             evidence: vec![format!("Median steps: {ms} on {host}, {usual} on the median host.")],
             advice: vec![
                 format!(
-                    "See what it does differently: compare `stepscope report PATH --host` {host} with the report of \
-                     another host."
+                    "See what it does differently: compare `stepscope report PATH --host {}` with the report of \
+                     another host.",
+                    // A backtick would end the command.
+                    shell_word(&self.name.replace('`', "."))
                 ),
                 "Usual causes: other jobs on the same machine, a throttled device, uneven data, slower storage."
                     .to_owned(),
@@ -159,7 +161,20 @@ impl Cause for LateRank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::testing::speaks;
+    use crate::rules::testing::{speaks, words};
+    use stepscope_analyze::vocabulary::Framework;
+
+    #[test]
+    fn the_command_is_one_piece_of_code_whatever_the_host_is_called() {
+        for (name, command) in [
+            ("worker-3", "`stepscope report PATH --host worker-3`"),
+            ("a `b`", "`stepscope report PATH --host 'a .b.'`"),
+        ] {
+            let cause = SlowHost { name: name.into(), ms: 12.0, usual_ms: 10.0, of: 8 };
+            let said = words(&RULE, cause, Framework::Unknown);
+            assert!(said.advice[0].contains(command), "{}", said.advice[0]);
+        }
+    }
 
     #[test]
     fn it_speaks() {

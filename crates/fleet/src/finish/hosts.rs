@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stepscope_diagnose::statistics::median;
 use stepscope_render::fleet::HostRow;
-use stepscope_text::{duration_ms, share};
+use stepscope_text::duration_ms;
 
 use crate::record::{HostFacts, Record};
 
@@ -50,7 +51,6 @@ fn row(host: &str, seen: &[Seen]) -> Option<HostRow> {
     let worst = slow.iter().rev().max_by(|a, b| a.facts.slow.total_cmp(&b.facts.slow))?;
     let jobs: BTreeSet<&str> = slow.iter().map(|seen| seen.record.recording.job.as_str()).collect();
     let mean = seen.iter().map(|seen| seen.facts.slow).sum::<f64>() / seen.len() as f64;
-    let step = worst.facts.step_ms.map_or_else(|| "unknown".to_owned(), duration_ms);
     Some(HostRow {
         host: host.to_owned(),
         job: worst.record.recording.job.clone(),
@@ -60,14 +60,25 @@ fn row(host: &str, seen: &[Seen]) -> Option<HostRow> {
         jobs: jobs.len() as u64,
         sure: least_share(slow.len() as f64, seen.len() as f64),
         last_fraction: worst.facts.last,
-        evidence: format!(
-            "{} in session {}: step {step}, {} longer than the median of {} hosts",
-            worst.record.recording.job,
-            worst.record.recording.session,
-            share(worst.facts.slow),
-            worst.record.hosts.len()
-        ),
+        evidence: evidence(worst),
     })
+}
+
+/// What was measured in one recording: the step and the host's own work in it, of which one is longer than usual.
+fn evidence(seen: &Seen) -> String {
+    let Seen { record, facts } = seen;
+    let with_steps = || record.hosts.iter().filter(|host| host.step_ms.is_some());
+    let usual = |all: Vec<f64>| median(&all).map_or_else(|| "unknown".to_owned(), duration_ms);
+    format!(
+        "{} in session {}: step {}, own work {}; medians of {} hosts: {} and {}",
+        record.recording.job,
+        record.recording.session,
+        facts.step_ms.map_or_else(|| "unknown".to_owned(), duration_ms),
+        duration_ms(facts.own_ms),
+        with_steps().count(),
+        usual(with_steps().filter_map(|host| host.step_ms).collect()),
+        usual(with_steps().map(|host| host.own_ms).collect()),
+    )
 }
 
 /// The lower bound of Wilson's interval for a share, with 95 % confidence.

@@ -123,7 +123,7 @@ pub(super) fn causes_by_job(jobs: &Jobs, rows: &[JobRow]) -> Vec<JobCauseRow> {
     rows.iter().flat_map(of_job).collect()
 }
 
-/// Causes over all jobs, those that take most devices first.
+/// Causes over all jobs, those that take most device hours first; without hours, most devices.
 pub(super) fn causes(report: &FleetReport) -> Vec<CauseRow> {
     let devices: BTreeMap<&str, u64> =
         report.jobs.iter().map(|job| (job.job.as_str(), job.devices)).collect();
@@ -147,7 +147,11 @@ pub(super) fn causes(report: &FleetReport) -> Vec<CauseRow> {
         })
     };
     let mut rows: Vec<CauseRow> = by_finding.into_iter().filter_map(row).collect();
-    rows.sort_by(|a, b| b.lost_devices.total_cmp(&a.lost_devices).then_with(|| a.finding.cmp(&b.finding)));
+    rows.sort_by(|a, b| {
+        let hours = |row: &CauseRow| row.lost_device_hours.unwrap_or(-1.0);
+        let by_devices = b.lost_devices.total_cmp(&a.lost_devices);
+        hours(b).total_cmp(&hours(a)).then(by_devices).then_with(|| a.finding.cmp(&b.finding))
+    });
     rows
 }
 

@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use rustc_hash::FxHasher;
 use stepscope_trace::{Delivers, Format, Trace};
 
 use super::NsysReader;
+use crate::files::shell_word;
 use crate::kept::cache_folder;
 use crate::{Input, Progress, ReadError, Reader, files};
 
@@ -48,46 +49,31 @@ impl Reader for NsysReportReader {
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
-        if files::is_url(input.path()) {
-            return Err(ReadError::Io { path: input.path().to_owned(), error: only_local().into() });
-        }
         let cache = cache_folder().unwrap_or_else(|| env::temp_dir().join("stepscope")).join("nsys");
-        let export = exported(input.path(), find_tool().as_deref(), &cache, LIMIT, progress)?;
+        let export = exported(input, find_tool().as_deref(), &cache, LIMIT, progress)?;
         crate::read_with(&NsysReader, &Input::open(&export)?, progress)
-    }
-}
-
-/// What to do about a report in a store.
-fn only_local() -> files::StoreError {
-    files::StoreError {
-        changed: false,
-        missing: false,
-        found: "found an Nsight Systems report, which only nsys reads, and only on a local disk".to_owned(),
-        todo: "copy it, or store what `nsys export --type sqlite` makes of it".to_owned(),
     }
 }
 
 /// The command that exports `report`, for the user to run.
 fn command_for(report: &Path) -> String {
+    if files::is_url(report) {
+        let local = report.file_name().map_or(report, Path::new);
+        return format!("{} && {}", files::copying(report, false), command_for(local));
+    }
     let export = report.with_extension("sqlite");
-    format!("nsys export --type sqlite --output {} {}", shown(&export), shown(report))
+    format!("nsys export --type sqlite --output {} {}", shell_word(&export), shell_word(report))
 }
 
-/// A path quoted for a shell.
-fn shown(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-/// The export of `report` in `cache`, created by `tool` unless it exists already.
+/// The export of a report in `cache`, created by `tool` unless it exists already.
 fn exported(
-    report: &Path,
+    input: &Input,
     tool: Option<&Path>,
     cache: &Path,
     limit: Duration,
     progress: &Progress,
 ) -> Result<PathBuf, ReadError> {
+    let report = input.path();
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| ReadError::Io { path, error }
@@ -105,9 +91,11 @@ fn exported(
     let log = Unfinished(export.with_extension(format!("{}.log", std::process::id())));
     let unfinished = Unfinished(unfinished);
     let said = fs::File::create(&log.0).map_err(io(&log.0))?;
+    let copy = files::is_url(report).then(|| copied(input, &export)).transpose()?;
+    let local = copy.as_ref().map_or(report, |copy| &copy.0);
     let child = Command::new(tool)
         .args(["export", "--type", "sqlite", "--force-overwrite", "true", "--output"])
-        .args([&unfinished.0, report])
+        .args([unfinished.0.as_path(), local])
         .stdin(Stdio::null())
         .stdout(said.try_clone().map_err(io(&log.0))?)
         .stderr(said)
@@ -122,6 +110,22 @@ fn exported(
         return Ok(export);
     }
     Err(ReadError::ExportFailed { path: report.to_owned(), tool: tool.to_owned(), said: last_words(&log.0) })
+}
+
+/// A copy of a report in a store. The tool opens files by their name, so that it needs one, beside the export and readable
+/// by nobody else.
+fn copied(input: &Input, export: &Path) -> Result<Unfinished, ReadError> {
+    let ending = input.path().extension().unwrap_or(OsStr::new("nsys-rep")).to_string_lossy();
+    let copy = Unfinished(export.with_extension(format!("{}.{ending}", std::process::id())));
+    // What a killed process of the same number left; usually nothing.
+    let _ = fs::remove_file(&copy.0);
+    let mut options = fs::File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&copy.0).and_then(|mut to| to.write_all(input.raw()));
+    written.map_err(|error| ReadError::Io { path: copy.0.clone(), error })?;
+    Ok(copy)
 }
 
 /// A file that is removed unless it was renamed by then; whether it exists depends on how far the tool got.
@@ -174,11 +178,11 @@ fn last_words(log: &Path) -> String {
 
 /// A name that changes when the report does.
 fn cached_name(report: &Path) -> std::io::Result<String> {
-    let data = fs::metadata(report)?;
+    let data = files::data(report)?;
     let mut hasher = FxHasher::default();
-    fs::canonicalize(report)?.hash(&mut hasher);
-    data.len().hash(&mut hasher);
-    data.modified().ok().hash(&mut hasher);
+    files::canonical(report)?.hash(&mut hasher);
+    data.bytes.hash(&mut hasher);
+    data.modified.hash(&mut hasher);
     let stem = report.file_stem().unwrap_or(OsStr::new("report")).to_string_lossy();
     Ok(format!("{stem}-{:016x}.sqlite", hasher.finish()))
 }
@@ -242,8 +246,12 @@ mod tests {
             tool
         }
 
+        fn input(&self) -> Input {
+            Input::open(&self.report).unwrap()
+        }
+
         fn export(&self, tool: Option<&Path>) -> Result<PathBuf, ReadError> {
-            exported(&self.report, tool, &self.folder.path().join("cache"), LIMIT, &Progress::new())
+            exported(&self.input(), tool, &self.folder.path().join("cache"), LIMIT, &Progress::new())
         }
     }
 
@@ -269,6 +277,22 @@ mod tests {
     }
 
     #[test]
+    fn a_report_in_a_store_is_copied_first() {
+        let command = command_for(Path::new("s3://bucket/my runs/a.nsys-rep"));
+        let copy = "aws s3 cp 's3://bucket/my runs/a.nsys-rep' .";
+        assert_eq!(command, format!("{copy} && nsys export --type sqlite --output a.sqlite a.nsys-rep"));
+        let place = Installed::new();
+        let export = place.folder.path().join("a-0123.sqlite");
+        let copy = copied(&place.input(), &export).unwrap();
+        assert_eq!(copy.0.extension(), Some(OsStr::new("nsys-rep")));
+        assert_eq!(fs::read(&copy.0).unwrap(), fs::read(&place.report).unwrap());
+        assert_eq!(fs::metadata(&copy.0).unwrap().permissions().mode() & 0o077, 0, "only for this user");
+        let path = copy.0.clone();
+        drop(copy);
+        assert!(!path.exists());
+    }
+
+    #[test]
     fn what_a_failed_tool_said_is_passed_on_and_nothing_is_left() {
         let place = Installed::new();
         let tool = place.tool("echo half > \"$7\"; echo 'created in a newer version' >&2; exit 1");
@@ -284,7 +308,7 @@ mod tests {
         let cache = place.folder.path().join("cache");
         let began = Instant::now();
         let limit = Duration::from_millis(100);
-        let message = exported(&place.report, Some(&tool), &cache, limit, &Progress::new()).unwrap_err();
+        let message = exported(&place.input(), Some(&tool), &cache, limit, &Progress::new()).unwrap_err();
         assert!(matches!(message, ReadError::ExportTimedOut { .. }), "{message}");
         assert!(began.elapsed() < Duration::from_secs(60), "nobody waits for its end");
         assert_eq!(fs::read_dir(cache).unwrap().count(), 0, "nothing is left");
@@ -297,7 +321,7 @@ mod tests {
         let cache = place.folder.path().join("cache");
         let progress = Progress::new();
         progress.stop();
-        let reading = || exported(&place.report, Some(&tool), &cache, LIMIT, &progress);
+        let reading = || exported(&place.input(), Some(&tool), &cache, LIMIT, &progress);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(reading)).unwrap_err();
         assert!(Progress::is_stop(&*caught));
     }

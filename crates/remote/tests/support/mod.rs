@@ -222,7 +222,8 @@ pub fn container(objects: BTreeMap<String, Vec<u8>>) -> impl Fn(&Asked) -> Answe
 /// The key that is asked for; empty for the bucket itself.
 fn key(asked: &Asked, bucket: &str) -> Option<String> {
     let path = decoded(asked.path.split('?').next().unwrap_or_default());
-    Some(path.strip_prefix(bucket)?.trim_start_matches('/').to_owned())
+    let key = path.strip_prefix(bucket)?;
+    Some(key.strip_prefix('/').unwrap_or(key).to_owned())
 }
 
 fn found(asked: &Asked, key: &str, objects: &BTreeMap<String, Vec<u8>>) -> Answer {

@@ -36,10 +36,14 @@ pub fn write_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
         let missing = format!("Missing shards: {}.", report.missing_shards.join(", "));
         overview.push(&tag("p", &[], Html::text(&missing)));
     }
+    if let Some(note) = report.hours_note() {
+        overview.push(&tag("p", &[], Html::sentence(&note)));
+    }
     let mut sections = vec![Section::new("", overview)];
     for (name, title) in SECTIONS {
         if let Some(body) = body(report, name) {
-            sections.push(Section::new(*title, body));
+            let title = if *name == "jobs" { report.jobs_title() } else { *title };
+            sections.push(Section::new(title, body));
         }
     }
     out.write_all(html_page(&report.answer(), "stepscope fleet report", &sections).as_bytes())
@@ -61,7 +65,11 @@ fn body(report: &FleetReport, name: &str) -> Option<Html> {
         .take(ROWS)
         .map(|row| {
             let cells = found.columns().iter().zip(row).enumerate().filter(|(place, _)| shown(*place));
-            cells.map(|(_, (column, cell))| value(column.format, cell)).collect()
+            let shown = cells.map(|(_, (column, cell))| match cell {
+                Cell::Text(text) if is_advice(&column.key) => Value::Sentence(text.clone()),
+                _ => value(column.format, cell),
+            });
+            shown.collect()
         })
         .collect();
     let mut html = table(&titles, &rows);

@@ -4,13 +4,12 @@
 mod html;
 mod tables;
 mod text;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-
-use crate::format::{decimal, plural, quoted, share, thousands};
 
 pub use html::write_html;
 pub use tables::{TABLES, table};
@@ -332,66 +331,6 @@ pub struct FileRow {
     pub reason: String,
 }
 
-impl FleetReport {
-    /// The answer in one sentence.
-    pub fn answer(&self) -> String {
-        let jobs = plural(self.jobs.len() as u64, "job", "jobs");
-        let Some(first) = self.jobs.first().filter(|job| job.lost_devices() > 0.0) else {
-            return format!("Nothing to win was found in {jobs}.");
-        };
-        let cause = first.finding.as_deref().unwrap_or("several causes");
-        let its_share = share(first.finding_fraction.or(first.lost_fraction).unwrap_or(0.0));
-        let devices = plural(first.devices, "device", "devices");
-        let (of, most) = match &self.jobs[..] {
-            [_] => (quoted(&first.job), format!("{cause} takes {its_share} of the step on {devices}")),
-            _ => (jobs, format!("{} loses most ({cause}, {its_share} of {devices})", quoted(&first.job))),
-        };
-        match (self.lost_device_hours, self.device_hours) {
-            (Some(lost), Some(all)) if all > 0.0 => format!(
-                "Up to {} of {} device hours ({}) of {of} can be saved: {most}.",
-                thousands(lost.round() as i128),
-                thousands(all.round() as i128),
-                share(lost / all)
-            ),
-            _ => format!(
-                "Up to {} of the device time of {of} can be saved: {most}.",
-                share(self.lost_fraction.unwrap_or(0.0))
-            ),
-        }
-    }
-
-    /// What is covered, and what is missing.
-    pub fn coverage(&self) -> String {
-        let mut parts = vec![format!(
-            "{} of {} in {} of {}",
-            thousands(i128::from(self.covered)),
-            plural(self.planned, "profile", "profiles"),
-            plural(self.recordings, "recording", "recordings"),
-            plural(self.jobs.len() as u64, "job", "jobs"),
-        )];
-        let mut add = |count: usize, one: &str, many: &str| {
-            if count > 0 {
-                parts.push(plural(count as u64, one, many));
-            }
-        };
-        add(self.failed.len(), "file could not be read", "files could not be read");
-        add(self.damaged.len(), "file was read in part", "files were read in part");
-        add(self.unusable.len(), "job has no usable profile", "jobs have no usable profile");
-        add(self.missing_shards.len(), "shard is missing", "shards are missing");
-        parts.join("; ")
-    }
-
-    /// Is all there that was planned?
-    pub fn is_complete(&self) -> bool {
-        self.covered == self.planned && self.missing_shards.is_empty()
-    }
-}
-
-/// What a lost share means in devices: `12.3 of 64 devices`.
-pub(crate) fn of_devices(job: &JobRow) -> String {
-    format!("{} of {}", decimal(job.lost_devices(), 1), plural(job.devices, "device", "devices"))
-}
-
 #[derive(Serialize)]
 struct Document<'r> {
     schema: &'static str,
@@ -424,44 +363,4 @@ struct MapDocument<'r> {
 pub fn write_step_map(map: &StepMap, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, &MapDocument { schema: "stepscope.fleet-steps.v1", map })?;
     out.write_all(b"\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn job(name: &str, devices: u64, lost: f64) -> JobRow {
-        JobRow {
-            job: name.to_owned(),
-            devices,
-            lost_fraction: Some(lost),
-            finding: Some("input-bound".to_owned()),
-            finding_fraction: Some(lost),
-            ..JobRow::default()
-        }
-    }
-
-    #[test]
-    fn the_answer_fits_one_job_several_and_none() {
-        let one =
-            FleetReport { jobs: vec![job("a", 8, 0.5)], lost_fraction: Some(0.5), ..FleetReport::default() };
-        let said = "Up to 50 % of the device time of `a` can be saved: input-bound takes 50 % of the step on 8 devices.";
-        assert_eq!(one.answer(), said);
-        let two = FleetReport { jobs: vec![job("a", 8, 0.5), job("b", 1, 0.0)], ..one };
-        let said = "Up to 50 % of the device time of 2 jobs can be saved: `a` loses most (input-bound, 50 % of 8 devices).";
-        assert_eq!(two.answer(), said);
-        let hours = FleetReport { device_hours: Some(2_000.0), lost_device_hours: Some(500.0), ..two };
-        assert!(
-            hours.answer().starts_with("Up to 500 of 2,000 device hours (25 %) of 2 jobs can be saved: `a`")
-        );
-        let none = FleetReport { jobs: vec![job("b", 1, 0.0)], ..FleetReport::default() };
-        assert_eq!(none.answer(), "Nothing to win was found in 1 job.");
-    }
-
-    #[test]
-    fn numbers_agree_with_their_nouns() {
-        assert_eq!(of_devices(&job("a", 1, 0.29)), "0.3 of 1 device");
-        let report = FleetReport { covered: 1, planned: 1, recordings: 1, ..FleetReport::default() };
-        assert_eq!(report.coverage(), "1 of 1 profile in 1 recording of 0 jobs");
-    }
 }

@@ -78,7 +78,7 @@ fn jobs(report: &FleetReport) -> Table {
             job.framework.as_str().into(),
             job.newest.as_str().into(),
             job.summary.clone().into(),
-            job.fix.clone().into(),
+            report.fix_of(job).into(),
         ]);
     }
     table
@@ -95,7 +95,7 @@ fn hosts(report: &FleetReport) -> Table {
             Column::new("recordings", "of recordings", Format::Count),
             Column::new("jobs", "jobs", Format::Count).optional(),
             Column::new("last_fraction", "last at", Format::Percent).optional(),
-            Column::new("sure", "sure", Format::Percent).optional(),
+            Column::new("sure", "at least slow in", Format::Percent).optional(),
             Column::new("evidence", "evidence", Format::Text).hidden(),
         ],
     );

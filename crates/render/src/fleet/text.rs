@@ -6,7 +6,8 @@ use crate::Style;
 use crate::format::printable;
 use crate::table::{self, Select};
 
-use super::{FleetReport, of_devices, tables};
+use super::words::of_devices;
+use super::{FleetReport, tables};
 
 /// Tables in text, with their titles and how many rows of each.
 const SHOWN: &[(&str, &str, usize)] = &[
@@ -40,6 +41,7 @@ pub fn write_text(
         let Some(table) = tables::table(report, name).filter(|table| !table.rows().is_empty()) else {
             continue;
         };
+        let title = if *name == "jobs" { report.jobs_title() } else { *title };
         writeln!(out, "\n{}", style.bold(title))?;
         let select = Select { top, ..Select::default() };
         let picked =
@@ -49,11 +51,8 @@ pub fn write_text(
             fixes(report, out)?;
         }
     }
-    if report.lost_device_hours.is_some() {
-        writeln!(
-            out,
-            "\nHours are extrapolated: device hours from the table, times the share lost in the profiles."
-        )?;
+    if let Some(note) = report.hours_note() {
+        writeln!(out, "\n{}", printable(&note))?;
     }
     Ok(())
 }
@@ -61,8 +60,9 @@ pub fn write_text(
 /// What to do about the jobs that lose most.
 fn fixes(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     const FIXES: usize = 5;
+    let mut said_before: Vec<(&str, &str)> = Vec::new();
     for job in report.jobs.iter().filter(|job| job.lost_devices() > 0.0).take(FIXES) {
-        let (Some(summary), Some(fix)) = (&job.summary, &job.fix) else { continue };
+        let (Some(summary), Some(fix)) = (&job.summary, report.fix_of(job)) else { continue };
         writeln!(out, "  {} ({} lost)", printable(&job.job), of_devices(job))?;
         // The table shows the newest step; this may be about another recording.
         let said = match job.session.as_deref().filter(|_| job.recordings > 1) {
@@ -70,7 +70,13 @@ fn fixes(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
             None => summary.clone(),
         };
         writeln!(out, "    {}", printable(&said))?;
-        writeln!(out, "    Fix: {}", printable(fix))?;
+        // The same host in three jobs needs one look.
+        let same = job.fix.as_deref().and_then(|fix| said_before.iter().find(|(said, _)| *said == fix));
+        match same {
+            Some((_, first)) => writeln!(out, "    Fix: as for {}.", printable(first))?,
+            None => writeln!(out, "    Fix: {}", printable(&fix))?,
+        }
+        said_before.extend(job.fix.as_deref().map(|fix| (fix, job.job.as_str())));
     }
     Ok(())
 }

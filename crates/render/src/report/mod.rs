@@ -400,7 +400,7 @@ impl Report {
     fn next_commands(&self) -> Vec<String> {
         let cause = self.findings.iter().find(|finding| !finding.is_about_trust());
         let view = cause.map(|finding| finding.rule.view);
-        let words: Vec<String> = self.targets.iter().map(|path| shell_word(path)).collect();
+        let words: Vec<String> = self.targets.iter().map(|path| crate::format::shell_word(path)).collect();
         let words = words.join(" ");
         let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
         for (delivers, view) in [(Delivers::Counters, "kernels"), (Delivers::Samples, "devices")] {
@@ -424,17 +424,6 @@ impl Report {
             commands.push(format!("stepscope compare {target} AFTER"));
         }
         commands
-    }
-}
-
-/// A path as one word of a shell's line.
-fn shell_word(path: &str) -> String {
-    let path = crate::format::printable(path);
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@,~".contains(c);
-    if !path.is_empty() && path.chars().all(plain) {
-        path
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
     }
 }
 

@@ -23,8 +23,11 @@ address = "http://%s:%s" % server.get_host_and_port()
 s3 = boto3.client("s3", endpoint_url=address)
 s3.create_bucket(Bucket="profiles")
 keys = {str(path.relative_to(folder.parent)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+# One more, below a folder without a name.
+keys["twice//" + next(iter(keys)).partition("/")[2]] = next(iter(keys.values()))
 for key, path in keys.items():
-    s3.put_object(Bucket="profiles", Key=key, Body=path.read_bytes())
+    # Requests in Google's manner come without a signature.
+    s3.put_object(Bucket="profiles", Key=key, Body=path.read_bytes(), ACL="public-read")
 signed = s3.generate_presigned_url("get_object", Params={"Bucket": "profiles", "Key": next(iter(keys))})
 quiet.setLevel(logging.INFO)
 quiet.addHandler(logging.StreamHandler(sys.stderr))

@@ -23,6 +23,8 @@ pub fn figures(all: &[(String, String)]) -> Html {
 pub enum Value {
     /// Text.
     Text(String),
+    /// A sentence, with code between backticks.
+    Sentence(String),
     /// A name, which may be long.
     Name(String),
     /// A whole number.
@@ -39,7 +41,7 @@ pub enum Value {
 
 impl Value {
     fn is_number(&self) -> bool {
-        !matches!(self, Value::Text(_) | Value::Name(_))
+        !matches!(self, Value::Text(_) | Value::Sentence(_) | Value::Name(_))
     }
 
     fn cell(&self) -> Html {
@@ -48,6 +50,7 @@ impl Value {
         };
         match self {
             Value::Text(text) => tag("td", &[], Html::text(&printable(text))),
+            Value::Sentence(text) => tag("td", &[], Html::sentence(&printable(text))),
             Value::Name(name) => {
                 tag("td", &[("class", "breaks")], tag("code", &[], Html::text(&printable(name))))
             }

@@ -137,7 +137,12 @@ impl FleetSource {
     /// Reads all of it. Partials that cannot be read are named, and the exit code says so.
     pub(super) fn report(&self, terminal: &Terminal) -> Result<(FleetReport, Exit), Problem> {
         let (set, exit) = self.gathered(terminal)?;
-        Ok((self.finish.finished(&set, self.plan.since)?, exit))
+        let options = self.finish.options(self.plan.since)?;
+        let report = finish_with(&set, &options).map_err(|error| problem(&error))?;
+        if let Some(hours) = &options.device_hours {
+            unprofiled(hours, &report, terminal);
+        }
+        Ok((report, exit))
     }
 
     /// Partials and profiles below the paths, united.
@@ -193,6 +198,19 @@ impl FinishArgs {
 
     pub(super) fn finished(&self, set: &Set, since: Option<i64>) -> Result<FleetReport, Problem> {
         finish_with(set, &self.options(since)?).map_err(|error| problem(&error))
+    }
+}
+
+/// Names jobs of the table of device hours that no profile is of: their hours count nowhere.
+fn unprofiled(hours: &DeviceHours, report: &FleetReport, terminal: &Terminal) {
+    const NAMED: usize = 5;
+    let known: std::collections::BTreeSet<&str> = report.jobs.iter().map(|job| job.job.as_str()).collect();
+    let names: Vec<&str> = hours.jobs().filter(|job| !known.contains(job)).collect();
+    if !names.is_empty() {
+        let (jobs, more) =
+            (plural(names.len() as u64, "job", "jobs"), if names.len() > NAMED { ", …" } else { "" });
+        let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        terminal.remark(&format!("no profile belongs to {jobs} of the table of device hours: {named}{more}"));
     }
 }
 
