@@ -162,8 +162,14 @@ impl Recording {
         let time =
             seconds.map_or(most.time, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(most.time));
         let database = self.database.limited(Limits { rows: rows.unwrap_or(most.rows), time, ..most });
-        let asked = move || database.query(&query);
-        let answer = work::run(py, None, asked)?.map_err(|error| Error::new_err(error.to_string()))?;
+        // Analyses run in the pool, which a query must not block while it waits for them.
+        let pool = work::pool()?;
+        let database = database.spawning(Arc::new(move |work| pool.spawn(work)));
+        let shown = Shown { progress: Arc::default(), tick: None };
+        let progress = Arc::clone(&shown.progress);
+        let asked = move || database.query_until(&query, &progress);
+        let answer =
+            work::run_beside(py, &shown, asked)?.map_err(|error| Error::new_err(error.to_string()))?;
         let truncated = answer.truncated;
         Ok((Frame::of(sql::table(answer)), truncated))
     }

@@ -2,7 +2,7 @@
 //! listens for Ctrl-C.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,17 +31,40 @@ impl Shown {
     }
 }
 
-/// Runs `work` and waits for it. An interrupt ends the wait at once; the work itself is abandoned and ends later.
+/// Runs `work` and waits for it. An interrupt ends the wait at once and stops the progress; the work itself is abandoned
+/// and ends later.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     shown: Option<Shown>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    let (done, mut waiting) = mpsc::channel();
+    let (done, waiting) = mpsc::channel();
     pool()?.spawn(move || {
         // A panic on a thread of the pool would end the process. Nobody may be waiting any more.
         let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
     });
+    wait(py, shown.as_ref(), waiting)
+}
+
+/// Runs `work` as [`run`] does, on a thread of its own: it may wait for the threads of the pool.
+pub(crate) fn run_beside<T: Send + 'static>(
+    py: Python<'_>,
+    shown: &Shown,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (done, waiting) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("stepscope-query".to_owned());
+    thread.spawn(move || {
+        let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
+    })?;
+    wait(py, Some(shown), waiting)
+}
+
+fn wait<T: Send>(
+    py: Python<'_>,
+    shown: Option<&Shown>,
+    mut waiting: Receiver<std::thread::Result<T>>,
+) -> PyResult<T> {
     loop {
         let (outcome, back) = py.detach(move || (waiting.recv_timeout(TICK), waiting));
         waiting = back;
@@ -51,8 +74,12 @@ pub(crate) fn run<T: Send + 'static>(
                 return Err(PyRuntimeError::new_err("stepscope failed; please report this with the profile"));
             }
             Err(RecvTimeoutError::Timeout) => {
-                py.check_signals()?;
-                shown.as_ref().map_or(Ok(()), |shown| shown.show(py))?;
+                let interrupted =
+                    py.check_signals().and_then(|()| shown.map_or(Ok(()), |shown| shown.show(py)));
+                if let (Err(_), Some(shown)) = (&interrupted, shown) {
+                    shown.progress.stop();
+                }
+                interrupted?;
             }
         }
     }
@@ -60,7 +87,7 @@ pub(crate) fn run<T: Send + 'static>(
 
 /// The threads of this process. A forked child has none of its parent's, and would wait for them for ever, so it gets
 /// its own. The lock is only taken with the interpreter lock held, as is a fork, so no child inherits it locked.
-fn pool() -> PyResult<Arc<ThreadPool>> {
+pub(crate) fn pool() -> PyResult<Arc<ThreadPool>> {
     let mut held = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if let Some((owner, pool)) = &*held

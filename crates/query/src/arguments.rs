@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use rusqlite::Result;
-use rusqlite::vtab::{Context, Filters, IndexConstraintOp, IndexInfo};
+use rusqlite::vtab::{Filters, IndexConstraintOp, IndexInfo};
+use stepscope_trace::StrId;
 
+use crate::asked::Asked;
 use crate::cell::Cell;
 use crate::event::whole;
 use crate::schema::{ARG, declaration};
 use crate::vtab::{Source, Walk};
-use crate::world::{World, id};
+use crate::world::id;
 
 /// Arguments per event when the costs of a query are estimated.
 const USUAL: i64 = 8;
 
 /// The table.
-pub(crate) struct ArgTable(pub(crate) Arc<World>);
+pub(crate) struct ArgTable(pub(crate) Arc<Asked>);
 
 impl Source for ArgTable {
     type Walk = ArgWalk;
@@ -29,7 +31,7 @@ impl Source for ArgTable {
             let of_event = constraint.column() == 0 && constraint.is_usable();
             of_event && constraint.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ
         });
-        let all = i64::try_from(self.0.events).unwrap_or(i64::MAX).saturating_mul(USUAL);
+        let all = i64::try_from(self.0.world.events).unwrap_or(i64::MAX).saturating_mul(USUAL);
         let rows = if equal.is_some() { USUAL } else { all };
         if let Some(place) = equal {
             info.constraint_usage(place).set_argv_index(1);
@@ -41,19 +43,23 @@ impl Source for ArgTable {
         Ok(())
     }
 
+    fn asked(&self) -> &Arc<Asked> {
+        &self.0
+    }
+
     fn walk(&self) -> ArgWalk {
-        ArgWalk { world: self.0.clone(), track: 0, index: 0, only: false, decoded: Vec::new(), at: 0 }
+        ArgWalk { asked: self.0.clone(), track: 0, index: 0, only: false, decoded: Vec::new(), at: 0 }
     }
 }
 
 /// A walk over the arguments of one event or of all.
 pub(crate) struct ArgWalk {
-    world: Arc<World>,
+    asked: Arc<Asked>,
     track: u32,
     index: usize,
     /// Only the event that it starts with.
     only: bool,
-    decoded: Vec<(String, Cell<'static>)>,
+    decoded: Vec<(StrId, Cell<'static>)>,
     at: usize,
 }
 
@@ -61,19 +67,18 @@ impl ArgWalk {
     /// Decodes the arguments of the event; `false` if it does not exist.
     fn decode(&mut self) -> bool {
         (self.at, self.decoded) = (0, Vec::new());
-        let world = self.world.clone();
-        let Some(place) = world.place(self.track).filter(|place| self.index < place.track.len()) else {
+        let asked = self.asked.clone();
+        let Some(place) = asked.world.place(self.track).filter(|place| self.index < place.track.len()) else {
             return false;
         };
-        let trace = place.trace();
-        trace.args_at(place.track, self.index).visit(|key, value| {
+        place.trace().args_at(place.track, self.index).visit(|key, value| {
             let value = match Cell::of_argument(value) {
                 Cell::Text(text) => Cell::from(text.into_owned()),
                 Cell::Int(value) => Cell::Int(value),
                 Cell::Real(value) => Cell::Real(value),
                 Cell::Null => Cell::Null,
             };
-            self.decoded.push((trace.str(key).to_owned(), value));
+            self.decoded.push((key, value));
         });
         true
     }
@@ -82,7 +87,7 @@ impl ArgWalk {
     fn seek(&mut self) {
         while self.at >= self.decoded.len() && !self.only {
             self.index += 1;
-            while self.world.place(self.track).is_some_and(|place| self.index >= place.track.len()) {
+            while self.asked.world.place(self.track).is_some_and(|place| self.index >= place.track.len()) {
                 (self.track, self.index) = (self.track.saturating_add(1), 0);
             }
             if !self.decode() {
@@ -98,14 +103,14 @@ impl Walk for ArgWalk {
         self.decoded.clear();
         if plan == "event" {
             let wanted = values.iter().next().and_then(|value| whole(&value));
-            let event = wanted.and_then(|id| self.world.event(id));
+            let event = wanted.and_then(|id| self.asked.world.event(id));
             self.only = true;
             let Some((track, index)) = event else { return Ok(()) };
             (self.track, self.index) = (track, index);
             self.decode();
             return Ok(());
         }
-        while self.world.place(self.track).is_some_and(|place| place.track.is_empty()) {
+        while self.asked.world.place(self.track).is_some_and(|place| place.track.is_empty()) {
             self.track += 1;
         }
         if !self.decode() {
@@ -115,22 +120,23 @@ impl Walk for ArgWalk {
         Ok(())
     }
 
-    fn next(&mut self) {
+    fn next(&mut self) -> Result<()> {
         self.at += 1;
         self.seek();
+        Ok(())
     }
 
     fn eof(&self) -> bool {
         self.at >= self.decoded.len()
     }
 
-    fn column(&self, to: &mut Context, column: usize) -> Result<()> {
-        let Some((key, value)) = self.decoded.get(self.at) else { return Ok(()) };
-        match column {
-            0 => Cell::Int(id(self.track, self.index)).give(to),
-            1 => Cell::from(key.as_str()).give(to),
-            _ => value.clone().give(to),
-        }
+    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
+        let Some((key, value)) = self.decoded.get(self.at) else { return Ok(Cell::Null) };
+        Ok(match column {
+            0 => Cell::Int(id(self.track, self.index)),
+            1 => Cell::from(asked.world.place(self.track).map(|place| place.trace().str(*key))),
+            _ => value.clone(),
+        })
     }
 
     fn rowid(&self) -> i64 {

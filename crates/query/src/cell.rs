@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use rusqlite::Result;
-use rusqlite::types::Null;
-use rusqlite::vtab::Context;
 use stepscope_trace as trace;
 
 /// Longer arguments are cut: compiled programs can be megabytes.
@@ -38,16 +35,6 @@ impl<'a> Cell<'a> {
             trace::Value::Bool(value) => Cell::Int(i64::from(value)),
             trace::Value::Str(text) | trace::Value::Json(text) => Cell::Text(cut(text)),
             trace::Value::Bytes(bytes) => Cell::from(format!("{} bytes", bytes.len())),
-        }
-    }
-
-    /// Hands the value to SQLite.
-    pub(crate) fn give(self, to: &mut Context) -> Result<()> {
-        match self {
-            Cell::Null => to.set_result(Null),
-            Cell::Int(value) => to.set_result(value),
-            Cell::Real(value) => to.set_result(value),
-            Cell::Text(text) => to.set_result(text.as_ref()),
         }
     }
 

@@ -46,12 +46,29 @@ impl QueryError {
         [&self.what, &self.found, &self.todo]
     }
 
+    /// The name of a table, column or function that does not exist.
+    pub fn unknown_name(&self) -> Option<&str> {
+        let after = ["no such table: ", "no such column: ", "no such function: "];
+        let name = after.iter().find_map(|start| self.found.strip_prefix(start))?;
+        // Behind the name comes its place; before it may be the table it should be of.
+        name.split(',').next()?.rsplit('.').next()
+    }
+
     pub(crate) fn timed_out(limit: Duration) -> Self {
         QueryError::new(
             Failed::TooLong,
             format!("the query was stopped after {} s", limit.as_secs_f64()),
             "it had not finished",
             "filter by time, track, step or name, or raise the time limit",
+        )
+    }
+
+    pub(crate) fn analysis_timed_out(limit: Duration) -> Self {
+        QueryError::new(
+            Failed::TooLong,
+            format!("the query was stopped after {} s", limit.as_secs_f64()),
+            "the analysis behind one of its tables had not finished",
+            "raise the time limit, or ask again while the profile is open: the analysis goes on",
         )
     }
 
@@ -97,7 +114,12 @@ impl QueryError {
                 said,
                 "filter the rows, or select fewer and shorter columns",
             ),
-            _ if said.contains("not authorized") || said.contains("prohibited") => Self::refused(said),
+            _ if ["not authorized", "prohibited", "may not be modified"]
+                .iter()
+                .any(|no| said.contains(no)) =>
+            {
+                Self::refused(said)
+            }
             _ if said.contains("too many") || said.contains("too large") || said.contains("too deep") => {
                 QueryError::new(Failed::TooLarge, "the query is too large", said, "make it shorter")
             }

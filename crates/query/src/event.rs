@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rusqlite::Result;
 use rusqlite::vtab::IndexInfo;
 
+use crate::asked::Asked;
 use crate::schema::declaration;
 use crate::tables::recorded::EVENT;
 use crate::vtab::Source;
-use crate::world::World;
 
 pub(crate) use walk::{EventWalk, whole};
 
@@ -41,7 +41,7 @@ pub(crate) mod column {
 }
 
 /// The table.
-pub(crate) struct EventTable(pub(crate) Arc<World>);
+pub(crate) struct EventTable(pub(crate) Arc<Asked>);
 
 impl Source for EventTable {
     type Walk = EventWalk;
@@ -51,7 +51,11 @@ impl Source for EventTable {
     }
 
     fn plan(&self, info: &mut IndexInfo) -> Result<()> {
-        plan::plan(&self.0, info)
+        plan::plan(&self.0.world, info)
+    }
+
+    fn asked(&self) -> &Arc<Asked> {
+        &self.0
     }
 
     fn walk(&self) -> EventWalk {

@@ -12,21 +12,20 @@
 //! [`MemoryLimit`]: stepscope_read::sqlite_memory::MemoryLimit
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
-use stepscope_read::{Progress, sqlite_memory};
+use stepscope_read::sqlite_memory;
 
 use crate::arguments::ArgTable;
+use crate::asked::Asked;
 use crate::event::EventTable;
 use crate::rows::RowsTable;
 use crate::schema::{From, TABLES};
 use crate::tables::nsys::VIEWS;
-use crate::world::World;
-use crate::{Limits, functions, vtab};
+use crate::{functions, vtab};
 
 /// SQLite's own limits.
 const LIMITS: &[(Limit, i32)] = &[
@@ -54,28 +53,26 @@ const NOT_FOR_READING: &[&str] = &["dbstat", "sqlite_dbpage", "sqlite_stmt", "by
 /// Functions with effects beyond their value.
 const NOT_FOR_CALLING: &[&str] = &["load_extension", "fts3_tokenizer", "sqlite_log"];
 
-/// A connection for one query, which ends with its time or with the progress that is stopped.
-pub(crate) fn connect(world: &Arc<World>, limits: Limits, progress: &Arc<Progress>) -> Result<Connection> {
+/// A connection for one query, which ends when the query is over.
+pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
     let is_counted = sqlite_memory::prepare();
     let mut connection = Connection::open_in_memory()?;
     for (number, table) in TABLES.iter().enumerate() {
-        let world = world.clone();
+        let asked = asked.clone();
         match table.from {
-            From::Events => vtab::register(&connection, table.name, EventTable(world))?,
-            From::Arguments => vtab::register(&connection, table.name, ArgTable(world))?,
-            From::Rows(make) => {
-                vtab::register(&connection, table.name, RowsTable { world, number, table, make })?;
-            }
+            From::Events => vtab::register(&connection, table.name, EventTable(asked))?,
+            From::Arguments => vtab::register(&connection, table.name, ArgTable(asked))?,
+            From::Rows(_) => vtab::register(&connection, table.name, RowsTable { asked, number, table })?,
         }
     }
-    functions::register(&connection, world)?;
+    functions::register(&connection, &asked.world)?;
     for view in VIEWS {
         connection.execute_batch(&format!("CREATE VIEW \"{}\" AS {}", view.name, view.query))?;
     }
     // Sorting must not create files. Text in double quotes is a name, never a value.
     connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA query_only = ON;")?;
     if !is_counted {
-        connection.execute_batch(&format!("PRAGMA hard_heap_limit = {};", limits.memory))?;
+        connection.execute_batch(&format!("PRAGMA hard_heap_limit = {memory};"))?;
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
@@ -84,13 +81,8 @@ pub(crate) fn connect(world: &Arc<World>, limits: Limits, progress: &Arc<Progres
         connection.set_limit(limit, value)?;
     }
     connection.authorizer(Some(|context: AuthContext<'_>| allows(&context.action)))?;
-    let (start, before) = (Instant::now(), world.computing());
-    let (world, progress) = (world.clone(), progress.clone());
-    let is_over = move || {
-        let computing = world.computing().saturating_sub(before);
-        progress.is_stopped() || start.elapsed() > limits.time.saturating_add(computing)
-    };
-    connection.progress_handler(OPERATIONS, Some(is_over))?;
+    let asked = asked.clone();
+    connection.progress_handler(OPERATIONS, Some(move || asked.is_over()))?;
     Ok(connection)
 }
 

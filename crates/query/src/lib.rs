@@ -8,6 +8,7 @@
 //! This crate knows nothing about terminals, browsers and files of its own: it reads what the session has opened.
 
 mod arguments;
+mod asked;
 mod cell;
 mod error;
 mod event;
@@ -42,6 +43,7 @@ pub use schema::{Column, FUNCTIONS, Function, Holds, TABLES, Table, View};
 pub use tables::nsys::VIEWS;
 pub use world::Holder;
 
+use asked::Asked;
 use world::World;
 
 /// What a query may take.
@@ -51,7 +53,8 @@ pub struct Limits {
     pub rows: usize,
     /// Bytes of an answer's values; further rows are left out.
     pub bytes: usize,
-    /// How long a query may run. Analyses behind the tables do not count: they run once and are kept.
+    /// How long a query may run, including analyses behind the tables. An analysis that takes longer goes on, and its
+    /// result is kept for the next query.
     pub time: Duration,
     /// Bytes that SQLite may hold for a query, besides its answer.
     pub memory: u64,
@@ -137,11 +140,15 @@ pub struct Answer {
     pub truncated: bool,
 }
 
+/// Starts work that may outlive its query.
+pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
 /// A recording that can be asked. Cheap to clone; may be asked from several threads at once.
 #[derive(Clone)]
 pub struct Database {
     world: Arc<World>,
     limits: Limits,
+    spawn: Spawn,
 }
 
 impl std::fmt::Debug for Database {
@@ -153,12 +160,17 @@ impl std::fmt::Debug for Database {
 impl Database {
     /// Takes a recording, or whatever holds one. Nothing is computed yet.
     pub fn new(holder: Arc<dyn Holder>, limits: Limits) -> Self {
-        Database { world: Arc::new(World::new(holder)), limits }
+        Database { world: Arc::new(World::new(holder)), limits, spawn: asked::on_a_thread() }
     }
 
     /// The same recording with other limits; what was computed is shared.
     pub fn limited(&self, limits: Limits) -> Self {
-        Database { world: self.world.clone(), limits }
+        Database { limits, ..self.clone() }
+    }
+
+    /// The same recording with analyses on other threads: by default, each gets its own.
+    pub fn spawning(&self, spawn: Spawn) -> Self {
+        Database { spawn, ..self.clone() }
     }
 
     /// The tables and views, or the one with this name, as statements that would create them.
@@ -176,16 +188,20 @@ impl Database {
         if let Some(answer) = shortcut::answer(sql, &self.world) {
             return Ok(answer);
         }
+        let spawn = self.spawn.clone();
+        let asked = Arc::new(Asked::new(self.world.clone(), self.limits, progress.clone(), spawn));
         let failed = |error: rusqlite::Error| {
-            if progress.is_stopped() {
+            if asked.is_stopped() {
                 QueryError::stopped()
+            } else if asked.gave_up() {
+                QueryError::analysis_timed_out(self.limits.time)
             } else {
                 QueryError::of(&error, self.limits.time)
             }
         };
         let _limit = MemoryLimit::of(self.limits.memory);
         // Connections share no memory, and a fresh one costs little.
-        let connection = guard::connect(&self.world, self.limits, progress).map_err(failed)?;
+        let connection = guard::connect(&asked, self.limits.memory).map_err(failed)?;
         let mut statements = Batch::new(&connection, sql);
         let mut statement = statements.next().map_err(failed)?.ok_or_else(QueryError::empty)?;
         match statements.next() {

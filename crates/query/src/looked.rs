@@ -5,7 +5,7 @@ use stepscope_analyze::vocabulary::names::{framework_op, hlo_opcode, kernel_shor
 use stepscope_analyze::vocabulary::{Framework, Role};
 use stepscope_analyze::{Category, Shares};
 use stepscope_session::HostProfile;
-use stepscope_trace::{KindId, ProcessId, ProcessKind, Span, Time, Trace, Track};
+use stepscope_trace::{KindId, ProcessId, Span, Time, Trace, Track};
 
 /// A step.
 #[derive(Debug)]
@@ -69,12 +69,6 @@ impl Looked {
             roles: kinds().map(roles).collect(),
             ops: kinds().map(|kind| op(trace, kind, vocabulary.role(kind), vocabulary.framework)).collect(),
         }
-    }
-
-    /// What an event does.
-    pub(crate) fn state(&self, trace: &Trace, track: &Track, kind: KindId) -> Option<Category> {
-        let on_device = trace.process(track.process).kind == ProcessKind::Device;
-        self.state_of(kind, on_device)
     }
 
     /// What a kind does on a host thread or on a device.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::Result;
 use rusqlite::types::ValueRef;
-use rusqlite::vtab::{Context, Filters, IndexConstraintOp, IndexFlags, IndexInfo};
+use rusqlite::vtab::{Filters, IndexConstraintOp, IndexFlags, IndexInfo};
 
+use crate::asked::Asked;
 use crate::cell::Cell;
 use crate::schema::{Holds, Table, declaration};
 use crate::vtab::{Source, Walk};
@@ -41,17 +42,10 @@ impl Rows for Sheet {
 
 /// A table of rows.
 pub(crate) struct RowsTable {
-    pub(crate) world: Arc<World>,
+    pub(crate) asked: Arc<Asked>,
     /// Its place among all tables.
     pub(crate) number: usize,
     pub(crate) table: &'static Table,
-    pub(crate) make: fn(&World) -> Box<dyn Rows>,
-}
-
-impl RowsTable {
-    fn rows(&self) -> Option<&dyn Rows> {
-        self.world.sheet(self.number, self.make)
-    }
 }
 
 impl Source for RowsTable {
@@ -62,7 +56,7 @@ impl Source for RowsTable {
     }
 
     fn plan(&self, info: &mut IndexInfo) -> Result<()> {
-        let rows = self.rows().map_or(0, Rows::len).max(1);
+        let rows = self.asked.rows(self.number)?.map_or(0, Rows::len).max(1);
         // The first column is a key if it is called `id`.
         let is_key =
             |column: i32| column == 0 && self.table.columns.first().is_some_and(|it| it.name == "id");
@@ -94,28 +88,27 @@ impl Source for RowsTable {
         Ok(())
     }
 
+    fn asked(&self) -> &Arc<Asked> {
+        &self.asked
+    }
+
     fn walk(&self) -> RowsWalk {
-        let (world, number, table) = (self.world.clone(), self.number, self.table);
-        RowsWalk { world, number, table, make: self.make, order: None, at: 0, end: 0 }
+        let (asked, number, table) = (self.asked.clone(), self.number, self.table);
+        RowsWalk { asked, number, table, order: None, at: 0, end: 0 }
     }
 }
 
 /// A walk over all rows, or over those that an order found.
 pub(crate) struct RowsWalk {
-    world: Arc<World>,
+    asked: Arc<Asked>,
     number: usize,
     table: &'static Table,
-    make: fn(&World) -> Box<dyn Rows>,
     order: Option<Arc<Vec<u32>>>,
     at: usize,
     end: usize,
 }
 
 impl RowsWalk {
-    fn rows(&self) -> Option<&dyn Rows> {
-        self.world.sheet(self.number, self.make)
-    }
-
     fn row(&self) -> usize {
         match &self.order {
             Some(order) => order.get(self.at).map_or(usize::MAX, |&row| row as usize),
@@ -127,7 +120,9 @@ impl RowsWalk {
 impl Walk for RowsWalk {
     fn filter(&mut self, plan: &str, values: &Filters<'_>) -> Result<()> {
         (self.order, self.at) = (None, 0);
-        self.end = self.rows().map_or(0, Rows::len);
+        let asked = self.asked.clone();
+        let Some(rows) = asked.rows(self.number)? else { return Ok(()) };
+        self.end = rows.len();
         let (Ok(column), Some(value)) = (plan.parse::<usize>(), values.iter().next()) else { return Ok(()) };
         let holds = self.table.columns.get(column).map(|column| column.holds);
         let wanted = match (holds, value) {
@@ -145,9 +140,8 @@ impl Walk for RowsWalk {
             // SQLite converts before it compares: it looks at all rows.
             _ => return Ok(()),
         };
-        let Some(rows) = self.world.sheet(self.number, self.make) else { return Ok(()) };
-        let order = self.world.order(self.number, column, rows);
-        let cell = |row: u32| rows.cell(&self.world, row as usize, column);
+        let Some(order) = asked.order(self.number, column)? else { return Ok(()) };
+        let cell = |row: u32| rows.cell(&asked.world, row as usize, column);
         let from = order.partition_point(|&row| cell(row).order(&wanted).is_lt());
         let to = order.partition_point(|&row| cell(row).order(&wanted).is_le());
         (self.at, self.end) = (from, to);
@@ -155,17 +149,18 @@ impl Walk for RowsWalk {
         Ok(())
     }
 
-    fn next(&mut self) {
+    fn next(&mut self) -> Result<()> {
         self.at += 1;
+        Ok(())
     }
 
     fn eof(&self) -> bool {
         self.at >= self.end
     }
 
-    fn column(&self, to: &mut Context, column: usize) -> Result<()> {
-        let cell = self.rows().map_or(Cell::Null, |rows| rows.cell(&self.world, self.row(), column));
-        cell.give(to)
+    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
+        let rows = asked.rows(self.number)?;
+        Ok(rows.map_or(Cell::Null, |rows| rows.cell(&asked.world, self.row(), column)))
     }
 
     fn rowid(&self) -> i64 {

@@ -5,6 +5,10 @@
 //! type. This is sound if, and only if, our types are `#[repr(C)]` and begin with that structure. Rust cannot check this,
 //! therefore rusqlite's traits are `unsafe` to implement. The two types below keep the promise for all tables: what a
 //! table is ([`Source`]) and how it is walked ([`Walk`]) is safe code behind them.
+//!
+//! rusqlite copies every text that a table hands over. A name of an event is handed over millions of times and lives as
+//! long as the recording, so the function that hands over values is our own: text that is borrowed from the recording
+//! stays where it is.
 
 #![allow(unsafe_code)]
 
@@ -12,11 +16,15 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 
+use rusqlite::ffi::{self, sqlite3_context, sqlite3_module};
 use rusqlite::vtab::{
     Context, Filters, IndexInfo, Module, VTab, VTabConfig, VTabConnection, VTabCursor, sqlite3_vtab,
     sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error, Result};
+
+use crate::asked::Asked;
+use crate::cell::Cell;
 
 /// A table.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -29,6 +37,9 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// How rows that a query wants are found, and what that costs.
     fn plan(&self, info: &mut IndexInfo) -> Result<()>;
 
+    /// The query that asks.
+    fn asked(&self) -> &Arc<Asked>;
+
     /// A walk over its rows, which starts with [`Walk::filter`].
     fn walk(&self) -> Self::Walk;
 }
@@ -39,13 +50,13 @@ pub(crate) trait Walk {
     fn filter(&mut self, plan: &str, values: &Filters<'_>) -> Result<()>;
 
     /// Goes to the next row.
-    fn next(&mut self);
+    fn next(&mut self) -> Result<()>;
 
     /// Whether there is no row.
     fn eof(&self) -> bool;
 
-    /// Hands over a value of the row.
-    fn column(&self, to: &mut Context, column: usize) -> Result<()>;
+    /// A value of the row. Its text is borrowed from the recording, never from the walk, or it is owned.
+    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>>;
 
     /// The number of the row.
     fn rowid(&self) -> i64;
@@ -63,12 +74,67 @@ struct Table<S: Source> {
 struct Cursor<W: Walk> {
     base: sqlite3_vtab_cursor,
     walk: W,
+    asked: Arc<Asked>,
 }
 
 /// Makes a table known to a connection.
 pub(crate) fn register<S: Source>(connection: &Connection, name: &str, source: S) -> Result<()> {
-    let module = const { &Module::<Table<S>>::eponymous_only_module() };
-    connection.create_module(name, module, Some(Arc::new(source)))
+    connection.create_module(name, const { &module::<S>() }, Some(Arc::new(source)))
+}
+
+/// rusqlite's functions, but for the one that hands over values.
+const fn module<S: Source>() -> Module<'static, Table<S>> {
+    let module = Module::<Table<S>>::eponymous_only_module();
+    // SAFETY: `Module` is a transparent wrapper of `sqlite3_module`.
+    let mut functions = unsafe { std::mem::transmute::<Module<'static, Table<S>>, sqlite3_module>(module) };
+    functions.xColumn = Some(column::<S::Walk>);
+    // SAFETY: as above; `column` expects the cursor that `Table::open` makes.
+    unsafe { std::mem::transmute::<sqlite3_module, Module<'static, Table<S>>>(functions) }
+}
+
+/// SQLite's call for a value of the row at which a walk is.
+unsafe extern "C" fn column<W: Walk>(
+    cursor: *mut sqlite3_vtab_cursor,
+    to: *mut sqlite3_context,
+    column: c_int,
+) -> c_int {
+    // SAFETY: SQLite passes a cursor that `Table::open` made and that it has not closed. It is a `Cursor<W>`.
+    let cursor = unsafe { &*cursor.cast::<Cursor<W>>() };
+    match cursor.walk.cell(&cursor.asked, usize::try_from(column).unwrap_or(usize::MAX)) {
+        Ok(cell) => {
+            // SAFETY: `to` is valid during this call. Text that the cell borrows belongs to the recording: the lifetime
+            // of `asked` says so. The module holds the recording for as long as the connection exists, and what a
+            // recording has said once neither moves nor changes.
+            unsafe { give(to, cell) };
+            ffi::SQLITE_OK
+        }
+        Err(Error::SqliteFailure(error, _)) => error.extended_code,
+        Err(_) => ffi::SQLITE_ERROR,
+    }
+}
+
+/// Hands a value to SQLite.
+///
+/// # Safety
+///
+/// `to` must be valid, and borrowed text must live as long as the connection.
+unsafe fn give(to: *mut sqlite3_context, cell: Cell<'_>) {
+    // SAFETY: the caller promises it; SQLite copies what is `SQLITE_TRANSIENT` before the call returns.
+    unsafe {
+        match cell {
+            Cell::Null => ffi::sqlite3_result_null(to),
+            Cell::Int(value) => ffi::sqlite3_result_int64(to, value),
+            Cell::Real(value) => ffi::sqlite3_result_double(to, value),
+            Cell::Text(text) => {
+                let kept = match &text {
+                    Cow::Borrowed(_) => ffi::SQLITE_STATIC(),
+                    Cow::Owned(_) => ffi::SQLITE_TRANSIENT(),
+                };
+                let (bytes, len) = (text.as_ptr().cast(), text.len() as u64);
+                ffi::sqlite3_result_text64(to, bytes, len, kept, ffi::SQLITE_UTF8 as u8);
+            }
+        }
+    }
 }
 
 // SAFETY: `Table` is `repr(C)` and begins with `sqlite3_vtab`.
@@ -96,7 +162,8 @@ unsafe impl<S: Source> VTab<'_> for Table<S> {
     }
 
     fn open(&mut self) -> Result<Self::Cursor> {
-        Ok(Cursor { base: sqlite3_vtab_cursor::default(), walk: self.source.walk() })
+        let (walk, asked) = (self.source.walk(), self.source.asked().clone());
+        Ok(Cursor { base: sqlite3_vtab_cursor::default(), walk, asked })
     }
 }
 
@@ -107,16 +174,16 @@ unsafe impl<W: Walk> VTabCursor for Cursor<W> {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.walk.next();
-        Ok(())
+        self.walk.next()
     }
 
     fn eof(&self) -> bool {
         self.walk.eof()
     }
 
-    fn column(&self, ctx: &mut Context, i: c_int) -> Result<()> {
-        self.walk.column(ctx, usize::try_from(i).unwrap_or(usize::MAX))
+    /// Never called: `module` has put `column` into its place.
+    fn column(&self, _: &mut Context, _: c_int) -> Result<()> {
+        Ok(())
     }
 
     fn rowid(&self) -> Result<i64> {

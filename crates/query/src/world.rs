@@ -5,9 +5,7 @@
 //! bits, plus its place on the track, so that the page and a query name the same event the same way.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -17,11 +15,12 @@ use stepscope_session::{HostProfile, Problem, Profile, logs_beside};
 use stepscope_trace::series::RunLog;
 use stepscope_trace::{EventId, KindId, StrId, Trace, Track, TrackId};
 
+use crate::asked::{UnderWay, Work};
 use crate::family::Family;
-use crate::looked::{Looked, NOTHING};
+use crate::looked::Looked;
 use crate::postings::Postings;
 use crate::rows::Rows;
-use crate::schema::TABLES;
+use crate::schema::{From, TABLES};
 
 /// Whoever holds the recording: the profile itself, or something that contains it.
 pub trait Holder: Send + Sync {
@@ -62,7 +61,7 @@ pub(crate) struct Host {
     families: Vec<OnceLock<Family>>,
     looked: OnceLock<Looked>,
     launches: OnceLock<Vec<Launch>>,
-    postings: OnceLock<Postings>,
+    postings: OnceLock<Arc<Postings>>,
     /// Kinds by name, sorted, so that a name is found without looking at all kinds.
     names: OnceLock<Vec<(StrId, KindId)>>,
 }
@@ -79,8 +78,7 @@ pub(crate) struct World {
     pub(crate) events: u64,
     sheets: Vec<OnceLock<Box<dyn Rows>>>,
     orders: Mutex<Orders>,
-    /// Nanoseconds spent on analyses, which do not count for the time of a query.
-    computing: AtomicU64,
+    pub(crate) under_way: UnderWay,
 }
 
 impl World {
@@ -109,8 +107,8 @@ impl World {
         }
         let events = profile.hosts.iter().map(|loaded| loaded.trace.events()).sum();
         let sheets = TABLES.iter().map(|_| OnceLock::new()).collect();
-        let (orders, computing) = (Mutex::default(), AtomicU64::new(0));
-        World { holder, hosts, tracks, events, sheets, orders, computing }
+        let (orders, under_way) = (Mutex::default(), UnderWay::default());
+        World { holder, hosts, tracks, events, sheets, orders, under_way }
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -157,86 +155,99 @@ impl World {
         (index < self.place(track)?.track.len()).then_some((track, index))
     }
 
+    /// Whether something was computed.
+    pub(crate) fn has(&self, work: Work) -> bool {
+        match work {
+            Work::Rows(table) => self.sheets.get(table).is_some_and(|kept| kept.get().is_some()),
+            Work::Order(table, column) => self.orders().contains_key(&(table, column)),
+            Work::Looked => self.hosts.iter().all(|host| host.looked.get().is_some()),
+            Work::Postings => self.hosts.iter().all(|host| host.postings.get().is_some()),
+            Work::Family(track) => self.known_family(track).is_some(),
+        }
+    }
+
+    /// Computes something, or waits for whoever does.
+    pub(crate) fn compute(&self, work: Work) {
+        // What is computed is kept here, so that nobody needs what these return.
+        match work {
+            Work::Rows(table) => {
+                let _ = self.rows(table);
+            }
+            Work::Order(table, column) => drop(self.order(table, column)),
+            Work::Looked => drop(self.looked()),
+            Work::Postings => {
+                let _ = (0..self.hosts.len()).filter_map(|number| self.postings(number)).count();
+            }
+            Work::Family(track) => {
+                let _ = self.family(track);
+            }
+        }
+    }
+
     /// The rows of a table, computed on first use.
-    pub(crate) fn sheet(
-        &self,
-        table: usize,
-        make: impl FnOnce(&World) -> Box<dyn Rows>,
-    ) -> Option<&dyn Rows> {
+    pub(crate) fn rows(&self, table: usize) -> Option<&dyn Rows> {
         let kept = self.sheets.get(table)?;
-        Some(kept.get_or_init(|| self.computed(|| make(self))).as_ref())
+        let From::Rows(make) = TABLES.get(table)?.from else { return None };
+        Some(kept.get_or_init(|| make(self)).as_ref())
+    }
+
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rows of a table in the order of a column, computed on first use.
-    pub(crate) fn order(&self, table: usize, column: usize, rows: &dyn Rows) -> Arc<Vec<u32>> {
-        let orders = || self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = orders().get(&(table, column)) {
-            return known.clone();
+    pub(crate) fn order(&self, table: usize, column: usize) -> Option<Arc<Vec<u32>>> {
+        let known = self.orders().get(&(table, column)).cloned();
+        if known.is_some() {
+            return known;
         }
+        let rows = self.rows(table)?;
         let mut order: Vec<u32> = (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).collect();
         let cell = |row: u32| rows.cell(self, row as usize, column);
-        self.computed(|| order.sort_by(|&a, &b| cell(a).order(&cell(b))));
+        order.sort_by(|&a, &b| cell(a).order(&cell(b)));
         let order = Arc::new(order);
-        orders().insert((table, column), order.clone());
-        order
-    }
-
-    /// Runs an analysis, and adds its time to what does not count for the query.
-    pub(crate) fn computed<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (start, before) = (Instant::now(), self.computing());
-        let made = work();
-        // What the work itself ran in here is already counted.
-        let within = self.computing().saturating_sub(before);
-        let took = start.elapsed().saturating_sub(within);
-        self.computing.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        made
-    }
-
-    /// Time spent on analyses so far.
-    pub(crate) fn computing(&self) -> Duration {
-        Duration::from_nanos(self.computing.load(Ordering::Relaxed))
+        self.orders().insert((table, column), order.clone());
+        Some(order)
     }
 
     /// Steps and meanings of all hosts.
     pub(crate) fn looked(&self) -> Vec<&Looked> {
-        self.computed(|| {
-            let both: Vec<(&HostProfile, &Host)> = self.each_host().collect();
-            both.into_par_iter()
-                .map(|(loaded, host)| host.looked.get_or_init(|| Looked::of(loaded)))
-                .collect()
-        })
+        let both: Vec<(&HostProfile, &Host)> = self.each_host().collect();
+        both.into_par_iter().map(|(loaded, host)| host.looked.get_or_init(|| Looked::of(loaded))).collect()
     }
 
-    /// Steps and meanings of one host.
-    pub(crate) fn looked_at(&self, place: &Place<'_>) -> &Looked {
-        match self.hosts.get(place.number).and_then(|host| host.looked.get()) {
-            Some(looked) => looked,
-            None => self.looked().get(place.number).copied().unwrap_or(&NOTHING),
-        }
+    /// Steps and meanings of one host, if they are known.
+    pub(crate) fn known_looked(&self, number: usize) -> Option<&Looked> {
+        self.hosts.get(number)?.looked.get()
     }
 
     /// Which call launched which work, by host.
     pub(crate) fn launches(&self, number: usize) -> &[Launch] {
         let Some((loaded, host)) = self.each_host().nth(number) else { return &[] };
-        let make = || self.computed(|| Launches::of(&loaded.trace, &Vocabulary::of(&loaded.trace)).all);
+        let make = || Launches::of(&loaded.trace, &Vocabulary::of(&loaded.trace)).all;
         host.launches.get_or_init(make)
     }
 
-    /// The events of a host by kind, if they are known.
-    pub(crate) fn known_postings(&self, number: usize) -> Option<&Postings> {
-        self.hosts.get(number)?.postings.get()
-    }
-
     /// The events of a host by kind.
-    pub(crate) fn postings(&self, number: usize) -> Option<&Postings> {
+    pub(crate) fn postings(&self, number: usize) -> Option<&Arc<Postings>> {
         let (loaded, host) = self.each_host().nth(number)?;
-        Some(host.postings.get_or_init(|| self.computed(|| Postings::of(&loaded.trace))))
+        Some(host.postings.get_or_init(|| Arc::new(Postings::of(&loaded.trace))))
     }
 
     /// The parents and own times of a track's events.
-    pub(crate) fn family(&self, place: &Place<'_>) -> Option<&Family> {
-        let kept = self.hosts.get(place.number)?.families.get(place.track.id.index())?;
-        Some(kept.get_or_init(|| self.computed(|| Family::of(&place.loaded.trace, place.track))))
+    pub(crate) fn family(&self, track: u32) -> Option<&Family> {
+        let (kept, place) = self.kept_family(track)?;
+        Some(kept.get_or_init(|| Family::of(&place.loaded.trace, place.track)))
+    }
+
+    /// The parents and own times of a track's events, if they are known.
+    pub(crate) fn known_family(&self, track: u32) -> Option<&Family> {
+        self.kept_family(track)?.0.get()
+    }
+
+    fn kept_family(&self, track: u32) -> Option<(&OnceLock<Family>, Place<'_>)> {
+        let place = self.place(track)?;
+        Some((place.host.families.get(place.track.id.index())?, place))
     }
 
     /// The kinds with this name.
@@ -295,4 +306,19 @@ pub(crate) fn ns(ps: i64) -> i64 {
 /// A length in nanoseconds, rounded.
 pub(crate) fn ns_of_length(ps: i64) -> i64 {
     ps.saturating_add(500).div_euclid(1_000)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use stepscope_read::Progress;
+    use stepscope_session::{SAMPLE_HOST, sample};
+
+    use super::*;
+
+    /// The sample.
+    pub(crate) fn world() -> Arc<World> {
+        let inputs = vec![(SAMPLE_HOST.to_owned(), Ok(sample()))];
+        let profile = Profile::read("sample".to_owned(), Vec::new(), inputs, &Progress::new());
+        Arc::new(World::new(Arc::new(profile.expect("the sample can be read"))))
+    }
 }

@@ -29,19 +29,25 @@ impl Stop {
     /// Requests the end when the user presses Ctrl-C. From now on, the signal does not end the program.
     pub fn on_interrupt() -> io::Result<Stop> {
         let stop = Stop::default();
+        let wish = stop.clone();
+        Stop::at_interrupts(move || wish.now())?;
+        Ok(stop)
+    }
+
+    /// Does something whenever the user presses Ctrl-C. From now on, the signal does not end the program.
+    pub fn at_interrupts(act: impl Fn() + Send + 'static) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let listener = {
             let _inside = runtime.enter();
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
         };
-        let wish = stop.clone();
         thread::spawn(move || {
             let mut listener = listener;
             while runtime.block_on(listener.recv()).is_some() {
-                wish.now();
+                act();
             }
         });
-        Ok(stop)
+        Ok(())
     }
 
     /// Requests the end.

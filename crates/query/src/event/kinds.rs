@@ -1,10 +1,11 @@
 //! Which kinds of events a query wants: conditions on name, category, state and op are decided once per kind.
 
+use rusqlite::Result;
 use stepscope_trace::{KindId, ProcessKind, Trace, Track};
 
 use super::plan::by;
+use crate::asked::Asked;
 use crate::looked::Looked;
-use crate::world::World;
 
 /// A condition on the kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,24 +22,25 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Checks every kind of a host.
-    pub(super) fn of(world: &World, number: usize, conditions: &[Condition]) -> Self {
-        let Some((loaded, _)) = world.each_host().nth(number) else { return Wanted::default() };
+    pub(super) fn of(asked: &Asked, number: usize, conditions: &[Condition]) -> Result<Self> {
+        let Some((loaded, _)) = asked.world.each_host().nth(number) else { return Ok(Wanted::default()) };
         let trace = &loaded.trace;
         if let [Condition { letter: by::NAME, text }] = conditions {
             let mut wanted = vec![false; trace.kinds().len()];
-            for &(_, kind) in world.kinds_named(number, text) {
+            for &(_, kind) in asked.world.kinds_named(number, text) {
                 wanted[kind.index()] = true;
             }
-            return Wanted { kinds: [wanted.clone(), wanted] };
+            return Ok(Wanted { kinds: [wanted.clone(), wanted] });
         }
         let asks =
             conditions.iter().any(|condition| matches!(condition.letter, by::STATE | by::OP | by::ROLE));
-        let looked = asks.then(|| world.looked()).and_then(|all| all.get(number).copied());
+        let looked = if asks { asked.looked()?.get(number).copied() } else { None };
         let all = || (0..trace.kinds().len()).map(KindId::from_index);
         let fits = |kind: KindId, on_device: bool| {
             conditions.iter().all(|condition| condition.holds(trace, looked, kind, on_device))
         };
-        Wanted { kinds: [false, true].map(|on_device| all().map(|kind| fits(kind, on_device)).collect()) }
+        let kinds = [false, true].map(|on_device| all().map(|kind| fits(kind, on_device)).collect());
+        Ok(Wanted { kinds })
     }
 
     /// Those that count on a track.

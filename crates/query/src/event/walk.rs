@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use rusqlite::Result;
 use rusqlite::types::ValueRef;
-use rusqlite::vtab::{Context, Filters};
+use rusqlite::vtab::Filters;
 use stepscope_export::args_json;
 use stepscope_trace::{Form, KindId, ProcessKind, Time};
 
 use super::column;
 use super::kinds::{Condition, Wanted};
 use super::plan::by;
+use crate::asked::{Asked, Work};
 use crate::cell::Cell;
+use crate::postings::{Postings, Run};
 use crate::vtab::Walk;
 use crate::world::{Place, World, id, ns, ns_of_length};
 
@@ -22,13 +24,24 @@ enum Way {
     Ended,
     /// Along tracks, in the order of their numbers, up to this one.
     Tracks { last: u32 },
-    /// Along kinds, each with its host.
-    Kinds { all: Vec<(usize, KindId)>, next: usize, at: usize, end: usize },
+    /// Along the events of kinds.
+    Kinds(ByKind),
+}
+
+/// A walk along the events of kinds.
+#[derive(Debug)]
+struct ByKind {
+    /// What is still to be walked, the next last: events of one kind on one track, with their host.
+    runs: Vec<(usize, Run)>,
+    postings: Arc<Postings>,
+    kind: KindId,
+    at: usize,
+    end: usize,
 }
 
 /// A walk.
 pub(crate) struct EventWalk {
-    world: Arc<World>,
+    asked: Arc<Asked>,
     way: Way,
     /// The event: its track's number, its place on it, and where the walk leaves the track.
     track: u32,
@@ -46,9 +59,9 @@ pub(crate) struct EventWalk {
 }
 
 impl EventWalk {
-    pub(super) fn new(world: Arc<World>) -> Self {
+    pub(super) fn new(asked: Arc<Asked>) -> Self {
         EventWalk {
-            world,
+            asked,
             way: Way::Ended,
             track: 0,
             index: 0,
@@ -62,8 +75,8 @@ impl EventWalk {
         }
     }
 
-    fn place(&self) -> Option<Place<'_>> {
-        self.world.place(self.track)
+    fn world(&self) -> &World {
+        &self.asked.world
     }
 
     /// Nothing fits.
@@ -72,17 +85,20 @@ impl EventWalk {
     }
 
     /// Starts at the first of some tracks.
-    fn along(&mut self, first: u32, last: u32) {
+    fn along(&mut self, first: u32, last: u32) -> Result<()> {
         self.way = Way::Tracks { last };
         self.track = first;
-        self.enter();
-        self.settle();
+        self.enter()?;
+        self.settle()
     }
 
     /// Takes the wanted part of the track.
-    fn enter(&mut self) {
-        let world = self.world.clone();
-        let Some(place) = world.place(self.track) else { return self.stop() };
+    fn enter(&mut self) -> Result<()> {
+        let asked = self.asked.clone();
+        let Some(place) = asked.world.place(self.track) else {
+            self.stop();
+            return Ok(());
+        };
         let local = |ps: i64| Time::from_ps(ps.saturating_sub(place.host.shift_ps));
         let track = place.track;
         let (mut from, mut until) = (0, track.len());
@@ -94,7 +110,7 @@ impl EventWalk {
         }
         if let Some(number) = self.step {
             // Equal numbers may occur twice, in two epochs: their hull is walked, and SQLite checks each row.
-            let spans = world.looked_at(&place).step_spans(track, number);
+            let spans = asked.looked_at(&place)?.step_spans(track, number);
             let hull = spans.reduce(|a, b| a.hull(b));
             let (start, end) =
                 hull.map_or((0, 0), |span| (track.first_from(span.start), track.first_from(span.end)));
@@ -102,67 +118,48 @@ impl EventWalk {
         }
         (self.index, self.end) = (from, until.max(from));
         if !self.conditions.is_empty() && self.wanted.as_ref().is_none_or(|(host, _)| *host != place.number) {
-            self.wanted = Some((place.number, Wanted::of(&world, place.number, &self.conditions)));
+            self.wanted = Some((place.number, Wanted::of(&asked, place.number, &self.conditions)?));
         }
+        Ok(())
     }
 
     /// Goes on to the next event that fits, if this one does not.
-    fn settle(&mut self) {
+    fn settle(&mut self) -> Result<()> {
         loop {
-            if let Way::Kinds { .. } = self.way {
-                return self.settle_by_kind();
-            }
             if self.index < self.end {
-                let Some((_, wanted)) = &self.wanted else { return };
+                let Some((_, wanted)) = &self.wanted else { return Ok(()) };
                 if let Some(found) = self.first_wanted(wanted) {
                     self.index = found;
-                    return;
+                    return Ok(());
                 }
             }
             match self.way {
                 Way::Tracks { last } if self.track < last => {
                     self.track += 1;
-                    self.enter();
+                    self.enter()?;
                 }
-                _ => return self.stop(),
+                _ => {
+                    self.stop();
+                    return Ok(());
+                }
             }
         }
     }
 
     fn first_wanted(&self, wanted: &Wanted) -> Option<usize> {
-        let place = self.place()?;
+        let place = self.world().place(self.track)?;
         let fits = wanted.on(place.trace(), place.track);
         let kinds = place.track.kinds().get(self.index..self.end)?;
         let found = kinds.iter().position(|kind| fits.get(kind.index()).copied().unwrap_or(false))?;
         Some(self.index + found)
     }
 
-    /// Read first, then write: a row must not cost more than looking it up.
-    fn settle_by_kind(&mut self) {
-        let Way::Kinds { all, next, at, end } = &self.way else { return };
-        let (mut next, mut at, mut end) = (*next, *at, *end);
-        while at >= end {
-            let Some(&(host, kind)) = all.get(next) else { return self.stop() };
-            next += 1;
-            let range = self.world.postings(host).map_or(0..0, |postings| postings.range(kind));
-            (at, end) = (range.start, range.end);
-        }
-        let host = next.checked_sub(1).and_then(|before| all.get(before)).map_or(0, |&(host, _)| host);
-        let event = self.world.postings(host).and_then(|postings| postings.event(at));
-        let first = self.world.hosts.get(host).map_or(0, |host| host.first_track);
-        let Some((track, index)) = event else { return self.stop() };
-        (self.track, self.index, self.end) = (first + track, index as usize, index as usize + 1);
-        if let Way::Kinds { next: kept_next, at: kept_at, end: kept_end, .. } = &mut self.way {
-            (*kept_next, *kept_at, *kept_end) = (next, at, end);
-        }
-    }
-
     /// All events, kind by kind, in the order of a text that kinds have.
-    fn ordered(&mut self, letter: char) {
-        let world = self.world.clone();
-        let looked = if letter == by::ORDERED_BY_OP { world.looked() } else { Vec::new() };
+    fn ordered(&mut self, letter: char) -> Result<()> {
+        let asked = self.asked.clone();
+        let looked = if letter == by::ORDERED_BY_OP { asked.looked()? } else { Vec::new() };
         let mut all: Vec<(Option<&str>, usize, KindId)> = Vec::new();
-        for (number, (loaded, _)) in world.each_host().enumerate() {
+        for (number, (loaded, _)) in asked.world.each_host().enumerate() {
             let trace = &loaded.trace;
             for kind in (0..trace.kinds().len()).map(KindId::from_index) {
                 let text = match letter {
@@ -176,32 +173,60 @@ impl EventWalk {
             }
         }
         all.sort_unstable();
-        self.by_kinds(all.into_iter().map(|(_, host, kind)| (host, kind)).collect());
+        self.by_kinds(all.into_iter().map(|(_, host, kind)| (host, kind)))
     }
 
-    fn by_kinds(&mut self, all: Vec<(usize, KindId)>) {
-        self.way = Way::Kinds { all, next: 0, at: 0, end: 0 };
-        self.settle();
+    /// The events of some kinds, each with its host.
+    fn by_kinds(&mut self, kinds: impl Iterator<Item = (usize, KindId)>) -> Result<()> {
+        let asked = self.asked.clone();
+        let mut runs = Vec::new();
+        for (host, kind) in kinds {
+            let found = asked.postings(host)?.map_or(&[][..], |postings| postings.runs(kind));
+            runs.extend(found.iter().map(|&run| (host, run)));
+        }
+        runs.reverse();
+        self.follow(runs)
+    }
+
+    /// Goes on with the next run.
+    #[cold]
+    fn follow(&mut self, mut runs: Vec<(usize, Run)>) -> Result<()> {
+        let Some((host, run)) = runs.pop() else {
+            self.stop();
+            return Ok(());
+        };
+        let asked = self.asked.clone();
+        let (Some(about), Some(postings)) = (asked.world.hosts.get(host), asked.postings(host)?) else {
+            self.stop();
+            return Ok(());
+        };
+        // A run has at least one event; its walk ends with the run.
+        self.track = about.first_track.saturating_add(run.track);
+        self.index = postings.event(run.first).map_or(0, |index| index as usize);
+        self.end = usize::MAX;
+        let (postings, kind) = (postings.clone(), run.kind);
+        self.way = Way::Kinds(ByKind { runs, postings, kind, at: run.first, end: run.first + run.len });
+        Ok(())
     }
 
     /// One event.
     fn only(&mut self, event: i64) {
         self.way = Way::Ended;
-        match self.world.event(event) {
+        match self.world().event(event) {
             Some((track, index)) => (self.track, self.index, self.end) = (track, index, index + 1),
             None => self.stop(),
         }
     }
 
     /// Where the children of an event are: behind it, until it ends.
-    fn inside(&mut self, parent: i64) {
-        let world = self.world.clone();
-        let Some((track, index)) = world.event(parent) else { return self.stop() };
-        let Some(place) = world.place(track) else { return self.stop() };
-        self.way = Way::Ended;
+    fn inside(&mut self, parent: i64) -> Result<()> {
+        let asked = self.asked.clone();
+        self.stop();
+        let Some((track, index)) = asked.world.event(parent) else { return Ok(()) };
+        let Some(place) = asked.world.place(track) else { return Ok(()) };
         (self.track, self.index) = (track, index + 1);
         self.end = place.track.first_from(place.track.end(index)).max(index + 1);
-        self.settle();
+        self.settle()
     }
 
     /// Takes the values of a plan.
@@ -244,14 +269,12 @@ impl EventWalk {
         if self.from_ps > i64::MIN || self.until_ps < i64::MAX || self.step.is_some() {
             return None;
         }
-        let hosts = 0..self.world.hosts.len();
-        let known = hosts.clone().all(|number| self.world.known_postings(number).is_some());
-        if !known && self.started < 3 {
+        let world = self.world();
+        if !world.has(Work::Postings) && self.started < 3 {
             return None;
         }
-        let kinds =
-            |number| self.world.kinds_named(number, text).iter().map(move |&(_, kind)| (number, kind));
-        Some(hosts.flat_map(kinds).collect())
+        let kinds = |number| world.kinds_named(number, text).iter().map(move |&(_, kind)| (number, kind));
+        Some((0..world.hosts.len()).flat_map(kinds).collect())
     }
 }
 
@@ -299,7 +322,7 @@ impl Walk for EventWalk {
             self.wanted = None;
         }
         let ordered = plan.chars().next_back().filter(|letter| letter.is_ascii_uppercase());
-        let last = u32::try_from(self.world.tracks()).unwrap_or(u32::MAX).saturating_sub(1);
+        let last = u32::try_from(self.world().tracks()).unwrap_or(u32::MAX).saturating_sub(1);
         if taken.nothing {
             self.stop();
         } else if let Some(event) = taken.id {
@@ -307,38 +330,39 @@ impl Walk for EventWalk {
         } else if let Some(parent) = taken.parent {
             self.conditions.clear();
             self.wanted = None;
-            self.inside(parent);
+            return self.inside(parent);
         } else if let Some(track) = taken.track {
-            match u32::try_from(track).ok().filter(|&track| self.world.place(track).is_some()) {
-                Some(track) => self.along(track, track),
+            match u32::try_from(track).ok().filter(|&track| self.world().place(track).is_some()) {
+                Some(track) => return self.along(track, track),
                 None => self.stop(),
             }
         } else if let Some(letter) = ordered {
-            self.ordered(letter);
+            return self.ordered(letter);
         } else if let Some(host) = taken.host {
-            self.along_host(&host, last);
+            return self.along_host(&host, last);
         } else if let Some(kinds) = self.kinds_to_follow() {
-            self.by_kinds(kinds);
+            return self.by_kinds(kinds.into_iter());
         } else {
-            self.along(0, last);
+            return self.along(0, last);
         }
         Ok(())
     }
 
     #[inline]
-    fn next(&mut self) {
-        match &mut self.way {
-            Way::Kinds { at, .. } => {
-                *at += 1;
-                self.settle_by_kind();
-            }
-            _ => {
-                self.index += 1;
-                if self.index >= self.end || self.wanted.is_some() {
-                    self.settle();
+    fn next(&mut self) -> Result<()> {
+        if let Way::Kinds(way) = &mut self.way {
+            way.at += 1;
+            match way.postings.event(way.at) {
+                Some(index) if way.at < way.end => self.index = index as usize,
+                _ => {
+                    let runs = std::mem::take(&mut way.runs);
+                    return self.follow(runs);
                 }
             }
+            return Ok(());
         }
+        self.index += 1;
+        if self.index >= self.end || self.wanted.is_some() { self.settle() } else { Ok(()) }
     }
 
     #[inline]
@@ -346,10 +370,11 @@ impl Walk for EventWalk {
         self.index >= self.end
     }
 
-    fn column(&self, to: &mut Context, column: usize) -> Result<()> {
-        match self.place().filter(|place| self.index < place.track.len()) {
-            Some(place) => self.cell(&place, column).give(to),
-            None => Cell::Null.give(to),
+    #[inline]
+    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
+        match asked.world.place(self.track).filter(|place| self.index < place.track.len()) {
+            Some(place) => self.cell_at(asked, &place, column),
+            None => Ok(Cell::Null),
         }
     }
 
@@ -360,59 +385,64 @@ impl Walk for EventWalk {
 
 impl EventWalk {
     /// Along the tracks of the hosts with this name.
-    fn along_host(&mut self, name: &str, last: u32) {
-        let world = self.world.clone();
+    fn along_host(&mut self, name: &str, last: u32) -> Result<()> {
+        let world = self.world();
         let named = || world.each_host().enumerate().filter(|(_, (loaded, _))| loaded.host == name);
         let first = named().next().map(|(_, (_, host))| host.first_track);
         let end =
             named().last().and_then(|(number, _)| world.hosts.get(number + 1)).map(|host| host.first_track);
         match first {
             Some(first) if end != Some(first) => {
-                self.along(first, end.map_or(last, |end| end.saturating_sub(1)));
+                self.along(first, end.map_or(last, |end| end.saturating_sub(1)))
             }
-            _ => self.stop(),
+            _ => {
+                self.stop();
+                Ok(())
+            }
         }
     }
 
-    fn cell<'a>(&'a self, place: &Place<'a>, column: usize) -> Cell<'a> {
+    fn cell_at<'w>(&self, asked: &'w Asked, place: &Place<'w>, column: usize) -> Result<Cell<'w>> {
         let (track, index, trace) = (place.track, self.index, place.trace());
-        let kind = track.kind_of(index);
+        // A walk along a kind knows it, and need not look at the event.
+        let kind = || match &self.way {
+            Way::Kinds(way) => way.kind,
+            _ => track.kind_of(index),
+        };
         let session_ps = |at: Time| at.ps().saturating_add(place.host.shift_ps);
-        let family = || self.world.family(place);
-        match column {
+        let on_device = || trace.process(track.process).kind == ProcessKind::Device;
+        Ok(match column {
             column::ID => Cell::Int(id(self.track, index)),
             column::TS => Cell::Int(ns(session_ps(track.start(index)))),
             column::DUR => Cell::Int(ns_of_length(track.dur(index).ps())),
-            column::NAME => Cell::from(trace.kind_name(kind)),
-            column::CATEGORY => Cell::known(trace.str(trace.kind(kind).category)),
+            column::NAME => Cell::from(trace.kind_name(kind())),
+            column::CATEGORY => Cell::known(trace.str(trace.kind(kind()).category)),
             column::TRACK => Cell::from(self.track),
             column::DEPTH => Cell::from(track.nesting().depth(index)),
             column::PARENT => {
-                let parent = family().and_then(|family| family.parent(index));
+                let parent = asked.family(self.track)?.and_then(|family| family.parent(index));
                 parent.map_or(Cell::Null, |parent| Cell::Int(id(self.track, parent)))
             }
-            column::STEP => Cell::from(self.world.looked_at(place).step_at(track, track.start(index))),
+            column::STEP => Cell::from(asked.looked_at(place)?.step_at(track, track.start(index))),
             column::STATE => {
-                let state = self.world.looked_at(place).state(trace, track, kind);
-                Cell::from(state.map(|state| state.key()))
+                Cell::from(asked.looked_at(place)?.state_of(kind(), on_device()).map(|state| state.key()))
             }
-            column::SELF => Cell::from(family().map(|family| ns_of_length(family.own_ps(index)))),
-            column::OP => Cell::from(self.world.looked_at(place).op(kind)),
+            column::SELF => {
+                Cell::from(asked.family(self.track)?.map(|family| ns_of_length(family.own_ps(index))))
+            }
+            column::OP => Cell::from(asked.looked_at(place)?.op(kind())),
             column::HOST => Cell::from(place.loaded.host.as_str()),
             column::ARGS => Cell::from(args_json(trace, trace.args_at(track, index))),
             column::TS_PS => Cell::Int(session_ps(track.start(index))),
             column::DUR_PS => Cell::Int(track.dur(index).ps()),
-            column::NAME_ID => Cell::from((place.host.first_string + trace.kind(kind).name.index()) * 2),
-            column::FORM => Cell::from(match trace.kind(kind).form {
+            column::NAME_ID => Cell::from((place.host.first_string + trace.kind(kind()).name.index()) * 2),
+            column::FORM => Cell::from(match trace.kind(kind()).form {
                 Form::Slice => "slice",
                 Form::Instant => "instant",
                 Form::Aggregate => "aggregate",
             }),
-            column::ROLE => {
-                let on_device = trace.process(track.process).kind == ProcessKind::Device;
-                Cell::from(self.world.looked_at(place).role_of(kind, on_device))
-            }
+            column::ROLE => Cell::from(asked.looked_at(place)?.role_of(kind(), on_device())),
             _ => Cell::Null,
-        }
+        })
     }
 }

@@ -228,7 +228,7 @@ fn flows(world: &World) -> Box<dyn Rows> {
 fn event_around(world: &World, number: usize, point: &FlowPoint) -> Option<i64> {
     let track = world.hosts.get(number)?.first_track.checked_add(point.track.0)?;
     let place = world.place(track).filter(|place| place.id() == TrackId(point.track.0))?;
-    let family = world.family(&place)?;
+    let family = world.family(track)?;
     let next = place.track.first_from(Time::from_ps(point.time.ps().saturating_add(1)));
     let mut found = next.checked_sub(1);
     while let Some(index) = found {

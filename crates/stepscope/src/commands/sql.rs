@@ -10,12 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use stepscope_query::{Database, EXAMPLES, Holder, Limits, LogFiles, TABLES, VIEWS};
+use stepscope_query::{
+    Answer, Database, EXAMPLES, FUNCTIONS, Holder, Limits, LogFiles, QueryError, TABLES, VIEWS,
+};
 use stepscope_session::{Cause, Problem, Profile, Query};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
+use crate::near::near;
 use crate::output::Terminal;
 use crate::quantity::some_time;
 use write::Form;
@@ -166,7 +169,7 @@ impl SqlArgs {
         query: &str,
         terminal: &Terminal,
     ) -> Result<(), Failure> {
-        let answer = database.query(query).map_err(Problem::from)?;
+        let answer = database.query(query).map_err(problem)?;
         if let Some(path) = &self.parquet {
             super::export::refuse_to_overwrite(path, profile)?;
             write::parquet(&answer, path)?;
@@ -183,14 +186,33 @@ impl SqlArgs {
             write::answer(&answer, form, terminal.out, &mut out)?;
             out.flush()?;
         }
-        if answer.truncated {
-            terminal.remark(&format!(
-                "the answer was cut after {} rows; add a LIMIT, or raise --limit",
-                answer.rows.len()
-            ));
-        }
+        note_if_cut(&answer, terminal);
         Ok(())
     }
+}
+
+fn note_if_cut(answer: &Answer, terminal: &Terminal) {
+    if answer.truncated {
+        let rows = answer.rows.len();
+        terminal.remark(&format!("the answer was cut after {rows} rows; add a LIMIT, or raise --limit"));
+    }
+}
+
+/// Why a query failed, with names that may have been meant.
+fn problem(error: QueryError) -> Problem {
+    let columns = TABLES.iter().flat_map(|table| table.columns).map(|column| column.name);
+    let calls = FUNCTIONS.iter().filter_map(|function| function.call.split('(').next());
+    let mut known: Vec<&str> = tables().chain(columns).chain(calls).collect();
+    known.sort_unstable();
+    known.dedup();
+    let meant = error.unknown_name().map(|name| near(name, known.into_iter())).unwrap_or_default();
+    let problem = Problem::from(error);
+    if meant.is_empty() { problem } else { problem.hint(format!("did you mean {}?", meant.join(" or "))) }
+}
+
+/// Names of all tables and views.
+fn tables() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|table| table.name).chain(VIEWS.iter().map(|view| view.name))
 }
 
 fn write_examples(out: &mut dyn Write) -> io::Result<()> {
