@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::devices::collectives::{Aligned, CollectivesPartial};
 use stepscope_analyze::states::launches::{Launch, Launches};
 use stepscope_analyze::vocabulary::Vocabulary;
-use stepscope_session::{HostProfile, Problem, Profile, logs_beside};
+use stepscope_session::{HostMove, HostProfile, Problem, Profile, logs_beside, moves};
 use stepscope_trace::series::RunLog;
-use stepscope_trace::{EventId, KindId, StrId, Trace, Track, TrackId};
+use stepscope_trace::{Dur, EventId, KindId, StrId, Trace, Track, TrackId};
 
 use crate::family::Family;
 use crate::looked::{Looked, NOTHING};
@@ -79,6 +80,8 @@ pub(crate) struct World {
     pub(crate) events: u64,
     sheets: Vec<OnceLock<Box<dyn Rows>>>,
     orders: Mutex<Orders>,
+    ranks: OnceLock<Aligned>,
+    clocks: OnceLock<Vec<Option<HostMove>>>,
     /// Nanoseconds spent on analyses, which do not count for the time of a query.
     computing: AtomicU64,
 }
@@ -109,8 +112,9 @@ impl World {
         }
         let events = profile.hosts.iter().map(|loaded| loaded.trace.events()).sum();
         let sheets = TABLES.iter().map(|_| OnceLock::new()).collect();
-        let (orders, computing) = (Mutex::default(), AtomicU64::new(0));
-        World { holder, hosts, tracks, events, sheets, orders, computing }
+        let (orders, ranks, computing) = (Mutex::default(), OnceLock::new(), AtomicU64::new(0));
+        let clocks = OnceLock::new();
+        World { holder, hosts, tracks, events, sheets, orders, ranks, clocks, computing }
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -213,6 +217,33 @@ impl World {
             Some(looked) => looked,
             None => self.looked().get(place.number).copied().unwrap_or(&NOTHING),
         }
+    }
+
+    /// The ranks of all hosts that exchange data, on one clock.
+    pub(crate) fn ranks(&self) -> &Aligned {
+        self.ranks.get_or_init(|| {
+            self.computed(|| {
+                let hosts = self.profile().hosts.par_iter();
+                let partials: Vec<CollectivesPartial> =
+                    hosts.map(|loaded| CollectivesPartial::of(&loaded.context())).collect();
+                let mut all = CollectivesPartial::default();
+                partials.into_iter().for_each(|one| all.merge(one));
+                all.align()
+            })
+        })
+    }
+
+    /// How each host's clock has to move; empty if there is one clock.
+    pub(crate) fn clocks(&self) -> &[Option<HostMove>] {
+        self.clocks.get_or_init(|| {
+            let hosts = &self.profile().hosts;
+            if hosts.len() < 2 {
+                return Vec::new();
+            }
+            let shifts: Vec<Dur> = self.hosts.iter().map(|host| Dur::from_ps(host.shift_ps)).collect();
+            let clocks = self.ranks().clocks.as_ref();
+            clocks.map_or_else(Vec::new, |clocks| moves(hosts.iter().map(|loaded| loaded.host.as_str()), &shifts, clocks))
+        })
     }
 
     /// Which call launched which work, by host.

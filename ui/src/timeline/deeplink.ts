@@ -75,6 +75,15 @@ export function read(query: Query): LinkState {
   };
 }
 
+/** The same link for a clock that reads this much more; everything else in the address stays. */
+export function moveLink(query: Query, by: number): Query {
+  const state = read(query);
+  const move = <T extends Span | null>(span: T): T => (span ? { ...span, start: span.start + by, end: span.end + by } : span);
+  const moved = write({ ...state, window: move(state.window), area: move(state.area), marks: state.marks.map(move), place: move(state.place) });
+  const rest = Object.entries(query).filter(([key]) => !(KEYS as readonly string[]).includes(key));
+  return Object.fromEntries([...rest, ...Object.entries(moved).filter(([, value]) => value !== "")]);
+}
+
 /** Nanoseconds with at most three decimals: picoseconds. */
 function number(ns: number): string {
   return String(Math.round(ns * 1000) / 1000);

@@ -20,9 +20,11 @@ export interface Source {
   area(start: number, end: number, tracks: readonly number[] | null, signal?: AbortSignal): Promise<AreaAnswer>;
 }
 
-export function serverSource(session: number): Source {
+/** A session as its server draws it, or on the clocks that its hosts recorded. */
+export function serverSource(session: number, recorded = false): Source {
+  const clock = recorded ? { clock: "recorded" } : {};
   const of = (path: string, values: Record<string, string | number> = {}) => {
-    const pairs = Object.entries(values).map(([key, value]) => [key, String(value)]);
+    const pairs = Object.entries({ ...clock, ...values }).map(([key, value]) => [key, String(value)]);
     return `s/${session}/${path}${pairs.length === 0 ? "" : `?${new URLSearchParams(pairs)}`}`;
   };
   return {
@@ -31,7 +33,7 @@ export function serverSource(session: number): Source {
     overview: (signal) => ask<Overview>(of("overview", { buckets: 1024 }), signal),
     gaps: async () => (await api.view<{ gaps?: DeviceGap[] }>(session, "devices")).members.gaps ?? [],
     collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
-    tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}`, signal),
+    tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}${recorded ? "&clock=recorded" : ""}`, signal),
     event: (track, event, signal) => ask<EventDetails>(of("event", { track, event }), signal),
     neighbour: (track, event, dir, same) => ask<{ event: Hit | null }>(of("neighbour", { track, event, dir, same })).then((a) => a.event),
     at: (track, row, ns, tolerance) =>

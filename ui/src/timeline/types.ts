@@ -30,6 +30,20 @@ export interface Step {
   counted: boolean;
 }
 
+export type Clock = "aligned" | "recorded";
+
+/** What is unknown is null. */
+export interface HostClock {
+  reference: boolean;
+  /** What is added to the host's times when clocks are aligned. */
+  shift_ns: number | null;
+  uncertainty_ns: number | null;
+  /** Number of common collectives that say so. */
+  collectives: number | null;
+  /** Why it is unknown. */
+  unknown: string | null;
+}
+
 export interface Timeline {
   origin_unix_ns: string | null;
   start_ns: number;
@@ -37,6 +51,10 @@ export interface Timeline {
   hosts: string[];
   /** Offset from each host's own times to the session's. */
   shifts_ns?: number[];
+  /** The hosts' clocks as they are drawn: as recorded, or moved to where their collectives end together. */
+  clock?: Clock;
+  /** How each host's clock stands to that of the reference; null if there is one clock. */
+  clocks?: HostClock[] | null;
   processes: Process[];
   tracks: Track[];
   steps: Step[];

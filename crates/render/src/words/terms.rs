@@ -2,12 +2,13 @@
 //! not count.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::devices::collectives::clock::Unaligned;
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
-use crate::format::thousands;
+use crate::format::{duration_ms, plural, thousands};
 
 pub use stepscope_diagnose::words::{category, how};
 
@@ -40,6 +41,19 @@ pub fn framework(framework: Framework) -> &'static str {
         Framework::Jax => "JAX",
         Framework::PyTorch => "PyTorch",
         Framework::Unknown => "unknown framework",
+    }
+}
+
+/// Why a host's clock cannot be aligned with the others'.
+pub fn unaligned(why: Unaligned) -> String {
+    match why {
+        Unaligned::Apart => "no collective is shared with the other hosts".to_owned(),
+        Unaligned::Few(found) => {
+            format!("only {} shared with the other hosts", plural(found as u64, "collective", "collectives"))
+        }
+        Unaligned::Loose(spread) => {
+            format!("the ends of shared collectives scatter by {}", duration_ms(spread.ms()))
+        }
     }
 }
 

@@ -272,7 +272,7 @@ fn searches_find_every_event_in_time_order_page_by_page() {
             truth.extend(matching.map(|at| ((track.start(at) + host.shift).ps(), id, at)));
         }
         truth.sort_unstable();
-        let found = opened.search(text).unwrap();
+        let found = opened.search(model, text).unwrap();
         let mut pages: Vec<(i64, u32, usize)> = Vec::new();
         for offset in (0..truth.len() + 70).step_by(70) {
             let page = found.page(model, offset, 70);
@@ -470,7 +470,7 @@ fn rank(late: i64) -> ChromeTrace {
 fn an_op_shows_what_calls_inside_it_launched() {
     let opened = opened(&[rank(300)]);
     let model = &opened.model;
-    let found = opened.search("aten::mm").unwrap().page(model, 0, 1);
+    let found = opened.search(model, "aten::mm").unwrap().page(model, 0, 1);
     let number = |key: &str| u32::try_from(found["hits"][0][key].as_u64().unwrap()).unwrap();
     let flows = details(model, number("track"), number("event")).unwrap()["flows"].clone();
     assert_eq!((&flows[0]["kind"], &flows[0]["name"]), (&"launch inside".into(), &"gemm".into()), "{flows}");
