@@ -83,6 +83,7 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         let answering = report.answering().and_then(|at| report.findings.get(at));
         let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
+        answer["delivers"] = report.sources.iter().map(|source| source.format.delivers.key()).collect();
         let mut markdown = Vec::new();
         report::write_markdown(&report, &mut markdown).map_err(|_| Refusal::Broken)?;
         answer["markdown"] = String::from_utf8_lossy(&markdown).into();
@@ -119,7 +120,9 @@ pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
         let description = Description { session, sessions, info: &info };
         let mut text = Vec::new();
         stepscope_render::info::write_json(&description, &mut text).map_err(|_| Refusal::Broken)?;
-        Ok(text)
+        let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
+        answer["delivers"] = info.hosts.iter().map(|host| host.format.delivers.key()).collect();
+        Ok(bytes(&answer))
     })
 }
 

@@ -30,7 +30,7 @@ use crate::tfprof;
 use crate::timeline::event::{Same, Way};
 use crate::timeline::model::Model;
 use crate::timeline::tile::{MOST_LEVEL, TileAddress};
-use crate::timeline::{area, collectives, event, frame, overview, tile};
+use crate::timeline::{area, collectives, critical, event, frame, overview, tile};
 
 /// Maximum number of hits in one answer.
 const MOST_HITS: usize = 5_000;
@@ -119,6 +119,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/search", get(search))
         .route("/area", get(sums))
         .route("/collectives", get(ranks))
+        .route("/critical", get(critical_path))
         .route("/overview", get(minimap));
     Router::new()
         .route("/api/sessions", get(sessions))
@@ -456,6 +457,22 @@ async fn sums(session: Session, query: Query) -> Answer {
 async fn ranks(session: Session, query: Query) -> Answer {
     let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&collectives::answer(on_clock(&opened, &query))))).await
+}
+
+/// The critical path of a step.
+async fn critical_path(session: Session, query: Query) -> Answer {
+    let (host, step): (usize, i64) = (query.number("host")?, query.number("step")?);
+    let opened = session.open().await?;
+    let timeline = session.timeline().await?;
+    heavy(move || {
+        let model = on_clock(&timeline, &query);
+        let found = |_: &Opened| {
+            let answer = critical::answer(model, host, step).ok_or(Refusal::Missing("host"))?;
+            Ok(answers::bytes(&answer))
+        };
+        opened.answer(&format!("critical/{host}/{step}/{}", model.aligned), found).map(Reply::json)
+    })
+    .await
 }
 
 async fn minimap(session: Session, query: Query) -> Answer {

@@ -14,6 +14,8 @@ export interface LinkState {
   marks: Span[];
   arrangement: Arrangement;
   mode: ColorMode;
+  /** The critical path of the step in view is outlined. */
+  critical: boolean;
   search: string;
   /** The list of hits is open. */
   listed: boolean;
@@ -24,7 +26,7 @@ export interface LinkState {
 export type Query = Record<string, string>;
 
 /** The keys that this page writes; it ignores others in the URL. */
-export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "empty", "order", "color", "q", "hits", "from", "to"] as const;
+export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "empty", "order", "color", "path", "q", "hits", "from", "to"] as const;
 
 export function write(state: LinkState): Query {
   const { arrangement } = state;
@@ -40,6 +42,7 @@ export function write(state: LinkState): Query {
     empty: arrangement.hideEmpty ? "hide" : "",
     order: order.join("!"),
     color: state.mode === "name" ? "name" : "",
+    path: state.critical ? "critical" : "",
     q: state.search,
     hits: state.listed && state.search !== "" ? "list" : "",
     from: state.place ? number(state.place.start) : "",
@@ -69,6 +72,7 @@ export function read(query: Query): LinkState {
     marks: (query.marks ?? "").split("!").map(readSpan).filter((s) => s !== null),
     arrangement,
     mode: query.color === "name" ? "name" : "category",
+    critical: query.path === "critical",
     search: query.q ?? "",
     listed: query.hits === "list",
     place: readSpan(`${query.from ?? ""}~${query.to ?? query.from ?? ""}`),

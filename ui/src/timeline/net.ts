@@ -1,7 +1,7 @@
 /** The requests of the timeline, in one place; tests and measurements replace them. */
 import { api, ask, headers, Problem } from "../lib/api";
 import type { DeviceGap } from "./gaps";
-import type { AreaAnswer, Category, EventDetails, Hit, Overview, RankRun, SearchAnswer, Timeline } from "./types";
+import type { AreaAnswer, Category, EventDetails, Hit, Overview, RankRun, SearchAnswer, StepPath, Timeline } from "./types";
 
 export interface Source {
   timeline(signal?: AbortSignal): Promise<Timeline>;
@@ -11,6 +11,8 @@ export interface Source {
   gaps(): Promise<DeviceGap[]>;
   /** Collectives of several ranks. */
   collectives(): Promise<RankRun[]>;
+  /** The critical path of a step. */
+  critical(host: number, step: number): Promise<StepPath>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
   event(track: number, event: number, signal?: AbortSignal): Promise<EventDetails>;
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
@@ -33,6 +35,7 @@ export function serverSource(session: number, recorded = false): Source {
     overview: (signal) => ask<Overview>(of("overview", { buckets: 1024 }), signal),
     gaps: async () => (await api.view<{ gaps?: DeviceGap[] }>(session, "devices")).members.gaps ?? [],
     collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
+    critical: (host, step) => ask<StepPath>(of("critical", { host, step })),
     tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}${recorded ? "&clock=recorded" : ""}`, signal),
     event: (track, event, signal) => ask<EventDetails>(of("event", { track, event }), signal),
     neighbour: (track, event, dir, same) => ask<{ event: Hit | null }>(of("neighbour", { track, event, dir, same })).then((a) => a.event),

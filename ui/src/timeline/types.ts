@@ -63,6 +63,28 @@ export interface Timeline {
 
 export type { Category } from "../lib/types";
 
+/** A part of a step's critical path. One without an event of its own has no track. */
+export interface PathPiece {
+  kind: string;
+  category: string;
+  start_ns: number;
+  end_ns: number;
+  track: number | null;
+  event: number | null;
+  row: number | null;
+}
+
+/** The critical path of one step, or why it is unknown. */
+export interface StepPath {
+  host: number;
+  step: number;
+  unknown: string | null;
+  start_ns?: number;
+  end_ns?: number;
+  categories?: { category: string; fraction: number }[];
+  pieces: PathPiece[];
+}
+
 /** An event as search, neighbours and clicks return it. `category` is an index into the categories, 255 or null for none. */
 export interface Hit {
   track: number;

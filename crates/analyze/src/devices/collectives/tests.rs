@@ -115,14 +115,14 @@ fn aligned(traces: &[Trace]) -> Aligned {
     all.align()
 }
 
-/// Steps of 1,000 µs with an all-reduce of these lengths, each ending at 900 plus its own delay.
+/// Steps of 1,000 µs with an all-reduce of 300 µs each, that ends at 900 plus its own delay.
 fn jittery(delays: &[i64], late: i64) -> Trace {
     let mut sketch = Sketch::new();
     let (thread, stream) = (sketch.thread("python"), sketch.stream());
     sketch.steps_from(thread, delays.len() as i64, 1_000, late);
     for (step, delay) in (0..).zip(delays) {
         let at = step * 1_000 + late;
-        sketch.event_of(stream, "kernel", "ncclDevKernel_AllReduce(x)", at + 600, 300 + delay, &[]);
+        sketch.event_of(stream, "kernel", "ncclDevKernel_AllReduce(x)", at + 600 + delay, 300, &[]);
     }
     sketch.finish()
 }
