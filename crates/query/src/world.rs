@@ -242,7 +242,9 @@ impl World {
             }
             let shifts: Vec<Dur> = self.hosts.iter().map(|host| Dur::from_ps(host.shift_ps)).collect();
             let clocks = self.ranks().clocks.as_ref();
-            clocks.map_or_else(Vec::new, |clocks| moves(hosts.iter().map(|loaded| loaded.host.as_str()), &shifts, clocks))
+            clocks.map_or_else(Vec::new, |clocks| {
+                moves(hosts.iter().map(|loaded| loaded.host.as_str()), &shifts, clocks)
+            })
         })
     }
 

@@ -451,7 +451,8 @@ async fn search(session: Session, query: Query) -> Answer {
 async fn sums(session: Session, query: Query) -> Answer {
     let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
     let opened = session.timeline().await?;
-    heavy(move || Ok(Reply::value(&area::answer(on_clock(&opened, &query), from, to, tracks.as_deref())))).await
+    heavy(move || Ok(Reply::value(&area::answer(on_clock(&opened, &query), from, to, tracks.as_deref()))))
+        .await
 }
 
 async fn ranks(session: Session, query: Query) -> Answer {

@@ -132,7 +132,8 @@ impl CollectivesPartial {
         let (mut ranks, others) = largest_group(ranks);
         let clocks = clocks_of(&ranks, &others);
         ranks.retain_mut(|rank| {
-            let Some(late) = clocks.as_ref().map_or(Some(Dur::ZERO), |clocks| clocks.late(rank.clock())) else {
+            let Some(late) = clocks.as_ref().map_or(Some(Dur::ZERO), |clocks| clocks.late(rank.clock()))
+            else {
                 return false;
             };
             rank.runs

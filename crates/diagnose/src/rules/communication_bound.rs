@@ -154,7 +154,11 @@ mod tests {
             transfer_ms: 1.0,
             last,
         };
-        Waiting { ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)], collectives_per_step: 12.0, clocks: None }
+        Waiting {
+            ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)],
+            collectives_per_step: 12.0,
+            clocks: None,
+        }
     }
 
     #[test]

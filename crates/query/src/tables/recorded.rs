@@ -347,7 +347,11 @@ pub(crate) const HOST: Table = Table {
             Int,
             "what to add to times of this host to put all hosts on one clock, by the ends of common collectives; NULL if unknown",
         ),
-        Column::new("clock_uncertainty_ns", Int, "median distance of single collectives from that; NULL if unknown"),
+        Column::new(
+            "clock_uncertainty_ns",
+            Int,
+            "median distance of single collectives from that; NULL if unknown",
+        ),
     ],
     from: From::Rows(hosts),
 };

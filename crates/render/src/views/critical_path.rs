@@ -72,7 +72,8 @@ fn piece(link: &Link) -> serde_json::Value {
 }
 
 fn row(path: &CriticalPath, owner: &Owner) -> Vec<Cell> {
-    let name = if owner.name.is_empty() { terms::unnamed_piece(owner.piece).to_owned() } else { owner.name.clone() };
+    let name =
+        if owner.name.is_empty() { terms::unnamed_piece(owner.piece).to_owned() } else { owner.name.clone() };
     vec![
         name.into(),
         kind(owner.piece).into(),
@@ -86,7 +87,8 @@ fn row(path: &CriticalPath, owner: &Owner) -> Vec<Cell> {
 }
 
 fn notes(table: &mut Table, path: &CriticalPath) {
-    table.note("Times on the path sum to the step. Making something shorter that is not on it does not help.");
+    table
+        .note("Times on the path sum to the step. Making something shorter that is not on it does not help.");
     table.note(
         "Slack is how much later everything of that name off the path could have ended without delaying the step, at least; \
          one step at most.",
@@ -95,7 +97,9 @@ fn notes(table: &mut Table, path: &CriticalPath) {
         table.note("A collective on the path includes the time in which it waits for other ranks.");
     }
     if path.inferred {
-        table.note("Which stream waited for which was not recorded; it is inferred from the times of kernels.");
+        table.note(
+            "Which stream waited for which was not recorded; it is inferred from the times of kernels.",
+        );
     }
 }
 

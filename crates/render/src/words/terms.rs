@@ -3,8 +3,8 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::devices::collectives::clock::Unaligned;
-use stepscope_analyze::time::critical::{NoPath, Piece};
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
+use stepscope_analyze::time::critical::{NoPath, Piece};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;

@@ -200,7 +200,11 @@ pub(crate) struct Parts {
 impl Model {
     /// Numbers everything. `findings` are in the order of the hosts. Where hosts can be aligned at their collectives, they
     /// are, and the second model has them on their recorded clocks.
-    pub(crate) fn of(profile: Profile, mut findings: Vec<Findings>, laid_out: LaidOut) -> (Self, Option<Self>) {
+    pub(crate) fn of(
+        profile: Profile,
+        mut findings: Vec<Findings>,
+        laid_out: LaidOut,
+    ) -> (Self, Option<Self>) {
         let recorded = profile.shifts();
         let mut ranks = CollectivesPartial::default();
         findings.iter_mut().for_each(|found| ranks.merge(std::mem::take(&mut found.collectives)));
@@ -222,7 +226,8 @@ impl Model {
         let known = ranks.clocks.as_ref().filter(|clocks| clocks.precision().is_some());
         let named = || profile.hosts.iter().map(|loaded| loaded.host.as_str());
         let moves = known.map_or_else(Vec::new, |clocks| moves(named(), &recorded.0, clocks));
-        let clocks: Vec<HostClock> = profile.hosts.iter().map(|loaded| HostClock::of(&loaded.trace)).collect();
+        let clocks: Vec<HostClock> =
+            profile.hosts.iter().map(|loaded| HostClock::of(&loaded.trace)).collect();
         let aligned = (!moves.is_empty()).then(|| moved(&clocks, recorded.clone(), &moves));
         let LaidOut { processes, tracks } = laid_out;
         let mut parts = Parts {

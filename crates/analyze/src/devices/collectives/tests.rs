@@ -96,11 +96,8 @@ fn ranks_that_are_not_at_work_at_once_did_not_meet() {
         exchanging(&[(100, 200), (300, 400), (600, 700)]),
         exchanging(&[(150, 200), (350, 400), (800, 950)]),
     ]);
-    let figures: Vec<(f64, f64)> = found
-        .iter()
-        .flat_map(|found| &found.ranks)
-        .map(|rank| (rank.waiting_ms, rank.transfer_ms))
-        .collect();
+    let figures: Vec<(f64, f64)> =
+        found.iter().flat_map(|found| &found.ranks).map(|rank| (rank.waiting_ms, rank.transfer_ms)).collect();
     assert_eq!(figures, [(0.1, 0.1), (0.0, 0.1)], "the third is not the same one");
     // Most of them do not fit: the order says nothing.
     let other = exchanging(&[(100, 200), (400, 500), (700, 750)]);

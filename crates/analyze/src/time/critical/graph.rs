@@ -284,7 +284,16 @@ fn works_in(context: &Context, window: Span) -> Vec<Work> {
             if let Some(earlier) = before {
                 works[earlier].after = Some(place);
             }
-            works.push(Work { event, span, process: track.process, piece, category, call, before, after: None });
+            works.push(Work {
+                event,
+                span,
+                process: track.process,
+                piece,
+                category,
+                call,
+                before,
+                after: None,
+            });
             before = Some(place);
         }
     }
@@ -301,12 +310,7 @@ fn usual_latency(works: &[Work]) -> Dur {
 }
 
 /// Visits the window of a thread in order, cut wherever the innermost event changes.
-fn innermost(
-    context: &Context,
-    track: &Track,
-    window: Span,
-    visit: &mut dyn FnMut(Span, Option<usize>),
-) {
+fn innermost(context: &Context, track: &Track, window: Span, visit: &mut dyn FnMut(Span, Option<usize>)) {
     let says = |index: usize| {
         !matches!(context.vocabulary().host_role(track.kind_of(index)), Role::StepMarker | Role::Bookkeeping)
     };

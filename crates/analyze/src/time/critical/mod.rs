@@ -214,7 +214,10 @@ fn owners(graph: &Graph, walked: &walk::Walked, slacks: &slack::Slacks) -> Vec<O
     let mut all: Vec<Owner> = found.into_values().collect();
     all.sort_by(|a, b| {
         let by_path = b.on_path.cmp(&a.on_path);
-        by_path.then(a.slack.cmp(&b.slack)).then(b.off_path.cmp(&a.off_path)).then_with(|| a.name.cmp(&b.name))
+        by_path
+            .then(a.slack.cmp(&b.slack))
+            .then(b.off_path.cmp(&a.off_path))
+            .then_with(|| a.name.cmp(&b.name))
     });
     all
 }

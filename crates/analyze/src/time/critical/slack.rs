@@ -15,14 +15,15 @@ pub(super) struct Slacks {
     pub segments: Vec<Vec<Dur>>,
 }
 
-/// What happens at a moment, in the order in which the pass takes equal moments.
+/// What happens at a moment. Of equal moments the pass takes the last one here first: a segment that starts when a call
+/// ends comes after the call.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Segment(usize, usize),
     WaitBegins(usize, usize),
     Call(usize),
     Work(usize),
     WaitEnds(usize, usize),
+    Segment(usize, usize),
 }
 
 pub(super) fn slacks(graph: &Graph, lags: bool) -> Slacks {
@@ -103,7 +104,9 @@ fn of_work(
         slack = slack.min(until(wait));
     }
     // Streams wait for one another, and nobody knows which: the next work on any may have waited.
-    if graph.orders && let Some(next) = next_start.filter(|(at, _)| *at >= work.span.end) {
+    if graph.orders
+        && let Some(next) = next_start.filter(|(at, _)| *at >= work.span.end)
+    {
         slack = slack.min(until(next));
     }
     if lags && work.process == graph.bound {

@@ -112,6 +112,9 @@ fn a_step_that_waits_for_its_kernels_is_theirs() {
     let launch = found.owners.iter().find(|owner| owner.piece == Piece::Launch).unwrap();
     assert_eq!((launch.on_path, launch.off_path), (Dur::from_us(10), Dur::from_us(10)));
     assert_eq!(launch.slack, Some(Dur::from_us(430)));
+    // So could the rest of the op after its launch.
+    let op = found.owners.iter().find(|owner| owner.name == "aten::mm").unwrap();
+    assert_eq!((op.off_path, op.slack), (Dur::from_us(30), Some(Dur::from_us(430))));
 }
 
 #[test]

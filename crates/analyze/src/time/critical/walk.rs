@@ -157,6 +157,8 @@ impl Walk<'_, '_, '_> {
         let others = (0..self.graph.threads.len())
             .filter(|&other| other != thread && self.graph.take_turns(thread, other));
         let acted = others.filter_map(|other| Some((other, acted(other)?)));
-        acted.filter(|(_, at)| since.is_none_or(|since| *at > since)).max_by_key(|&(other, at)| (at, std::cmp::Reverse(other)))
+        acted
+            .filter(|(_, at)| since.is_none_or(|since| *at > since))
+            .max_by_key(|&(other, at)| (at, std::cmp::Reverse(other)))
     }
 }
