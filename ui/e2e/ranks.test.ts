@@ -75,7 +75,7 @@ test("the heading of a host says how far its clock moved, and the choice is part
 });
 
 test("the critical path of the step in view is outlined, and its pieces tile the step", async () => {
-  const path = await ask<{ unknown: string | null; start_ns: number; end_ns: number; pieces: { kind: string; start_ns: number; end_ns: number }[] }>("critical?host=0&step=3");
+  const path = await ask<{ unknown: string | null; start_ns: number; end_ns: number; pieces: { kind: string; start_ns: number; end_ns: number }[] }>("critical?host=0&t_ns=35000000");
   expect(path.unknown).toBeNull();
   let now = path.start_ns;
   for (const piece of path.pieces) {

@@ -51,6 +51,13 @@ impl Sketch {
         self.builder.track(process, stream, TrackKind::Stream, 7, TraceBuilder::ARENA)
     }
 
+    /// Another stream of the first device; the first one must be there.
+    pub(crate) fn second_stream(&mut self, _first: TrackId) -> TrackId {
+        let name = self.builder.strings.intern("Stream #20(NCCL)");
+        let process = ProcessId::from_index(1);
+        self.builder.track(process, name, TrackKind::Stream, 20, TraceBuilder::ARENA)
+    }
+
     /// An event without a category.
     pub(crate) fn event(&mut self, track: TrackId, name: &str, start: i64, dur: i64, args: &[(&str, Arg)]) {
         self.event_of(track, "", name, start, dur, args);

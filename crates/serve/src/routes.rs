@@ -460,13 +460,15 @@ async fn ranks(session: Session, query: Query) -> Answer {
     heavy(move || Ok(Reply::value(&collectives::answer(on_clock(&opened, &query))))).await
 }
 
-/// The critical path of a step.
+/// The critical path of the step at a moment.
 async fn critical_path(session: Session, query: Query) -> Answer {
-    let (host, step): (usize, i64) = (query.number("host")?, query.number("step")?);
+    let (host, at): (usize, i64) = (query.number("host")?, query.ns("t_ns")?);
     let opened = session.open().await?;
     let timeline = session.timeline().await?;
     heavy(move || {
         let model = on_clock(&timeline, &query);
+        let step = critical::step_at(model, host, at).ok_or(Refusal::Missing("host"))?;
+        let Some(step) = step else { return Ok(Reply::value(&critical::no_step(host))) };
         let found = |_: &Opened| {
             let answer = critical::answer(model, host, step).ok_or(Refusal::Missing("host"))?;
             Ok(answers::bytes(&answer))

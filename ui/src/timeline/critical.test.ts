@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Critical, stepsInView, summary } from "./critical";
+import { Critical, summary } from "./critical";
 import type { Source } from "./net";
 import type { StepPath, Timeline } from "./types";
 
@@ -9,23 +9,31 @@ const path = (host: number, index: number): StepPath => ({
   host, step: index, unknown: null, categories: [{ category: "compute", fraction: 0.61 }, { category: "python", fraction: 0.3 }, { category: "sync", fraction: 0.09 }], pieces: [],
 });
 
-it("takes the step in the middle of the view, for each host", () => {
-  expect(stepsInView(timeline, { start: 90, end: 190 }).map((s) => [s.host, s.index])).toEqual([[0, 1], [1, 1]]);
-  expect(stepsInView(timeline, { start: 500, end: 600 })).toEqual([]);
-});
-
-it("asks once per step, and forgets the path when it is switched off", async () => {
+it("asks for the step in the middle of the view, once per step and host, and forgets it when it is switched off", async () => {
   const asked: string[] = [];
-  const source = { critical: (host: number, index: number) => { asked.push(`${host}.${index}`); return Promise.resolve(path(host, index)); } } as unknown as Source;
+  const source = {
+    critical: (host: number, ns: number) => {
+      asked.push(`${host}@${ns}`);
+      const start = Math.floor(ns / 100) * 100;
+      return Promise.resolve({ ...path(host, start / 100), start_ns: start, end_ns: start + 100 });
+    },
+  } as unknown as Source;
   let shown: readonly StepPath[] = [];
   const critical = new Critical(timeline, source, (paths) => (shown = paths));
+  const rest = () => new Promise((resolve) => setTimeout(resolve, 250));
   critical.look({ start: 0, end: 100 });
+  await rest();
   expect(asked).toEqual([]);
   critical.show(true, { start: 0, end: 100 });
-  await Promise.resolve();
-  await new Promise((resolve) => setTimeout(resolve, 0));
-  expect(asked).toEqual(["0.0", "1.0"]);
-  expect(shown.map((one) => one.step)).toEqual([0, 0]);
+  await rest();
+  expect(asked).toEqual(["0@50", "1@50"]);
+  critical.look({ start: 20, end: 100 });
+  await rest();
+  expect(asked.length).toBe(2);
+  critical.look({ start: 100, end: 200 });
+  await rest();
+  expect(asked.slice(2)).toEqual(["0@150", "1@150"]);
+  expect(shown.map((one) => one.step)).toEqual([1, 1]);
   critical.show(false, { start: 0, end: 100 });
   expect(shown).toEqual([]);
   critical.close();

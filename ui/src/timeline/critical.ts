@@ -7,24 +7,17 @@ import { percent } from "./format";
 import type { Source } from "./net";
 import type { Scene } from "./scene";
 import type { Theme } from "./theme";
-import type { Span, Step, StepPath, Timeline } from "./types";
+import type { Span, StepPath, Timeline } from "./types";
 import { xAt } from "./view";
 
 /** How long the view must rest before another step is asked for, in ms. */
 const REST = 200;
-/** Paths are shown for at most this many hosts. */
+/** Paths are shown for at most this many hosts: the first. */
 const MOST_HOSTS = 8;
 
-/** The step of each host in the middle of the view, or the closest one. */
-export function stepsInView(timeline: Timeline, window: Span): Step[] {
-  const middle = (window.start + window.end) / 2;
-  const away = (step: Step) => Math.max(0, step.start_ns - middle, middle - step.end_ns);
-  const nearest = new Map<number, Step>();
-  for (const step of timeline.steps) {
-    const known = nearest.get(step.host);
-    if (!known || away(step) < away(known)) nearest.set(step.host, step);
-  }
-  return [...nearest.values()].filter((step) => step.end_ns > window.start && step.start_ns < window.end).slice(0, MOST_HOSTS);
+/** Is a moment inside the step of a path? */
+function covers(path: StepPath, ns: number): boolean {
+  return path.start_ns !== undefined && path.end_ns !== undefined && path.start_ns <= ns && ns < path.end_ns;
 }
 
 /** What the toolbar says about paths. */
@@ -38,18 +31,20 @@ export function summary(paths: readonly StepPath[], titles: (key: string) => str
 export class Critical {
   paths: readonly StepPath[] = [];
   private on = false;
-  private asked = "";
+  private asked = 0;
+  private readonly hosts: number[];
   private timer = 0;
 
   constructor(
-    private readonly timeline: Timeline,
+    timeline: Timeline,
     private readonly source: Source,
     private readonly changed: (paths: readonly StepPath[]) => void,
-  ) {}
+  ) {
+    this.hosts = [...new Set((timeline.steps ?? []).map((step) => step.host))].slice(0, MOST_HOSTS);
+  }
 
   show(on: boolean, window: Span): void {
     this.on = on;
-    this.asked = "";
     if (on) this.ask(window);
     else this.set([]);
   }
@@ -67,15 +62,15 @@ export class Critical {
   }
 
   private ask(window: Span): void {
-    const steps = stepsInView(this.timeline, window);
-    const key = steps.map((step) => `${step.host}.${step.index}`).join();
-    if (!this.on || key === this.asked) return;
-    this.asked = key;
-    Promise.all(steps.map((step) => this.source.critical(step.host, step.index))).then((paths) => {
-      if (this.on && key === this.asked) this.set(paths);
-    }, () => {
-      if (key === this.asked) this.asked = "";
-    });
+    if (!this.on) return;
+    const middle = Math.round((window.start + window.end) / 2);
+    // A device may lag behind its host, so the server says which step is in the middle of the view.
+    if (this.paths.length > 0 && this.paths.every((path) => covers(path, middle))) return;
+    const asked = (this.asked += 1);
+    const known = (host: number) => this.paths.find((path) => path.host === host && covers(path, middle));
+    Promise.all(this.hosts.map((host) => known(host) ?? this.source.critical(host, middle))).then((paths) => {
+      if (this.on && asked === this.asked) this.set(paths);
+    }, () => undefined);
   }
 
   private set(paths: readonly StepPath[]): void {

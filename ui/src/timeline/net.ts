@@ -11,8 +11,8 @@ export interface Source {
   gaps(): Promise<DeviceGap[]>;
   /** Collectives of several ranks. */
   collectives(): Promise<RankRun[]>;
-  /** The critical path of a step. */
-  critical(host: number, step: number): Promise<StepPath>;
+  /** The critical path of a host's step at a moment. */
+  critical(host: number, ns: number): Promise<StepPath>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
   event(track: number, event: number, signal?: AbortSignal): Promise<EventDetails>;
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
@@ -35,7 +35,7 @@ export function serverSource(session: number, recorded = false): Source {
     overview: (signal) => ask<Overview>(of("overview", { buckets: 1024 }), signal),
     gaps: async () => (await api.view<{ gaps?: DeviceGap[] }>(session, "devices")).members.gaps ?? [],
     collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
-    critical: (host, step) => ask<StepPath>(of("critical", { host, step })),
+    critical: (host, ns) => ask<StepPath>(of("critical", { host, t_ns: ns })),
     tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}${recorded ? "&clock=recorded" : ""}`, signal),
     event: (track, event, signal) => ask<EventDetails>(of("event", { track, event }), signal),
     neighbour: (track, event, dir, same) => ask<{ event: Hit | null }>(of("neighbour", { track, event, dir, same })).then((a) => a.event),

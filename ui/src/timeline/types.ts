@@ -77,7 +77,8 @@ export interface PathPiece {
 /** The critical path of one step, or why it is unknown. */
 export interface StepPath {
   host: number;
-  step: number;
+  /** Null if there is none. */
+  step: number | null;
   unknown: string | null;
   start_ns?: number;
   end_ns?: number;

@@ -10,7 +10,7 @@ use crate::{Cell, Column, Format, Table};
 /// Pieces of the path in JSON.
 const MOST_PIECES: usize = 20_000;
 
-/// The table of the host with the longest step. If no host has a path, it says why.
+/// The table of the host that contributes most to its own path: the others wait for it. If no host has a path, it says why.
 pub fn table(hosts: Vec<Result<CriticalPath, NoPath>>) -> Table {
     let mut table = Table::new(
         "critical-path",
@@ -29,7 +29,7 @@ pub fn table(hosts: Vec<Result<CriticalPath, NoPath>>) -> Table {
     let several = hosts.len() > 1;
     let why = hosts.iter().find_map(|host| host.as_ref().err().copied());
     let found = hosts.into_iter().filter_map(Result::ok);
-    let longest = found.reduce(|a, b| if b.window.dur() > a.window.dur() { b } else { a });
+    let longest = found.reduce(|a, b| if b.own() > a.own() { b } else { a });
     let Some(path) = longest else {
         let why = terms::no_path(why.unwrap_or(NoPath::Steps));
         table.headline = Some(format!("The critical path is unknown: {why}"));
@@ -87,11 +87,9 @@ fn row(path: &CriticalPath, owner: &Owner) -> Vec<Cell> {
 }
 
 fn notes(table: &mut Table, path: &CriticalPath) {
-    table
-        .note("Times on the path sum to the step. Making something shorter that is not on it does not help.");
+    table.note("Times on the path sum to the step. Only what shortens the path shortens the step.");
     table.note(
-        "Slack is how much later everything of that name off the path could have ended without delaying the step, at least; \
-         one step at most.",
+        "Slack: how much later the same off the path could have ended without delaying the step, at least.",
     );
     if path.links.iter().any(|link| link.piece == Piece::Collective) {
         table.note("A collective on the path includes the time in which it waits for other ranks.");

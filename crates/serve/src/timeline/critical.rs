@@ -4,11 +4,25 @@ use serde_json::{Value, json};
 use stepscope_analyze::time::critical::{CriticalPath, Link};
 use stepscope_render::views::critical_path::kind;
 use stepscope_render::words::terms;
+use stepscope_trace::Time;
 
 use super::model::Model;
 
 /// Maximum number of pieces in an answer: more cannot be told apart in any window that shows the step.
 const MOST: usize = 50_000;
+
+/// The number of a host's step at a moment of the session: on the device that limits it, which may lag behind. `None` if
+/// there is no such host, `Some(None)` if it has no step then.
+pub(crate) fn step_at(model: &Model, host: usize, at: i64) -> Option<Option<i64>> {
+    let host = model.hosts().get(host)?;
+    let at = Time::from_ps(at) - host.shift;
+    Some(host.steps.iter().find(|step| step.window.contains(at)).map(|step| step.number))
+}
+
+/// The answer where there is no step.
+pub(crate) fn no_step(host: usize) -> Value {
+    json!({"host": host, "step": null, "unknown": "there is no step in the middle of the view", "pieces": []})
+}
 
 /// The path of a host's step, or why it is unknown. `None` if there is no such host.
 pub(crate) fn answer(model: &Model, host: usize, step: i64) -> Option<Value> {

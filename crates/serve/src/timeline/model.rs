@@ -25,6 +25,8 @@ use super::rows::{Layout, Rows};
 pub(crate) struct Step {
     pub(crate) number: i64,
     pub(crate) span: Span,
+    /// The same on the device that limits it, which may lag behind.
+    pub(crate) window: Span,
     pub(crate) counted: bool,
 }
 
@@ -47,9 +49,12 @@ impl Findings {
     /// Everything that the timeline needs.
     pub(crate) fn of(context: &Context) -> Self {
         let (found, breakdown) = (context.steps(), context.breakdown());
-        let steps = breakdown.steps.all.iter().filter(|_| !breakdown.steps.whole_capture).map(|step| Step {
+        let windows = breakdown.bound().map_or(&[][..], |device| &device.steps[..]);
+        let all = breakdown.steps.all.iter().enumerate().filter(|_| !breakdown.steps.whole_capture);
+        let steps = all.map(|(place, step)| Step {
             number: step.number,
             span: step.span,
+            window: windows.get(place).map_or(step.span, |shares| shares.window),
             counted: step.excluded.is_none(),
         });
         Findings {

@@ -252,59 +252,73 @@ fn is_host(context: &Context, track: TrackId) -> bool {
     track.kind == TrackKind::Thread && context.trace.process(track.process).kind != ProcessKind::Device
 }
 
-/// The device work that touches the window, by stream and start.
+/// The device work that touches the window, by stream and start; on each stream, what came right before that too.
 fn works_in(context: &Context, window: Span) -> Vec<Work> {
-    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let trace = context.trace;
     let mut works: Vec<Work> = Vec::new();
     let streams = trace.tracks().iter().filter(|track| {
         track.kind == TrackKind::Stream && trace.process(track.process).kind == ProcessKind::Device
     });
     for track in streams {
+        let mut earlier: Option<usize> = None;
         let mut before: Option<usize> = None;
         for index in 0..track.first_from(window.end) {
             let span = track.span_of(index);
-            if span.end <= window.start || span.is_empty() {
+            if span.is_empty() || piece_of(context, track, index).is_none() {
                 continue;
             }
-            let role = vocabulary.role(track.kind_of(index));
-            let piece = match role {
-                Role::Kernel => Piece::Kernel,
-                Role::Collective => Piece::Collective,
-                Role::Copy(_) | Role::Memset => Piece::Copy,
-                _ => continue,
-            };
-            let event = track.event_id(index);
-            let call = context.launches().of_work(event).map(|launch| Call {
-                event: launch.call,
-                span: trace.track(launch.call.track).span_of(launch.call.index as usize),
-                thread: None,
-            });
-            let category = Category::of_role(role, true).unwrap_or(Category::Compute);
-            let place = works.len();
-            if let Some(earlier) = before {
-                works[earlier].after = Some(place);
+            if span.end <= window.start {
+                earlier = Some(index);
+                continue;
             }
-            works.push(Work {
-                event,
-                span,
-                process: track.process,
-                piece,
-                category,
-                call,
-                before,
-                after: None,
-            });
-            before = Some(place);
+            for index in earlier.take().into_iter().chain([index]) {
+                let place = works.len();
+                if let Some(before) = before {
+                    works[before].after = Some(place);
+                }
+                works.extend(work_of(context, track, index, before));
+                before = Some(place);
+            }
         }
     }
     works
 }
 
-/// The median time from a call's end until its work starts, where the stream was idle.
+/// What a device event is on a path; `None` if it is no work.
+fn piece_of(context: &Context, track: &Track, index: usize) -> Option<Piece> {
+    match context.vocabulary().role(track.kind_of(index)) {
+        Role::Kernel => Some(Piece::Kernel),
+        Role::Collective => Some(Piece::Collective),
+        Role::Copy(_) | Role::Memset => Some(Piece::Copy),
+        _ => None,
+    }
+}
+
+fn work_of(context: &Context, track: &Track, index: usize, before: Option<usize>) -> Option<Work> {
+    let event = track.event_id(index);
+    let call = context.launches().of_work(event).map(|launch| Call {
+        event: launch.call,
+        span: context.trace.track(launch.call.track).span_of(launch.call.index as usize),
+        thread: None,
+    });
+    let role = context.vocabulary().role(track.kind_of(index));
+    Some(Work {
+        event,
+        span: track.span_of(index),
+        process: track.process,
+        piece: piece_of(context, track, index)?,
+        category: Category::of_role(role, true).unwrap_or(Category::Compute),
+        call,
+        before,
+        after: None,
+    })
+}
+
+/// The median time from a call's end until its work starts, where the stream was idle; 0 if it never was.
 fn usual_latency(works: &[Work]) -> Dur {
     median_duration(works.iter().filter_map(|work| {
         let released = work.released()?;
-        let idle = work.before.is_none_or(|before| works[before].span.end <= released);
+        let idle = works[work.before?].span.end <= released;
         idle.then(|| work.span.start - released)
     }))
 }

@@ -21,7 +21,6 @@ use stepscope_trace::{Dur, EventId, Span};
 use crate::breakdown::Category;
 use crate::context::Context;
 use crate::time::typical_step::typical;
-use crate::vocabulary::names::kernel_short_name;
 
 use graph::Graph;
 
@@ -163,6 +162,12 @@ impl CriticalPath {
         })
     }
 
+    /// The path without collectives, which wait for other ranks: what the host itself contributes.
+    pub fn own(&self) -> Dur {
+        let own = self.links.iter().filter(|link| link.piece != Piece::Collective);
+        own.map(|link| link.span.dur()).sum()
+    }
+
     /// Time on the path by category, the longest first; sums to the step.
     pub fn categories(&self) -> Vec<(Category, Dur)> {
         let mut sums: FxHashMap<Category, Dur> = FxHashMap::default();
@@ -201,6 +206,9 @@ fn owners(graph: &Graph, walked: &walk::Walked, slacks: &slack::Slacks) -> Vec<O
     };
     for (number, work) in graph.works.iter().enumerate().filter(|(number, _)| !walked.works[*number]) {
         let time = work.span.intersect(graph.window).dur();
+        if time.is_zero() {
+            continue;
+        }
         let slack = slacks.works[number];
         owner(work.piece, Some(work.event), work.category, &|owner| least(owner, slack, time));
     }
@@ -229,7 +237,6 @@ fn name_of(graph: &Graph, piece: Piece, event: Option<EventId>) -> String {
         trace.kind_name(trace.track(event.track).kind_of(event.index as usize))
     };
     match (piece, event) {
-        (Piece::Kernel | Piece::Collective, Some(event)) => kernel_short_name(name(event)).into_owned(),
         (Piece::Latency | Piece::Queue | Piece::Unknown, _) | (_, None) => String::new(),
         (_, Some(event)) => name(event).to_owned(),
     }

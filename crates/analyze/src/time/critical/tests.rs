@@ -162,6 +162,34 @@ fn the_thread_of_the_backward_pass_is_part_of_the_path() {
 }
 
 #[test]
+fn a_stream_that_waits_for_another_follows_it() {
+    // The host is far ahead: everything is queued. The exchange runs on a stream of its own, after the kernels.
+    let mut sketch = Sketch::new();
+    let (thread, stream) = (sketch.thread("python"), sketch.stream());
+    let other = sketch.second_stream(stream);
+    sketch.steps(thread, 5, 100);
+    for step in 0..5 {
+        let (call, at) = (step * 100, step * 1_000 + 600);
+        let id = |number: i64| [("correlation", Arg::Int(step * 10 + number))];
+        let mut launch = |name: &str, from: i64, number: i64, on, start: i64, dur: i64| {
+            sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", call + from, 5, &id(number));
+            sketch.event_of(on, "kernel", name, start, dur, &id(number));
+        };
+        launch("gemm", 10, 1, stream, at, 700);
+        launch("ncclDevKernel_AllReduce(x)", 40, 2, other, at + 702, 290);
+        sketch.event_of(thread, "cuda_runtime", "cudaStreamWaitEvent", call + 30, 2, &[]);
+    }
+    let trace = sketch.finish();
+    let found = CriticalPath::numbered(&Context::new(&trace, "host"), 2).unwrap();
+    tiles(&found);
+    assert!(found.inferred);
+    let on = |name: &str| found.owners.iter().find(|owner| owner.name.starts_with(name)).unwrap().on_path;
+    assert_eq!(on("gemm"), Dur::from_us(700));
+    assert_eq!(on("nccl"), Dur::from_us(290));
+    assert_eq!(found.own(), found.window.dur() - Dur::from_us(290));
+}
+
+#[test]
 fn what_is_not_recorded_is_unknown() {
     let none = |trace: &Trace| CriticalPath::typical(&Context::new(trace, "host")).unwrap_err();
     let mut sketch = Sketch::new();
