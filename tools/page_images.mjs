@@ -3,9 +3,10 @@
 //   node tools/page_images.mjs [--binary target/debug/stepscope] [--out docs/images] [--only NAME] [--curves LOGDIR]
 //
 // LOGDIR: event files, e.g. of a Keras fit with the TensorBoard callback, for the picture of the curves.
+// What the fixtures do not have is simulated: `scene:NAME` is a run that the example `scene` of crates/testkit writes.
 // Needs Chromium and the packages of ui/ (`npm ci` there). Run it after a change of what pages look like, and look at them.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -27,7 +28,9 @@ const PICTURES = [
   ["scopes", "tf-train", "scopes"],
   ["functions", "tf-train", "functions"],
   ["input", "tf-input-bound", "input"],
-  ["inference", "jax-plain", "inference"],
+  ["inference", "scene:requests", "inference"],
+  ["critical-path", "scene:ranks", "critical-path"],
+  ["ranks", "scene:ranks", "timeline?view=175000000~215000000&path=critical"],
   ["memory", "tf-train", "memory"],
   ["devices", "torch-train", "devices"],
   ["kernels", "nsys-tables", "kernels"],
@@ -39,9 +42,16 @@ const PICTURES = [
   ["curves", option("--curves") && resolve(option("--curves")), "curves"],
 ].filter(([name, fixture]) => fixture && (!option("--only") || option("--only") === name));
 
+/** A simulated run, in a folder of its own. */
+function scene(name) {
+  const folder = join(cache, name);
+  execFileSync("cargo", ["run", "-q", "-p", "stepscope-testkit", "--example", "scene", "--", name, folder], { cwd: root });
+  return folder;
+}
+
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 for (const [name, fixture, where, act] of PICTURES) {
-  const folders = fixture === "*" ? readdirSync(`${root}fixtures`).filter((one) => !one.includes(".") && one !== "tables") : fixture.split(",");
+  const folders = fixture.startsWith("scene:") ? [scene(fixture.slice(6))] : fixture === "*" ? readdirSync(`${root}fixtures`).filter((one) => !one.includes(".") && one !== "tables") : fixture.split(",");
   const child = spawn(binary, ["serve", ...folders.map((folder) => resolve(`${root}fixtures`, folder)), "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, XDG_CACHE_HOME: cache } });
   const address = await new Promise((found) => {
     let said = "";

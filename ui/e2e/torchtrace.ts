@@ -48,3 +48,41 @@ export function torchTrace(ranks: 1 | 2 = 1): string {
   writeFileSync(join(folder, "trainer.pt.trace.json"), JSON.stringify(file));
   return folder;
 }
+
+/** A step of one rank: its kernel, an exchange that ends on all ranks together, and a wait for it. Rank 1 joins last. */
+function rankStep(n: number, rank: number, ahead: number): Row[] {
+  const at = n * STEP_US + ahead;
+  const joins = rank === 1 ? 8000 : 6000;
+  const work = (name: string, call: number, start: number, end: number, id: number): Row[] => [
+    slice("cuda_runtime", "cudaLaunchKernel", 1, 1, at + call, 20, { correlation: n * 10 + id }),
+    slice("kernel", name, 0, 7, at + start, end - start, { correlation: n * 10 + id, device: 0, stream: 7 }),
+  ];
+  return [
+    slice("user_annotation", `ProfilerStep#${n}`, 1, 1, at, STEP_US - 1),
+    slice("cpu_op", "aten::mm", 1, 1, at + 1000, 500),
+    ...work("ampere_sgemm_128x64", 1100, 1130, joins, 1),
+    ...work("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)", 1300, joins, 9000, 2),
+    slice("cuda_runtime", "cudaDeviceSynchronize", 1, 1, at + 2000, 7010),
+    slice("cpu_op", "aten::log", 1, 1, at + 9200, 300),
+  ];
+}
+
+/** Two ranks on hosts whose clocks are ahead by this many microseconds; returns the folder with a file per rank. */
+export function rankTraces(ahead: readonly [number, number]): string {
+  const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-ranks-"));
+  ahead.forEach((by, rank) => {
+    const names = [
+      ...[[0, "python 0"], [1, "python"]].map(([pid, name]) => ({ ph: "M", name: "process_name", pid, args: { name } })),
+      ...[[0, "GPU 0"], [1, "CPU"]].map(([pid, labels]) => ({ ph: "M", name: "process_labels", pid, args: { labels } })),
+      { ph: "M", name: "thread_name", pid: 0, tid: 7, args: { name: "stream 7" } },
+      { ph: "M", name: "thread_name", pid: 1, tid: 1, args: { name: "thread 1 (python)" } },
+    ];
+    const events = [...names, ...Array.from({ length: STEPS }, (_, n) => rankStep(n, rank, by)).flat()];
+    const file = {
+      schemaVersion: 1, distributedInfo: { backend: "nccl", rank, world_size: 2 }, baseTimeNanoseconds: 1_790_000_000_000_000_000,
+      deviceProperties: [{ id: 0, name: "GPU", totalGlobalMem: 16e9 }], traceEvents: events,
+    };
+    writeFileSync(join(folder, `rank${rank}.pt.trace.json`), JSON.stringify(file));
+  });
+  return folder;
+}

@@ -33,17 +33,29 @@ impl Sketch {
 
     /// A device with compute capability 8.0 and one stream.
     pub(crate) fn stream(&mut self) -> TrackId {
-        let name = self.builder.strings.intern("/device:GPU:0");
-        let process = self.builder.process(name, ProcessKind::Device, 1);
+        self.stream_of(0)
+    }
+
+    /// The same, by the device's number.
+    pub(crate) fn stream_of(&mut self, number: i64) -> TrackId {
+        let name = self.builder.strings.intern(&format!("/device:GPU:{number}"));
+        let process = self.builder.process(name, ProcessKind::Device, number + 1);
         let device = Device {
             process: Some(process),
             compute_capability: Some((8, 0)),
             multiprocessors: Some(108),
-            ..Device::new(DeviceKind::Gpu, 0)
+            ..Device::new(DeviceKind::Gpu, number)
         };
         self.builder.device(device);
         let stream = self.builder.strings.intern("Stream #7(Compute)");
         self.builder.track(process, stream, TrackKind::Stream, 7, TraceBuilder::ARENA)
+    }
+
+    /// Another stream of the first device; the first one must be there.
+    pub(crate) fn second_stream(&mut self, _first: TrackId) -> TrackId {
+        let name = self.builder.strings.intern("Stream #20(NCCL)");
+        let process = ProcessId::from_index(1);
+        self.builder.track(process, name, TrackKind::Stream, 20, TraceBuilder::ARENA)
     }
 
     /// An event without a category.

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::devices::collectives::{Aligned, CollectivesPartial};
 use stepscope_analyze::states::launches::{Launch, Launches};
 use stepscope_analyze::vocabulary::Vocabulary;
-use stepscope_session::{HostProfile, Problem, Profile, logs_beside};
+use stepscope_session::{HostMove, HostProfile, Problem, Profile, logs_beside, moves};
 use stepscope_trace::series::RunLog;
-use stepscope_trace::{EventId, KindId, StrId, Trace, Track, TrackId};
+use stepscope_trace::{Dur, EventId, KindId, StrId, Trace, Track, TrackId};
 
 use crate::asked::{UnderWay, Work};
 use crate::family::Family;
@@ -78,6 +79,8 @@ pub(crate) struct World {
     pub(crate) events: u64,
     sheets: Vec<OnceLock<Box<dyn Rows>>>,
     orders: Mutex<Orders>,
+    ranks: OnceLock<Aligned>,
+    clocks: OnceLock<Vec<Option<HostMove>>>,
     pub(crate) under_way: UnderWay,
 }
 
@@ -108,7 +111,8 @@ impl World {
         let events = profile.hosts.iter().map(|loaded| loaded.trace.events()).sum();
         let sheets = TABLES.iter().map(|_| OnceLock::new()).collect();
         let (orders, under_way) = (Mutex::default(), UnderWay::default());
-        World { holder, hosts, tracks, events, sheets, orders, under_way }
+        let (ranks, clocks) = (OnceLock::new(), OnceLock::new());
+        World { holder, hosts, tracks, events, sheets, orders, ranks, clocks, under_way }
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -219,6 +223,33 @@ impl World {
     /// Steps and meanings of one host, if they are known.
     pub(crate) fn known_looked(&self, number: usize) -> Option<&Looked> {
         self.hosts.get(number)?.looked.get()
+    }
+
+    /// The ranks of all hosts that exchange data, on one clock.
+    pub(crate) fn ranks(&self) -> &Aligned {
+        self.ranks.get_or_init(|| {
+            let hosts = self.profile().hosts.par_iter();
+            let partials: Vec<CollectivesPartial> =
+                hosts.map(|loaded| CollectivesPartial::of(&loaded.context())).collect();
+            let mut all = CollectivesPartial::default();
+            partials.into_iter().for_each(|one| all.merge(one));
+            all.align()
+        })
+    }
+
+    /// How each host's clock has to move; empty if there is one clock.
+    pub(crate) fn clocks(&self) -> &[Option<HostMove>] {
+        self.clocks.get_or_init(|| {
+            let hosts = &self.profile().hosts;
+            if hosts.len() < 2 {
+                return Vec::new();
+            }
+            let shifts: Vec<Dur> = self.hosts.iter().map(|host| Dur::from_ps(host.shift_ps)).collect();
+            let clocks = self.ranks().clocks.as_ref();
+            clocks.map_or_else(Vec::new, |clocks| {
+                moves(hosts.iter().map(|loaded| loaded.host.as_str()), &shifts, clocks)
+            })
+        })
     }
 
     /// Which call launched which work, by host.

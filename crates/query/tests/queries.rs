@@ -216,6 +216,37 @@ fn collectives_are_compared_over_all_ranks() {
 }
 
 #[test]
+fn hosts_can_be_put_on_one_clock() {
+    let scene = scenes_many::ranks(Shape { step: 20_000_000, steps: 12, kernels: 20, marked: true }, 3, true);
+    let open = |ahead: &[i64]| {
+        let input = |(rank, ahead): (usize, &i64)| {
+            let run = scene.runs[rank].clone().ahead(*ahead);
+            let text = to_kineto::write_from(&run, Some((rank, 3)), Some(1_700_000_000_000_000_000));
+            let input = Input::from_bytes(format!("rank{rank}.json"), Bytes::held(text.into_bytes()));
+            (format!("rank{rank}"), Ok(input))
+        };
+        let inputs = ahead.iter().enumerate().map(input).collect();
+        let profile = Profile::read("run".to_owned(), Vec::new(), inputs, &Progress::new()).unwrap();
+        Database::new(Arc::new(profile), Limits::TERMINAL)
+    };
+    let ahead = [30_000_000, 31_250_000, 3];
+    let shifted = open(&ahead);
+    for (rank, ahead) in ahead.iter().enumerate() {
+        let host = format!("FROM host WHERE name = 'rank{rank}'");
+        let shift = number(&shifted, &format!("SELECT clock_shift_ns {host}"));
+        let within = number(&shifted, &format!("SELECT clock_uncertainty_ns {host}"));
+        let planted = 30_000_000 - ahead;
+        assert!((shift - planted).abs() <= within, "rank {rank}: {shift} ± {within} for {planted}");
+        assert!(within < 500_000, "{within}");
+    }
+    // Whatever the clocks say, the same rank is late, and the others wait as long.
+    let waits = |database: &Database| ask(database, "SELECT * FROM collective").rows;
+    assert_eq!(waits(&shifted), waits(&open(&[0, 0, 0])));
+    let unknown = "SELECT count(*) FROM host WHERE clock_shift_ns IS NULL";
+    assert_eq!(number(&open(&[0]), unknown), 1, "one clock has nothing to be compared with");
+}
+
+#[test]
 fn logged_values_can_be_asked_without_a_profile() {
     let folder = tempfile::tempdir().unwrap();
     assert!(LogFiles::below(folder.path()).is_none());

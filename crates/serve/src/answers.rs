@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use stepscope_analyze::Category;
+use stepscope_analyze::devices::collectives::clock::Clocks;
 use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::compare::compare_json;
 use stepscope_render::info::Description;
@@ -82,6 +83,7 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         let answering = report.answering().and_then(|at| report.findings.get(at));
         let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
+        answer["delivers"] = report.sources.iter().map(|source| source.format.delivers.key()).collect();
         let mut markdown = Vec::new();
         report::write_markdown(&report, &mut markdown).map_err(|_| Refusal::Broken)?;
         answer["markdown"] = String::from_utf8_lossy(&markdown).into();
@@ -118,7 +120,9 @@ pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
         let description = Description { session, sessions, info: &info };
         let mut text = Vec::new();
         stepscope_render::info::write_json(&description, &mut text).map_err(|_| Refusal::Broken)?;
-        Ok(text)
+        let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
+        answer["delivers"] = info.hosts.iter().map(|host| host.format.delivers.key()).collect();
+        Ok(bytes(&answer))
     })
 }
 
@@ -169,9 +173,9 @@ pub(crate) fn comparison(base: &Run, new: &Run) -> Value {
 }
 
 /// The tracks, processes and steps of the timeline.
-pub(crate) fn timeline(opened: &Opened, timeline: &Timeline) -> Result<Bytes, Refusal> {
-    opened.answer("timeline", |_| {
-        let model = &timeline.model;
+pub(crate) fn timeline(opened: &Opened, model: &Model) -> Result<Bytes, Refusal> {
+    let name = if model.aligned { "timeline/aligned" } else { "timeline" };
+    opened.answer(name, |_| {
         let origin = model.hosts().iter().find(|host| !host.steps.is_empty());
         let steps = model.hosts().iter().enumerate().flat_map(|(number, host)| {
             host.steps.iter().map(move |step| {
@@ -194,13 +198,32 @@ pub(crate) fn timeline(opened: &Opened, timeline: &Timeline) -> Result<Bytes, Re
         Ok(bytes(&json!({
             "origin_unix_ns": model.origin_unix_ns.map(|ns| ns.to_string()),
             "start_ns": 0, "end_ns": model.end as f64 / 1e3,
-            "hosts": hosts, "shifts_ns": shifts,
+            "hosts": hosts, "shifts_ns": shifts, "clock": if model.aligned { "aligned" } else { "recorded" },
+            "clocks": model.clocks.as_ref().map(|clocks| host_clocks(model, clocks)),
             "processes": processes.collect::<Vec<_>>(),
             "tracks": model.order.iter().filter_map(|&id| track(model, id)).collect::<Vec<_>>(),
             "steps": steps.collect::<Vec<_>>(),
             "origin": origin.map_or("none", |host| terms::origin(host.origin)),
         })))
     })
+}
+
+/// How each host's clock stands to the reference's. What is unknown is null, with the reason.
+fn host_clocks(model: &Model, clocks: &Clocks) -> Value {
+    let one = |(number, loaded): (usize, &stepscope_session::HostProfile)| {
+        let known = model.moves.get(number).copied().flatten();
+        let listed = clocks.hosts.iter().find(|host| host.host == loaded.host);
+        let unknown = listed.map_or_else(
+            || Some("it has no collectives".to_owned()),
+            |host| host.offset.err().map(terms::unaligned),
+        );
+        json!({
+            "reference": loaded.host == clocks.reference,
+            "shift_ns": known.map(|known| ns(known.shift)), "uncertainty_ns": known.map(|known| ns(known.spread)),
+            "collectives": known.map(|known| known.matched), "unknown": unknown,
+        })
+    };
+    model.profile.hosts.iter().enumerate().map(one).collect()
 }
 
 fn track(model: &Model, id: u32) -> Option<Value> {

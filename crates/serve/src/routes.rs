@@ -28,8 +28,9 @@ use crate::sql;
 use crate::store::{Opened, Store, Timeline};
 use crate::tfprof;
 use crate::timeline::event::{Same, Way};
+use crate::timeline::model::Model;
 use crate::timeline::tile::{MOST_LEVEL, TileAddress};
-use crate::timeline::{area, collectives, event, frame, overview, tile};
+use crate::timeline::{area, collectives, critical, event, frame, overview, tile};
 
 /// Maximum number of hits in one answer.
 const MOST_HITS: usize = 5_000;
@@ -118,6 +119,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/search", get(search))
         .route("/area", get(sums))
         .route("/collectives", get(ranks))
+        .route("/critical", get(critical_path))
         .route("/overview", get(minimap));
     Router::new()
         .route("/api/sessions", get(sessions))
@@ -357,10 +359,15 @@ async fn model_variables(session: Session) -> Answer {
     heavy(move || tfprof::variables(&opened).map(Reply::json)).await
 }
 
-async fn timeline(session: Session) -> Answer {
+async fn timeline(session: Session, query: Query) -> Answer {
     let opened = session.fresh().await?;
     let timeline = session.timeline().await?;
-    heavy(move || answers::timeline(&opened, &timeline)).await.map(Reply::json)
+    heavy(move || answers::timeline(&opened, on_clock(&timeline, &query))).await.map(Reply::json)
+}
+
+/// The timeline on the clock that a request asks for.
+fn on_clock<'t>(timeline: &'t Timeline, query: &Query) -> &'t Model {
+    timeline.on(query.text("clock"))
 }
 
 async fn tiles(session: Session, query: Query) -> Answer {
@@ -372,7 +379,7 @@ async fn tiles(session: Session, query: Query) -> Answer {
     let place = TileAddress { level, tile: number };
     let opened = session.timeline().await?;
     heavy(move || {
-        let model = &opened.model;
+        let model = on_clock(&opened, &query);
         if tracks.iter().any(|&id| model.track(id).is_none()) {
             return Err(Refusal::Missing("track"));
         }
@@ -386,7 +393,7 @@ async fn details(session: Session, query: Query) -> Answer {
     let (track, number) = (query.number("track")?, query.number("event")?);
     let opened = session.timeline().await?;
     heavy(move || {
-        let found = event::details(&opened.model, track, number);
+        let found = event::details(on_clock(&opened, &query), track, number);
         found.map(|found| Reply::value(&found)).ok_or(Refusal::Missing("event"))
     })
     .await
@@ -406,8 +413,9 @@ async fn neighbour(session: Session, query: Query) -> Answer {
     };
     let opened = session.timeline().await?;
     heavy(move || {
-        event::hit(&opened.model, track, number).ok_or(Refusal::Missing("event"))?;
-        let found = event::neighbour(&opened.model, track, number, way, same);
+        let model = on_clock(&opened, &query);
+        event::hit(model, track, number).ok_or(Refusal::Missing("event"))?;
+        let found = event::neighbour(model, track, number, way, same);
         Ok(Reply::value(&json!({"event": found})))
     })
     .await
@@ -418,8 +426,9 @@ async fn at(session: Session, query: Query) -> Answer {
     let tolerance = if query.text("tolerance_ns").is_some() { query.ns("tolerance_ns")?.max(0) } else { 0 };
     let opened = session.timeline().await?;
     heavy(move || {
-        opened.model.track(track).ok_or(Refusal::Missing("track"))?;
-        Ok(Reply::value(&json!({"event": event::at(&opened.model, track, row, at, tolerance)})))
+        let model = on_clock(&opened, &query);
+        model.track(track).ok_or(Refusal::Missing("track"))?;
+        Ok(Reply::value(&json!({"event": event::at(model, track, row, at, tolerance)})))
     })
     .await
 }
@@ -432,22 +441,45 @@ async fn search(session: Session, query: Query) -> Answer {
     let offset = query.number_or("offset", 0_usize)?;
     let limit = query.number_or("limit", 500_usize)?.min(MOST_HITS);
     let opened = session.timeline().await?;
-    heavy(move || Ok(Reply::value(&opened.search(&text)?.page(&opened.model, offset, limit)))).await
+    heavy(move || {
+        let model = on_clock(&opened, &query);
+        Ok(Reply::value(&opened.search(model, &text)?.page(model, offset, limit)))
+    })
+    .await
 }
 
 async fn sums(session: Session, query: Query) -> Answer {
     let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
     let opened = session.timeline().await?;
-    heavy(move || Ok(Reply::value(&area::answer(&opened.model, from, to, tracks.as_deref())))).await
+    heavy(move || Ok(Reply::value(&area::answer(on_clock(&opened, &query), from, to, tracks.as_deref()))))
+        .await
 }
 
-async fn ranks(session: Session) -> Answer {
+async fn ranks(session: Session, query: Query) -> Answer {
     let opened = session.timeline().await?;
-    heavy(move || Ok(Reply::value(&collectives::answer(&opened.model)))).await
+    heavy(move || Ok(Reply::value(&collectives::answer(on_clock(&opened, &query))))).await
+}
+
+/// The critical path of the step at a moment.
+async fn critical_path(session: Session, query: Query) -> Answer {
+    let (host, at): (usize, i64) = (query.number("host")?, query.ns("t_ns")?);
+    let opened = session.open().await?;
+    let timeline = session.timeline().await?;
+    heavy(move || {
+        let model = on_clock(&timeline, &query);
+        let step = critical::step_at(model, host, at).ok_or(Refusal::Missing("host"))?;
+        let Some(step) = step else { return Ok(Reply::value(&critical::no_step(host))) };
+        let found = |_: &Opened| {
+            let answer = critical::answer(model, host, step).ok_or(Refusal::Missing("host"))?;
+            Ok(answers::bytes(&answer))
+        };
+        opened.answer(&format!("critical/{host}/{step}/{}", model.aligned), found).map(Reply::json)
+    })
+    .await
 }
 
 async fn minimap(session: Session, query: Query) -> Answer {
     let buckets = query.number_or("buckets", 1_024_usize)?.clamp(1, MOST_BUCKETS);
     let opened = session.timeline().await?;
-    heavy(move || Ok(Reply::value(&overview::answer(&opened.model, buckets)))).await
+    heavy(move || Ok(Reply::value(&overview::answer(on_clock(&opened, &query), buckets)))).await
 }

@@ -19,7 +19,7 @@ pub mod side;
 pub mod views;
 
 pub use beside::logs_beside;
-pub use clock::{HostClock, shifts};
+pub use clock::{HostClock, HostMove, moved, moves, shifts};
 pub use find::{Query, ResolvedSession, all_sessions, all_sessions_again, all_sessions_within};
 pub use hosts::Hosts;
 pub use load::{HostProfile, PerHost, Profile, unreadable_file};

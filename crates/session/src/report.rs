@@ -84,7 +84,7 @@ fn merge(
     let nothing = || Problem::new(Cause::Nothing, "no file could be read");
     let gathered = Session::finish(partials).ok_or_else(nothing)?;
     let facts = Facts::of(&gathered);
-    let Session { issues, ops, gpu_samples, .. } = gathered;
+    let Session { issues, ops, gpu_samples, clocks, .. } = gathered;
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }
@@ -110,6 +110,7 @@ fn merge(
         findings,
         gpu_samples,
         profiled,
+        clocks,
         run,
         picture: None,
     })

@@ -20,6 +20,19 @@ pub enum Delivers {
     RunSamples,
 }
 
+impl Delivers {
+    /// Its public name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Delivers::Timeline => "timeline",
+            Delivers::Runs => "runs",
+            Delivers::Counters => "counters",
+            Delivers::Samples => "samples",
+            Delivers::RunSamples => "run-samples",
+        }
+    }
+}
+
 /// A format of recordings.
 #[derive(Debug)]
 pub struct Format {

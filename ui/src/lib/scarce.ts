@@ -1,11 +1,12 @@
 /** Recordings without a timeline: kernels that were profiled one at a time, and hardware samples. */
+import type { Delivers } from "./types";
 
 export type Scarce = "counters" | "samples";
 
-const SAMPLES = new Set(["nvidia-smi", "stepscope-samples"]);
+const SAMPLES: ReadonlySet<Delivers> = new Set(["samples", "run-samples"]);
 
-/** Why a session of these formats has no timeline; null if a program was recorded as it ran. */
-export function scarce(formats: readonly string[]): Scarce | null {
-  if (formats.length === 0 || !formats.every((format) => format === "ncu" || SAMPLES.has(format))) return null;
-  return formats.includes("ncu") ? "counters" : "samples";
+/** Why a session whose files deliver this has no timeline; null if a program was recorded as it ran. */
+export function scarce(delivers: readonly Delivers[]): Scarce | null {
+  if (delivers.length === 0 || !delivers.every((one) => one === "counters" || SAMPLES.has(one))) return null;
+  return delivers.includes("counters") ? "counters" : "samples";
 }

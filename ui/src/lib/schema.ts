@@ -4,6 +4,8 @@
 export interface Report {
   /** Where the mean step goes, largest first. Sums to the mean step time. */
   breakdown: ReportOwner[];
+  /** How the clocks of the hosts differ, by the ends of common collectives. Absent if there is one host, or if no host has collectives. */
+  clocks?: ReportClock[];
   /** The part of the recording that the figures cover; null if nothing was recorded. */
   covers: ReportCovers | null;
   /** All devices of all hosts. */
@@ -26,6 +28,21 @@ export interface Report {
 
 /** Milliseconds per category. Categories without time are left out. */
 export type ReportBreakdown = Record<string, number>;
+
+export interface ReportClock {
+  /** Number of common collectives that say so; 0 for the reference itself. */
+  collectives: number | null;
+  /** The host. */
+  host: string;
+  /** The host whose clock the others are compared with. */
+  reference: string;
+  /** What to add to the host's wall clock to get that of the reference; null if it is unknown, or if a recording has no wall clock. */
+  shift_ms: number | null;
+  /** Median distance of the ends of single collectives from that; null if the shift is unknown. */
+  uncertainty_ms: number | null;
+  /** Why the shift is unknown, in words. Absent if it is known. */
+  unknown?: string;
+}
 
 /** The part of the recording that the figures cover. */
 export interface ReportCovers {

@@ -92,6 +92,8 @@ export type DeviceRow = ReportDevice;
 
 export interface Report extends Omit<ReportDocument, "schema" | "breakdown" | "findings"> {
   session: string;
+  /** What each file delivers. */
+  delivers: Delivers[];
   verdict: {
     headline: string;
     severity: Severity;
@@ -115,7 +117,13 @@ export interface Named {
 
 export type HostInfo = InfoHost;
 
-export type Info = InfoDocument;
+export interface Info extends InfoDocument {
+  /** What each file delivers. */
+  delivers: Delivers[];
+}
+
+/** What a recording shows, as its reader declares it. */
+export type Delivers = "timeline" | "runs" | "counters" | "samples" | "run-samples";
 
 export type Format = "name" | "text" | "count" | "id" | "ms" | "bytes" | "percent" | "short";
 
@@ -146,10 +154,10 @@ export interface Allocator extends Omit<MemoryAllocator, "timeline"> {
 }
 
 /** A quantity that a monitor sampled. */
-export type Gauge = DevicesSpread;
+export type Sampled = DevicesSpread;
 
 /** What it sampled of one GPU. */
-export type Gauges = DevicesGauge;
+export type GpuSamples = DevicesGauge;
 
 export interface MemoryAt {
   t_ns: number;

@@ -7,11 +7,11 @@ import type { Engine } from "./engine";
 import { Finder } from "./finder.svelte";
 import type { Hover } from "./hover";
 import type { Commands } from "./input";
-import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, shownTracks } from "./layout";
+import { type Arrangement, emptyArrangement, foldedByDefault, isFolded, type Item, type Layout, shownTracks, threadsBeside } from "./layout";
 import { beside, firstOn } from "./keyboard";
 import type { Source } from "./net";
 import { type Area, tracksBetween } from "./selection";
-import type { AreaAnswer, EventDetails, EventRef, Flow, Hit, Span } from "./types";
+import type { AreaAnswer, EventDetails, EventRef, Flow, Hit, Span, StepPath } from "./types";
 import { fit, reveal } from "./view";
 
 /** Minimum width on the screen (px) of a selected event; below it the view zooms in. */
@@ -44,6 +44,8 @@ export class Controller implements Commands {
   layout = $state.raw<Layout | null>(null);
   filter = $state.raw("");
   hideEmpty = $state.raw(false);
+  critical = $state.raw(false);
+  paths = $state.raw<readonly StepPath[]>([]);
   problem = $state.raw("");
   readonly finder: Finder;
   engine!: Engine;
@@ -71,7 +73,7 @@ export class Controller implements Commands {
     const opened = start === engine.opening.start && end === engine.opening.end;
     return {
       window: opened ? null : { start, end }, selected: this.selected, area: this.area, marks: this.marks,
-      arrangement: engine.arrangement, mode: this.mode, search: this.finder.text, listed: this.finder.listed, place: engine.place,
+      arrangement: engine.arrangement, mode: this.mode, critical: this.critical, search: this.finder.text, listed: this.finder.listed, place: engine.place,
     };
   }
 
@@ -88,11 +90,13 @@ export class Controller implements Commands {
     this.hideEmpty = state.arrangement.hideEmpty;
     this.finder.listed = state.listed;
     this.setMode(state.mode);
+    this.critical = state.critical;
     engine.place = state.place;
     this.marks = engine.marks = state.marks;
     if (state.window) engine.show(state.window);
     else if (state.place) engine.show(fit(state.place, 0.6));
     else engine.show(engine.opening);
+    engine.critical.show(state.critical, engine.goal);
     if (state.selected) void this.select(state.selected, "scroll");
     else this.deselect();
     if (state.area) void this.selectArea(state.area);
@@ -154,7 +158,7 @@ export class Controller implements Commands {
 
   private glide(window: Span): void {
     this.engine.show(window, !this.page.calm());
-    this.moved();
+    this.page.changed();
   }
 
   private unfold(track: number): void {
@@ -260,10 +264,7 @@ export class Controller implements Commands {
 
   /** An idle time of a device: what its host did meanwhile. */
   private selectIdle(gap: Hover): void {
-    const { processes, tracks } = this.engine.timeline;
-    const hostOf = (process: number) => processes.find((one) => one.id === process);
-    const own = hostOf(gap.track.process);
-    const beside = tracks.filter((track) => hostOf(track.process)?.kind !== "device" && hostOf(track.process)?.host === own?.host && track.kind !== "counter");
+    const beside = threadsBeside(this.engine.timeline, gap.track.process);
     this.glide(fit(gap, 0.6));
     void this.selectArea({ start: gap.start, end: gap.end, tracks: beside.slice(0, MOST_TRACKS).map((track) => track.id) });
   }
@@ -334,17 +335,17 @@ export class Controller implements Commands {
 
   zoomBy(factor: number, x: number | null): void {
     this.engine.zoomBy(factor, x);
-    this.moved();
+    this.page.changed();
   }
 
   panBy(share: number): void {
     this.engine.panBy(share);
-    this.moved();
+    this.page.changed();
   }
 
   panPx(px: number): void {
     this.engine.panPx(px);
-    this.moved();
+    this.page.changed();
   }
 
   scrollBy(px: number): void {
@@ -375,10 +376,6 @@ export class Controller implements Commands {
   /** Without animation: for dragging on the minimap. */
   showNow(window: Span): void {
     this.engine.show(window);
-    this.moved();
-  }
-
-  private moved(): void {
     this.page.changed();
   }
 
@@ -400,12 +397,9 @@ export class Controller implements Commands {
   }
 
   clear(): void {
-    this.deselect();
-    this.dropArea();
     if (this.engine.place) this.engine.place = null;
     else if (this.finder.text !== "") void this.searchFor("");
-    this.engine.invalidate();
-    this.page.changed();
+    this.dismiss();
   }
 
   /** Closes the panel of the selection, and keeps the search. */
@@ -439,6 +433,13 @@ export class Controller implements Commands {
   setMode(mode: ColorMode): void {
     this.mode = mode;
     this.engine.setMode(mode);
+    this.page.changed();
+  }
+
+  /** Outlines the critical path of the step in view, or no longer. */
+  setCritical(critical: boolean): void {
+    this.critical = critical;
+    this.engine.critical.show(critical, this.engine.goal);
     this.page.changed();
   }
 

@@ -8,6 +8,7 @@ const full: LinkState = {
   marks: [{ start: 1, end: 2 }, { start: 1e12, end: 1.5e12 }],
   arrangement: { toggled: new Set(["p1", "t9"]), pinned: [7, 3], filter: "main -idle", hideEmpty: true, order: new Map([[1, [11, 10]]]) },
   mode: "name",
+  critical: true,
   search: "/mat.*mul~!/",
   listed: true,
   place: { start: 100, end: 250 },

@@ -14,6 +14,8 @@ export interface LinkState {
   marks: Span[];
   arrangement: Arrangement;
   mode: ColorMode;
+  /** The critical path of the step in view is outlined. */
+  critical: boolean;
   search: string;
   /** The list of hits is open. */
   listed: boolean;
@@ -24,7 +26,7 @@ export interface LinkState {
 export type Query = Record<string, string>;
 
 /** The keys that this page writes; it ignores others in the URL. */
-export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "empty", "order", "color", "q", "hits", "from", "to"] as const;
+export const KEYS = ["view", "sel", "area", "marks", "fold", "pin", "filter", "empty", "order", "color", "path", "q", "hits", "from", "to"] as const;
 
 export function write(state: LinkState): Query {
   const { arrangement } = state;
@@ -40,6 +42,7 @@ export function write(state: LinkState): Query {
     empty: arrangement.hideEmpty ? "hide" : "",
     order: order.join("!"),
     color: state.mode === "name" ? "name" : "",
+    path: state.critical ? "critical" : "",
     q: state.search,
     hits: state.listed && state.search !== "" ? "list" : "",
     from: state.place ? number(state.place.start) : "",
@@ -69,10 +72,20 @@ export function read(query: Query): LinkState {
     marks: (query.marks ?? "").split("!").map(readSpan).filter((s) => s !== null),
     arrangement,
     mode: query.color === "name" ? "name" : "category",
+    critical: query.path === "critical",
     search: query.q ?? "",
     listed: query.hits === "list",
     place: readSpan(`${query.from ?? ""}~${query.to ?? query.from ?? ""}`),
   };
+}
+
+/** The same link for a clock that reads this much more; everything else in the address stays. */
+export function moveLink(query: Query, by: number): Query {
+  const state = read(query);
+  const move = <T extends Span | null>(span: T): T => (span ? { ...span, start: span.start + by, end: span.end + by } : span);
+  const moved = write({ ...state, window: move(state.window), area: move(state.area), marks: state.marks.map(move), place: move(state.place) });
+  const rest = Object.entries(query).filter(([key]) => !(KEYS as readonly string[]).includes(key));
+  return Object.fromEntries([...rest, ...Object.entries(moved).filter(([, value]) => value !== "")]);
 }
 
 /** Nanoseconds with at most three decimals: picoseconds. */

@@ -6,10 +6,12 @@ import { axisBase, Backdrop } from "./backdrop";
 import { type RunsBySlot, runAt, runsBySlot } from "./collectives";
 import { type ColorMode, hueOf, palette } from "./colors";
 import { drawCounters } from "./counters";
+import { Critical } from "./critical";
 import { anchorShift, emptySlots, sameSlots } from "./empty";
 import { Front } from "./front";
 import { gapsByProcess } from "./gaps";
 import { type Hook, note } from "./hook";
+import { pen } from "./pen";
 import { type Hover, hoverAt } from "./hover";
 import { lanesOf } from "./lanes";
 import { type Arrangement, arrange, emptyArrangement, type Layout } from "./layout";
@@ -22,7 +24,7 @@ import type { Area } from "./selection";
 import { TileStore } from "./store";
 import { readTheme, type Theme } from "./theme";
 import type { Part } from "./tiles";
-import type { Category, EventDetails, Span, Timeline } from "./types";
+import type { Category, EventDetails, Span, StepPath, Timeline } from "./types";
 import { approach, clamp, levelFor, opening, pan, tilesOf, timeAt, xAt, zoom } from "./view";
 
 export const AXIS_HEIGHT = 36;
@@ -53,6 +55,8 @@ export interface Listener {
   scrolled(by: number): void;
   /** What the minimap shows besides the categories, in a word. */
   lanes(caption: string): void;
+  /** Another step's critical path is shown, or none. */
+  critical(paths: readonly StepPath[]): void;
   problem(error: unknown): void;
 }
 
@@ -68,6 +72,7 @@ export class Engine {
   readonly opening: Span;
   readonly slotOf: ReadonlyMap<number, number>;
   readonly search: Search;
+  readonly critical: Critical;
   window: Span;
   layout: Layout;
   arrangement: Arrangement = emptyArrangement();
@@ -123,6 +128,10 @@ export class Engine {
     this.window = this.opening;
     this.slotOf = new Map(timeline.tracks.map((t, slot) => [t.id, slot]));
     this.search = new Search(source);
+    this.critical = new Critical(timeline, source, (paths) => {
+      listener.critical(paths);
+      this.invalidate(true);
+    });
     this.theme = readTheme(surfaces.root);
     this.layout = arrange(timeline, this.arrangement);
     this.backdrop = new Backdrop(timeline);
@@ -167,6 +176,7 @@ export class Engine {
     cancelAnimationFrame(this.pending);
     clearTimeout(this.askTimer);
     clearTimeout(this.restTimer);
+    this.critical.close();
     this.store.close();
     this.renderer.dispose();
   }
@@ -350,6 +360,7 @@ export class Engine {
       const base = axisBase(scene);
       if (base !== this.lastBase) this.listener.base((this.lastBase = base));
       this.listener.frame(this.scroll);
+      this.critical.look(this.goal);
       if (!this.hook.ready && this.store.complete()) {
         this.hook.ready = true;
         this.keepOverview();
@@ -431,16 +442,10 @@ export class Engine {
   /** Idle times and collectives of devices; after the first picture, because these are analyses, not slices of the trace. */
   private fetchAnalyses(): void {
     const devices = this.timeline.processes.filter((process) => process.kind === "device").length;
-    if (devices === 0) return;
-    this.source.gaps().then((gaps) => {
-      this.backdrop.gaps = gapsByProcess(this.timeline, gaps, this.categories);
-      this.invalidate();
-    }, () => undefined); // The tracks show them too, and the page of devices tells what went wrong.
-    if (devices === 1) return;
-    this.source.collectives().then((runs) => {
-      this.collectives = runsBySlot(runs, this.slotOf);
-      this.invalidate();
-    }, () => undefined);
+    // The tracks show both too, and the page of devices tells what went wrong.
+    const fetched = <T>(answer: Promise<T>, use: (got: T) => void) => answer.then(use).then(() => this.invalidate(), () => undefined);
+    if (devices > 0) void fetched(this.source.gaps(), (gaps) => (this.backdrop.gaps = gapsByProcess(this.timeline, gaps, this.categories)));
+    if (devices > 1) void fetched(this.source.collectives(), (runs) => (this.collectives = runsBySlot(runs, this.slotOf)));
   }
 
   /** The minimap's lanes, as soon as the required tiles are loaded. */
@@ -489,10 +494,4 @@ export class Engine {
   xOf(ns: number): number {
     return xAt(this.window, ns, this.scene.width);
   }
-}
-
-function pen(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
-  const context = canvas.getContext("2d");
-  if (!context) throw new Error("This browser has no 2D canvas.");
-  return context;
 }

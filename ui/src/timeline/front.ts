@@ -1,12 +1,13 @@
 /** What is drawn over the spans: their labels, marks, the selection with its arrows, and the line under the pointer. */
 import { drawCollectives, type RunsBySlot } from "./collectives";
+import { drawCritical } from "./critical";
 import { drawFlows } from "./flows";
 import type { Hover } from "./hover";
 import { LabelWriter } from "./labels";
 import type { Scene } from "./scene";
 import { type Area, areaCaption, drawArea, drawDistances, drawMark, drawOutline, markCaption } from "./selection";
 import type { Theme } from "./theme";
-import type { EventDetails, Span, Timeline } from "./types";
+import type { EventDetails, Span, StepPath, Timeline } from "./types";
 
 /** What the user chose or points at. */
 export interface Chosen {
@@ -16,6 +17,7 @@ export interface Chosen {
   readonly marks: readonly Span[];
   readonly place: Span | null;
   readonly collectives: RunsBySlot;
+  readonly critical: { readonly paths: readonly StepPath[] };
 }
 
 export class Front {
@@ -41,6 +43,7 @@ export class Front {
     const spans = this.region(scene, theme, chosen, pinnedHeight, scene.height, 0);
     // Above the labels: they are dimmed with their spans.
     if (place) drawMark(context, scene, place, theme, true);
+    if (chosen.critical.paths.length > 0) this.clipped(scene, () => drawCritical(context, scene, timeline, slotOf, chosen.critical.paths, theme));
     if (selected) drawFlows(context, scene, timeline, slotOf, selected, theme);
     if (place) markCaption(context, scene, place, theme, 0);
     marks.forEach((mark, lane) => markCaption(context, scene, mark, theme, lane + (place ? 1 : 0)));
@@ -53,6 +56,17 @@ export class Front {
       context.globalAlpha = 1;
     }
     return spans;
+  }
+
+  /** Draws below the pinned tracks only. */
+  private clipped(scene: Scene, draw: () => void): void {
+    const { context } = this;
+    context.save();
+    context.beginPath();
+    context.rect(0, scene.layout.pinnedHeight, scene.width, scene.height);
+    context.clip();
+    draw();
+    context.restore();
   }
 
   /** Labels and outlines of the pinned or of the scrolling part. */

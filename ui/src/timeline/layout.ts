@@ -259,3 +259,13 @@ export function shownTracks(timeline: Timeline, layout: Layout): number[] {
   const shown = timeline.tracks.flatMap((track, slot) => ((slots[slot * 4 + 3] ?? -1) >= 0 && track.kind !== "counter" ? [slot] : []));
   return shown.sort((a, b) => top(a) - top(b)).flatMap((slot) => timeline.tracks[slot]?.id ?? []);
 }
+
+/** What a host did beside one of its devices: everything that is neither on a device nor a counter. */
+export function threadsBeside(timeline: Timeline, device: number): Track[] {
+  const processOf = (id: number) => timeline.processes.find((one) => one.id === id);
+  const host = processOf(device)?.host;
+  return timeline.tracks.filter((track) => {
+    const process = processOf(track.process);
+    return process?.kind !== "device" && process?.host === host && track.kind !== "counter";
+  });
+}

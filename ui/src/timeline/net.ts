@@ -1,7 +1,7 @@
 /** The requests of the timeline, in one place; tests and measurements replace them. */
 import { api, ask, headers, Problem } from "../lib/api";
 import type { DeviceGap } from "./gaps";
-import type { AreaAnswer, Category, EventDetails, Hit, Overview, RankRun, SearchAnswer, Timeline } from "./types";
+import type { AreaAnswer, Category, EventDetails, Hit, Overview, RankRun, SearchAnswer, StepPath, Timeline } from "./types";
 
 export interface Source {
   timeline(signal?: AbortSignal): Promise<Timeline>;
@@ -11,6 +11,8 @@ export interface Source {
   gaps(): Promise<DeviceGap[]>;
   /** Collectives of several ranks. */
   collectives(): Promise<RankRun[]>;
+  /** The critical path of a host's step at a moment. */
+  critical(host: number, ns: number): Promise<StepPath>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
   event(track: number, event: number, signal?: AbortSignal): Promise<EventDetails>;
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
@@ -20,9 +22,11 @@ export interface Source {
   area(start: number, end: number, tracks: readonly number[] | null, signal?: AbortSignal): Promise<AreaAnswer>;
 }
 
-export function serverSource(session: number): Source {
+/** A session as its server draws it, or on the clocks that its hosts recorded. */
+export function serverSource(session: number, recorded = false): Source {
+  const clock = recorded ? { clock: "recorded" } : {};
   const of = (path: string, values: Record<string, string | number> = {}) => {
-    const pairs = Object.entries(values).map(([key, value]) => [key, String(value)]);
+    const pairs = Object.entries({ ...clock, ...values }).map(([key, value]) => [key, String(value)]);
     return `s/${session}/${path}${pairs.length === 0 ? "" : `?${new URLSearchParams(pairs)}`}`;
   };
   return {
@@ -31,7 +35,8 @@ export function serverSource(session: number): Source {
     overview: (signal) => ask<Overview>(of("overview", { buckets: 1024 }), signal),
     gaps: async () => (await api.view<{ gaps?: DeviceGap[] }>(session, "devices")).members.gaps ?? [],
     collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
-    tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}`, signal),
+    critical: (host, ns) => ask<StepPath>(of("critical", { host, t_ns: ns })),
+    tile: (level, tile, tracks, signal) => bytes(`api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}${recorded ? "&clock=recorded" : ""}`, signal),
     event: (track, event, signal) => ask<EventDetails>(of("event", { track, event }), signal),
     neighbour: (track, event, dir, same) => ask<{ event: Hit | null }>(of("neighbour", { track, event, dir, same })).then((a) => a.event),
     at: (track, row, ns, tolerance) =>

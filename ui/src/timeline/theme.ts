@@ -15,11 +15,12 @@ export interface Theme {
   hit: string;
   counter: string;
   transfer: string;
+  critical: string;
 }
 
 const VARIABLES: Record<Exclude<keyof Theme, "dark">, string> = {
   ink: "--tl-ink", soft: "--tl-soft", line: "--tl-line", back: "--tl-back", head: "--tl-head", accent: "--tl-accent",
-  band: "--tl-band", hatch: "--tl-hatch", mark: "--tl-mark", area: "--tl-area", hit: "--tl-hit", counter: "--tl-counter", transfer: "--tl-transfer",
+  band: "--tl-band", hatch: "--tl-hatch", mark: "--tl-mark", area: "--tl-area", hit: "--tl-hit", counter: "--tl-counter", transfer: "--tl-transfer", critical: "--tl-critical",
 };
 
 /** Custom properties come back unresolved; a probe's `color` comes back as numbers. */

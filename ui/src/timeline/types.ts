@@ -30,6 +30,20 @@ export interface Step {
   counted: boolean;
 }
 
+export type Clock = "aligned" | "recorded";
+
+/** What is unknown is null. */
+export interface HostClock {
+  reference: boolean;
+  /** What is added to the host's times when clocks are aligned. */
+  shift_ns: number | null;
+  uncertainty_ns: number | null;
+  /** Number of common collectives that say so. */
+  collectives: number | null;
+  /** Why it is unknown. */
+  unknown: string | null;
+}
+
 export interface Timeline {
   origin_unix_ns: string | null;
   start_ns: number;
@@ -37,6 +51,10 @@ export interface Timeline {
   hosts: string[];
   /** Offset from each host's own times to the session's. */
   shifts_ns?: number[];
+  /** The hosts' clocks as they are drawn: as recorded, or moved to where their collectives end together. */
+  clock?: Clock;
+  /** How each host's clock stands to that of the reference; null if there is one clock. */
+  clocks?: HostClock[] | null;
   processes: Process[];
   tracks: Track[];
   steps: Step[];
@@ -44,6 +62,29 @@ export interface Timeline {
 }
 
 export type { Category } from "../lib/types";
+
+/** A part of a step's critical path. One without an event of its own has no track. */
+export interface PathPiece {
+  kind: string;
+  category: string;
+  start_ns: number;
+  end_ns: number;
+  track: number | null;
+  event: number | null;
+  row: number | null;
+}
+
+/** The critical path of one step, or why it is unknown. */
+export interface StepPath {
+  host: number;
+  /** Null if there is none. */
+  step: number | null;
+  unknown: string | null;
+  start_ns?: number;
+  end_ns?: number;
+  categories?: { category: string; fraction: number }[];
+  pieces: PathPiece[];
+}
 
 /** An event as search, neighbours and clicks return it. `category` is an index into the categories, 255 or null for none. */
 export interface Hit {

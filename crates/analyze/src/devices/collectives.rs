@@ -8,11 +8,13 @@
 //! Equal collectives can only be distinguished by their order, which fails if ranks also exchange data with
 //! unrecorded ranks: ranks whose calls do not overlap in time did not take part in the same collective.
 //!
-//! Ranks are devices, of one host or of many. Hosts' clocks differ, but all ranks of a collective end it
-//! together: the median difference of their ends is the difference of their clocks.
+//! Ranks are devices, of one host or of many. Hosts' clocks differ; [`clock`] puts them on one. Ranks of hosts whose
+//! clocks cannot be compared are left out.
 //!
 //! One partial result per host ([`CollectivesPartial::of`]) → [`CollectivesPartial::merge`] →
-//! [`CollectivesPartial::finish`].
+//! [`CollectivesPartial::align`].
+
+pub mod clock;
 
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
@@ -20,6 +22,8 @@ use stepscope_trace::{Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
 use crate::context::Context;
 use crate::vocabulary::Role;
 use crate::vocabulary::names::kernel_short_name;
+
+use clock::{Clocks, Precision, clocks_of};
 
 /// Number of collectives kept per rank; later ones are ignored. Enough for thousands of steps, in a megabyte or
 /// two.
@@ -51,9 +55,12 @@ impl Run {
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rank {
     name: String,
-    /// For pictures of the trace; not part of a partial that is stored.
-    #[serde(skip)]
+    /// Its host, which has one clock; empty in partials of older versions.
+    #[serde(default)]
     host: String,
+    /// The wall-clock time of the host's origin, in nanoseconds since 1970.
+    #[serde(default)]
+    wall_ns: Option<i64>,
     /// Sorted by key.
     runs: Vec<Run>,
     steps: usize,
@@ -93,7 +100,8 @@ impl CollectivesPartial {
             runs.sort_unstable_by_key(|run| (run.step, run.what, run.span.start));
             number(&mut runs);
             let name = format!("{} {}", context.host, trace.str(trace.process(process).name));
-            ranks.push(Rank { name, host: context.host.clone(), runs, steps: windows.len().max(1) });
+            let (host, wall_ns) = (context.host.clone(), trace.clock().wall_ns_at_origin);
+            ranks.push(Rank { name, host, wall_ns, runs, steps: windows.len().max(1) });
         }
         CollectivesPartial { ranks }
     }
@@ -117,17 +125,58 @@ impl CollectivesPartial {
         }
     }
 
-    /// Compares the ranks; `None` if fewer than two have common collectives.
-    pub fn finish(self) -> Option<Waiting> {
-        split(&self.on_one_clock()?)
+    /// The largest group of ranks that belong together, on the clock of the first.
+    pub fn align(self) -> Aligned {
+        let mut ranks = self.ranks;
+        ranks.sort_by(|a, b| a.name.cmp(&b.name));
+        let (mut ranks, others) = largest_group(ranks);
+        let clocks = clocks_of(&ranks, &others);
+        ranks.retain_mut(|rank| {
+            let Some(late) = clocks.as_ref().map_or(Some(Dur::ZERO), |clocks| clocks.late(rank.clock()))
+            else {
+                return false;
+            };
+            rank.runs
+                .iter_mut()
+                .for_each(|run| run.span = Span::new(run.span.start - late, run.span.end - late));
+            true
+        });
+        Aligned { ranks, clocks }
+    }
+}
+
+impl Rank {
+    /// The name of the clock that its times come from.
+    fn clock(&self) -> &str {
+        if self.host.is_empty() { &self.name } else { &self.host }
+    }
+}
+
+/// Ranks that exchange data with one another, on one clock.
+#[derive(Clone, Debug)]
+pub struct Aligned {
+    ranks: Vec<Rank>,
+    /// The clocks of the hosts; `None` if all ranks share one.
+    pub clocks: Option<Clocks>,
+}
+
+impl Aligned {
+    /// How long the ranks wait for one another; `None` if fewer than two have common collectives.
+    pub fn waiting(&self) -> Option<Waiting> {
+        if self.ranks.len() < 2 {
+            return None;
+        }
+        split(&self.ranks, self.clocks.as_ref().and_then(Clocks::precision))
     }
 
     /// Every collective of the compared ranks, with its waiting; empty if fewer than two have common ones.
-    pub fn runs(self) -> Vec<RankRun> {
-        let Some(ranks) = self.on_one_clock() else { return Vec::new() };
-        let Some(meetings) = shared(&ranks) else { return Vec::new() };
+    pub fn runs(&self) -> Vec<RankRun> {
+        if self.ranks.len() < 2 {
+            return Vec::new();
+        }
+        let Some(meetings) = shared(&self.ranks) else { return Vec::new() };
         let mut runs = Vec::new();
-        for (number, rank) in ranks.iter().enumerate() {
+        for (number, rank) in self.ranks.iter().enumerate() {
             for run in &rank.runs {
                 let (Some(meeting), Some(event)) = (meetings.get(&run.key()), run.event) else { continue };
                 let (host, last) = (rank.host.clone(), meeting.last == number);
@@ -135,24 +184,6 @@ impl CollectivesPartial {
             }
         }
         runs
-    }
-
-    /// The largest group of ranks that belong together, on the clock of the first.
-    fn on_one_clock(self) -> Option<Vec<Rank>> {
-        let mut ranks = self.ranks;
-        ranks.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut ranks = largest_group(ranks);
-        if ranks.len() < 2 {
-            return None;
-        }
-        let first = ranks.first()?.clone();
-        for rank in ranks.iter_mut().skip(1) {
-            let late = clock_difference(&first, rank);
-            rank.runs
-                .iter_mut()
-                .for_each(|run| run.span = Span::new(run.span.start - late, run.span.end - late));
-        }
-        Some(ranks)
     }
 }
 
@@ -234,9 +265,9 @@ fn belongs(first: &Rank, rank: &Rank) -> bool {
     common(first, rank).count() as f64 >= COMMON * most as f64
 }
 
-/// The largest set of ranks with common collectives, of equal ones the one with the first name. Stages of a pipeline and
-/// groups of experts each exchange data among themselves.
-fn largest_group(ranks: Vec<Rank>) -> Vec<Rank> {
+/// The largest set of ranks with common collectives, of equal ones the one with the first name, and all other ranks.
+/// Stages of a pipeline and groups of experts each exchange data among themselves.
+fn largest_group(ranks: Vec<Rank>) -> (Vec<Rank>, Vec<Rank>) {
     let mut groups: Vec<Vec<Rank>> = Vec::new();
     for rank in ranks {
         match groups.iter_mut().find(|group| group.first().is_some_and(|first| belongs(first, &rank))) {
@@ -245,13 +276,9 @@ fn largest_group(ranks: Vec<Rank>) -> Vec<Rank> {
         }
     }
     // The last of equals wins.
-    groups.into_iter().rev().max_by_key(Vec::len).unwrap_or_default()
-}
-
-fn clock_difference(first: &Rank, rank: &Rank) -> Dur {
-    stepscope_trace::statistics::median_duration(
-        common(first, rank).map(|(own, other)| other.span.end - own.span.end),
-    )
+    let largest = (0..groups.len()).rev().max_by_key(|&at| groups[at].len());
+    let group = largest.map_or_else(Vec::new, |at| groups.remove(at));
+    (group, groups.into_iter().flatten().collect())
 }
 
 /// The parts of one rank's collective time.
@@ -287,6 +314,8 @@ pub struct Waiting {
     pub ranks: Vec<RankWaiting>,
     /// Number of common collectives per step.
     pub collectives_per_step: f64,
+    /// How well the hosts' clocks are known; `None` if all ranks share one.
+    pub clocks: Option<Precision>,
 }
 
 impl Waiting {
@@ -349,7 +378,7 @@ fn shared(ranks: &[Rank]) -> Option<FxHashMap<(i64, u64, u32), Meeting>> {
     enough.then_some(meetings)
 }
 
-fn split(ranks: &[Rank]) -> Option<Waiting> {
+fn split(ranks: &[Rank], clocks: Option<Precision>) -> Option<Waiting> {
     let meetings = shared(ranks)?;
     let shared = meetings.len();
     let rows = ranks.iter().enumerate().map(|(number, rank)| {
@@ -370,114 +399,8 @@ fn split(ranks: &[Rank]) -> Option<Waiting> {
         }
     });
     let steps = ranks.first().map_or(1, |rank| rank.steps) as f64;
-    Some(Waiting { ranks: rows.collect(), collectives_per_step: shared as f64 / steps })
+    Some(Waiting { ranks: rows.collect(), collectives_per_step: shared as f64 / steps, clocks })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sketch::Sketch;
-    use stepscope_trace::Trace;
-
-    /// Steps of 1,000 µs with one all-reduce that ends at 900 and begins at `start`, on a clock `late` µs behind.
-    fn rank(start: i64, late: i64) -> Trace {
-        let mut sketch = Sketch::new();
-        let (thread, stream) = (sketch.thread("python"), sketch.stream());
-        sketch.steps_from(thread, 5, 1_000, late);
-        for step in 0..5 {
-            let at = step * 1_000 + late;
-            sketch.event_of(stream, "kernel", "gemm", at, start - 10, &[]);
-            sketch.event_of(
-                stream,
-                "kernel",
-                "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)",
-                at + start,
-                900 - start,
-                &[],
-            );
-        }
-        sketch.finish()
-    }
-
-    fn waiting(traces: &[Trace]) -> Option<Waiting> {
-        let partial = |(number, trace): (usize, &Trace)| {
-            CollectivesPartial::of(&Context::new(trace, format!("host{number}")))
-        };
-        let all = traces.iter().enumerate().map(partial).reduce(|mut all, next| {
-            all.merge(next);
-            all
-        });
-        all?.finish()
-    }
-
-    #[test]
-    fn waiting_and_transfer_are_told_apart_whatever_the_clocks_say() {
-        for late in [0, 7_777] {
-            let found = waiting(&[rank(300, 0), rank(700, late)]);
-            let found = found.unwrap_or(Waiting { ranks: Vec::new(), collectives_per_step: 0.0 });
-            let figures: Vec<(f64, f64, f64)> =
-                found.ranks.iter().map(|rank| (rank.waiting_ms, rank.transfer_ms, rank.last)).collect();
-            assert_eq!(figures, [(0.4, 0.2, 0.0), (0.0, 0.2, 1.0)], "{late}");
-            assert_eq!(found.latest().map(|rank| rank.name.as_str()), Some("host1 /device:GPU:0"));
-            assert!((found.collectives_per_step - 1.0).abs() < 1e-9);
-        }
-    }
-
-    #[test]
-    fn each_collective_of_each_rank_has_its_waiting() {
-        let traces = [rank(300, 0), rank(700, 7_777)];
-        let partial =
-            |number: usize| CollectivesPartial::of(&Context::new(&traces[number], format!("host{number}")));
-        let mut all = partial(0);
-        all.merge(partial(1));
-        let runs = all.runs();
-        let found = |host: &str| {
-            let own = runs.iter().filter(|run| run.host == host);
-            own.map(|run| (run.waited.ms(), run.last)).collect::<Vec<_>>()
-        };
-        assert_eq!(found("host0"), [(0.4, false); 5]);
-        assert_eq!(found("host1"), [(0.0, true); 5]);
-        assert_eq!(partial(0).runs(), []);
-    }
-
-    #[test]
-    fn one_rank_alone_or_ranks_without_anything_in_common_say_nothing() {
-        assert_eq!(waiting(&[rank(300, 0)]), None);
-        let mut other = Sketch::new();
-        let (thread, stream) = (other.thread("python"), other.stream());
-        other.steps(thread, 5, 1_000);
-        other.event_of(stream, "kernel", "ncclDevKernel_SendRecv(x)", 10, 100, &[]);
-        assert_eq!(waiting(&[rank(300, 0), other.finish()]), None);
-    }
-
-    /// Steps of 1,000 µs with exchanges of one name from and until these times.
-    fn exchanging(spans: &[(i64, i64)]) -> Trace {
-        let mut sketch = Sketch::new();
-        let (thread, stream) = (sketch.thread("python"), sketch.stream());
-        sketch.steps(thread, 5, 1_000);
-        for step in 0..5 {
-            for (start, end) in spans {
-                let at = step * 1_000 + start;
-                sketch.event_of(stream, "kernel", "ncclDevKernel_SendRecv(x)", at, end - start, &[]);
-            }
-        }
-        sketch.finish()
-    }
-
-    #[test]
-    fn ranks_that_are_not_at_work_at_once_did_not_meet() {
-        let found = waiting(&[
-            exchanging(&[(100, 200), (300, 400), (600, 700)]),
-            exchanging(&[(150, 200), (350, 400), (800, 950)]),
-        ]);
-        let figures: Vec<(f64, f64)> = found
-            .iter()
-            .flat_map(|found| &found.ranks)
-            .map(|rank| (rank.waiting_ms, rank.transfer_ms))
-            .collect();
-        assert_eq!(figures, [(0.1, 0.1), (0.0, 0.1)], "the third is not the same one");
-        // Most of them do not fit: the order says nothing.
-        let other = exchanging(&[(100, 200), (400, 500), (700, 750)]);
-        assert_eq!(waiting(&[exchanging(&[(100, 200), (300, 350), (800, 900)]), other]), None);
-    }
-}
+mod tests;

@@ -65,6 +65,7 @@ impl Gathering {
         let counters = sums.counters.finish();
         let summary = summed_up(summaries, timeline, &counters);
         let bottleneck_host = summary.bottleneck_host;
+        let ranks = sums.collectives.align();
         Some(Session {
             timeline,
             detail: details.into_iter().nth(bottleneck_host).flatten(),
@@ -82,7 +83,8 @@ impl Gathering {
             kernels: sums.kernels.finish(),
             counters,
             gpu_samples: sums.gpu_samples.finish(),
-            waiting: sums.collectives.finish(),
+            waiting: ranks.waiting(),
+            clocks: ranks.clocks,
             feeding: sums.feeding,
             missing_device: sums.missing_device,
             python_frames: sums.frames as f64 / sums.events.max(1) as f64,

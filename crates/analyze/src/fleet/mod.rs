@@ -7,6 +7,7 @@ mod gathering;
 use crate::breakdown::Category;
 use crate::context::Context;
 use crate::devices::bottleneck::DeviceDetail;
+use crate::devices::collectives::clock::Clocks;
 use crate::devices::collectives::{CollectivesPartial, Waiting};
 use crate::devices::gpu_samples::{GpuSamples, GpuSamplesPartial, Wall};
 use crate::input::{Input, InputPartial};
@@ -73,6 +74,11 @@ impl HostPartial {
     /// When it was recorded, if it has a time of day.
     pub fn wall(&self) -> Option<Wall> {
         self.wall
+    }
+
+    /// Its collectives.
+    pub fn collectives(&self) -> &CollectivesPartial {
+        &self.sums.collectives
     }
 
     /// What it says about the time that it covers; `None` if it has no timeline.
@@ -228,6 +234,8 @@ pub struct Session {
     pub gpu_samples: Vec<GpuSamples>,
     /// How long ranks wait for one another.
     pub waiting: Option<Waiting>,
+    /// How the hosts' clocks stand to one another; `None` if there is one clock.
+    pub clocks: Option<Clocks>,
     /// Devices, and the calls that feed them.
     pub feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.

@@ -3,6 +3,7 @@
 
 pub mod callbacks;
 pub mod checkpoint_cost;
+pub mod critical;
 pub mod eager;
 pub mod inference;
 pub mod odd_steps;

@@ -86,7 +86,7 @@ impl StepPicture {
 }
 
 /// The position of the counted step closest to the median, and its duration.
-fn typical(context: &Context) -> Option<(usize, Dur)> {
+pub(crate) fn typical(context: &Context) -> Option<(usize, Dur)> {
     let breakdown = context.breakdown();
     let shares = &breakdown.devices.get(breakdown.bottleneck)?.steps;
     let steps = breakdown.steps.all.iter().zip(shares).enumerate();

@@ -26,7 +26,7 @@ use stepscope_analyze::devices::collectives::Waiting;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
-use super::shared::severity;
+use super::shared::{on_one_clock, severity};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -136,6 +136,7 @@ fn waits(found: &Waiting) -> Vec<String> {
     facts.extend(latest.map(|rank| {
         format!("{} arrives last at {} of the collectives.", quoted(&rank.name), share(rank.last))
     }));
+    facts.extend(found.clocks.map(on_one_clock));
     facts
 }
 
@@ -153,7 +154,11 @@ mod tests {
             transfer_ms: 1.0,
             last,
         };
-        Waiting { ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)], collectives_per_step: 12.0 }
+        Waiting {
+            ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)],
+            collectives_per_step: 12.0,
+            clocks: None,
+        }
     }
 
     #[test]

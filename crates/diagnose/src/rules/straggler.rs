@@ -6,7 +6,8 @@
 //! # How it is detected
 //! The median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the median host.
 //! Or one rank (host and device) arrives last at {LATE} of the collectives or more, and another waits for it at least
-//! {NOTABLE} of the step.
+//! {NOTABLE} of the step. Ranks are compared on one clock: hosts' clocks are aligned at the ends of the collectives that all
+//! ranks share. If a wait is shorter than that alignment is exact, it proves nothing.
 //!
 //! # How to fix it
 //! Compare `stepscope report PATH --host NAME` with the report of another host. Usual causes are other jobs on the
@@ -15,10 +16,11 @@
 //! # How to check
 //! The hosts' medians move closer together.
 
+use stepscope_analyze::devices::collectives::clock::Precision;
 use stepscope_text::{duration_ms, plural, quoted, share, shell_word};
 use stepscope_trace::statistics::quantile;
 
-use super::shared::{of_step, severity};
+use super::shared::{of_step, on_one_clock, severity};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -68,11 +70,16 @@ fn late_rank(facts: &Facts) -> Option<Finding> {
     let waiting = facts.waiting.as_ref()?;
     let latest = waiting.latest().filter(|rank| rank.last >= LATE)?;
     let waiting_ms = waiting.ranks.iter().map(|rank| rank.waiting_ms).fold(0.0, f64::max);
+    // Of one collective, to be held against what is uncertain about its ends.
+    let each_ms = waiting_ms / waiting.collectives_per_step.max(1.0);
+    if waiting.clocks.is_some_and(|clocks| each_ms <= clocks.spread_ms) {
+        return None;
+    }
     let share = of_step(facts, waiting_ms);
     (share >= NOTABLE).then(|| {
         let (name, last, of) = (latest.name.clone(), latest.last, waiting.ranks.len());
-        let finding =
-            Finding::new(&RULE, severity(share), LateRank { name, last, waiting_ms, of }, facts.framework());
+        let late = LateRank { name, last, waiting_ms, of, clocks: waiting.clocks };
+        let finding = Finding::new(&RULE, severity(share), late, facts.framework());
         finding.about(latest.name.clone()).sure(0.7)
     })
 }
@@ -135,6 +142,8 @@ pub struct LateRank {
     pub waiting_ms: f64,
     /// How many ranks there are.
     pub of: usize,
+    /// How well the clocks of their hosts are known; `None` if they share one.
+    pub clocks: Option<Precision>,
 }
 
 impl Cause for LateRank {
@@ -147,9 +156,11 @@ impl Cause for LateRank {
                 plural(self.of as u64, "rank", "ranks"),
                 duration_ms(self.waiting_ms)
             ),
-            evidence: vec![format!(
+            evidence: std::iter::once(format!(
                 "Of the collectives that all ranks share, {last} start last on {rank} (matched by order and size)."
-            )],
+            ))
+            .chain(self.clocks.map(on_one_clock))
+            .collect(),
             advice: lines([
                 "See what it does before its collectives that others do not: more data, another device, other processes.",
                 "Usual causes: uneven data, a throttled device, a slower link to the host, other jobs on the machine.",
@@ -179,6 +190,9 @@ mod tests {
     #[test]
     fn it_speaks() {
         speaks(&RULE, SlowHost { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 });
-        speaks(&RULE, LateRank { name: "a GPU 1".into(), last: 0.9, waiting_ms: 5.0, of: 2 });
+        let late = LateRank { name: "a GPU 1".into(), last: 0.9, waiting_ms: 5.0, of: 2, clocks: None };
+        speaks(&RULE, late.clone());
+        let clocks = Some(Precision { spread_ms: 0.003, matched: 240, apart_ms: Some(1.25) });
+        speaks(&RULE, LateRank { clocks, ..late });
     }
 }

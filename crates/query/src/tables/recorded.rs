@@ -342,6 +342,16 @@ pub(crate) const HOST: Table = Table {
         Column::new("events", Int, "number of events"),
         Column::new("ts", Int, "start of the recording, ns since the session's origin"),
         Column::new("dur", Int, "length of the recording, ns"),
+        Column::new(
+            "clock_shift_ns",
+            Int,
+            "what to add to times of this host to put all hosts on one clock, by the ends of common collectives; NULL if unknown",
+        ),
+        Column::new(
+            "clock_uncertainty_ns",
+            Int,
+            "median distance of single collectives from that; NULL if unknown",
+        ),
     ],
     from: From::Rows(hosts),
 };
@@ -359,7 +369,25 @@ fn hosts(world: &World) -> Box<dyn Rows> {
             span.map(|span| ns_of_length(span.dur().ps())).into(),
         ]
     };
-    Box::new(Sheet(world.each_host().map(one).collect()))
+    Box::new(HostRows(Sheet(world.each_host().map(one).collect())))
+}
+
+/// Hosts, with their clocks: those need an analysis of all hosts, so they are computed when a query reads them.
+struct HostRows(Sheet);
+
+impl Rows for HostRows {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
+        let clock = || world.clocks().get(row).copied().flatten();
+        match HOST.columns.get(column).map(|column| column.name) {
+            Some("clock_shift_ns") => clock().map(|clock| ns_of_length(clock.shift.ps())).into(),
+            Some("clock_uncertainty_ns") => clock().map(|clock| ns_of_length(clock.spread.ps())).into(),
+            _ => self.0.cell(world, row, column),
+        }
+    }
 }
 
 pub(crate) const NOTE: Table = Table {

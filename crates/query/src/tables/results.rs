@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 use stepscope_analyze::Context;
-use stepscope_analyze::devices::collectives::CollectivesPartial;
 use stepscope_analyze::input::InputPartial;
 use stepscope_analyze::memory::MemoryPartial;
 use stepscope_analyze::time::inference::InferencePartial;
@@ -248,7 +247,7 @@ pub(crate) const REQUEST: Table = Table {
 
 pub(crate) const COLLECTIVE: Table = Table {
     name: "collective",
-    about: "Collectives of each rank per step, compared over all ranks that are open: time until the last rank arrived, and time after that. Needs two ranks.",
+    about: "Collectives of each rank per step, compared over all ranks that are open: time until the last rank arrived, and time after that. Hosts' clocks are aligned at the ends of common collectives. Needs two ranks.",
     columns: &[
         Column::new("rank", Text, "host and device"),
         Column::new("wait_ms", Real, "waiting per step, ms"),
@@ -259,11 +258,7 @@ pub(crate) const COLLECTIVE: Table = Table {
 };
 
 fn collectives(world: &World) -> Box<dyn Rows> {
-    let of_host = |loaded: &stepscope_session::HostProfile| CollectivesPartial::of(&loaded.context());
-    let mut all = CollectivesPartial::default();
-    let partials: Vec<CollectivesPartial> = world.profile().hosts.par_iter().map(of_host).collect();
-    partials.into_iter().for_each(|one| all.merge(one));
-    let ranks = all.finish().map_or_else(Vec::new, |waiting| waiting.ranks);
+    let ranks = world.ranks().waiting().map_or_else(Vec::new, |waiting| waiting.ranks);
     let row = |rank: stepscope_analyze::devices::collectives::RankWaiting| {
         vec![rank.name.into(), rank.waiting_ms.into(), rank.transfer_ms.into(), rank.last.into()]
     };

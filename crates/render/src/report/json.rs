@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use stepscope_analyze::Shares;
+use stepscope_analyze::devices::collectives::clock::{Clocks, HostOffset};
 use stepscope_analyze::time::summary::StepRow;
 use stepscope_diagnose::{Finding, Words};
 
@@ -26,6 +27,9 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     rows(out, " ", "devices", devices(report))?;
     rows(out, " ", "ops", report.ops.iter().map(Op::of))?;
     rows(out, " ", "findings", report.findings.iter().map(Found::of))?;
+    if let Some(clocks) = &report.clocks {
+        rows(out, " ", "clocks", clocks.hosts.iter().map(|known| HostClock::of(clocks, known)))?;
+    }
     if let Some(run) = &report.run {
         write!(out, ",\n \"run\": {}", super::place::json(run))?;
     }
@@ -138,6 +142,32 @@ fn devices(report: &Report) -> impl Iterator<Item = Device<'_>> {
             steps_seen: device.steps_seen,
         })
     })
+}
+
+/// One host's clock. What is unknown is `null`.
+#[derive(Serialize)]
+struct HostClock<'a> {
+    host: &'a str,
+    reference: &'a str,
+    shift_ms: Option<f64>,
+    uncertainty_ms: Option<f64>,
+    collectives: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
+}
+
+impl<'a> HostClock<'a> {
+    fn of(clocks: &'a Clocks, known: &'a HostOffset) -> Self {
+        let offset = known.offset.ok();
+        HostClock {
+            host: &known.host,
+            reference: &clocks.reference,
+            shift_ms: offset.and_then(|offset| offset.shift).map(|shift| shift.ms()),
+            uncertainty_ms: offset.map(|offset| offset.spread.ms()),
+            collectives: offset.map(|offset| offset.matched),
+            unknown: known.offset.err().map(terms::unaligned),
+        }
+    }
 }
 
 #[derive(Serialize)]

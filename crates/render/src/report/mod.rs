@@ -17,6 +17,7 @@ mod text;
 use stepscope_analyze::Category;
 use stepscope_analyze::breakdown::selection::Range;
 use stepscope_analyze::curves::place::Placed;
+use stepscope_analyze::devices::collectives::clock::Clocks;
 use stepscope_analyze::devices::gpu_samples::GpuSamples;
 use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::steps::Origin;
@@ -66,6 +67,8 @@ pub struct Report {
     pub gpu_samples: Vec<GpuSamples>,
     /// The profiled kernel with the longest time.
     pub profiled: Option<Profiled>,
+    /// How the hosts' clocks stand to one another; `None` if there is one clock, or nothing to compare.
+    pub clocks: Option<Clocks>,
     /// The run whose curves lie beside the profile.
     pub run: Option<RunBeside>,
     /// A typical step of the host that limits the run, for pages; `None` if nobody asked for it.

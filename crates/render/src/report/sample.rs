@@ -137,6 +137,7 @@ pub(crate) fn input_bound() -> Report {
         gpu_samples: Vec::new(),
         profiled: None,
         run: None,
+        clocks: None,
         picture: None,
         findings: vec![settled(input, waits, length, Category::Input), growth()],
     }

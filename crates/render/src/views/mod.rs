@@ -2,6 +2,7 @@
 //! [`crate::table`] does the rest.
 
 mod counted;
+pub mod critical_path;
 pub mod devices;
 pub mod functions;
 pub mod inference;

@@ -2,12 +2,14 @@
 //! not count.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::devices::collectives::clock::Unaligned;
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
+use stepscope_analyze::time::critical::{NoPath, Piece};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
-use crate::format::thousands;
+use crate::format::{duration_ms, percent, plural, thousands};
 
 pub use stepscope_diagnose::words::{category, how};
 
@@ -40,6 +42,41 @@ pub fn framework(framework: Framework) -> &'static str {
         Framework::Jax => "JAX",
         Framework::PyTorch => "PyTorch",
         Framework::Unknown => "unknown framework",
+    }
+}
+
+/// Why the critical path of a step is unknown.
+pub fn no_path(why: NoPath) -> String {
+    match why {
+        NoPath::Steps => "there are no steps".to_owned(),
+        NoPath::Device => "no device work was recorded".to_owned(),
+        NoPath::Launches => "no correlation ids join calls with the work that they launched".to_owned(),
+        NoPath::Cut(known) => {
+            format!("the launching call was recorded for {} of the device time only", percent(known))
+        }
+    }
+}
+
+/// What a piece of a critical path is called that has no event of its own.
+pub fn unnamed_piece(piece: Piece) -> &'static str {
+    match piece {
+        Piece::Latency => "from the launch to the start of the work",
+        Piece::Queue => "between two pieces of work on a stream",
+        Piece::Unknown => "nothing recorded",
+        _ => "between ops",
+    }
+}
+
+/// Why a host's clock cannot be aligned with the others'.
+pub fn unaligned(why: Unaligned) -> String {
+    match why {
+        Unaligned::Apart => "no collective is shared with the other hosts".to_owned(),
+        Unaligned::Few(found) => {
+            format!("only {} shared with the other hosts", plural(found as u64, "collective", "collectives"))
+        }
+        Unaligned::Loose(spread) => {
+            format!("the ends of shared collectives scatter by {}", duration_ms(spread.ms()))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Instant;
 use axum::body::Bytes;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::devices::collectives::CollectivesPartial;
 use stepscope_analyze::fleet::HostPartial;
 use stepscope_analyze::recording::info::{Info, info};
 use stepscope_diagnose::compare::Run;
@@ -19,7 +20,9 @@ use stepscope_read::Progress;
 use stepscope_render::report::Report;
 use stepscope_session::report::{HostLook, look, report_of};
 use stepscope_session::side::run_of;
-use stepscope_session::{HostClock, HostProfile, Hosts, Problem, Profile, SAMPLE_HOST, sample, shifts};
+use stepscope_session::{
+    HostClock, HostProfile, Hosts, Problem, Profile, SAMPLE_HOST, moved, moves, sample, shifts,
+};
 use stepscope_trace::{Dur, Time};
 
 use super::found::Find;
@@ -110,9 +113,7 @@ impl Opened {
         problems: Vec<Problem>,
         traces: Traces,
     ) -> Self {
-        let clocks: Vec<HostClock> = parts.iter().map(|(_, clock, _)| *clock).collect();
-        let (shifts, _) = shifts(&clocks);
-        let hosts = parts.iter().map(|(host, ..)| host.clone()).zip(shifts).collect();
+        let hosts = parts.iter().map(|(host, ..)| host.clone()).zip(shown_shifts(&parts)).collect();
         let looks: Option<Vec<HostLook>> = parts.into_iter().map(|(.., look)| look).collect();
         Opened {
             tfprof: LazyModel::of(find.runs()),
@@ -244,6 +245,20 @@ impl Opened {
     pub(crate) fn table<T>(&self, make: impl FnOnce(&Hosts<'_>) -> Result<T, Problem>) -> Result<T, Refusal> {
         self.with_hosts(make)
     }
+}
+
+/// The offset of each host's time to that of the timeline: where collectives allow, on aligned clocks.
+fn shown_shifts(parts: &[Part]) -> Vec<Dur> {
+    let clocks: Vec<HostClock> = parts.iter().map(|(_, clock, _)| *clock).collect();
+    let recorded = shifts(&clocks);
+    let mut ranks = CollectivesPartial::default();
+    for (.., look) in parts.iter().filter(|_| parts.len() > 1) {
+        look.iter().for_each(|(_, partial)| ranks.merge(partial.collectives().clone()));
+    }
+    let known = ranks.align().clocks.filter(|clocks| clocks.precision().is_some());
+    let Some(known) = known else { return recorded.0 };
+    let moves = moves(parts.iter().map(|(host, ..)| host.as_str()), &recorded.0, &known);
+    moved(&clocks, recorded, &moves).0
 }
 
 /// Reads all hosts of a session.

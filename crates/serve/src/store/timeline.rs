@@ -21,8 +21,11 @@ const SEARCHES: usize = 4;
 /// The open traces of a session.
 #[derive(Debug)]
 pub(crate) struct Timeline {
+    /// On the clock that the page shows by itself.
     pub(crate) model: Model,
-    searches: Mutex<Vec<(String, Arc<Found>)>>,
+    /// On recorded clocks, where those differ from the shown one.
+    recorded: Option<Model>,
+    searches: Mutex<Vec<(String, bool, Arc<Found>)>>,
     ledgers: OnceLock<Ledgers>,
     database: OnceLock<Database>,
 }
@@ -53,8 +56,10 @@ impl Timeline {
 
     /// The timeline of traces that are already analysed.
     pub(super) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
+        let (model, recorded) = Model::of(profile, findings, laid_out);
         Timeline {
-            model: Model::of(profile, findings, laid_out),
+            model,
+            recorded,
             searches: Mutex::new(Vec::new()),
             ledgers: OnceLock::new(),
             database: OnceLock::new(),
@@ -66,17 +71,23 @@ impl Timeline {
         self.model.bytes()
     }
 
+    /// The timeline on the clock with this name: the shown one, or the recorded ones.
+    pub(crate) fn on(&self, clock: Option<&str>) -> &Model {
+        self.recorded.as_ref().filter(|_| clock == Some("recorded")).unwrap_or(&self.model)
+    }
+
     /// Events whose names match a text; the last few searches are kept.
-    pub(crate) fn search(&self, text: &str) -> Result<Arc<Found>, Refusal> {
+    pub(crate) fn search(&self, model: &Model, text: &str) -> Result<Arc<Found>, Refusal> {
         let searches = || self.searches.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = searches().iter().find(|(known, _)| known == text) {
+        let same = |known: &str, aligned: bool| known == text && aligned == model.aligned;
+        if let Some((.., found)) = searches().iter().find(|(known, aligned, _)| same(known, *aligned)) {
             return Ok(found.clone());
         }
         let pattern = crate::timeline::search::pattern(text)
             .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
-        let found = Arc::new(Found::of(&self.model, text, &pattern));
+        let found = Arc::new(Found::of(model, text, &pattern));
         let mut kept = searches();
-        kept.insert(0, (text.to_owned(), found.clone()));
+        kept.insert(0, (text.to_owned(), model.aligned, found.clone()));
         kept.truncate(SEARCHES);
         Ok(found)
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod area;
 pub(crate) mod collectives;
+pub(crate) mod critical;
 pub(crate) mod event;
 pub(crate) mod frame;
 pub(crate) mod look;

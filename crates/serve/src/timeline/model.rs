@@ -1,15 +1,18 @@
-//! A session's timeline: hosts on one clock, with tracks and names numbered across all of them.
+//! A session's timeline: hosts on one clock, with tracks and names numbered across all of them. Where collectives show how
+//! the hosts' clocks differ, there are two: on clocks aligned there, and on those that were recorded.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::devices::collectives::clock::Clocks;
 use stepscope_analyze::devices::collectives::{CollectivesPartial, RankRun};
 use stepscope_analyze::states::launches::Launch;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::{Context, Shares};
 use stepscope_render::words::terms;
-use stepscope_session::Profile;
+use stepscope_session::{HostClock, HostMove, Profile, moved, moves};
 use stepscope_trace::{Dur, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
 
 use super::event::Arrows;
@@ -22,6 +25,8 @@ use super::rows::{Layout, Rows};
 pub(crate) struct Step {
     pub(crate) number: i64,
     pub(crate) span: Span,
+    /// The same on the device that limits it, which may lag behind.
+    pub(crate) window: Span,
     pub(crate) counted: bool,
 }
 
@@ -44,9 +49,12 @@ impl Findings {
     /// Everything that the timeline needs.
     pub(crate) fn of(context: &Context) -> Self {
         let (found, breakdown) = (context.steps(), context.breakdown());
-        let steps = breakdown.steps.all.iter().filter(|_| !breakdown.steps.whole_capture).map(|step| Step {
+        let windows = breakdown.bound().map_or(&[][..], |device| &device.steps[..]);
+        let all = breakdown.steps.all.iter().enumerate().filter(|_| !breakdown.steps.whole_capture);
+        let steps = all.map(|(place, step)| Step {
             number: step.number,
             span: step.span,
+            window: windows.get(place).map_or(step.span, |shares| shares.window),
             counted: step.excluded.is_none(),
         });
         Findings {
@@ -76,11 +84,25 @@ impl Findings {
     }
 }
 
-/// One host.
+/// One host on the session's clock.
 #[derive(Debug)]
 pub(crate) struct Host {
     /// Offset from the trace's time to the session's.
     pub(crate) shift: Dur,
+    of: Arc<HostParts>,
+}
+
+impl Deref for Host {
+    type Target = HostParts;
+
+    fn deref(&self) -> &HostParts {
+        &self.of
+    }
+}
+
+/// What is known of a host whatever its clock.
+#[derive(Debug)]
+pub(crate) struct HostParts {
     /// Name and category of each kind.
     looks: Vec<(u32, u8)>,
     pub(crate) steps: Vec<Step>,
@@ -90,13 +112,15 @@ pub(crate) struct Host {
     pub(crate) arrows: Arrows,
 }
 
-impl Host {
+impl HostParts {
     /// The number of a kind's name, and its category.
     #[inline]
     pub(crate) fn look_of(&self, kind: KindId) -> (u32, u8) {
         self.looks.get(kind.index()).copied().unwrap_or((0, look::NONE))
     }
+}
 
+impl Host {
     /// A time of the trace, in nanoseconds of the session.
     pub(crate) fn ns(&self, at: Time) -> f64 {
         ns((at + self.shift) - Time::ZERO)
@@ -134,81 +158,113 @@ pub(crate) struct TrackEntry {
 
 impl TrackEntry {
     /// The track itself.
-    pub(crate) fn track<'m>(&self, model: &'m Model) -> &'m Track {
+    pub(crate) fn track<'m>(&self, model: &'m Parts) -> &'m Track {
         &model.trace(self.host).tracks()[self.place]
     }
 }
 
-/// The timeline of a session.
+/// The timeline of a session on one clock.
 #[derive(Debug)]
 pub(crate) struct Model {
+    parts: Arc<Parts>,
+    hosts: Vec<Host>,
+    /// Wall-clock time of the session's origin, in nanoseconds since 1970.
+    pub(crate) origin_unix_ns: Option<i128>,
+    /// The end, in picoseconds of the session.
+    pub(crate) end: i64,
+    /// Are the hosts moved to where their collectives end together?
+    pub(crate) aligned: bool,
+}
+
+impl Deref for Model {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+/// What the timeline of a session consists of, whatever the clock.
+#[derive(Debug)]
+pub(crate) struct Parts {
     /// Shared with the database that answers queries.
     pub(crate) profile: Arc<Profile>,
-    hosts: Vec<Host>,
     pub(crate) processes: Vec<ProcessEntry>,
     tracks: Vec<TrackEntry>,
     /// The non-empty tracks, in display order.
     pub(crate) order: Vec<u32>,
     names: Vec<(usize, StrId)>,
-    /// Wall-clock time of the session's origin, in nanoseconds since 1970.
-    pub(crate) origin_unix_ns: Option<i128>,
-    /// The end, in picoseconds of the session.
-    pub(crate) end: i64,
     /// Collectives of several ranks; empty if there is one rank.
     pub(crate) collectives: Vec<RankRun>,
+    /// How the hosts' clocks stand to one another; `None` if there is one clock.
+    pub(crate) clocks: Option<Clocks>,
+    /// How each host has to move to be on one clock, if that is known of any but the reference.
+    pub(crate) moves: Vec<Option<HostMove>>,
 }
 
 impl Model {
-    /// Numbers everything. `findings` are in the order of the hosts.
-    pub(crate) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
-        let (shifts, origin_unix_ns) = profile.shifts();
-        let mut names = Names::default();
-        let mut findings = findings;
-        let mut collectives = CollectivesPartial::default();
-        findings.iter_mut().for_each(|found| collectives.merge(std::mem::take(&mut found.collectives)));
+    /// Numbers everything. `findings` are in the order of the hosts. Where hosts can be aligned at their collectives, they
+    /// are, and the second model has them on their recorded clocks.
+    pub(crate) fn of(
+        profile: Profile,
+        mut findings: Vec<Findings>,
+        laid_out: LaidOut,
+    ) -> (Self, Option<Self>) {
+        let recorded = profile.shifts();
+        let mut ranks = CollectivesPartial::default();
+        findings.iter_mut().for_each(|found| ranks.merge(std::mem::take(&mut found.collectives)));
+        let ranks = ranks.align();
         let main: Vec<Option<usize>> = findings.iter().map(|found| found.step_track).collect();
-        let hosts: Vec<Host> = profile
-            .hosts
-            .iter()
-            .zip(findings)
-            .zip(&shifts)
-            .enumerate()
-            .map(|(host, ((loaded, found), &shift))| Host {
-                shift,
+        let mut names = Names::default();
+        let mut hosts: Vec<Arc<HostParts>> = Vec::with_capacity(findings.len());
+        for (host, (loaded, found)) in profile.hosts.iter().zip(findings).enumerate() {
+            hosts.push(Arc::new(HostParts {
                 looks: names.looks(&loaded.trace, host, &found.categories),
                 steps: found.steps,
                 step_name: found.step_name,
                 origin: found.origin,
                 shares: found.shares,
                 arrows: Arrows::new(found.launches),
-            })
-            .collect();
+            }));
+        }
         let names = names.all;
+        let known = ranks.clocks.as_ref().filter(|clocks| clocks.precision().is_some());
+        let named = || profile.hosts.iter().map(|loaded| loaded.host.as_str());
+        let moves = known.map_or_else(Vec::new, |clocks| moves(named(), &recorded.0, clocks));
+        let clocks: Vec<HostClock> =
+            profile.hosts.iter().map(|loaded| HostClock::of(&loaded.trace)).collect();
+        let aligned = (!moves.is_empty()).then(|| moved(&clocks, recorded.clone(), &moves));
         let LaidOut { processes, tracks } = laid_out;
-        let spans = profile
-            .hosts
-            .iter()
-            .zip(&shifts)
-            .filter_map(|(loaded, &shift)| loaded.trace.span().map(|span| (span.end + shift).ps()));
-        let end = spans.max().unwrap_or(0).max(0);
-        let mut model = Model {
+        let mut parts = Parts {
             profile: Arc::new(profile),
-            hosts,
             processes,
             tracks,
             order: Vec::new(),
             names,
-            origin_unix_ns,
-            end,
-            collectives: collectives.runs(),
+            collectives: ranks.runs(),
+            clocks: ranks.clocks,
+            moves,
         };
-        model.order = order(&model, &main);
-        model
+        parts.order = order(&parts, &main);
+        let parts = Arc::new(parts);
+        let on = |clock, aligned| Model::on(&parts, &hosts, clock, aligned);
+        match aligned {
+            Some(aligned) => (on(aligned, true), Some(on(recorded, false))),
+            None => (on(recorded, false), None),
+        }
     }
 
-    /// The trace of a host.
-    pub(crate) fn trace(&self, host: usize) -> &Trace {
-        &self.profile.hosts[host].trace
+    fn on(
+        parts: &Arc<Parts>,
+        hosts: &[Arc<HostParts>],
+        (shifts, origin_unix_ns): (Vec<Dur>, Option<i128>),
+        aligned: bool,
+    ) -> Self {
+        let ends = parts.profile.hosts.iter().zip(&shifts);
+        let ends = ends.filter_map(|(loaded, &shift)| Some((loaded.trace.span()?.end + shift).ps()));
+        let end = ends.max().unwrap_or(0).max(0);
+        let hosts = hosts.iter().zip(shifts).map(|(of, shift)| Host { shift, of: of.clone() }).collect();
+        Model { parts: parts.clone(), hosts, origin_unix_ns, end, aligned }
     }
 
     /// A host.
@@ -219,6 +275,13 @@ impl Model {
     /// All hosts.
     pub(crate) fn hosts(&self) -> &[Host] {
         &self.hosts
+    }
+}
+
+impl Parts {
+    /// The trace of a host.
+    pub(crate) fn trace(&self, host: usize) -> &Trace {
+        &self.profile.hosts[host].trace
     }
 
     /// The track with this number.
@@ -312,7 +375,7 @@ impl LaidOut {
 }
 
 /// Devices and the main thread first, then by activity; tracks of a process stay together.
-fn order(model: &Model, main: &[Option<usize>]) -> Vec<u32> {
+fn order(model: &Parts, main: &[Option<usize>]) -> Vec<u32> {
     let mut events_of: FxHashMap<usize, usize> = FxHashMap::default();
     for (_, entry) in model.tracks() {
         *events_of.entry(entry.process).or_default() += entry.track(model).len();

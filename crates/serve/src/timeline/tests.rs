@@ -1,5 +1,7 @@
 //! Checks tiles, searches and areas against the simplest method: looking at every event.
 
+mod ranks;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -272,7 +274,7 @@ fn searches_find_every_event_in_time_order_page_by_page() {
             truth.extend(matching.map(|at| ((track.start(at) + host.shift).ps(), id, at)));
         }
         truth.sort_unstable();
-        let found = opened.search(text).unwrap();
+        let found = opened.search(model, text).unwrap();
         let mut pages: Vec<(i64, u32, usize)> = Vec::new();
         for offset in (0..truth.len() + 70).step_by(70) {
             let page = found.page(model, offset, 70);
@@ -441,53 +443,4 @@ fn hosts_without_a_common_clock_each_begin_at_zero() {
     assert_eq!((model.origin_unix_ns, model.end), (None, 1_000_000));
     let starts = model.order.iter().map(|&id| at(model, id, 0, 0, 0).unwrap()["start_ns"].as_f64().unwrap());
     assert_eq!(starts.collect::<Vec<f64>>(), [0.0, 0.0]);
-}
-
-/// Steps of 1 ms on a host with one GPU: an op that launches a kernel, and an exchange that starts at `late` µs.
-fn rank(late: i64) -> ChromeTrace {
-    let event = |name: &str, category: &str, place: (i64, i64), start: i64, length: i64| {
-        ChromeEvent::slice(name, category, place.0, place.1, &start.to_string(), &length.to_string())
-    };
-    let mut trace = ChromeTrace::new().head("schemaVersion", "1").head("deviceProperties", "[{\"id\": 0}]");
-    for step in 0..5 {
-        let (at, number) = (step * 1_000, (step + 1).to_string());
-        let name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)";
-        trace = trace
-            .event(&event(&format!("ProfilerStep#{step}"), "user_annotation", (9, 1), at, 1_000))
-            .event(&event("aten::mm", "cpu_op", (9, 1), at + 10, 50))
-            .event(&event("cudaLaunchKernel", "cuda_runtime", (9, 1), at + 20, 5).arg("correlation", &number))
-            .event(
-                &event("gemm", "kernel", (0, 7), at + 100, 150)
-                    .arg("correlation", &number)
-                    .arg("device", "0"),
-            )
-            .event(&event(name, "kernel", (0, 7), at + late, 900 - late).arg("device", "0"));
-    }
-    trace
-}
-
-#[test]
-fn an_op_shows_what_calls_inside_it_launched() {
-    let opened = opened(&[rank(300)]);
-    let model = &opened.model;
-    let found = opened.search("aten::mm").unwrap().page(model, 0, 1);
-    let number = |key: &str| u32::try_from(found["hits"][0][key].as_u64().unwrap()).unwrap();
-    let flows = details(model, number("track"), number("event")).unwrap()["flows"].clone();
-    assert_eq!((&flows[0]["kind"], &flows[0]["name"]), (&"launch inside".into(), &"gemm".into()), "{flows}");
-    assert_eq!(flows.as_array().map(Vec::len), Some(1));
-}
-
-#[test]
-fn collectives_show_who_waits_for_whom() {
-    let answer = super::collectives::answer(&opened(&[rank(300), rank(700)]).model);
-    let runs = answer["runs"].as_array().unwrap();
-    let of = |last: bool| {
-        runs.iter().filter(|run| run["last"] == last).map(|run| &run["waited_ns"]).collect::<Vec<_>>()
-    };
-    assert_eq!(
-        (of(true), of(false)),
-        (vec![&Value::from(0.0); 5], vec![&Value::from(400_000.0); 5]),
-        "{answer}"
-    );
-    assert_eq!(super::collectives::answer(&opened(&[rank(300)]).model)["total"], 0);
 }

@@ -84,6 +84,7 @@ views! {
     ops,
     kernels,
     scopes,
+    critical_path,
     functions,
     input,
     memory,

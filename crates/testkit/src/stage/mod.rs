@@ -142,6 +142,14 @@ impl Run {
         self
     }
 
+    /// What a host records whose clock is ahead by this much.
+    pub fn ahead(mut self, by: Ns) -> Run {
+        for event in &mut self.events {
+            (event.start, event.end) = (event.start + by, event.end + by);
+        }
+        self
+    }
+
     /// What a profiler records if nothing is marked.
     pub fn unmarked(mut self) -> Run {
         self.events.retain(|event| !matches!(event.what, What::Step(_) | What::Request(_)));

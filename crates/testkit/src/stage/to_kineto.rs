@@ -12,6 +12,11 @@ const DEVICE: &str = r#"{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalM
 
 /// The file's text.
 pub fn write(run: &Run, rank: Rank) -> String {
+    write_from(run, rank, None)
+}
+
+/// The same with a wall clock: nanoseconds since 1970 at the run's time 0.
+pub fn write_from(run: &Run, rank: Rank, wall_ns: Option<Ns>) -> String {
     let devices: BTreeSet<i64> = run.events.iter().filter_map(device_of).collect();
     let listed: Vec<String> =
         devices.iter().map(|device| DEVICE.replacen("\"id\": 0", &format!("\"id\": {device}"), 1)).collect();
@@ -19,6 +24,9 @@ pub fn write(run: &Run, rank: Rank) -> String {
         .head("schemaVersion", "1")
         .head("deviceProperties", &format!("[{}]", listed.join(", ")))
         .head("cupti_version", "22");
+    if let Some(wall) = wall_ns {
+        trace = trace.head("baseTimeNanoseconds", &wall.to_string());
+    }
     if let Some((rank, world)) = rank {
         let info = format!(r#"{{"backend": "nccl", "rank": {rank}, "world_size": {world}}}"#);
         trace = trace.head("distributedInfo", &info);

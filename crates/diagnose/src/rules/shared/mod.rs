@@ -9,9 +9,11 @@ pub(super) mod ops;
 pub(super) mod runs;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::devices::collectives::clock::Precision;
 use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_analyze::time::summary::StepRow;
 use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::{duration_ms, plural};
 
 use crate::facts::Facts;
 use crate::finding::Severity;
@@ -31,6 +33,19 @@ pub(super) fn severity(share: f64) -> Severity {
 /// Milliseconds as a share of the mean step.
 pub(super) fn of_step(facts: &Facts, ms: f64) -> f64 {
     ms / facts.summary.length_ms().max(f64::MIN_POSITIVE)
+}
+
+/// How ranks of several hosts were compared.
+pub(super) fn on_one_clock(clocks: Precision) -> String {
+    let collectives = plural(clocks.matched as u64, "common collective", "common collectives");
+    let spread = duration_ms(clocks.spread_ms);
+    match clocks.apart_ms {
+        Some(apart) => format!(
+            "The hosts' clocks are up to {} apart. They are aligned at the ends of {collectives}, ±{spread}.",
+            duration_ms(apart)
+        ),
+        None => format!("The hosts' clocks are aligned at the ends of {collectives}, ±{spread}."),
+    }
 }
 
 /// All milliseconds of claims.

@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { Critical, summary } from "./critical";
+import type { Source } from "./net";
+import type { StepPath, Timeline } from "./types";
+
+const step = (host: number, index: number, start_ns: number, end_ns: number) => ({ host, index, name: "train", start_ns, end_ns, counted: true });
+const timeline = { steps: [step(0, 0, 0, 100), step(0, 1, 100, 200), step(1, 0, 10, 110), step(1, 1, 110, 210)] } as unknown as Timeline;
+const path = (host: number, index: number): StepPath => ({
+  host, step: index, unknown: null, categories: [{ category: "compute", fraction: 0.61 }, { category: "python", fraction: 0.3 }, { category: "sync", fraction: 0.09 }], pieces: [],
+});
+
+it("asks for the step in the middle of the view, once per step and host, and forgets it when it is switched off", async () => {
+  const asked: string[] = [];
+  const source = {
+    critical: (host: number, ns: number) => {
+      asked.push(`${host}@${ns}`);
+      const start = Math.floor(ns / 100) * 100;
+      return Promise.resolve({ ...path(host, start / 100), start_ns: start, end_ns: start + 100 });
+    },
+  } as unknown as Source;
+  let shown: readonly StepPath[] = [];
+  const critical = new Critical(timeline, source, (paths) => (shown = paths));
+  const rest = () => new Promise((resolve) => setTimeout(resolve, 250));
+  critical.look({ start: 0, end: 100 });
+  await rest();
+  expect(asked).toEqual([]);
+  critical.show(true, { start: 0, end: 100 });
+  await rest();
+  expect(asked).toEqual(["0@50", "1@50"]);
+  critical.look({ start: 20, end: 100 });
+  await rest();
+  expect(asked.length).toBe(2);
+  critical.look({ start: 100, end: 200 });
+  await rest();
+  expect(asked.slice(2)).toEqual(["0@150", "1@150"]);
+  expect(shown.map((one) => one.step)).toEqual([1, 1]);
+  critical.show(false, { start: 0, end: 100 });
+  expect(shown).toEqual([]);
+  critical.close();
+});
+
+it("says what the path is made of, or why it is unknown", () => {
+  const title = (key: string) => key.toUpperCase();
+  expect(summary([path(0, 7)], title)).toBe("Critical path of step 7: COMPUTE 61 %, PYTHON 30 %");
+  expect(summary([{ host: 0, step: 7, unknown: "no device work was recorded", pieces: [] }], title)).toBe("Critical path unknown: no device work was recorded");
+  expect(summary([], title)).toBe("");
+});

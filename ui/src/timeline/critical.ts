@@ -1,0 +1,111 @@
+/**
+ * The critical path of the step in view: which step that is, what is known about its path, and its outlines on the events
+ * that are part of it.
+ */
+import { locate } from "./flows";
+import { percent } from "./format";
+import type { Source } from "./net";
+import type { Scene } from "./scene";
+import type { Theme } from "./theme";
+import type { Span, StepPath, Timeline } from "./types";
+import { xAt } from "./view";
+
+/** How long the view must rest before another step is asked for, in ms. */
+const REST = 200;
+/** Paths are shown for at most this many hosts: the first. */
+const MOST_HOSTS = 8;
+
+/** Is a moment inside the step of a path? */
+function covers(path: StepPath, ns: number): boolean {
+  return path.start_ns !== undefined && path.end_ns !== undefined && path.start_ns <= ns && ns < path.end_ns;
+}
+
+/** What the toolbar says about paths. */
+export function summary(paths: readonly StepPath[], titles: (key: string) => string): string {
+  const known = paths.find((path) => path.unknown === null);
+  if (!known) return paths[0]?.unknown ? `Critical path unknown: ${paths[0].unknown}` : "";
+  const parts = (known.categories ?? []).slice(0, 2).map((part) => `${titles(part.category)} ${percent(part.fraction)}`);
+  return `Critical path of step ${known.step}: ${parts.join(", ")}`;
+}
+
+export class Critical {
+  paths: readonly StepPath[] = [];
+  private on = false;
+  private asked = 0;
+  private readonly hosts: number[];
+  private timer = 0;
+
+  constructor(
+    timeline: Timeline,
+    private readonly source: Source,
+    private readonly changed: (paths: readonly StepPath[]) => void,
+  ) {
+    this.hosts = [...new Set((timeline.steps ?? []).map((step) => step.host))].slice(0, MOST_HOSTS);
+  }
+
+  show(on: boolean, window: Span): void {
+    this.on = on;
+    if (on) this.ask(window);
+    else this.set([]);
+  }
+
+  /** The view moved: another step may be in it. */
+  look(window: Span): void {
+    if (!this.on) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(window), REST) as unknown as number;
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    this.on = false;
+  }
+
+  private ask(window: Span): void {
+    if (!this.on) return;
+    const middle = Math.round((window.start + window.end) / 2);
+    // A device may lag behind its host, so the server says which step is in the middle of the view.
+    if (this.paths.length > 0 && this.paths.every((path) => covers(path, middle))) return;
+    const asked = (this.asked += 1);
+    const known = (host: number) => this.paths.find((path) => path.host === host && covers(path, middle));
+    Promise.all(this.hosts.map((host) => known(host) ?? this.source.critical(host, middle))).then((paths) => {
+      if (this.on && asked === this.asked) this.set(paths);
+    }, () => undefined);
+  }
+
+  private set(paths: readonly StepPath[]): void {
+    this.paths = paths;
+    this.changed(paths);
+  }
+}
+
+/** Outlines what is visible of the paths, and the way from one piece to the next where the track changes. */
+export function drawCritical(context: CanvasRenderingContext2D, scene: Scene, timeline: Timeline, slotOf: ReadonlyMap<number, number>, paths: readonly StepPath[], theme: Theme): void {
+  context.strokeStyle = theme.critical;
+  context.fillStyle = theme.critical;
+  for (const path of paths) {
+    let before: { x: number; y: number } | null = null;
+    let drawn = -Infinity;
+    for (const piece of path.pieces) {
+      const slot = piece.track === null ? undefined : slotOf.get(piece.track);
+      if (slot === undefined || piece.end_ns < scene.window.start || piece.start_ns > scene.window.end) continue;
+      const place = locate(scene, timeline, slot, piece.row ?? 0);
+      const left = Math.max(-4, xAt(scene.window, piece.start_ns, scene.width));
+      const right = Math.min(scene.width + 4, xAt(scene.window, piece.end_ns, scene.width));
+      const middle = place.y + place.height / 2;
+      if (before && Math.abs(before.y - middle) > 1 && left - drawn >= 3) {
+        context.globalAlpha = 0.75;
+        context.fillRect(Math.round(left) - 0.5, Math.min(before.y, middle), 1, Math.abs(before.y - middle));
+        context.globalAlpha = 1;
+        drawn = left;
+      }
+      before = { x: right, y: middle };
+      if (place.hidden) continue;
+      if (right - left < 3) context.fillRect(left, place.y, Math.max(1, right - left), place.height);
+      else {
+        context.lineWidth = 2;
+        context.strokeRect(left + 1, place.y + 1, right - left - 2, Math.max(1, place.height - 2));
+      }
+    }
+  }
+}
