@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 
 use crate::block::{Block, blocks_of};
 use crate::durations::DurationColumn;
-use crate::zeros::zeros;
 use crate::ids::KindId;
 use crate::near::{NearChunk, NearColumn};
 use crate::time::{Dur, Time};
+use crate::zeros::zeros;
 
 /// Positions of arguments: one byte per event if they were filled in the order of the file. Otherwise four bytes while they
 /// are within 4 GB of each other, eight after that.

@@ -77,7 +77,8 @@ impl FirstEvents {
             }
             for index in Block::events(number, track.len()) {
                 let kind = track.kind_of(index);
-                let Some(last) = self.last.get_mut(kind.index()).filter(|last| **last != Some(track.id)) else {
+                let Some(last) = self.last.get_mut(kind.index()).filter(|last| **last != Some(track.id))
+                else {
                     continue;
                 };
                 *last = Some(track.id);

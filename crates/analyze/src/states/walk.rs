@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Form, KindId, KindSet, ProcessKind, StrId, Time, Trace, Track};
 
-use super::activities::Kinds;
+use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
 use super::line::Joining;
 use super::output::preparations;
@@ -35,6 +35,8 @@ pub(super) struct Facts<'t> {
     fetches_eagerly: bool,
     /// What eager ops do.
     activities: Kinds,
+    /// Those that write something.
+    writes: KindSet,
     /// Python frames that may fetch a batch, by their names alone.
     fetching_frames: KindSet,
     /// The model's work; empty unless such frames exist.
@@ -52,6 +54,7 @@ impl<'t> Facts<'t> {
             vocabulary.role(kind) == Role::InputWait
                 && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
         });
+        let activities = Kinds::of(trace, vocabulary);
         let mut facts = Facts {
             trace,
             vocabulary,
@@ -60,7 +63,8 @@ impl<'t> Facts<'t> {
             input_runs: HashSet::default(),
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
-            activities: Kinds::of(trace, vocabulary),
+            writes: activities.that_do(Does::WRITES),
+            activities,
             fetching_frames: fetching_frames(trace, vocabulary),
             model: KindSet::default(),
             compiles: trace.kinds_where(|kind| vocabulary.role(kind) == Role::Compile),
@@ -113,7 +117,7 @@ impl<'t> Facts<'t> {
         if self.only_calls && !place.on_device {
             line.bridge_launches();
         }
-        if place.on_python {
+        if place.on_python && track.has_any(&self.writes) {
             line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
         }
         line
