@@ -8,13 +8,16 @@ use std::cmp::Reverse;
 
 use crate::block::{Block, blocks_of};
 use crate::durations::DurationColumn;
-use crate::huge_pages::prefer_huge_pages;
 use crate::ids::KindId;
+use crate::near::{NearChunk, NearColumn};
 use crate::time::{Dur, Time};
+use crate::zeros::zeros;
 
-/// Positions of arguments: four bytes per event while they are within 4 GB of each other, eight after that.
+/// Positions of arguments: one byte per event if they were filled in the order of the file. Otherwise four bytes while they
+/// are within 4 GB of each other, eight after that.
 #[derive(Clone, Debug)]
 pub(crate) enum ArgColumn {
+    Near(NearColumn),
     Narrow { base: u64, offsets: Vec<u32> },
     Wide(Vec<u64>),
 }
@@ -26,6 +29,7 @@ impl ArgColumn {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<u64> {
         match self {
+            ArgColumn::Near(near) => near.get(index),
             ArgColumn::Narrow { base, offsets } => {
                 let offset = *offsets.get(index)?;
                 (offset != NO_ARGS).then(|| base + u64::from(offset))
@@ -36,6 +40,9 @@ impl ArgColumn {
 
     #[inline]
     fn push(&mut self, at: Option<u64>) {
+        if matches!(self, ArgColumn::Near(_)) {
+            self.widen();
+        }
         if let ArgColumn::Narrow { base, offsets } = self {
             let Some(at) = at else { return offsets.push(NO_ARGS) };
             match at.checked_sub(*base).and_then(|offset| u32::try_from(offset).ok()) {
@@ -48,16 +55,15 @@ impl ArgColumn {
         }
     }
 
+    #[cold]
     fn widen(&mut self) {
-        if let ArgColumn::Narrow { base, offsets } = self {
-            let wide =
-                |&offset: &u32| if offset == NO_ARGS { NO_ARGS_WIDE } else { *base + u64::from(offset) };
-            *self = ArgColumn::Wide(offsets.iter().map(wide).collect());
-        }
+        let all = (0..self.len()).map(|index| self.get(index).unwrap_or(NO_ARGS_WIDE));
+        *self = ArgColumn::Wide(all.collect());
     }
 
     fn len(&self) -> usize {
         match self {
+            ArgColumn::Near(near) => near.len(),
             ArgColumn::Narrow { offsets, .. } => offsets.len(),
             ArgColumn::Wide(positions) => positions.len(),
         }
@@ -69,14 +75,16 @@ impl ArgColumn {
                 base: *base,
                 offsets: order.iter().map(|&i| offsets[i as usize]).collect(),
             },
-            ArgColumn::Wide(positions) => {
-                ArgColumn::Wide(order.iter().map(|&i| positions[i as usize]).collect())
+            ArgColumn::Near(_) | ArgColumn::Wide(_) => {
+                let at = |&i: &u32| self.get(i as usize).unwrap_or(NO_ARGS_WIDE);
+                ArgColumn::Wide(order.iter().map(at).collect())
             }
         }
     }
 
     pub(crate) fn shrink(&mut self) {
         match self {
+            ArgColumn::Near(near) => near.shrink(),
             ArgColumn::Narrow { offsets, .. } => offsets.shrink_to_fit(),
             ArgColumn::Wide(positions) => positions.shrink_to_fit(),
         }
@@ -84,6 +92,7 @@ impl ArgColumn {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
+            ArgColumn::Near(near) => near.heap_bytes(),
             ArgColumn::Narrow { offsets, .. } => offsets.capacity() * 4,
             ArgColumn::Wide(positions) => positions.capacity() * 8,
         }
@@ -110,19 +119,13 @@ impl EventColumns {
         }
     }
 
-    /// `len` events at the origin, to be set through [`EventColumns::chunks`]. All argument positions must be
-    /// in `args_base..=args_end`.
-    pub fn with_len(len: usize, args_base: u64, args_end: u64) -> Self {
-        let narrow = args_end.saturating_sub(args_base) < u64::from(NO_ARGS);
+    /// `len` events at the origin, to be set through [`EventColumns::chunks`].
+    pub fn with_len(len: usize) -> Self {
         EventColumns {
-            start: untouched(len).into_iter().map(Time::from_ps).collect(),
-            dur: DurationColumn::of_packed(untouched(len)),
-            kind: untouched(len).into_iter().map(KindId).collect(),
-            args: if narrow {
-                ArgColumn::Narrow { base: args_base, offsets: untouched(len) }
-            } else {
-                ArgColumn::Wide(untouched(len))
-            },
+            start: zeros(len),
+            dur: DurationColumn::of_packed(zeros(len)),
+            kind: zeros(len),
+            args: ArgColumn::Near(NearColumn::of_zeros(zeros(len))),
         }
     }
 
@@ -148,27 +151,19 @@ impl EventColumns {
     }
 
     /// Splits the columns into pieces of these lengths, which can be filled in parallel. Pass the result of
-    /// [`ColumnsChunk::finish`] to [`EventColumns::set_long_durations`].
+    /// [`ColumnsChunk::finish`] to [`EventColumns::add_rest`].
     pub fn chunks(&mut self, lens: &[usize]) -> Vec<ColumnsChunk<'_>> {
         let (mut start, mut dur, mut kind) = (&mut self.start[..], self.dur.packed_mut(), &mut self.kind[..]);
-        let mut narrow: &mut [u32] = &mut [];
-        let mut wide: &mut [u64] = &mut [];
-        let mut base = 0;
-        match &mut self.args {
-            ArgColumn::Narrow { base: from, offsets } => (base, narrow) = (*from, offsets),
-            ArgColumn::Wide(positions) => wide = positions,
-        }
+        let ArgColumn::Near(args) = &mut self.args else { return Vec::new() };
         let mut chunks = Vec::with_capacity(lens.len());
         let mut first = 0;
-        for &len in lens {
+        for (&len, args) in lens.iter().zip(args.chunks(lens)) {
             chunks.push(ColumnsChunk {
                 first,
                 start: take(&mut start, len),
                 dur: take(&mut dur, len),
                 kind: take(&mut kind, len),
-                narrow: take(&mut narrow, len),
-                wide: take(&mut wide, len),
-                base,
+                args,
                 long: Vec::new(),
             });
             first += len;
@@ -176,10 +171,13 @@ impl EventColumns {
         chunks
     }
 
-    /// Sets the durations that did not fit the chunks' columns, as (position, duration).
-    pub fn set_long_durations(&mut self, long: impl IntoIterator<Item = (usize, Dur)>) {
-        for (index, dur) in long {
+    /// Adds what did not fit a piece; to be called for all pieces in their order.
+    pub fn add_rest(&mut self, rest: ChunkRest) {
+        for (index, dur) in rest.long {
             self.dur.set(index, dur);
+        }
+        if let ArgColumn::Near(args) = &mut self.args {
+            args.add_far(rest.far);
         }
     }
 
@@ -224,15 +222,7 @@ impl EventColumns {
     }
 }
 
-/// Zeros whose memory is first touched by the core that fills them: the system provides it untouched. Wrapping them into
-/// other types of the same size costs nothing.
-fn untouched<T: Clone + Default>(len: usize) -> Vec<T> {
-    let mut zeros = vec![T::default(); len];
-    prefer_huge_pages(&mut zeros);
-    zeros
-}
-
-fn take<'a, T>(from: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+pub(crate) fn take<'a, T>(from: &mut &'a mut [T], len: usize) -> &'a mut [T] {
     let len = len.min(from.len());
     let (head, rest) = std::mem::take(from).split_at_mut(len);
     *from = rest;
@@ -246,14 +236,21 @@ pub struct ColumnsChunk<'a> {
     start: &'a mut [Time],
     dur: &'a mut [u32],
     kind: &'a mut [KindId],
-    narrow: &'a mut [u32],
-    wide: &'a mut [u64],
-    base: u64,
+    args: NearChunk<'a>,
     long: Vec<(usize, Dur)>,
 }
 
+/// What did not fit a piece.
+#[derive(Debug)]
+pub struct ChunkRest {
+    /// Long durations, by position in the track.
+    long: Vec<(usize, Dur)>,
+    /// Positions of arguments far from those before them, by position in the track.
+    far: Vec<(u32, u64)>,
+}
+
 impl ColumnsChunk<'_> {
-    /// Sets the `index`th event of this piece. A negative duration counts as zero.
+    /// Sets the `index`th event of this piece; to be called for every one, in order. A negative duration counts as zero.
     #[inline]
     pub fn set(&mut self, index: usize, start: Time, dur: Dur, kind: KindId, args: Option<u64>) {
         self.start[index] = start;
@@ -262,16 +259,11 @@ impl ColumnsChunk<'_> {
             Some(packed) => self.dur[index] = packed,
             None => self.long.push((self.first + index, dur)),
         }
-        if let Some(slot) = self.narrow.get_mut(index) {
-            let offset = args.map(|at| at.wrapping_sub(self.base));
-            *slot = offset.and_then(|offset| u32::try_from(offset).ok()).unwrap_or(NO_ARGS);
-        } else if let Some(slot) = self.wide.get_mut(index) {
-            *slot = args.unwrap_or(NO_ARGS_WIDE);
-        }
+        self.args.set(index, args);
     }
 
-    /// Ends the filling and returns the durations that did not fit.
-    pub fn finish(self) -> Vec<(usize, Dur)> {
-        self.long
+    /// Ends the filling and returns what did not fit.
+    pub fn finish(self) -> ChunkRest {
+        ChunkRest { long: self.long, far: self.args.finish() }
     }
 }

@@ -4,7 +4,9 @@
 //! passes over nine million events are a noticeable part of a report. A track therefore keeps 64 bits for every 4,096
 //! events that tell which kinds may be among them, two thousandths of the column, and most blocks are skipped.
 
-use crate::ids::KindId;
+use crate::block::Block;
+use crate::ids::{KindId, TrackId};
+use crate::track::Track;
 
 /// A set of kinds.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,52 @@ impl KindSet {
 #[inline]
 pub(crate) fn bit(kind: KindId) -> u64 {
     1 << (kind.0 % 64)
+}
+
+/// Finds the first event of every kind on one track after the other. Reads only blocks in which a kind may be that the track
+/// did not have before.
+#[derive(Debug)]
+pub struct FirstEvents {
+    /// The track that last had the kind: one table for all tracks.
+    last: Vec<Option<TrackId>>,
+    /// Number of kinds that share a bit.
+    sharing: [u32; 64],
+}
+
+impl FirstEvents {
+    /// For a trace with this many kinds.
+    pub fn new(kinds: usize) -> Self {
+        let mut sharing = [0; 64];
+        (0..kinds).for_each(|kind| sharing[kind % 64] += 1);
+        FirstEvents { last: vec![None; kinds], sharing }
+    }
+
+    /// The kinds of a track with the position of the first event of each, in order.
+    pub fn of(&mut self, track: &Track) -> Vec<(KindId, usize)> {
+        let mut first = Vec::new();
+        // Of the kinds that share a bit, how many the track did not have yet, and the bits of which there are any.
+        let (mut new, mut bits) = (self.sharing, u64::MAX);
+        for (number, block) in track.blocks.iter().enumerate() {
+            if block.kinds & bits == 0 {
+                continue;
+            }
+            for index in Block::events(number, track.len()) {
+                let kind = track.kind_of(index);
+                let Some(last) = self.last.get_mut(kind.index()).filter(|last| **last != Some(track.id))
+                else {
+                    continue;
+                };
+                *last = Some(track.id);
+                first.push((kind, index));
+                let left = &mut new[kind.index() % 64];
+                *left -= 1;
+                if *left == 0 {
+                    bits &= !bit(kind);
+                }
+            }
+        }
+        first
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +136,21 @@ mod tests {
                 }
                 assert_eq!(track.has_any(&set), track.kinds().iter().any(|&kind| set.has(kind)));
             }
+        }
+    }
+
+    #[test]
+    fn the_first_event_of_each_kind_is_the_one_that_a_pass_over_all_finds() {
+        for events in [0, 1, BLOCK, BLOCK + 1, 100_000] {
+            let trace = trace(events);
+            let track = &trace.tracks()[0];
+            let mut slow: Vec<(KindId, usize)> = Vec::new();
+            for (index, &kind) in track.kinds().iter().enumerate() {
+                if slow.iter().all(|(known, _)| *known != kind) {
+                    slow.push((kind, index));
+                }
+            }
+            assert_eq!(FirstEvents::new(trace.kinds().len()).of(track), slow);
         }
     }
 }

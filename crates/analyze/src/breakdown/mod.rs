@@ -19,6 +19,7 @@ mod meaning;
 pub mod selection;
 mod shares;
 mod startup;
+mod sweep;
 mod within;
 
 use rayon::prelude::*;
@@ -34,6 +35,7 @@ use crate::vocabulary::{Framework, Role};
 
 use selection::Selection;
 pub use shares::{Category, Shares};
+use sweep::shares_of;
 
 /// One step on one device.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -278,41 +280,6 @@ fn seen(shares: &[StepShares]) -> usize {
 /// The waits for input at whose end the device has run dry, in time order.
 pub(crate) fn starving_waits(host: &Timeline, device: &Timeline) -> Vec<Span> {
     host.spans_in(State::InputWait).filter(|wait| device.before(wait.end).0 & DEVICE_BUSY.0 == 0).collect()
-}
-
-fn shares_of(
-    host: &Timeline,
-    device: &Timeline,
-    window: Span,
-    ground: &Ground,
-    starving: &[Span],
-) -> StepShares {
-    let mut shares = Shares::default();
-    let (mut busy, mut device_busy) = (Dur::ZERO, Dur::ZERO);
-    let (mut hidden_communication, mut hidden_copies) = (Dur::ZERO, Dur::ZERO);
-    let copies = Mask(State::CopyIn as u16 | State::CopyOut as u16 | State::CopyDevice as u16);
-    host.sweep(device, window, |span, host, device| {
-        let time = span.dur();
-        let starves = host.has(State::InputWait) && is_inside(starving, span.start);
-        let owner = if starves { Category::Input } else { owner(host, device, ground, span.start) };
-        shares.add(owner, time);
-        if device.0 & DEVICE_BUSY.0 != 0 || host.has(State::HostCompute) {
-            busy += time;
-        }
-        if device.0 & DEVICE_BUSY.0 != 0 {
-            device_busy += time;
-        }
-        if device.has(State::DeviceCompute) {
-            if device.has(State::Communication) {
-                hidden_communication += time;
-            }
-            if device.0 & copies.0 != 0 {
-                hidden_copies += time;
-            }
-        }
-    });
-    let own_busy = if device.span().is_some() { device_busy } else { busy };
-    StepShares { window, shares, busy, own_busy, hidden_communication, hidden_copies }
 }
 
 /// The device that all others wait for: it computes and copies the longest. A device in a collective is waiting

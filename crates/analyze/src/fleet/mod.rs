@@ -110,23 +110,27 @@ impl HostPartial {
         // Whoever makes what both sides share must not wait for the other side, so it is made before they part.
         context.launches();
         trace.rest_arguments();
-        // What follows shares the steps and the breakdown, which are known now, and nothing else: the device's side and
-        // the host's take about equally long.
-        let ((issues, device), host) = rayon::join(
-            || (health(trace, &context.host), DeviceSide::of(context)),
-            || (OpsPartial::of(context), InputPartial::of(context), MemoryPartial::of(context)),
+        // What follows shares the steps and the breakdown, which are known now, and nothing else. Some of it cannot be
+        // spread over cores by itself, so all of it runs side by side.
+        let (rest, (device, (issues, host))) = rayon::join(
+            || LoopSide::of(context),
+            || {
+                rayon::join(
+                    || DeviceSide::of(context),
+                    || rayon::join(|| health(trace, &context.host), || HostSide::of(context)),
+                )
+            },
         );
-        let (ops, input, memory) = host;
         let sums = Sums {
             issues,
-            ops,
-            input,
-            memory,
-            eager: Eager::of(context),
-            callbacks: Callbacks::of(context),
-            setup: SetUp::of(context),
-            checkpoint_cost: CheckpointCost::of(context),
-            functions: FunctionsPartial::of(context),
+            ops: host.ops,
+            input: host.input,
+            memory: host.memory,
+            eager: rest.eager,
+            callbacks: rest.callbacks,
+            setup: rest.setup,
+            checkpoint_cost: rest.checkpoint_cost,
+            functions: rest.functions,
             kernels: device.kernels,
             counters: CountersPartial::of(trace),
             gpu_samples: GpuSamplesPartial::of(trace, &context.host),
@@ -177,6 +181,44 @@ impl DeviceSide {
             kernels: KernelsPartial::of(context),
             detail: DeviceDetail::of(context),
             collectives: CollectivesPartial::of(context),
+        }
+    }
+}
+
+/// What the host itself computes and holds.
+struct HostSide {
+    ops: OpsPartial,
+    input: InputPartial,
+    memory: MemoryPartial,
+}
+
+impl HostSide {
+    fn of(context: &Context) -> Self {
+        HostSide {
+            ops: OpsPartial::of(context),
+            input: InputPartial::of(context),
+            memory: MemoryPartial::of(context),
+        }
+    }
+}
+
+/// What the program's loop does beside its work.
+struct LoopSide {
+    eager: Eager,
+    callbacks: Callbacks,
+    setup: SetUp,
+    checkpoint_cost: CheckpointCost,
+    functions: FunctionsPartial,
+}
+
+impl LoopSide {
+    fn of(context: &Context) -> Self {
+        LoopSide {
+            eager: Eager::of(context),
+            callbacks: Callbacks::of(context),
+            setup: SetUp::of(context),
+            checkpoint_cost: CheckpointCost::of(context),
+            functions: FunctionsPartial::of(context),
         }
     }
 }

@@ -286,6 +286,9 @@ fn devices(trace: &Trace, found: &mut Found<'_>) {
     found.count(Trouble::IdleDevices, idle.count() as u64);
 }
 
+/// Number of events of a long track that are looked at together: few enough that all cores finish at about the same time.
+const EVENTS_PER_PIECE: usize = 1 << 19;
+
 /// Oddities of single events, counted.
 #[derive(Default)]
 struct Odd {
@@ -304,7 +307,7 @@ impl Odd {
         if !matches!(track.kind, TrackKind::Thread | TrackKind::Stream) {
             return odd;
         }
-        let pieces = chunks(track, rayon::current_num_threads());
+        let pieces = chunks(track, (track.len() / EVENTS_PER_PIECE).max(rayon::current_num_threads()));
         Odd { overlapping: pieces.into_par_iter().map(|piece| overlapping(track, piece)).sum(), ..odd }
     }
 

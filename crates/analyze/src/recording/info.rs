@@ -6,8 +6,8 @@
 
 use serde::Serialize;
 use stepscope_trace::{
-    Datum, DeviceKind, Format, KindId, ProcessKind, Property, Span, StrId, Trace, Track, TrackId, TrackKind,
-    Value,
+    Datum, DeviceKind, FirstEvents, Format, KindId, ProcessKind, Property, Span, StrId, Trace, Track,
+    TrackKind, Value,
 };
 
 use crate::recording::step_markers::{StepMarker, step_markers};
@@ -170,7 +170,8 @@ pub fn info(sources: &[Source<'_>]) -> Info {
 fn host_info(source: &Source<'_>) -> HostInfo {
     let trace = source.trace;
     let environment = trace.environment();
-    let kinds_of = first_of_kinds(trace);
+    let mut first = FirstEvents::new(trace.kinds().len());
+    let kinds_of: Vec<_> = trace.tracks().iter().map(|track| first.of(track)).collect();
     let named = |properties: &[Property]| properties.iter().map(|p| named(trace, p)).collect();
     HostInfo {
         host: source.host.to_owned(),
@@ -192,25 +193,6 @@ fn host_info(source: &Source<'_>) -> HostInfo {
         capture: named(&environment.capture),
         distributed: named(&environment.distributed),
     }
-}
-
-/// For each track its kinds, with the first event of each: reads each event once, and no arguments.
-fn first_of_kinds(trace: &Trace) -> Vec<Vec<(KindId, usize)>> {
-    // The track that last had the kind: one table for all tracks.
-    let mut last: Vec<Option<TrackId>> = vec![None; trace.kinds().len()];
-    let mut first_on = |track: &Track| {
-        let mut first = Vec::new();
-        for (index, &kind) in track.kinds().iter().enumerate() {
-            if let Some(last) = last.get_mut(kind.index())
-                && *last != Some(track.id)
-            {
-                *last = Some(track.id);
-                first.push((kind, index));
-            }
-        }
-        first
-    };
-    trace.tracks().iter().map(&mut first_on).collect()
 }
 
 fn began(trace: &Trace) -> Option<i64> {

@@ -46,10 +46,9 @@ pub fn step_markers(trace: &Trace, kinds_of: &[Vec<(KindId, usize)>]) -> Vec<Ste
             continue;
         }
         marked.sort_unstable();
-        for (index, kind) in track.kinds().iter().enumerate() {
-            if marked.binary_search(kind).is_ok()
-                && let Some(mark) = mark(trace, *kind, || trace.args_at(track, index))
-            {
+        let marked = trace.kinds_where(|kind| marked.binary_search(&kind).is_ok());
+        for (index, kind) in track.events_of(&marked) {
+            if let Some(mark) = mark(trace, kind, || trace.args_at(track, index)) {
                 count(&mut markers, mark);
             }
         }

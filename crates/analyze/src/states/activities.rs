@@ -56,11 +56,9 @@ impl Kinds {
         self.0.iter().flatten().any(|does| does.has(wanted))
     }
 
-    /// Whether any event of this track does this.
-    pub(crate) fn any_on(&self, track: &Track, wanted: Does) -> bool {
-        track.has_any(&KindSet::of(self.0.len(), |kind| {
-            self.0[kind.index()].is_some_and(|does| does.has(wanted))
-        }))
+    /// The kinds whose events do this.
+    pub(crate) fn that_do(&self, wanted: Does) -> KindSet {
+        KindSet::of(self.0.len(), |kind| self.0[kind.index()].is_some_and(|does| does.has(wanted)))
     }
 }
 

@@ -1,5 +1,8 @@
 //! The states of one track over time, put together change by change.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use stepscope_trace::{Dur, Span, Time, prefer_huge_pages};
 
 use super::State;
@@ -15,20 +18,62 @@ pub struct StateLine {
     pub states: Vec<Mask>,
 }
 
+/// Lines of consecutive pieces of a track, put together while others are still being walked.
+#[derive(Debug)]
+pub(super) struct Joining(Mutex<Joined>);
+
+#[derive(Debug, Default)]
+struct Joined {
+    all: StateLine,
+    /// The number of the piece that comes next.
+    next: usize,
+    /// Those that were done before an earlier one.
+    early: BTreeMap<usize, StateLine>,
+}
+
+impl Joining {
+    /// `events` is how many the track has; there are rarely more changes than that.
+    pub(super) fn new(events: usize) -> Self {
+        let mut joined = Joined::default();
+        joined.all.times.reserve_exact(events);
+        joined.all.states.reserve_exact(events);
+        prefer_huge_pages(joined.all.times.spare_capacity_mut());
+        prefer_huge_pages(joined.all.states.spare_capacity_mut());
+        Joining(Mutex::new(joined))
+    }
+
+    /// Adds the `number`th piece, which starts at or after the end of the one before it. Leaves an empty line.
+    pub(super) fn add(&self, number: usize, line: &mut StateLine) {
+        let mut joined = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if number != joined.next {
+            joined.early.insert(number, std::mem::take(line));
+            return;
+        }
+        joined.all.append(line);
+        line.times.clear();
+        line.states.clear();
+        joined.next += 1;
+        loop {
+            let next = joined.next;
+            let Some(early) = joined.early.remove(&next) else { break };
+            joined.all.append(&early);
+            joined.next += 1;
+        }
+    }
+
+    /// The whole line.
+    pub(super) fn finish(self) -> StateLine {
+        let mut line = self.0.into_inner().unwrap_or_else(PoisonError::into_inner).all;
+        line.shrink();
+        line
+    }
+}
+
 impl StateLine {
-    /// Several lines, each of which starts at or after the end of the one before it, as one. Each is freed once it
-    /// is copied.
-    pub(super) fn joined(lines: Vec<StateLine>) -> StateLine {
-        let changes: usize = lines.iter().map(|line| line.times.len()).sum();
-        let mut lines = lines.into_iter();
-        let Some(mut all) = lines.next() else { return StateLine::default() };
-        let more = changes - all.times.len();
-        all.times.reserve_exact(more);
-        all.states.reserve_exact(more);
-        prefer_huge_pages(all.times.spare_capacity_mut());
-        prefer_huge_pages(all.states.spare_capacity_mut());
-        lines.for_each(|later| all.append(&later));
-        all
+    /// Gives back memory that is not used.
+    pub(super) fn shrink(&mut self) {
+        self.times.shrink_to_fit();
+        self.states.shrink_to_fit();
     }
 
     fn append(&mut self, later: &StateLine) {

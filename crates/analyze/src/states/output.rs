@@ -24,9 +24,6 @@ const SHORT: Dur = Dur::from_us(20_000);
 /// was written and removes old files: the time until the next activity or the end of the step belongs to it, up
 /// to its own length.
 pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) -> Vec<Span> {
-    if !kinds.any_on(track, Does::WRITES) {
-        return Vec::new();
-    }
     let all = || activities(kinds, track, 0);
     let pauses = all().zip(all().skip(1)).map(|(before, after)| after.span.start - before.span.end);
     let longest = SHORT.max(Dur::from_ps(median_duration(pauses).ps().saturating_mul(LONG_PAUSE)));

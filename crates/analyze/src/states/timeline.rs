@@ -74,6 +74,9 @@ impl<'s> Timeline<'s> {
 
     /// Calls `visit` with each piece of `window` in which nothing changes on either timeline.
     pub fn sweep(&self, other: &Timeline<'_>, window: Span, mut visit: impl FnMut(Span, Mask, Mask)) {
+        if other.times.is_empty() {
+            return self.sweep_alone(window, |span, mask| visit(span, mask, Mask::default()));
+        }
         let (mut a, mut b) = (self.cursor(window.start), other.cursor(window.start));
         let mut now = window.start;
         while now < window.end {
@@ -84,6 +87,24 @@ impl<'s> Timeline<'s> {
             now = next;
             a.advance(self, now);
             b.advance(other, now);
+        }
+    }
+
+    /// The same without another timeline: most of what is swept is a host alone, and this takes half as long.
+    fn sweep_alone(&self, window: Span, mut visit: impl FnMut(Span, Mask)) {
+        let Cursor { index, mut mask, .. } = self.cursor(window.start);
+        let mut now = window.start;
+        for (&next, &then) in self.times[index..].iter().zip(&self.masks[index..]) {
+            if next >= window.end {
+                break;
+            }
+            if next > now {
+                visit(Span::new(now, next), mask);
+            }
+            (now, mask) = (next, then);
+        }
+        if now < window.end {
+            visit(Span::new(now, window.end), mask);
         }
     }
 
@@ -271,13 +292,16 @@ mod tests {
             let nothing = StateLine::default();
             let (a, b) = (Timeline::merge(&[&a]), Timeline::merge(&[&b, &nothing]));
             let window = Span::new(Time::from_ps(start), Time::from_ps(start + len));
-            let mut now = window.start;
-            a.sweep(&b, window, |span, _, _| {
-                assert_eq!(span.start, now);
-                assert!(!span.is_empty());
-                now = span.end;
-            });
-            prop_assert_eq!(now, window.end);
+            for other in [&b, &Timeline::default()] {
+                let mut now = window.start;
+                a.sweep(other, window, |span, mask, _| {
+                    assert_eq!(span.start, now);
+                    assert!(!span.is_empty());
+                    assert_eq!(mask, a.before(span.end));
+                    now = span.end;
+                });
+                prop_assert_eq!(now, window.end);
+            }
         }
     }
 }

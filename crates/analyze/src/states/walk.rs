@@ -1,32 +1,32 @@
 //! One pass over a track with a stack of open events: from events to states.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Form, KindId, KindSet, ProcessKind, StrId, Time, Trace, Track};
 
-use super::activities::Kinds;
+use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
+use super::line::Joining;
 use super::output::preparations;
 use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
 use crate::vocabulary::{Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels};
 
-/// Number of events that are walked together. The states of a piece are freed when they are appended to those before it: with
-/// one piece per core, half of all states existed twice, which was a tenth of the peak of a report.
-const EVENTS_PER_WALK: usize = 1 << 19;
+/// Number of events that are walked together: few enough that their states are still in the core's own cache when they are
+/// appended to those before them.
+const EVENTS_PER_WALK: usize = 1 << 16;
 
 /// Facts about the whole trace that are needed before its tracks are walked.
 pub(super) struct Facts<'t> {
     trace: &'t Trace,
     vocabulary: &'t Vocabulary,
     has_device: bool,
-    /// By kind: its role on a host thread; `None` if it says nothing about what the thread does.
-    host_roles: Vec<Option<Role>>,
-    /// The same on a device.
-    device_roles: Vec<Option<Role>>,
+    /// What its kinds do on each sort of track that it has, by [`Place::number`].
+    known: [OnceLock<Vec<Option<Known>>>; Place::NUMBERS],
     /// Numbers of graph runs that belong to the input pipeline.
     input_runs: HashSet<i64, FxBuildHasher>,
     /// True if device calls were recorded, but nothing of the framework that makes them.
@@ -35,6 +35,8 @@ pub(super) struct Facts<'t> {
     fetches_eagerly: bool,
     /// What eager ops do.
     activities: Kinds,
+    /// Those that write something.
+    writes: KindSet,
     /// Python frames that may fetch a batch, by their names alone.
     fetching_frames: KindSet,
     /// The model's work; empty unless such frames exist.
@@ -52,23 +54,17 @@ impl<'t> Facts<'t> {
             vocabulary.role(kind) == Role::InputWait
                 && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
         });
-        let slices = |kind: KindId| trace.kind(kind).form == Form::Slice;
-        let on_host = |kind| Some(vocabulary.host_role(kind)).filter(|role| *role != Role::Bookkeeping);
-        // User annotations of device work do not say whether the device works.
-        let on_device = |kind| {
-            Some(vocabulary.role(kind)).filter(|role| !matches!(role, Role::Bookkeeping | Role::Annotation))
-        };
-        let kinds = || (0..trace.kinds().len()).map(KindId::from_index);
+        let activities = Kinds::of(trace, vocabulary);
         let mut facts = Facts {
             trace,
             vocabulary,
             has_device,
-            host_roles: kinds().map(|kind| on_host(kind).filter(|_| slices(kind))).collect(),
-            device_roles: kinds().map(|kind| on_device(kind).filter(|_| slices(kind))).collect(),
+            known: [const { OnceLock::new() }; Place::NUMBERS],
             input_runs: HashSet::default(),
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
-            activities: Kinds::of(trace, vocabulary),
+            writes: activities.that_do(Does::WRITES),
+            activities,
             fetching_frames: fetching_frames(trace, vocabulary),
             model: KindSet::default(),
             compiles: trace.kinds_where(|kind| vocabulary.role(kind) == Role::Compile),
@@ -96,23 +92,132 @@ impl<'t> Facts<'t> {
     }
 
     pub(super) fn line_of(&self, track: &Track) -> StateLine {
+        let place = Place::of(self.trace, self.vocabulary, track);
         let wanted = (track.len() / EVENTS_PER_WALK).max(rayon::current_num_threads());
-        let lines: Vec<StateLine> = chunks(track, wanted)
-            .into_par_iter()
-            .map(|chunk| {
-                let mut walk = Walk::new(self, track, chunk.clone());
-                chunk.for_each(|index| walk.event(index));
-                walk.finish()
-            })
-            .collect();
-        let mut line = StateLine::joined(lines);
-        if self.only_calls && self.trace.process(track.process).kind != ProcessKind::Device {
+        let pieces = chunks(track, wanted);
+        let walk = |piece: Range<usize>, line: StateLine| {
+            let mut walk = Walk::new(self, track, place, piece.clone(), line);
+            piece.for_each(|index| walk.event(index));
+            walk.finish()
+        };
+        let mut line = if let [only] = &pieces[..] {
+            let mut line = walk(only.clone(), StateLine::default());
+            line.shrink();
+            line
+        } else {
+            // In order, so that what is walked can be appended at once and its memory be used again.
+            let joining = Joining::new(track.len());
+            let pieces = pieces.into_iter().enumerate().par_bridge();
+            pieces.for_each_init(StateLine::default, |line, (number, piece)| {
+                *line = walk(piece, std::mem::take(line));
+                joining.add(number, line);
+            });
+            joining.finish()
+        };
+        if self.only_calls && !place.on_device {
             line.bridge_launches();
         }
-        if runs_python(self.trace, self.vocabulary, track) {
+        if place.on_python && track.has_any(&self.writes) {
             line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
         }
         line
+    }
+
+    /// What the kinds do on a track in this place.
+    fn known(&self, place: Place) -> &[Option<Known>] {
+        self.known[place.number()].get_or_init(|| {
+            let kinds = (0..self.trace.kinds().len()).map(KindId::from_index);
+            kinds.map(|kind| self.known_of(kind, place)).collect()
+        })
+    }
+
+    fn known_of(&self, kind: KindId, place: Place) -> Option<Known> {
+        if self.trace.kind(kind).form != Form::Slice {
+            return None;
+        }
+        let role = if place.on_device { self.vocabulary.role(kind) } else { self.vocabulary.host_role(kind) };
+        match role {
+            Role::Bookkeeping => return None,
+            // User annotations of device work do not say whether the device works.
+            Role::Annotation if place.on_device => return None,
+            _ => {}
+        }
+        Some(Known { role, own: self.own_state(kind, role, place) })
+    }
+
+    /// What an event of this kind does by itself; `None` if that differs from event to event.
+    fn own_state(&self, kind: KindId, role: Role, place: Place) -> Option<State> {
+        let usual = State::of_role(role, self.has_device).unwrap_or(State::Present);
+        let differs = match role {
+            Role::FunctionCall => self.call_key.is_some() || !self.compiles.is_empty(),
+            Role::EagerCall => self.fetches_eagerly,
+            Role::EagerKernel | Role::LaunchCopy => true,
+            Role::ExecutorRun => !self.input_runs.is_empty(),
+            Role::InputWait => !place.in_pipeline && self.fetching_frames.has(kind),
+            _ => false,
+        };
+        let state = match role {
+            Role::Unknown => self.unknown(kind, place),
+            Role::InputWait if place.in_pipeline => State::InputWork,
+            _ => place.pipeline_or(role, usual),
+        };
+        (!differs).then_some(state)
+    }
+
+    /// On a Python thread an unknown name is most likely the user's own annotation, unless it looks like C++.
+    fn unknown(&self, kind: KindId, place: Place) -> State {
+        if place.on_device {
+            return State::DeviceCompute;
+        }
+        let annotates = place.on_python && !is_code(self.trace.kind_name(kind));
+        if annotates { State::Present } else { place.pipeline_or(Role::Framework, State::Dispatch) }
+    }
+}
+
+/// What is known about a kind on a sort of track. Looked up for every event; the rest is asked only where it matters.
+#[derive(Copy, Clone)]
+struct Known {
+    role: Role,
+    /// What its events do by themselves; `None` if that differs from event to event.
+    own: Option<State>,
+}
+
+/// The sort of a track, as far as it matters for what its events do.
+#[derive(Copy, Clone)]
+struct Place {
+    on_device: bool,
+    in_pipeline: bool,
+    on_python: bool,
+}
+
+impl Place {
+    const NUMBERS: usize = 8;
+
+    fn of(trace: &Trace, vocabulary: &Vocabulary, track: &Track) -> Self {
+        let name = trace.str(track.name);
+        Place {
+            on_device: trace.process(track.process).kind == ProcessKind::Device,
+            in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
+            on_python: runs_python(trace, vocabulary, track),
+        }
+    }
+
+    fn number(self) -> usize {
+        usize::from(self.on_device) | usize::from(self.in_pipeline) << 1 | usize::from(self.on_python) << 2
+    }
+
+    /// Ops and calls on a thread of the input pipeline belong to the pipeline.
+    fn pipeline_or(self, role: Role, state: State) -> State {
+        let calls = matches!(
+            role,
+            Role::FunctionCall
+                | Role::Framework
+                | Role::EagerCall
+                | Role::Op
+                | Role::EagerKernel
+                | Role::ExecutorRun
+        );
+        if self.in_pipeline && calls { State::InputWork } else { state }
     }
 }
 
@@ -126,10 +231,8 @@ struct OpenEvent {
 struct Walk<'f, 't> {
     facts: &'f Facts<'t>,
     track: &'t Track,
-    on_device: bool,
-    roles: &'f [Option<Role>],
-    in_pipeline: bool,
-    on_python: bool,
+    place: Place,
+    known: &'f [Option<Known>],
     /// Starts of compilations on this track, to identify calls that compile.
     compiles: Vec<Time>,
     /// Starts of the model's work on this track, to distinguish iterators that run the model from loaders.
@@ -139,37 +242,30 @@ struct Walk<'f, 't> {
 }
 
 impl<'f, 't> Walk<'f, 't> {
-    fn new(facts: &'f Facts<'t>, track: &'t Track, piece: Range<usize>) -> Self {
-        let trace = facts.trace;
-        let name = trace.str(track.name);
-        let on_device = trace.process(track.process).kind == ProcessKind::Device;
+    fn new(
+        facts: &'f Facts<'t>,
+        track: &'t Track,
+        place: Place,
+        piece: Range<usize>,
+        line: StateLine,
+    ) -> Self {
         let starts_of = |kinds| track.events_in(piece.clone(), kinds).map(|(index, _)| track.start(index));
         let compiles = starts_of(&facts.compiles).collect();
         let fetches = track.has_any(&facts.fetching_frames);
         let model = if fetches { starts_of(&facts.model).collect() } else { Vec::new() };
-        Walk {
-            facts,
-            track,
-            on_device,
-            roles: if on_device { &facts.device_roles } else { &facts.host_roles },
-            in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
-            on_python: runs_python(trace, facts.vocabulary, track),
-            compiles,
-            model,
-            open: Vec::new(),
-            line: StateLine::default(),
-        }
+        let known = facts.known(place);
+        Walk { facts, track, place, known, compiles, model, open: Vec::new(), line }
     }
 
     fn event(&mut self, index: usize) {
-        let Some(role) = self.roles[self.track.kind_of(index).index()] else { return };
+        let Some(known) = self.known[self.track.kind_of(index).index()] else { return };
         let dur = self.track.dur(index);
         if dur.is_zero() {
             return;
         }
         let start = self.track.start(index);
         self.close_until(start);
-        let (state, traced_call) = self.state_within(role, index);
+        let (state, traced_call) = self.state_within(known, index);
         self.line.change(start, state);
         self.open.push(OpenEvent { end: start + dur, state, traced_call });
     }
@@ -186,13 +282,11 @@ impl<'f, 't> Walk<'f, 't> {
 
     fn finish(mut self) -> StateLine {
         self.close_until(Time::MAX);
-        self.line.times.shrink_to_fit();
-        self.line.states.shrink_to_fit();
         self.line
     }
 
     /// The state of an event, given what encloses it.
-    fn state_within(&self, role: Role, index: usize) -> (State, bool) {
+    fn state_within(&self, Known { role, own }: Known, index: usize) -> (State, bool) {
         let (outer, traced) =
             self.open.last().map_or((State::Nothing, false), |open| (open.state, open.traced_call));
         if outer.holds() {
@@ -209,53 +303,33 @@ impl<'f, 't> Walk<'f, 't> {
                 _ => (State::Tracing, traced && role != Role::Tracing),
             };
         }
-        let own = self.own_state(role, index);
-        match own {
+        match own.unwrap_or_else(|| self.own_state(role, index)) {
             // Annotations do not change what a thread is doing.
             State::Present if outer != State::Nothing => (outer, false),
             own => (own, own == State::Tracing && role == Role::FunctionCall),
         }
     }
 
+    /// What an event does by itself, if that does not follow from its kind alone.
     fn own_state(&self, role: Role, index: usize) -> State {
-        let usual = State::of_role(role, self.facts.has_device);
         match role {
             Role::FunctionCall if self.traces(index) => State::Tracing,
             Role::EagerCall if self.fetches_input(index) => State::InputWait,
-            Role::Unknown => self.unknown(index),
-            Role::EagerKernel if self.runs_function(index) => self.pipeline_or(State::Dispatch),
+            Role::EagerKernel if self.runs_function(index) => self.place.pipeline_or(role, State::Dispatch),
             Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
-            Role::InputWait if self.in_pipeline => State::InputWork,
             // Generators that run the model return results; what they load is visible inside them.
             Role::InputWait if self.runs_model(index) => State::Present,
             Role::LaunchCopy if self.blocks(index) => State::Sync,
-            // Ops and calls on a thread of the input pipeline belong to the pipeline.
-            Role::FunctionCall
-            | Role::Framework
-            | Role::EagerCall
-            | Role::Op
-            | Role::EagerKernel
-            | Role::ExecutorRun => usual.map_or(State::Present, |state| self.pipeline_or(state)),
-            _ => usual.unwrap_or(State::Present),
+            _ => {
+                let usual = State::of_role(role, self.facts.has_device).unwrap_or(State::Present);
+                self.place.pipeline_or(role, usual)
+            }
         }
     }
 
     /// A copy call that waits until the copy is done.
     fn blocks(&self, index: usize) -> bool {
         waits_for_copy(self.facts.trace.kind_name(self.track.kind_of(index)), self.track.dur(index))
-    }
-
-    fn pipeline_or(&self, state: State) -> State {
-        if self.in_pipeline { State::InputWork } else { state }
-    }
-
-    /// On a Python thread an unknown name is most likely the user's own annotation, unless it looks like C++.
-    fn unknown(&self, index: usize) -> State {
-        if self.on_device {
-            return State::DeviceCompute;
-        }
-        let name = self.facts.trace.kind_name(self.track.kind_of(index));
-        if self.on_python && !is_code(name) { State::Present } else { self.pipeline_or(State::Dispatch) }
     }
 
     /// Whether this call traces or compiles its function first.

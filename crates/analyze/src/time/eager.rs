@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, KindId, KindSet, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
 use crate::states::runs_python;
@@ -48,9 +48,10 @@ impl Eager {
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
         let mut all = Eager { steps: windows.len() as u64, ..Eager::default() };
         let trace = context.trace;
+        let names_op = trace.kinds_where(|kind| trace.kind_name(kind).starts_with(EAGER_OP));
         for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
             if runs_python(trace, context.vocabulary(), track) {
-                all.add(context, track, &windows);
+                all.add(context, &names_op, track, &windows);
             }
         }
         all
@@ -86,14 +87,11 @@ impl Eager {
         self.types.iter().filter(|(op, _)| updates(op)).map(|(_, count)| count).sum()
     }
 
-    fn add(&mut self, context: &Context, track: &Track, windows: &[Span]) {
+    fn add(&mut self, context: &Context, names_op: &KindSet, track: &Track, windows: &[Span]) {
         let trace = context.trace;
         let programs = context.vocabulary().framework == Framework::Jax;
-        let names_op = |kind: KindId| trace.kind_name(kind).starts_with(EAGER_OP);
-        let names_op: Vec<bool> =
-            (0..trace.kinds().len()).map(|index| names_op(KindId::from_index(index))).collect();
         let walked: Vec<Walked> =
-            windows.par_iter().map(|&window| Walked::of(context, &names_op, track, window)).collect();
+            windows.par_iter().map(|&window| Walked::of(context, names_op, track, window)).collect();
         let usual = median_duration(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
         let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
         for Walked { ops, inside, kernels, pauses, kinds, calls } in walked {
@@ -135,7 +133,7 @@ struct Walked {
 const EAGER_OP: &str = "EagerLocalExecute: ";
 
 impl Walked {
-    fn of(context: &Context, names_op: &[bool], track: &Track, window: Span) -> Self {
+    fn of(context: &Context, names_op: &KindSet, track: &Track, window: Span) -> Self {
         let mut walked = Walked::default();
         let mut last_end: Option<Time> = None;
         let mut inside_until = window.start;
@@ -147,7 +145,7 @@ impl Walked {
             let kind = track.kind_of(index);
             let role = context.vocabulary().host_role(kind);
             if start < inside_until {
-                if last_end.is_some() && names_op[kind.index()] {
+                if last_end.is_some() && names_op.has(kind) {
                     *walked.kinds.entry(kind).or_default() += 1;
                 }
                 if role == Role::EagerKernel && last_end.is_some() {

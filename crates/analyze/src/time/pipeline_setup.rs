@@ -40,10 +40,11 @@ impl SetUp {
         if breakdown.steps.whole_capture || !kinds.any(Does::MAKES_ITERATOR) {
             return all;
         }
+        let makes_iterator = kinds.that_do(Does::MAKES_ITERATOR);
         let python = |track: &&Track| {
             track.kind == TrackKind::Thread
                 && runs_python(trace, context.vocabulary(), track)
-                && kinds.any_on(track, Does::MAKES_ITERATOR)
+                && track.has_any(&makes_iterator)
         };
         let mut happens = vec![false; windows.len()];
         let mut spans = Vec::new();

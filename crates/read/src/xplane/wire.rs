@@ -110,24 +110,6 @@ impl<'a> Cursor<'a> {
         Err(Broken { what: Broken::VARINT, at: self.at })
     }
 
-    /// The varint after `tag`, if that is the next tag and the varint has up to seven bytes: one load reads
-    /// both.
-    #[inline(always)]
-    pub fn varint_after(&mut self, tag: u8) -> Option<u64> {
-        let word = u64::from_le_bytes(*self.file.get(self.at..)?.first_chunk()?);
-        if word as u8 != tag {
-            return None;
-        }
-        // The bits that move in from above must not end the varint.
-        let (value, len) = unpack(word >> 8 | 0x80 << 56)?;
-        let next = self.at + 1 + len;
-        if next > self.end {
-            return None;
-        }
-        self.at = next;
-        Some(value)
-    }
-
     /// Skips the message after `tag`, if that is the next tag and the message is shorter than 128 bytes.
     #[inline(always)]
     pub fn short_after(&mut self, tag: u8) -> Option<Range<usize>> {
@@ -212,7 +194,7 @@ impl<'a> Cursor<'a> {
 /// between the groups of seven bits, pairs first. Ids have one byte and durations up to four, which need only
 /// half the work.
 #[inline(always)]
-fn unpack(word: u64) -> Option<(u64, usize)> {
+pub(super) fn unpack(word: u64) -> Option<(u64, usize)> {
     if word & 0x80 == 0 {
         return Some((word & 0x7f, 1));
     }
@@ -224,6 +206,12 @@ fn unpack(word: u64) -> Option<(u64, usize)> {
         let v = (v & 0x0000_3fff) | ((v & 0x3fff_0000) >> 2);
         return Some((u64::from(v), (stops.trailing_zeros() / 8 + 1) as usize));
     }
+    unpack_any(word)
+}
+
+/// The same without a branch on the length.
+#[inline(always)]
+pub(super) fn unpack_any(word: u64) -> Option<(u64, usize)> {
     let stops = !word & 0x8080_8080_8080_8080;
     if stops == 0 {
         return None;
@@ -295,13 +283,8 @@ mod tests {
     #[test]
     fn the_short_ways_stop_at_the_end_of_the_message_too() {
         let bytes = [0x10, 0x80, 0x80, 0x01, 0x22, 0x02, 0, 0, 0, 0, 0, 0];
-        assert_eq!(Cursor::new(&bytes, 0..4).varint_after(0x10), Some(1 << 14));
-        assert_eq!(Cursor::new(&bytes, 0..3).varint_after(0x10), None);
-        assert_eq!(Cursor::new(&bytes, 0..4).varint_after(0x18), None);
         assert_eq!(Cursor::new(&bytes, 4..8).short_after(0x22), Some(6..8));
         assert_eq!(Cursor::new(&bytes, 4..7).short_after(0x22), None);
-        let eight = [0x10, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
-        assert_eq!(Cursor::new(&eight, 0..10).varint_after(0x10), None, "left to the long way");
     }
 
     #[test]

@@ -2,4 +2,5 @@
 //! makes a careless loop quadratic ([`shapes`]). Written byte by byte, like every other builder here.
 
 pub mod bombs;
+mod others;
 pub mod shapes;
