@@ -42,7 +42,7 @@ cargo xtask truth [--write]    hold the reports against all recordings with a kn
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
 cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network)
 cargo xtask wheel              build the Python package in target/wheels (--dev: without optimisation;
-                               --check: build, install into empty environments and test with every Python at hand)
+                               --check: build, install and test with every Python at hand)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
@@ -108,7 +108,7 @@ fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {
     times.part("Python package", || wheel::check_if_there(skips, all))?;
     times.part("page", || page::check(skips))?;
     // A short look at each target; `cargo xtask fuzz` takes longer ones.
-    times.part("fuzzing", || fuzz("5"))
+    times.part("fuzzing", || fuzz("10"))
 }
 
 /// What reads the sources and compiles nothing.

@@ -1,4 +1,4 @@
-//! The Python package: builds the wheel, installs it into empty environments and runs its tests there, with every Python
+//! The Python package: builds the wheel, installs it into environments of its own and runs its tests there, with every Python
 //! that is at hand. Everything comes from the package index and lies below `target`.
 
 use std::fs;
