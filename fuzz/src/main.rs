@@ -15,7 +15,7 @@ use stepscope_fuzz::seeds::Seeds;
 use stepscope_fuzz::targets::{TARGETS, Target};
 use stepscope_testkit::damage::Rng;
 
-const USAGE: &str = "usage: stepscope-fuzz [--seconds N] [--seed N] [TARGET [FILE...]]";
+const USAGE: &str = "usage: stepscope-fuzz [--seconds N] [--seed N] [--share I/N] [TARGET [FILE...]]";
 
 /// Time limit for one input; the usual takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Options {
     seconds: u64,
     seed: u64,
+    /// Every `share.1`th target, from the one with the index `share.0`: several processes divide all of them.
+    share: (usize, usize),
     target: Option<String>,
     files: Vec<PathBuf>,
 }
@@ -42,19 +44,27 @@ fn main() -> ExitCode {
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { seconds: 10, seed: 1, target: None, files: Vec::new() };
+    let mut options = Options { seconds: 10, seed: 1, share: (0, 1), target: None, files: Vec::new() };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|text| text.parse().ok()).ok_or(USAGE);
         match arg.as_str() {
             "--seconds" => options.seconds = number()?,
             "--seed" => options.seed = number()?,
+            "--share" => options.share = args.next().and_then(|text| share(&text)).ok_or(USAGE)?,
             _ if arg.starts_with('-') => return Err(USAGE.to_owned()),
             _ if options.target.is_none() => options.target = Some(arg),
             _ => options.files.push(arg.into()),
         }
     }
     Ok(options)
+}
+
+/// `1/2` is the first half.
+fn share(text: &str) -> Option<(usize, usize)> {
+    let (which, of) = text.split_once('/')?;
+    let (which, of): (usize, usize) = (which.parse().ok()?, of.parse().ok()?);
+    (1..=of).contains(&which).then_some((which - 1, of))
 }
 
 fn run(options: &Options) -> Result<(), String> {
@@ -64,9 +74,11 @@ fn run(options: &Options) -> Result<(), String> {
         let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
         return Err(format!("unknown target; the targets are {}", names.join(", ")));
     }
-    for (name, target) in targets {
-        if options.files.is_empty() {
-            fuzz(name, *target, options)?;
+    let (first, every) = options.share;
+    let seeds = if options.files.is_empty() { Some(Seeds::all()) } else { None };
+    for (name, target) in targets.into_iter().skip(first).step_by(every) {
+        if let Some(seeds) = &seeds {
+            fuzz(name, *target, seeds, options)?;
         }
         for file in &options.files {
             let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -76,8 +88,7 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn fuzz(name: &str, target: Target, options: &Options) -> Result<(), String> {
-    let seeds = Seeds::all();
+fn fuzz(name: &str, target: Target, seeds: &Seeds, options: &Options) -> Result<(), String> {
     let mut rng = Rng::new(options.seed);
     let until = Instant::now() + Duration::from_secs(options.seconds);
     let mut runs = 0_u64;

@@ -1,9 +1,8 @@
 //! Pages that are made of the source, and the format of the files that they come from.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-use crate::run::{Outcome, cargo, run};
+use crate::run::{Outcome, cargo, run, the_cargo};
 
 /// Folders whose files or folders a macro declares as modules, one idea each, with their packages.
 const LISTED: [(&str, &str); 3] = [
@@ -22,9 +21,8 @@ const WRITERS: [(&str, &[&str]); 4] = [
 
 /// Writes the pages.
 pub(crate) fn write() -> Outcome {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     for (page, args) in WRITERS {
-        let mut test = Command::new(&cargo);
+        let mut test = the_cargo();
         run(page, test.args(["test", "--quiet"]).args(args).env("STEPSCOPE_WRITE_DOCS", "1"))?;
     }
     Ok(())

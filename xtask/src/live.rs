@@ -1,21 +1,19 @@
 //! Tests against real programs: training loops in TensorFlow and JAX that are captured while they run, the Python helper
-//! inside them, the official client of the Model Context Protocol, and a server of object stores. They need Pythons with these; each is created once
-//! below `target` and reused.
+//! inside them, the official client of the Model Context Protocol, and a server of object stores. They need Pythons with these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{Outcome, run};
+use crate::python::{Environment, list};
+use crate::run::{Outcome, run, tests};
 use crate::skips::Skips;
 
 /// A Python with what some tests need.
-struct Environment {
+struct Live {
     /// What it is for.
     name: &'static str,
-    /// Its location; cargo's own folder is already ignored by git.
     folder: &'static str,
-    /// Its content: pinned, so that a new release only changes this line.
     packages: &'static [&'static str],
     /// Names a Python that already has the packages; the tests read it.
     variable: &'static str,
@@ -23,47 +21,48 @@ struct Environment {
     needs: &'static str,
     /// The tests.
     tests: &'static [&'static str],
-    /// Features that they need.
-    features: &'static [&'static str],
     /// How large it is.
     size: &'static str,
 }
 
-const FRAMEWORKS: Environment = Environment {
+const FRAMEWORKS: Live = Live {
     name: "TensorFlow and JAX",
     folder: "target/live-venv",
     packages: &["tensorflow-cpu==2.21.0", "keras==3.15.0", "tensorboard==2.21.0", "jax[cpu]==0.10.2"],
     variable: "STEPSCOPE_TEST_PYTHON",
     needs: "frameworks",
     tests: &["capture_live", "run_listens"],
-    features: &[],
     size: "2 GB",
 };
 
-const CLIENTS: Environment = Environment {
+const CLIENTS: Live = Live {
     name: "mcp",
     folder: "target/clients-venv",
     packages: &["mcp==2.3.0"],
     variable: "STEPSCOPE_TEST_CLIENTS",
     needs: "clients",
     tests: &["mcp_live"],
-    features: &[],
     size: "60 MB",
 };
 
-const STORES: Environment = Environment {
+const STORES: Live = Live {
     name: "moto",
     folder: "target/stores-venv",
     packages: &["moto[server]==5.2.5"],
     variable: "STEPSCOPE_TEST_STORES",
     needs: "stores",
-    tests: &["remote", "remote_live"],
-    features: &["--features", "stepscope/remote"],
+    tests: &["remote_live"],
     size: "320 MB",
 };
 
 /// The emulator of Azure's object store, an npm package: version, place, size.
 const AZURITE: (&str, &str, &str) = ("azurite@3.37.0", "target/azurite", "360 MB");
+
+/// The environments that have to be made, unless they are there.
+pub(crate) fn environments() -> Vec<Environment> {
+    let made = [FRAMEWORKS, CLIENTS, STORES].into_iter().filter(|live| live.named().is_none());
+    made.map(|live| live.environment()).collect()
+}
 
 /// Runs the live tests, in environments that are created if necessary.
 pub(crate) fn check() -> Outcome {
@@ -117,17 +116,17 @@ fn azurite(make: bool) -> Option<PathBuf> {
 
 /// Runs the live tests where environments are there already, or may be made; says whether it ran those with frameworks.
 pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, String> {
-    let (frameworks, clients) = (make || FRAMEWORKS.is_there()?, make || CLIENTS.is_there()?);
-    let stores = make || STORES.is_there()?;
+    let (frameworks, clients) = (make || FRAMEWORKS.is_there(), make || CLIENTS.is_there());
+    let stores = make || STORES.is_there();
     if frameworks && clients && stores {
         return all(make).map(|()| true);
     }
-    for (environment, is_there) in [(FRAMEWORKS, frameworks), (CLIENTS, clients), (STORES, stores)] {
-        let Environment { name, variable, size, .. } = environment;
+    for (live, is_there) in [(FRAMEWORKS, frameworks), (CLIENTS, clients), (STORES, stores)] {
+        let Live { name, variable, size, .. } = live;
         if is_there && name == STORES.name {
             self::stores(make)?;
         } else if is_there {
-            environment.check()?;
+            live.check()?;
         } else {
             let how = format!("`cargo xtask live` makes one below target/ (about {size} from the network)");
             skips.skip("live tests", &format!("there is no Python with {name} ({variable})"), &how)?;
@@ -136,7 +135,7 @@ pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Result<bool, Stri
     Ok(frameworks)
 }
 
-impl Environment {
+impl Live {
     /// Runs its tests; returns its Python.
     fn check(&self) -> Result<PathBuf, String> {
         self.check_with(None)
@@ -145,11 +144,9 @@ impl Environment {
     /// The same, with an emulator of Azure's object store.
     fn check_with(&self, azurite: Option<&Path>) -> Result<PathBuf, String> {
         let python = self.python()?;
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         for test in self.tests {
-            let mut tests = Command::new(&cargo);
-            tests.args(["test", "--quiet", "--workspace", "--test", test]).args(self.features);
-            tests.env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
+            let mut tests = tests();
+            tests.args(["--test", test]).env(self.variable, &python).env("STEPSCOPE_EXPECT", self.needs);
             if let Some(azurite) = azurite {
                 tests.env("STEPSCOPE_TEST_AZURITE", azurite);
                 tests.env("STEPSCOPE_EXPECT", format!("{},azurite", self.needs));
@@ -161,50 +158,20 @@ impl Environment {
 
     /// Its Python; installs what is missing.
     fn python(&self) -> Result<PathBuf, String> {
-        match std::env::var_os(self.variable) {
-            Some(python) => Ok(PathBuf::from(python)),
-            None => self.made(),
-        }
+        self.named().map_or_else(|| self.environment().made(&run), Ok)
+    }
+
+    /// The Python that somebody wants to be used.
+    fn named(&self) -> Option<PathBuf> {
+        std::env::var_os(self.variable).map(PathBuf::from)
     }
 
     /// Whether it can be used without the network.
-    fn is_there(&self) -> Result<bool, String> {
-        Ok(std::env::var_os(self.variable).is_some() || self.finished(&self.place()?).is_some())
+    fn is_there(&self) -> bool {
+        self.named().is_some() || self.environment().finished().is_some()
     }
 
-    fn place(&self) -> Result<PathBuf, String> {
-        Ok(std::env::current_dir().map_err(|error| error.to_string())?.join(self.folder))
+    fn environment(&self) -> Environment {
+        Environment::new(self.name, self.folder, self.packages)
     }
-
-    /// Its Python, if it holds what is wanted.
-    fn finished(&self, folder: &Path) -> Option<PathBuf> {
-        let installed = fs::read_to_string(list(folder)).ok()?;
-        (installed == self.packages.join("\n")).then(|| python(folder))
-    }
-
-    /// The Python of its own folder; installs what is missing.
-    fn made(&self) -> Result<PathBuf, String> {
-        let folder = self.place()?;
-        if let Some(python) = self.finished(&folder) {
-            return Ok(python);
-        }
-        let python = python(&folder);
-        run("live: environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-        let install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"];
-        let what = format!("live: {}", self.name);
-        run(&what, Command::new(&python).args(install).args(self.packages))?;
-        let list = list(&folder);
-        fs::write(&list, self.packages.join("\n"))
-            .map_err(|error| format!("cannot write {}: {error}", list.display()))?;
-        Ok(python)
-    }
-}
-
-fn python(folder: &Path) -> PathBuf {
-    folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
-}
-
-/// The list of what is installed is written last: an environment without it was never finished.
-fn list(folder: &Path) -> PathBuf {
-    folder.join("packages.txt")
 }

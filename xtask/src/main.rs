@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to whoever runs it")]
 
 mod arrows;
+mod beside;
 mod browser;
 mod citations;
 mod docs;
@@ -10,9 +11,11 @@ mod live;
 mod package;
 mod page;
 mod portable;
+mod python;
 mod rooms;
 mod run;
 mod skips;
+mod times;
 mod truth;
 mod types;
 mod wheel;
@@ -20,8 +23,10 @@ mod wheel;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use run::{Outcome, cargo};
+use beside::Beside;
+use run::{FEATURES, Outcome, cargo, run, the_cargo};
 use skips::Skips;
+use times::Times;
 
 const USAGE: &str = "\
 cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, packages, truth, live captures, page,
@@ -37,7 +42,7 @@ cargo xtask truth [--write]    hold the reports against all recordings with a kn
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
 cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network)
 cargo xtask wheel              build the Python package in target/wheels (--dev: without optimisation;
-                               --check: build, install into empty environments and test with every Python at hand)
+                               --check: build, install and test with every Python at hand)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
@@ -76,46 +81,77 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything, in the order in which it is most likely to fail soon. `all`: nothing may be left out.
+/// Everything. `all`: nothing may be left out.
 fn check(all: bool) -> Outcome {
+    let mut times = Times::start();
     let mut skips = Skips::new(all);
+    let outcome = parts(&mut skips, &mut times, all);
+    println!("{times}");
+    outcome.map(|()| println!("{}", skips.summary()))
+}
+
+/// All parts, in the order in which they are most likely to fail soon.
+fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {
+    times.part("sources", sources)?;
+    let beside = Beside::start(environments(all));
+    times.part("lints", lints)?;
+    times.part("documentation", documentation)?;
+    times.part("tests", || tests(skips))?;
+    times.part("default features", default_features)?;
+    times.part("package", package::check)?;
+    times.part("Windows", || portable::windows(skips))?;
+    times.part("dependencies", || dependencies(skips))?;
+    times.part("truth", || truth::check(skips))?;
+    times.part("environments", || beside.finish());
+    let live = times.part("live tests", || live::check_if_there(skips, all))?;
+    skips.take_tests(live);
+    times.part("Python package", || wheel::check_if_there(skips, all))?;
+    times.part("page", || page::check(skips))?;
+    // A short look at each target; `cargo xtask fuzz` takes longer ones.
+    times.part("fuzzing", || fuzz("10"))
+}
+
+/// What reads the sources and compiles nothing.
+fn sources() -> Outcome {
     cargo("format", &["fmt", "--all", "--check"])?;
     docs::format_listed()?;
     arrows::check()?;
     rooms::check()?;
     portable::check()?;
     citations::check()?;
-    types::check()?;
-    let lints = ["clippy", "--workspace", "--all-targets", "--features", "stepscope/remote", "--quiet"];
-    cargo("lints", &[&lints[..], &["--", "-D", "warnings"]].concat())?;
-    documentation()?;
-    tests(&skips)?;
-    package::check()?;
-    portable::windows(&mut skips)?;
-    dependencies(&mut skips)?;
-    truth::check(&mut skips)?;
-    let live = live::check_if_there(&mut skips, all)?;
-    skips.take_tests(live);
-    wheel::check_if_there(&mut skips, all)?;
-    page::check(&mut skips)?;
-    // A short look at each target; `cargo xtask fuzz` takes longer ones.
-    fuzz("5")?;
-    println!("{}", skips.summary());
-    Ok(())
+    types::check()
+}
+
+/// The Pythons that later parts need and may make.
+fn environments(all: bool) -> Vec<python::Environment> {
+    let mut wanted = if all { live::environments() } else { Vec::new() };
+    if all || wheel::is_there() {
+        wanted.extend(wheel::environments());
+    }
+    wanted
+}
+
+fn lints() -> Outcome {
+    let mut lints = the_cargo();
+    lints.args(["clippy", "--all-targets", "--quiet"]).args(FEATURES).args(["--", "-D", "warnings"]);
+    run("lints", &mut lints)
 }
 
 /// All tests. Those that cannot run here write it down.
 fn tests(skips: &Skips) -> Outcome {
-    let mut tests = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    tests.args(["test", "--workspace", "--quiet"]).env("STEPSCOPE_SKIPPED", skips.watch_tests()?);
-    run::run("tests", &mut tests)
+    run("tests", run::tests().env("STEPSCOPE_SKIPPED", skips.watch_tests()?))
+}
+
+/// What a build without the feature `remote`, which all others have, does differently.
+fn default_features() -> Outcome {
+    cargo("default features", &["test", "--quiet", "--workspace", "--test", "remote"])
 }
 
 /// The documentation of all crates with their private parts, for people who work on them, without a warning.
 fn documentation() -> Outcome {
-    let mut docs = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    docs.args(["doc", "--workspace", "--no-deps", "--quiet", "--document-private-items"]);
-    run::run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
+    let mut docs = the_cargo();
+    docs.args(["doc", "--no-deps", "--quiet", "--document-private-items"]).args(FEATURES);
+    run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
 }
 
 /// Licences, advisories and duplicates of what is depended on (`deny.toml`), where cargo-deny is installed.
@@ -132,8 +168,15 @@ fn dependencies(skips: &mut Skips) -> Outcome {
     Ok(())
 }
 
-/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind.
+/// Fuzzing that needs nothing but the stable toolchain; see CONTRIBUTING.md for the coverage-guided kind. A target needs one
+/// core and counts the memory of its whole process, so there is a process per core.
 fn fuzz(seconds: &str) -> Outcome {
     let fuzz = run::built_with_tests("stepscope-fuzz")?;
-    run::run("fuzzing", Command::new(fuzz).args(["--seconds", seconds]))
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = |which| {
+        let mut command = Command::new(&fuzz);
+        command.args(["--seconds", seconds, "--share", &format!("{which}/{cores}")]);
+        command
+    };
+    run::together("fuzzing", (1..=cores).map(share))
 }

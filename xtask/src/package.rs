@@ -6,7 +6,7 @@ use std::process::Command;
 
 use regex::Regex;
 
-use crate::run::{Outcome, run};
+use crate::run::{Outcome, run, the_cargo};
 
 /// Only used inside the repository, or published as a wheel.
 const OWN: &[&str] = &["xtask", "stepscope-fuzz", "stepscope-testkit", "stepscope-frame", "stepscope-python"];
@@ -33,7 +33,7 @@ pub(crate) fn whole() -> Outcome {
 }
 
 fn pack(how: &[&str]) -> Outcome {
-    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    let mut command = the_cargo();
     // The built page is not in version control, and work in progress may be packed as well.
     command.args(["package", "--workspace", "--allow-dirty"]).args(how);
     OWN.iter().for_each(|name| {

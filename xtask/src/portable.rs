@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{Outcome, run};
+use crate::run::{Outcome, run, the_cargo};
 use crate::skips::Skips;
 
 /// These need Unix: one records by its means, the other is for tests.
@@ -72,7 +72,7 @@ pub(crate) fn windows(skips: &mut Skips) -> Outcome {
         skips.note("build for Windows", &format!("the target {WINDOWS} is missing"), &how);
         return Ok(());
     }
-    let mut check = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    let mut check = the_cargo();
     check.args(["check", "--quiet", "--package", "stepscope", "--target", WINDOWS]);
     // The C code of SQLite is not needed for a check: without a compiler for Windows, one that does nothing will do.
     let triple = WINDOWS.replace('-', "_");

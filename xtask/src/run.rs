@@ -1,5 +1,6 @@
 //! Runs other programs, and reports what failed.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -7,16 +8,30 @@ use std::time::Instant;
 /// Success, or what went wrong.
 pub(crate) type Outcome = Result<(), String>;
 
-/// Runs the same cargo that runs this program.
+/// Everything that a check builds has the same features, those of the Python package, so that nothing is built twice.
+pub(crate) const FEATURES: [&str; 3] = ["--workspace", "--features", "stepscope/remote"];
+
+/// The same cargo that runs this program.
+pub(crate) fn the_cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").as_deref().unwrap_or(OsStr::new("cargo")))
+}
+
+/// Runs cargo.
 pub(crate) fn cargo(what: &str, args: &[&str]) -> Outcome {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    run(what, Command::new(cargo).args(args))
+    run(what, the_cargo().args(args))
+}
+
+/// Tests of the workspace, as all of them together are built.
+pub(crate) fn tests() -> Command {
+    let mut tests = the_cargo();
+    tests.args(["test", "--quiet"]).args(FEATURES);
+    tests
 }
 
 /// Builds a program of the workspace as all tests together are built. Anything else would choose other features of some
 /// dependencies, and build most of the workspace a second time.
 pub(crate) fn built_with_tests(program: &str) -> Result<PathBuf, String> {
-    cargo("programs", &["build", "--workspace", "--quiet", "--bins", "--tests"])?;
+    run("programs", the_cargo().args(["build", "--quiet", "--bins", "--tests"]).args(FEATURES))?;
     std::path::absolute(target().join("debug").join(program)).map_err(|error| error.to_string())
 }
 
@@ -40,4 +55,22 @@ pub(crate) fn run(what: &str, command: &mut Command) -> Outcome {
     }
     println!("    {what}: passed after {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Runs several programs at the same time; waits for all of them.
+pub(crate) fn together(what: &str, commands: impl Iterator<Item = Command>) -> Outcome {
+    println!("==> {what}");
+    let began = Instant::now();
+    let started: Vec<_> = commands.map(|mut command| (command.spawn(), command)).collect();
+    let mut outcome = Ok(());
+    for (child, command) in started {
+        let status = child.and_then(|mut child| child.wait());
+        if !status.is_ok_and(|status| status.success()) {
+            outcome = Err(format!("{what} failed: {command:?}"));
+        }
+    }
+    if outcome.is_ok() {
+        println!("    {what}: passed after {:.0} s", began.elapsed().as_secs_f64());
+    }
+    outcome
 }

@@ -1,17 +1,16 @@
-//! The Python package: builds the wheel, installs it into empty environments and runs its tests there, with every Python
+//! The Python package: builds the wheel, installs it into environments of its own and runs its tests there, with every Python
 //! that is at hand. Everything comes from the package index and lies below `target`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::python::{Environment, install};
 use crate::run::{Outcome, run};
 use crate::skips::Skips;
 
 /// What builds the wheel.
 const BUILDER: &str = "maturin==1.16.0";
-/// Where it is installed.
-const BUILD_FOLDER: &str = "target/wheel-venv";
 /// Where wheels go.
 const WHEELS: &str = "target/wheels";
 /// The Pythons that are looked for, newest first. The first gets the libraries that frames and notebooks are tested with.
@@ -39,36 +38,59 @@ const ENGINES: &[(&str, &[&str])] =
 /// Hosts of the fleet on an engine.
 const HOSTS: &str = "60";
 
+/// The environment that builds.
+fn builder() -> Environment {
+    Environment::new("maturin", "target/wheel-venv", &[BUILDER])
+}
+
+/// The environments in which the wheel is tested, without the wheel itself.
+fn testers() -> Vec<Environment> {
+    let packages = |place| if place == 0 { LIBRARIES } else { &[] };
+    pythons().into_iter().enumerate().map(|(place, python)| tester(python, packages(place))).collect()
+}
+
+fn tester(python: PathBuf, packages: &'static [&'static str]) -> Environment {
+    let name = python.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let folder = format!("target/wheel-check-{name}");
+    Environment { name, python, folder, packages }
+}
+
+/// All of them.
+pub(crate) fn environments() -> Vec<Environment> {
+    std::iter::once(builder()).chain(testers()).collect()
+}
+
+/// Whether a wheel was built here before.
+pub(crate) fn is_there() -> bool {
+    builder().finished().is_some()
+}
+
 /// Builds the wheel: optimised, or as fast as possible.
 pub(crate) fn build(dev: bool) -> Outcome {
-    environment()?;
-    wheel(dev).map(|wheel| println!("{}", wheel.display()))
+    let builder = builder().made(&run)?;
+    wheel(&builder, dev).map(|wheel| println!("{}", wheel.display()))
 }
 
 /// Builds a wheel and tests it with every Python; leaves it out where the package index cannot be reached.
 pub(crate) fn check(skips: &mut Skips) -> Outcome {
-    if let Err(why) = environment() {
-        skips.note(
-            "Python package",
-            &why,
-            "`cargo xtask wheel --check` builds and tests it where there is a network",
-        );
-        return Ok(());
-    }
-    let wheel = wheel(true)?;
-    for (place, python) in pythons().iter().enumerate() {
-        let mut packages = vec![wheel.display().to_string()];
-        if place == 0 {
-            packages.extend(LIBRARIES.iter().map(|&name| name.to_owned()));
+    let builder = match builder().made(&run) {
+        Ok(builder) => builder,
+        Err(why) => {
+            let how = "`cargo xtask wheel --check` builds and tests it where there is a network";
+            skips.note("Python package", &why, how);
+            return Ok(());
         }
-        let folder = fresh(python, &packages)?;
+    };
+    let wheel = wheel(&builder, true)?;
+    for (place, environment) in testers().iter().enumerate() {
+        let python = with_wheel(environment, &wheel)?;
         let tests = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
-        run(&format!("wheel: tests with {}", python.display()), Command::new(program(&folder)).args(tests))?;
+        run(&format!("wheel: tests with {}", environment.name), Command::new(&python).args(tests))?;
         if place == 0 {
-            types(&folder)?;
+            types(&python)?;
             // The one engine that starts within seconds; `live --engines` has them all.
             if cfg!(unix) {
-                on_engine("dask", &folder)?;
+                on_engine("dask", &python)?;
             }
         }
     }
@@ -77,7 +99,7 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
 
 /// As part of all checks: where it was built before, or where everything has to run.
 pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Outcome {
-    if make || Path::new(BUILD_FOLDER).exists() {
+    if make || is_there() {
         return check(skips);
     }
     let how = "`cargo xtask wheel --check` builds and tests it (about 600 MB from the network)";
@@ -86,42 +108,35 @@ pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Outcome {
 
 /// Runs the fleet on each engine, with a worker that is killed. Takes minutes, so that no other check includes it.
 pub(crate) fn engines(skips: &mut Skips) -> Outcome {
-    environment()?;
-    let wheel = wheel(true)?.display().to_string();
+    let wheel = wheel(&builder().made(&run)?, true)?;
     // Engines follow new versions of Python late.
     let python = ["python3.12", "python3.13", "python3.11", "python3.10"].into_iter().find_map(found);
     let python = python.unwrap_or_else(|| PathBuf::from("python3"));
     for &(engine, packages) in ENGINES {
-        let packages = packages.iter().map(|&name| name.to_owned());
-        let folder = match fresh(&python, &std::iter::once(wheel.clone()).chain(packages).collect::<Vec<_>>())
-        {
-            Ok(folder) => folder,
+        let python = match with_wheel(&tester(python.clone(), packages), &wheel) {
+            Ok(python) => python,
             Err(why) => {
                 skips.note(&format!("fleet on {engine}"), &why, "run it where the package can be installed");
                 continue;
             }
         };
-        on_engine(engine, &folder)?;
+        on_engine(engine, &python)?;
     }
     Ok(())
 }
 
 /// Starts an engine, and compares the fleet on it with this machine's, also with a worker that is killed.
-fn on_engine(engine: &str, folder: &Path) -> Outcome {
+fn on_engine(engine: &str, python: &Path) -> Outcome {
     let script = ["-B", "python/tests/engines/run.py", engine, HOSTS];
-    run(&format!("wheel: fleet on {engine}"), Command::new(program(folder)).args(script))
+    run(&format!("wheel: fleet on {engine}"), Command::new(python).args(script))
 }
 
 /// The type stubs against the module, and the package's own types.
-fn types(folder: &Path) -> Outcome {
+fn types(python: &Path) -> Outcome {
     let stubs = ["-m", "mypy.stubtest", "stepscope._stepscope", "--ignore-missing-stub"];
-    run("wheel: type stubs", Command::new(program(folder)).args(stubs))?;
+    run("wheel: type stubs", Command::new(python).args(stubs))?;
     let types = ["-m", "mypy", "--ignore-missing-imports", "--package", "stepscope"];
-    run("wheel: types", Command::new(program(folder)).args(types))
-}
-
-fn program(folder: &Path) -> PathBuf {
-    folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+    run("wheel: types", Command::new(python).args(types))
 }
 
 /// The Pythons at hand, newest first: on the path, or among those of pyenv.
@@ -142,46 +157,25 @@ fn found(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The environment that builds, made once.
-fn environment() -> Outcome {
-    let folder = absolute(BUILD_FOLDER)?;
-    if folder.join("done").exists() {
-        return Ok(());
-    }
-    run("wheel: environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    install(&folder, "maturin", &[BUILDER.to_owned()])?;
-    fs::write(folder.join("done"), BUILDER).map_err(|error| error.to_string())
-}
-
-/// An empty environment with these packages.
-fn fresh(python: &Path, packages: &[String]) -> Result<PathBuf, String> {
-    let name = python.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let folder = absolute(&format!("target/wheel-check-{name}"))?;
-    run(&format!("wheel: {name}"), Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
-    install(&folder, "packages", packages)?;
-    Ok(folder)
-}
-
-fn install(folder: &Path, what: &str, packages: &[String]) -> Outcome {
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(&format!("wheel: {what}"), Command::new(program(folder)).args(pip).args(packages))
+/// The Python of an environment with this wheel, in place of an earlier one.
+fn with_wheel(environment: &Environment, wheel: &Path) -> Result<PathBuf, String> {
+    let python = environment.made(&run)?;
+    let what = format!("wheel: install for {}", environment.name);
+    run(&what, install(&python).arg("--force-reinstall").arg(wheel))?;
+    Ok(python)
 }
 
 /// Builds, and returns the wheel.
-fn wheel(dev: bool) -> Result<PathBuf, String> {
-    let out = absolute(WHEELS)?;
+fn wheel(builder: &Path, dev: bool) -> Result<PathBuf, String> {
+    let out = std::path::absolute(WHEELS).map_err(|error| error.to_string())?;
     // What an earlier build left would be found as well; it may not be there.
     let _ = fs::remove_dir_all(&out);
     let profile = if dev { "dev" } else { "dist" };
-    let mut build = Command::new(program(&absolute(BUILD_FOLDER)?));
+    let mut build = Command::new(builder);
     build.args(["-m", "maturin", "build", "--locked", "--profile", profile, "--out"]).arg(&out);
     run("wheel: build", &mut build)?;
     let entries = fs::read_dir(&out).map_err(|error| error.to_string())?;
     let mut wheels = entries.flatten().map(|entry| entry.path());
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "whl");
     wheels.find(is_wheel).ok_or_else(|| format!("there is no wheel in {}", out.display()))
-}
-
-fn absolute(path: &str) -> Result<PathBuf, String> {
-    std::path::absolute(path).map_err(|error| error.to_string())
 }

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use serde::Deserialize;
 
 use super::judge::Verdict;
 use super::tally::{SCENES, Source};
-use crate::run::run;
+use crate::run::{run, tests};
 
 /// Where the test writes its lines to.
 const ROWS: &str = "STEPSCOPE_SCENE_ROWS";
@@ -35,9 +34,7 @@ pub(crate) fn judge() -> Result<Source, String> {
     let file = PathBuf::from("target/scene-rows.jsonl");
     let file = std::path::absolute(file).map_err(|error| error.to_string())?;
     let _ = fs::remove_file(&file);
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let test = ["test", "--quiet", "--workspace", "--test", "scenes"];
-    if let Err(error) = run("truth: scenes", Command::new(cargo).args(test).env(ROWS, &file)) {
+    if let Err(error) = run("truth: scenes", tests().args(["--test", "scenes"]).env(ROWS, &file)) {
         println!("    {error}");
     }
     let text = fs::read_to_string(&file)
