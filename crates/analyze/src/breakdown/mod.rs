@@ -205,14 +205,22 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// An annotation alone does not show that Python runs inside it: if no Python frame was recorded, its
-    /// inside is unknown, like everything else that was not recorded.
+    /// inside is unknown, like everything else that was not recorded. So are events of a program that nobody knows; only
+    /// beside a device's work do they show that the device has none.
     fn of(recorded: &HostTrace, steps: &Steps, host: &Timeline) -> Self {
         let fallback = fallback_category(recorded, steps);
         let mut kinds = (0..recorded.trace.kinds().len()).map(KindId::from_index);
         let frames = kinds.any(|kind| recorded.vocabulary().role(kind) == Role::PythonFrame);
+        let foreign = recorded.vocabulary().framework == Framework::Unknown;
         Ground {
             fallback,
-            present: if frames { Category::Python } else { fallback },
+            present: if frames {
+                Category::Python
+            } else if foreign && !recorded.states().has_device {
+                Category::Unknown
+            } else {
+                fallback
+            },
             frames,
             device_unseen: recorded.states().device_unseen,
             gaps: gaps::unrecorded(recorded, steps, host, frames),

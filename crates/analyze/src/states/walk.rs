@@ -164,12 +164,15 @@ impl<'t> Facts<'t> {
         (!differs).then_some(state)
     }
 
-    /// On a Python thread an unknown name is most likely the user's own annotation, unless it looks like C++.
+    /// On a Python thread an unknown name is most likely the user's own annotation, unless it looks like C++. Elsewhere it is
+    /// the framework's.
     fn unknown(&self, kind: KindId, place: Place) -> State {
         if place.on_device {
             return State::DeviceCompute;
         }
-        let annotates = place.on_python && !is_code(self.trace.kind_name(kind));
+        // Where no framework is known, nobody knows whose overhead it would be.
+        let foreign = self.vocabulary.framework == Framework::Unknown;
+        let annotates = foreign || (place.on_python && !is_code(self.trace.kind_name(kind)));
         if annotates { State::Present } else { place.pipeline_or(Role::Framework, State::Dispatch) }
     }
 }

@@ -15,7 +15,7 @@ use crate::states::{State, StateLine};
 use crate::time::python::user_place;
 use crate::time::recurrence::Recurrence;
 use crate::vocabulary::names::{framework_op, hlo_opcode, without_number};
-use crate::vocabulary::{Keys, is_callback, is_python_frame, op_type};
+use crate::vocabulary::{Keys, Role, is_callback, is_python_frame, op_type};
 
 /// Partial result: callbacks in the counted steps.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -137,6 +137,10 @@ fn callback(context: &Context, kind: KindId) -> Option<String> {
     }
     if is_python_frame(name, trace.str(shape.category)) {
         return frame(name).map(str::to_owned);
+    }
+    // A range that somebody put around code may have any words in its name.
+    if vocabulary.role(kind) == Role::Annotation {
+        return None;
     }
     let op = if vocabulary.signatures.keys(kind).has(Keys::HloOp) {
         hlo_opcode(name)

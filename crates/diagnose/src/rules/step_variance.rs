@@ -72,6 +72,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     (tail >= TAIL || spread >= SPREAD).then(|| {
         let varies =
             Category::ALL.into_iter().max_by(|&a, &b| deviation(host, a).total_cmp(&deviation(host, b)));
+        let varies = varies.filter(|category| *category != Category::Unknown);
         Finding::new(&RULE, Severity::Info, Variance { spread, tail, varies }, facts.framework()).sure(0.8)
     })
 }

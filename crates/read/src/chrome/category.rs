@@ -41,8 +41,12 @@ pub(super) fn class_of(category: &str) -> Class {
     }
 }
 
-/// Kind and ordinal of the device in a process name or label: `GPU 0`, `/device:TPU:1`.
+/// Kind and ordinal of the device in a process name or label: `GPU 0`, `/device:TPU:1`. PyTorch's first profiler called the
+/// device's side `CUDA functions`.
 pub(super) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
+    if name == "CUDA functions" {
+        return Some((DeviceKind::Gpu, Some(0)));
+    }
     let (sort, rest) = match name.strip_prefix("/device:") {
         Some(rest) => rest.split_once(':').unwrap_or((rest, "")),
         None => name.split_once(' ').unwrap_or((name, "")),
@@ -93,6 +97,7 @@ mod tests {
         assert_eq!(device_of("GPU 3"), Some((DeviceKind::Gpu, Some(3))));
         assert_eq!(device_of("/device:TPU:1 SparseCore 0"), Some((DeviceKind::Tpu, Some(1))));
         assert_eq!(device_of("/device:GPU:0"), Some((DeviceKind::Gpu, Some(0))));
+        assert_eq!(device_of("CUDA functions"), Some((DeviceKind::Gpu, Some(0))));
         assert_eq!(device_of("MTIA 9"), Some((DeviceKind::Other, Some(9))));
         for host in ["/host:CPU", "CPU", "python3.10", "/device:CPU:0", ""] {
             assert_eq!(device_of(host), None, "{host}");

@@ -61,6 +61,19 @@ impl Fields {
         Ok(())
     }
 
+    /// The event's name. TensorFlow's export shows an op's type, and keeps the name that the profile has, `op:Type`, beside it.
+    pub(super) fn whole_name(&self, text: &[u8]) -> Piece {
+        if !self.category.is_missing() {
+            return self.name;
+        }
+        let short = self.name.of(text);
+        let long = self.args.iter().find(|(key, _)| key.of(text) == b"long_name").map(|&(_, value)| value);
+        let ends = |long: &Piece| {
+            long.of(text).strip_suffix(short).is_some_and(|op| op.ends_with(b":")) && long.sort == Sort::Text
+        };
+        long.filter(ends).unwrap_or(self.name)
+    }
+
     fn put(&mut self, text: &[u8], key: Piece, value: Piece) {
         match key.of(text) {
             b"ph" => self.phase = value,

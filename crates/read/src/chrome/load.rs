@@ -306,7 +306,7 @@ impl Loader {
 
     fn kind(&mut self, text: &[u8], fields: &Fields, form: Form) -> (Class, KindId, StrId) {
         let strings = &mut self.builder.strings;
-        let name = text::intern(strings, text, fields.name, &mut self.repairs);
+        let name = text::intern(strings, text, fields.whole_name(text), &mut self.repairs);
         let category = text::intern(strings, text, fields.category, &mut self.repairs);
         let class =
             *self.classes.entry(category).or_insert_with(|| class_of(self.builder.strings.get(category)));

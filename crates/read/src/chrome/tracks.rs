@@ -205,6 +205,7 @@ impl Tracks {
             let kind = if on_device { ProcessKind::Device } else { ProcessKind::Host };
             settling.put(loose.track, loose.process, kind, loose.name, loose.kind);
         }
+        settling.empty_devices();
         settling.devices(devices);
         if self.places.len() >= MAX_TRACKS || self.loose.len() >= MAX_TRACKS {
             builder.note(NoteKind::Unknown, "tracks", 1, None);
@@ -249,7 +250,11 @@ impl<'b> Settling<'b> {
     fn new(builder: &'b mut TraceBuilder, processes: &'b [Process]) -> Self {
         let facts = processes.iter().map(|process| {
             let of = |name: StrId| device_of(builder.strings.get(name)).map(|device| (device, name));
-            match of(process.label).or_else(|| of(process.name)) {
+            let id = match process.id {
+                Id::Text(text) => text,
+                _ => StrId::default(),
+            };
+            match of(process.label).or_else(|| of(process.name)).or_else(|| of(id)) {
                 Some((device, device_name)) => {
                     Facts { device: Some(device), device_name, ..Facts::default() }
                 }
@@ -321,6 +326,18 @@ impl<'b> Settling<'b> {
             let number = number_of(self.builder, file.id);
             self.builder.process(name, kind, number)
         })
+    }
+
+    /// TensorFlow lists the devices that it uses, also if nothing of them was recorded. PyTorch labels devices that it does
+    /// not use.
+    fn empty_devices(&mut self) {
+        for process in 0..self.processes.len() {
+            let named = device_of(self.builder.strings.get(self.processes[process].name)).is_some();
+            let lists = self.builder.strings.get(self.processes[process].name).starts_with("/device:");
+            if named && lists {
+                self.made(process as u32, ProcessKind::Device);
+            }
+        }
     }
 
     /// Adds the listed devices, and unlisted devices that have work.

@@ -115,27 +115,21 @@ fn without_process(name: &str) -> &str {
     }
 }
 
-/// The wall-clock start of the session, so that several ranks can be aligned.
+/// The wall-clock start of the session, so that several ranks can be aligned. Events count from the start of the capture,
+/// although its own start and stop may count from boot.
 fn read_clock(import: &mut Import) {
-    let mut capture = None;
+    let mut length = None;
     import.database.rows("ANALYSIS_DETAILS", &["startTime", "stopTime"], |row| {
-        capture = capture.or(row.int(0).zip(row.int(1)));
+        length = length.or(row.int(0).zip(row.int(1)).map(|(start, stop)| stop.saturating_sub(start)));
     });
     let mut origin = None;
-    let columns = ["utcEpochNs", "systemClockNs"];
-    let outcome = import.database.rows("TARGET_INFO_SESSION_START_TIME", &columns, |row| {
-        let Some(utc) = row.int(0).filter(|&utc| utc > 0) else { return };
-        // Times count from the start of the session, or from boot if they were left as recorded; in that case
-        // the capture starts at the time shown by the system clock.
-        let since_boot = capture.zip(row.int(1)).is_some_and(|((start, _), system)| start == system);
-        let offset = if since_boot { row.int(1).unwrap_or(0) } else { 0 };
-        origin = origin.or(Some(utc.saturating_sub(offset)));
+    let outcome = import.database.rows("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], |row| {
+        origin = origin.or(row.int(0).filter(|&utc| utc > 0));
     });
     import.settle("TARGET_INFO_SESSION_START_TIME", outcome);
     import.builder.clock.wall_ns_at_origin = origin;
-    import.builder.environment.captured_ns = origin
-        .zip(capture)
-        .map(|(origin, (start, stop))| (origin.saturating_add(start), origin.saturating_add(stop)));
+    import.builder.environment.captured_ns =
+        origin.zip(length).map(|(origin, length)| (origin, origin.saturating_add(length)));
 }
 
 const COMPLAINTS: &str = "DIAGNOSTIC_EVENT";

@@ -295,7 +295,7 @@ fn the_session_is_described_and_the_environment_is_not_read() {
     let trace = read(&export);
     let environment = trace.environment();
     assert_eq!(trace.str(environment.host.unwrap()), "node7");
-    assert_eq!(environment.captured_ns, Some((1_700_000_000_000_000_100, 1_700_000_000_000_000_900)));
+    assert_eq!(environment.captured_ns, Some((1_700_000_000_000_000_000, 1_700_000_000_000_000_800)));
     assert_eq!(trace.clock().wall_ns_at_origin, Some(1_700_000_000_000_000_000));
     assert_eq!(notes(&trace, NoteKind::CollectionWarning), [("No CUDA events collected.", 1)]);
     assert_eq!(notes(&trace, NoteKind::CollectionError), [("failed", 1)]);
