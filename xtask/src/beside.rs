@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::python::Environment;
 use crate::run::Outcome;
 
-/// What the running command prints.
-const LOG: &str = "target/beside.log";
+/// How the file begins that takes what the running command prints.
+const LOG: &str = "stepscope-beside";
 /// How many lines of it are shown if it fails.
 const LINES: usize = 20;
 
@@ -81,8 +81,9 @@ fn made(environment: &Environment, running: &Mutex<Running>) -> String {
 
 /// Runs a command whose output is only shown if it fails.
 fn quiet(command: &mut Command, running: &Mutex<Running>) -> Outcome {
-    let log = File::create(LOG).and_then(|log| Ok((log.try_clone()?, log)));
-    let (out, err) = log.map_err(|error| format!("cannot write {LOG}: {error}"))?;
+    let path = std::env::temp_dir().join(format!("{LOG}-{}.log", std::process::id()));
+    let log = File::create(&path).and_then(|log| Ok((log.try_clone()?, log)));
+    let (out, err) = log.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     command.stdin(Stdio::null()).stdout(out).stderr(err);
     {
         let mut running = locked(running);
@@ -100,12 +101,14 @@ fn quiet(command: &mut Command, running: &Mutex<Running>) -> Outcome {
             break status.success();
         }
     };
-    if succeeded { Ok(()) } else { Err(format!("{command:?}\n{}", last_lines())) }
+    let said = fs::read_to_string(&path).unwrap_or_default();
+    // Nobody looks for it there.
+    let _ = fs::remove_file(&path);
+    if succeeded { Ok(()) } else { Err(format!("{command:?}\n{}", last_lines(&said))) }
 }
 
-/// The last lines of the log, indented.
-fn last_lines() -> String {
-    let text = fs::read_to_string(LOG).unwrap_or_default();
+/// The last lines of a log, indented.
+fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
     last.iter().map(|line| format!("        {line}")).collect::<Vec<_>>().join("\n")
@@ -117,7 +120,6 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_is_shown_and_one_that_runs_ends_with_its_owner() {
-        let _ = fs::create_dir_all("target");
         let running = Arc::new(Mutex::new(Running::Nothing));
         let script = |text: &str| quiet(Command::new("sh").args(["-c", text]), &running);
         assert_eq!(script("exit 0"), Ok(()));
