@@ -40,7 +40,7 @@ cargo xtask docs --write       write what is generated: docs/findings.md, docs/c
 cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
-cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network)
+cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network); the wheel's check has Dask
 cargo xtask wheel              build the Python package in target/wheels (--dev: without optimisation;
                                --check: build, install and test with every Python at hand)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
