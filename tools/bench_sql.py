@@ -100,7 +100,7 @@ def repeated(path, copies, out):
 
 
 def show(title, taken):
-    print("\n" + title)
+    print("\n" + title, flush=True)
     for what, (seconds, *busy) in taken.items():
         print("  {:28} {:9.3f} s".format(what, seconds), *("{:9.3f} processor s".format(more) for more in busy))
 

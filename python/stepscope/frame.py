@@ -102,13 +102,20 @@ class Frame:
 
     def _repr_html_(self) -> str:
         rows = self.rows(_SHOWN)
-        names = self.columns
-        cell = lambda tag, value: "<{0}>{1}</{0}>".format(tag, html.escape(_shown(value)))  # noqa: E731
-        head = "".join(cell("th", name) for name in names)
-        body = "".join("<tr>{}</tr>".format("".join(cell("td", row[name]) for name in names)) for row in rows)
+        # Notebooks align everything right. That suits numbers; names are read from the left.
+        texts = {name for name in self.columns if any(isinstance(row[name], str) for row in rows)}
+
+        def cells(tag: str, values: dict[str, Any]) -> str:
+            left = ' style="text-align:left"'
+            shown = ((left if name in texts else "", html.escape(_shown(values[name]))) for name in self.columns)
+            return "".join("<{0}{1}>{2}</{0}>".format(tag, style, text) for style, text in shown)
+
+        head = cells("th", {name: name for name in self.columns})
+        body = "".join("<tr>{}</tr>".format(cells("td", row)) for row in rows)
         headline = "<p>{}</p>".format(html.escape(self.headline)) if self.headline else ""
         more = "<p>{:,} rows in all</p>".format(len(self)) if len(self) > len(rows) else ""
-        return "{}<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}".format(headline, head, body, more)
+        table = "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>".format(head, body)
+        return '{}<div style="overflow-x:auto">{}</div>{}'.format(headline, table, more)
 
 
 def _shown(value: Any) -> str:

@@ -273,6 +273,8 @@ class Notebooks(unittest.TestCase):
         self.assertLess(len(fragment), 100_000)
         table = stepscope.open(SLOW).ops._repr_html_()
         self.assertIn("<table>", table)
+        self.assertIn('<th style="text-align:left">name</th>', table)
+        self.assertIn("<th>self_ms</th>", table, "numbers keep the notebook's own alignment")
 
     def test_a_served_page_is_linked_and_ends(self):
         profile = stepscope.open(SLOW)

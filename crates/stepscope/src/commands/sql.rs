@@ -202,7 +202,8 @@ fn note_if_cut(answer: &Answer, terminal: &Terminal) {
 fn problem(error: QueryError) -> Problem {
     let columns = TABLES.iter().flat_map(|table| table.columns).map(|column| column.name);
     let calls = FUNCTIONS.iter().filter_map(|function| function.call.split('(').next());
-    let mut known: Vec<&str> = tables().chain(columns).chain(calls).collect();
+    let is_table = error.parts()[1].starts_with("no such table");
+    let mut known: Vec<&str> = tables().chain(columns.chain(calls).filter(|_| !is_table)).collect();
     known.sort_unstable();
     known.dedup();
     let meant = error.unknown_name().map(|name| near(name, known.into_iter())).unwrap_or_default();
