@@ -115,8 +115,8 @@ async function measureHome(runs) {
     const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } });
     const until = async () => {
       const began = performance.now();
-      await page.goto(`${address}/#/home`);
-      await page.getByRole("grid", { name: "Runs" }).getByRole("row").nth(1).waitFor();
+      await page.goto(`${address}/#/s/0/home`);
+      await page.getByRole("grid", { name: "Runs" }).getByRole("row").nth(1).waitFor({ timeout: options.patience });
       const listed = performance.now() - began;
       await page.waitForFunction(() => !/verdicts/.test(document.querySelector("main")?.innerText ?? "verdicts"), null, { timeout: options.patience, polling: 50 });
       return { listed_ms: round(listed), with_verdicts_ms: round(performance.now() - began) };
