@@ -76,7 +76,7 @@ async function measureOurs() {
     listening_ms: round(listening),
     start_to_complete_timeline_ms: round(complete),
     server_cpu_s_until_complete: cost.cpu_s,
-    server_rss_mb: { until_complete: cost.rss_mb, at_the_end: after.rss_mb, peak: after.peak_mb },
+    server_rss_mb: { until_complete: cost.rss_mb, of_it_anonymous: cost.anonymous_mb, at_the_end: after.rss_mb, peak: after.peak_mb },
     frames,
     script_per_frame: spread(script),
     tiles,
@@ -90,7 +90,7 @@ function costOf(pid) {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const mb = (key) => round(Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1000);
   // Fields 14 and 15 of `stat`, in hundredths of a second.
-  return { cpu_s: (Number(fields[11]) + Number(fields[12])) / 100, rss_mb: mb("VmRSS"), peak_mb: mb("VmHWM") };
+  return { cpu_s: (Number(fields[11]) + Number(fields[12])) / 100, rss_mb: mb("VmRSS"), anonymous_mb: mb("RssAnon"), peak_mb: mb("VmHWM") };
 }
 
 function spread(values) {
@@ -115,8 +115,8 @@ async function measureHome(runs) {
     const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } });
     const until = async () => {
       const began = performance.now();
-      await page.goto(`${address}/#/home`);
-      await page.getByRole("grid", { name: "Runs" }).getByRole("row").nth(1).waitFor();
+      await page.goto(`${address}/#/s/0/home`);
+      await page.getByRole("grid", { name: "Runs" }).getByRole("row").nth(1).waitFor({ timeout: options.patience });
       const listed = performance.now() - began;
       await page.waitForFunction(() => !/verdicts/.test(document.querySelector("main")?.innerText ?? "verdicts"), null, { timeout: options.patience, polling: 50 });
       return { listed_ms: round(listed), with_verdicts_ms: round(performance.now() - began) };

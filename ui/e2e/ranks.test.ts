@@ -87,12 +87,12 @@ test("the critical path of the step in view is outlined, and its pieces tile the
   const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/timeline?view=30000000~40000000`);
   await drawn(page);
   await page.getByRole("button", { name: "Critical path" }).click();
-  await page.getByText(/Critical path of step 3: /).waitFor();
+  await page.getByText(/Critical path of step 3 on rank1: /).waitFor();
   await page.waitForURL(/path=critical/);
   expect(await stumbles(page)).toEqual([]);
   await page.screenshot({ path: `${shots}timeline-critical.png` });
   await page.reload();
-  await page.getByText(/Critical path of step 3: /).waitFor();
+  await page.getByText(/Critical path of step 3 on rank1: /).waitFor();
   await page.getByRole("link", { name: "Table" }).click();
   await page.getByRole("heading", { level: 1, name: /Step \d+ .*takes|Critical path/ }).waitFor();
   await page.getByText("ampere_sgemm_128x64").first().waitFor();

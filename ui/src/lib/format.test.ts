@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bytes, count, ms, percent, plural, ratio, sentence, short, signedMs, tick, title, writer } from "./format";
+import { bytes, count, ms, percent, plural, ratio, sentence, short, signedMs, tick, tickLabels, title, writer } from "./format";
 
 describe("durations", () => {
   it("have three digits and a unit that suits", () => {
@@ -8,6 +8,10 @@ describe("durations", () => {
     ]);
   });
   it("are a dash where they are not known", () => expect([null, undefined, NaN].map(ms)).toEqual(["–", "–", "–"]));
+  it("are never the same twice on an axis", () => {
+    expect(tickLabels([10, 20])).toEqual(["10 ms", "20 ms"]);
+    expect(tickLabels([18.62, 18.64, 18.66])).toEqual(["18.62 ms", "18.64 ms", "18.66 ms"]);
+  });
   it("show which way they went", () => expect([1.5, -1.5, 0].map(signedMs)).toEqual(["+1.50 ms", "−1.50 ms", "0 ms"]));
   it("lose idle zeros at an axis", () => expect([40, 2500, 0.25].map(tick)).toEqual(["40 ms", "2.5 s", "250 µs"]));
   it("reach hours", () => expect(ms(7_380_000)).toBe("2 h 3 min"));

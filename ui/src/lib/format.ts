@@ -55,6 +55,15 @@ export function tick(value: number): string {
   return ms(value).replace(/\.0+(?= )|(\.\d*?[1-9])0+(?= )/, "$1");
 }
 
+/** Labels of an axis in milliseconds: as short as they can be while no two are the same. */
+export function tickLabels(marks: readonly number[]): string[] {
+  const short = marks.map(tick);
+  if (new Set(short).size === short.length) return short;
+  const step = Math.min(...marks.slice(1).map((mark, at) => mark - (marks[at] ?? 0)));
+  const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(step || 1))));
+  return marks.map((mark) => `${mark.toFixed(digits)} ms`);
+}
+
 function minutes(value: number): string {
   const seconds = Math.round(Math.abs(value) / 1000);
   const sign = value < 0 ? "−" : "";

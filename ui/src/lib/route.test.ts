@@ -45,3 +45,12 @@ it("an address without a page is the overview, and any other name may be a page"
 });
 
 it("a session may be called s", () => expect(parse("#/s/overview")).toEqual({ session: "s", page: "overview", query: {} }));
+
+it("thousands of sessions that all have one name are told apart at once", () => {
+  const all = Array.from({ length: 5000 }, (_, id) => session(id, `/logs/run-${id}/plugins/profile/2026_01_01/trainer.xplane.pb`));
+  const began = performance.now();
+  expect(new Set(all.map((one) => keyOf(one, all))).size).toBe(5000);
+  expect(find(keyOf(all[4711] as Session, all), all)?.id).toBe(4711);
+  // A search among all for each would take minutes.
+  expect(performance.now() - began).toBeLessThan(2000);
+});

@@ -37,35 +37,57 @@ export function format(route: { session: string; page: string; query?: Query }):
 /** The last part of a session's name; the server uses the full path if names clash. */
 const lastPart = (session: Session) => session.name.split("/").at(-1) ?? "";
 
-const indexes = new WeakMap<readonly Session[], Map<string, Session[]>>();
+/** What routes and labels ask about the sessions of one listing. */
+interface Index {
+  /** Sessions by the last part of their name. */
+  rivals: Map<string, Session[]>;
+  labels: Map<number, string>;
+  /** How many sessions have a label. */
+  same: Map<string, number>;
+}
 
-/** Sessions with the same last part. A list of thousands asks for every row, so they are found once per listing. */
-function rivalsOf(last: string, all: readonly Session[]): Session[] {
-  let index = indexes.get(all);
-  if (!index) {
-    index = new Map();
-    for (const session of all) {
-      const same = index.get(lastPart(session));
-      if (same) same.push(session);
-      else index.set(lastPart(session), [session]);
-    }
-    indexes.set(all, index);
+const indexes = new WeakMap<readonly Session[], Index>();
+
+/** A list of thousands asks for every row, and all of them may share a name, so everything is found once per listing. */
+function indexOf(all: readonly Session[]): Index {
+  const known = indexes.get(all);
+  if (known) return known;
+  const index: Index = { rivals: new Map(), labels: new Map(), same: new Map() };
+  for (const session of all) {
+    const same = index.rivals.get(lastPart(session));
+    if (same) same.push(session);
+    else index.rivals.set(lastPart(session), [session]);
   }
-  return index.get(last) ?? [];
+  for (const group of index.rivals.values()) {
+    for (const [id, label] of labelsOf(group)) {
+      index.labels.set(id, label);
+      index.same.set(label, (index.same.get(label) ?? 0) + 1);
+    }
+  }
+  indexes.set(all, index);
+  return index;
+}
+
+/** The labels of sessions with the same last part: that, after what tells their paths apart. */
+function labelsOf(group: readonly Session[]): [id: number, label: string][] {
+  const paths = group.map(pathOf);
+  const [first = []] = paths;
+  const shared = (at: (path: string[], index: number) => string | undefined) => {
+    let length = 0;
+    while (length < first.length && paths.every((path) => at(path, length) === at(first, length))) length++;
+    return length;
+  };
+  const [before, behind] = [shared((path, index) => path[index]), shared((path, index) => path.at(-1 - index))];
+  return group.map((session, place) => {
+    const own = paths[place] ?? [];
+    const apart = group.length < 2 ? [] : own.slice(before, Math.max(before, own.length - behind));
+    return [session.id, [...apart, lastPart(session)].join("/")];
+  });
 }
 
 /** The label of a session: its name, with the distinctive part of its path if several share the name. */
 export function labelOf(session: Session, all: readonly Session[]): string {
-  const own = pathOf(session);
-  const paths = rivalsOf(lastPart(session), all).map(pathOf);
-  if (paths.length < 2) return lastPart(session);
-  const shared = (at: (path: string[], index: number) => string | undefined) => {
-    let length = 0;
-    while (length < own.length && paths.every((path) => at(path, length) === at(own, length))) length++;
-    return length;
-  };
-  const [before, behind] = [shared((path, index) => path[index]), shared((path, index) => path.at(-1 - index))];
-  return [...own.slice(before, Math.max(before, own.length - behind)), lastPart(session)].join("/");
+  return indexOf(all).labels.get(session.id) ?? lastPart(session);
 }
 
 function pathOf(session: Session): string[] {
@@ -75,14 +97,13 @@ function pathOf(session: Session): string[] {
 /** The name of a session in a route: its label, unless another session has the same one. */
 export function keyOf(session: Session, all: readonly Session[]): string {
   const label = labelOf(session, all);
-  const rivals = rivalsOf(lastPart(session), all).filter((other) => other !== session);
-  return label !== "" && rivals.every((other) => labelOf(other, all) !== label) ? label : `s/${session.id}`;
+  return label !== "" && indexOf(all).same.get(label) === 1 ? label : `s/${session.id}`;
 }
 
 /** The session of a route. If sessions were added or removed since, the last part decides, newest first. */
 export function find(key: string, all: readonly Session[]): Session | undefined {
   const last = key.split("/").at(-1) ?? "";
-  const rivals = last === "" ? [] : rivalsOf(last, all);
+  const rivals = last === "" ? [] : (indexOf(all).rivals.get(last) ?? []);
   const named = rivals.find((session) => session.name === key || keyOf(session, all) === key) ?? rivals[0];
   if (named) return named;
   const id = /^s\/(\d+)$/.exec(key)?.[1];

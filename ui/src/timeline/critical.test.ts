@@ -41,7 +41,9 @@ it("asks for the step in the middle of the view, once per step and host, and for
 
 it("says what the path is made of, or why it is unknown", () => {
   const title = (key: string) => key.toUpperCase();
-  expect(summary([path(0, 7)], title)).toBe("Critical path of step 7: COMPUTE 61 %, PYTHON 30 %");
-  expect(summary([{ host: 0, step: 7, unknown: "no device work was recorded", pieces: [] }], title)).toBe("Critical path unknown: no device work was recorded");
-  expect(summary([], title)).toBe("");
+  expect(summary([path(0, 7)], title, ["a"])).toBe("Critical path of step 7: COMPUTE 61 %, PYTHON 30 %");
+  const waiting = { ...path(0, 7), categories: [{ category: "communication", fraction: 0.9 }] };
+  expect(summary([waiting, path(1, 7)], title, ["a", "b"])).toBe("Critical path of step 7 on b: COMPUTE 61 %, PYTHON 30 %");
+  expect(summary([{ host: 0, step: 7, unknown: "no device work was recorded", pieces: [] }], title, ["a"])).toBe("Critical path unknown: no device work was recorded");
+  expect(summary([], title, [])).toBe("");
 });

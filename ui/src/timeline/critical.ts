@@ -20,12 +20,13 @@ function covers(path: StepPath, ns: number): boolean {
   return path.start_ns !== undefined && path.end_ns !== undefined && path.start_ns <= ns && ns < path.end_ns;
 }
 
-/** What the toolbar says about paths. */
-export function summary(paths: readonly StepPath[], titles: (key: string) => string): string {
-  const known = paths.find((path) => path.unknown === null);
+/** What the toolbar says about paths: of several hosts, about the one that the others wait for. */
+export function summary(paths: readonly StepPath[], titles: (key: string) => string, hosts: readonly string[]): string {
+  const waits = (path: StepPath) => path.categories?.find((part) => part.category === "communication")?.fraction ?? 0;
+  const [known] = paths.filter((path) => path.unknown === null).sort((a, b) => waits(a) - waits(b));
   if (!known) return paths[0]?.unknown ? `Critical path unknown: ${paths[0].unknown}` : "";
   const parts = (known.categories ?? []).slice(0, 2).map((part) => `${titles(part.category)} ${percent(part.fraction)}`);
-  return `Critical path of step ${known.step}: ${parts.join(", ")}`;
+  return `Critical path of step ${known.step}${hosts.length > 1 ? ` on ${hosts[known.host]}` : ""}: ${parts.join(", ")}`;
 }
 
 export class Critical {
@@ -79,33 +80,54 @@ export class Critical {
   }
 }
 
-/** Outlines what is visible of the paths, and the way from one piece to the next where the track changes. */
+/** A stretch of one row that is on the path, in CSS pixels. */
+interface Box {
+  left: number;
+  right: number;
+  y: number;
+  height: number;
+  hidden: boolean;
+}
+
+/** Pieces closer than this (px) share an outline. */
+const NEAR = 3;
+
+/** What is visible of a path: pieces that touch on one row are one box. */
+export function boxesOf(scene: Scene, timeline: Timeline, slotOf: ReadonlyMap<number, number>, path: StepPath): Box[] {
+  const boxes: Box[] = [];
+  for (const piece of path.pieces) {
+    const slot = piece.track === null ? undefined : slotOf.get(piece.track);
+    if (slot === undefined || piece.end_ns < scene.window.start || piece.start_ns > scene.window.end) continue;
+    const { y, height, hidden } = locate(scene, timeline, slot, piece.row ?? 0);
+    const left = Math.max(-4, xAt(scene.window, piece.start_ns, scene.width));
+    const right = Math.min(scene.width + 4, xAt(scene.window, piece.end_ns, scene.width));
+    const last = boxes.at(-1);
+    if (last && last.y === y && left - last.right < NEAR) last.right = Math.max(last.right, right);
+    else boxes.push({ left, right, y, height, hidden });
+  }
+  return boxes;
+}
+
+/** Outlines what is visible of the paths, and the way from one piece to the next where the row changes. */
 export function drawCritical(context: CanvasRenderingContext2D, scene: Scene, timeline: Timeline, slotOf: ReadonlyMap<number, number>, paths: readonly StepPath[], theme: Theme): void {
   context.strokeStyle = theme.critical;
   context.fillStyle = theme.critical;
+  context.lineWidth = 2;
   for (const path of paths) {
-    let before: { x: number; y: number } | null = null;
+    let before: Box | null = null;
     let drawn = -Infinity;
-    for (const piece of path.pieces) {
-      const slot = piece.track === null ? undefined : slotOf.get(piece.track);
-      if (slot === undefined || piece.end_ns < scene.window.start || piece.start_ns > scene.window.end) continue;
-      const place = locate(scene, timeline, slot, piece.row ?? 0);
-      const left = Math.max(-4, xAt(scene.window, piece.start_ns, scene.width));
-      const right = Math.min(scene.width + 4, xAt(scene.window, piece.end_ns, scene.width));
-      const middle = place.y + place.height / 2;
-      if (before && Math.abs(before.y - middle) > 1 && left - drawn >= 3) {
+    for (const box of boxesOf(scene, timeline, slotOf, path)) {
+      const [from, to] = [before ? before.y + before.height / 2 : 0, box.y + box.height / 2];
+      if (before && Math.abs(from - to) > 1 && box.left - drawn >= NEAR) {
         context.globalAlpha = 0.75;
-        context.fillRect(Math.round(left) - 0.5, Math.min(before.y, middle), 1, Math.abs(before.y - middle));
+        context.fillRect(Math.round(box.left) - 0.5, Math.min(from, to), 1, Math.abs(from - to));
         context.globalAlpha = 1;
-        drawn = left;
+        drawn = box.left;
       }
-      before = { x: right, y: middle };
-      if (place.hidden) continue;
-      if (right - left < 3) context.fillRect(left, place.y, Math.max(1, right - left), place.height);
-      else {
-        context.lineWidth = 2;
-        context.strokeRect(left + 1, place.y + 1, right - left - 2, Math.max(1, place.height - 2));
-      }
+      before = box;
+      if (box.hidden) continue;
+      if (box.right - box.left < NEAR) context.fillRect(box.left, box.y, Math.max(1, box.right - box.left), box.height);
+      else context.strokeRect(box.left + 1, box.y + 1, box.right - box.left - 2, Math.max(1, box.height - 2));
     }
   }
 }
