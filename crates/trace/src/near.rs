@@ -101,7 +101,7 @@ impl NearChunk<'_> {
     #[inline(always)]
     pub(crate) fn set(&mut self, index: usize, args: Option<u64>) {
         let event = self.first + index;
-        if event % GROUP == 0 {
+        if event.is_multiple_of(GROUP) {
             let group = event / GROUP - self.first.div_ceil(GROUP);
             self.anchors[group] = self.at.unwrap_or(0);
         }
