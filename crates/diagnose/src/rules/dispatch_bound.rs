@@ -93,7 +93,8 @@ impl Cause for OpOverhead {
                 decimal(self.ops_per_step, 0)
             ));
         }
-        let most = self.call.as_ref().map_or(String::new(), |(call, _)| format!(", most of it in {}", quoted(call)));
+        let most =
+            self.call.as_ref().map_or(String::new(), |(call, _)| format!(", most of it in {}", quoted(call)));
         Words {
             summary: format!("Dispatch-bound: framework overhead takes {}{most}.", finding.owned(self.ms)),
             evidence,
@@ -111,11 +112,18 @@ fn once(call: &str, framework: Framework) -> Vec<String> {
         Framework::TensorFlow | Framework::Keras => {
             "Let `tf.data` deliver batches as tensors: `tf.data.Dataset.from_tensor_slices(arrays).batch(n).prefetch(2)`."
         }
-        Framework::Jax => "Copy batches ahead of the step: `jax.device_put(next_batch)` before the current step ends.",
-        Framework::PyTorch => "Let a `DataLoader` deliver batches as tensors: `torch.from_numpy(array)` does not copy.",
+        Framework::Jax => {
+            "Copy batches ahead of the step: `jax.device_put(next_batch)` before the current step ends."
+        }
+        Framework::PyTorch => {
+            "Let a `DataLoader` deliver batches as tensors: `torch.from_numpy(array)` does not copy."
+        }
         Framework::Unknown => "Let the input pipeline deliver batches as tensors.",
     };
-    vec![format!("Call {} once, outside the loop, for data that stays the same.", quoted(call)), deliver.to_owned()]
+    vec![
+        format!("Call {} once, outside the loop, for data that stays the same.", quoted(call)),
+        deliver.to_owned(),
+    ]
 }
 
 fn more_per_call(framework: Framework) -> Vec<String> {

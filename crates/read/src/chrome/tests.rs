@@ -107,7 +107,12 @@ fn tensorflow_s_export_keeps_the_names_of_ops_and_lists_devices_without_events()
         .event(&ChromeEvent::new("M", "process_name").at(2, 0, "0").arg("name", "\"/device:GPU:0\""))
         .event(&ChromeEvent::new("M", "process_name").at(1, 0, "0").arg("name", "\"/host:CPU\""))
         .event(&op.arg("long_name", "\"model/dense/MatMul:MatMul\""))
-        .event(&ChromeEvent::new("X", "fusion.1").at(1, 1, "20").field("dur", "5").arg("long_name", "\"%fusion = …\""))
+        .event(
+            &ChromeEvent::new("X", "fusion.1")
+                .at(1, 1, "20")
+                .field("dur", "5")
+                .arg("long_name", "\"%fusion = …\""),
+        )
         .text();
     let trace = read(Window::held(text.as_bytes(), 1 << 20), &input(b""), &Progress::new()).unwrap();
     let names: Vec<&str> = trace.kinds().iter().map(|kind| trace.str(kind.name)).collect();

@@ -193,7 +193,9 @@ impl Event {
         let metadata_id = varint_at(window, &mut place, tag::METADATA_ID)?;
         let offset_ps = long_varint_at(window, &mut place, tag::OFFSET_PS)? as i64;
         let duration_ps = match window[place] {
-            tag::DURATION_PS if place < len + 2 => long_varint_at(window, &mut place, tag::DURATION_PS)? as i64,
+            tag::DURATION_PS if place < len + 2 => {
+                long_varint_at(window, &mut place, tag::DURATION_PS)? as i64
+            }
             _ => 0,
         };
         let mut rest = at + place;
@@ -337,7 +339,8 @@ mod tests {
 
     /// Fields of an event, mostly in the usual order; the numbers are of every length.
     fn body() -> impl Strategy<Value = Vec<u8>> {
-        let tags = [tag::METADATA_ID, tag::OFFSET_PS, tag::DURATION_PS, tag::STATS, tag::NUM_OCCURRENCES, 0x38];
+        let tags =
+            [tag::METADATA_ID, tag::OFFSET_PS, tag::DURATION_PS, tag::STATS, tag::NUM_OCCURRENCES, 0x38];
         let field = (prop::sample::select(tags.to_vec()), 0u32..64, any::<u64>(), 0u8..20);
         let others = prop::collection::vec(field, 0..3);
         ((0u32..64, any::<u64>()), (0u32..64, any::<u64>()), others).prop_map(|(id, offset, others)| {
@@ -348,7 +351,9 @@ mod tests {
             for (tag, shift, value, len) in others {
                 bytes.push(tag);
                 match tag {
-                    tag::STATS => bytes.extend(std::iter::once(len).chain(std::iter::repeat_n(7, len.into()))),
+                    tag::STATS => {
+                        bytes.extend(std::iter::once(len).chain(std::iter::repeat_n(7, len.into())));
+                    }
                     _ => put(value >> shift, &mut bytes),
                 }
             }
