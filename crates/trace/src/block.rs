@@ -28,6 +28,9 @@ pub struct Block {
 }
 
 impl Block {
+    /// Number of events in a block; the last one of a track may have fewer.
+    pub const EVENTS: usize = BLOCK;
+
     /// The events of the `number`th block of a track with `len` events.
     #[inline]
     pub(crate) fn events(number: usize, len: usize) -> Range<usize> {

@@ -12,6 +12,9 @@ const NONE: u8 = 0;
 /// The distance of an event whose position is in the list of far ones.
 const FAR: u8 = u8::MAX;
 
+/// A position that is far from all others.
+const NOWHERE: u64 = u64::MAX / 2;
+
 /// A column of positions, filled in order through [`NearChunk`]s.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NearColumn {
@@ -40,7 +43,7 @@ impl NearColumn {
         let first = index / GROUP * GROUP;
         let mut at = self.anchors[index / GROUP];
         for (event, &step) in (first..=index).zip(&self.steps[first..]) {
-            at = if step == FAR { self.far_at(event)? } else { at + u64::from(step) };
+            at = if step == FAR { self.far_at(event)? } else { at.wrapping_add(u64::from(step)) };
         }
         Some(at)
     }
@@ -60,7 +63,7 @@ impl NearColumn {
                 first,
                 steps: super::columns::take(&mut steps, len),
                 anchors: super::columns::take(&mut anchors, groups),
-                at: None,
+                at: NOWHERE,
                 far: Vec::new(),
             };
             first += len;
@@ -91,8 +94,8 @@ pub(crate) struct NearChunk<'a> {
     first: usize,
     steps: &'a mut [u8],
     anchors: &'a mut [u64],
-    /// The last position; `None` before the first: the piece before this one is filled at the same time.
-    at: Option<u64>,
+    /// The last position; at first [`NOWHERE`], because the piece before this one is filled at the same time.
+    at: u64,
     far: Vec<(u32, u64)>,
 }
 
@@ -103,21 +106,22 @@ impl NearChunk<'_> {
         let event = self.first + index;
         if event.is_multiple_of(GROUP) {
             let group = event / GROUP - self.first.div_ceil(GROUP);
-            self.anchors[group] = self.at.unwrap_or(0);
+            self.anchors[group] = self.at;
         }
         let Some(to) = args else {
             self.steps[index] = NONE;
             return;
         };
-        let step = self.at.and_then(|at| u8::try_from(to.wrapping_sub(at)).ok());
-        self.steps[index] = match step {
-            Some(step) if step != NONE && step != FAR => step,
-            _ => {
-                self.far.push((event as u32, to));
-                FAR
-            }
-        };
-        self.at = Some(to);
+        let step = to.wrapping_sub(self.at);
+        self.at = to;
+        let near = (u64::from(NONE) + 1..u64::from(FAR)).contains(&step);
+        self.steps[index] = if near { step as u8 } else { self.far_step(event, to) };
+    }
+
+    #[cold]
+    fn far_step(&mut self, event: usize, to: u64) -> u8 {
+        self.far.push((u32::try_from(event).unwrap_or(u32::MAX), to));
+        FAR
     }
 
     /// The far positions of the piece.

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use stepscope_trace::{Time, Track};
+use stepscope_trace::{Block, Time, Track};
 
 /// Smaller tracks are not worth splitting.
 const WORTH_CUTTING: usize = 1 << 18;
@@ -17,7 +17,9 @@ pub(crate) fn chunks(track: &Track, wanted: usize) -> Vec<Range<usize>> {
     if len < WORTH_CUTTING || wanted < 2 {
         return std::iter::once(0..len).collect();
     }
-    let edges: Vec<usize> = (0..=wanted).map(|piece| len * piece / wanted).collect();
+    // At the edges of blocks: what a block knows as a whole need not be looked up event by event.
+    let edge = |piece: usize| (len * piece / wanted).next_multiple_of(Block::EVENTS).min(len);
+    let edges: Vec<usize> = (0..=wanted).map(edge).collect();
     let parts: Vec<Range<usize>> = edges.windows(2).map(|edge| edge[0]..edge[1]).collect();
     let mut cuts = vec![0];
     let mut open_until = Time::MIN;

@@ -18,7 +18,7 @@ use crate::vocabulary::{Framework, Role, Vocabulary, is_dense, is_python_frame, 
 
 /// Number of events that are walked together: few enough that their states are still in the core's own cache when they are
 /// appended to those before them.
-const EVENTS_PER_WALK: usize = 1 << 16;
+const EVENTS_PER_WALK: usize = 1 << 17;
 
 /// Facts about the whole trace that are needed before its tracks are walked.
 pub(super) struct Facts<'t> {

@@ -110,8 +110,8 @@ fn decode_piece(file: &[u8], placed: &Placed, kinds: &Kinds, chunk: &mut Columns
         };
         let kind = event.kind(kinds, &mut odd);
         odd.negative_durations += u64::from(event.duration_ps < 0);
-        let args = (event.has_stats || event.aggregate).then_some(at as u64);
-        chunk.set(index, start, Dur::from_ps(event.duration_ps), kind, args);
+        // Also of an event without stats: a branch on that would often be guessed wrong, and there is nothing to find there.
+        chunk.set(index, start, Dur::from_ps(event.duration_ps), kind, Some(at as u64));
         index += 1;
     });
     odd
