@@ -93,6 +93,23 @@ mod tests {
         {
             assert_eq!(track.latest_end(events.clone()), latest(events.clone()), "{events:?}");
         }
+        let quiet = |events: Range<usize>, mut open_until: Time| {
+            events.into_iter().find(|&index| {
+                let quiet = track.start(index) >= open_until;
+                open_until = open_until.max(track.end(index));
+                quiet
+            })
+        };
+        for from in [0, 1, 4_096, 5_001, 8_192, 12_000] {
+            for until in [0, 50, 41_000, 90_000, 150_001, 199_990, 1 << 50].map(Time::from_ps) {
+                let events = from..20_000;
+                assert_eq!(
+                    track.first_quiet(events.clone(), until),
+                    quiet(events, until),
+                    "{from} {until:?}"
+                );
+            }
+        }
         let blocks: Vec<(Range<usize>, Block)> = track.blocks().collect();
         assert_eq!(blocks.len(), 5);
         assert_eq!(blocks[4].0, 16_384..20_000);

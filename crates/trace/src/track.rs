@@ -159,6 +159,27 @@ impl Track {
         latest.unwrap_or(Time::MIN)
     }
 
+    /// The first of some events at whose start nothing is open, neither of what came before them, which ends by `open_until`,
+    /// nor of themselves. Looks only at the events of blocks in which that may be.
+    pub fn first_quiet(&self, events: Range<usize>, mut open_until: Time) -> Option<usize> {
+        let mut index = events.start;
+        while index < events.end {
+            let block = Block::events(index / BLOCK, events.end);
+            let last = block.end.saturating_sub(1);
+            if index == block.start && self.start(last) < open_until && block.len() == BLOCK {
+                open_until = open_until.max(self.blocks[index / BLOCK].latest_end);
+                index = block.end;
+                continue;
+            }
+            if self.start(index) >= open_until {
+                return Some(index);
+            }
+            open_until = open_until.max(self.end(index));
+            index += 1;
+        }
+        None
+    }
+
     /// Whether it has any event of some kinds.
     pub fn has_any(&self, wanted: &KindSet) -> bool {
         self.events_of(wanted).next().is_some()

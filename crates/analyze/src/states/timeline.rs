@@ -90,7 +90,7 @@ impl<'s> Timeline<'s> {
         }
     }
 
-    /// The same without another timeline: most of what is swept is a host alone, and this takes half as long.
+    /// The same without another timeline: a host without devices has millions of changes, and nothing to compare them with.
     fn sweep_alone(&self, window: Span, mut visit: impl FnMut(Span, Mask)) {
         let Cursor { index, mut mask, .. } = self.cursor(window.start);
         let mut now = window.start;

@@ -26,21 +26,12 @@ pub(crate) fn chunks(track: &Track, wanted: usize) -> Vec<Range<usize>> {
     for part in parts {
         let end = track.latest_end(part.clone());
         if part.start > 0 {
-            cuts.extend(first_quiet(track, part, open_until));
+            cuts.extend(track.first_quiet(part, open_until));
         }
         open_until = open_until.max(end);
     }
     cuts.push(len);
     cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
-}
-
-/// The first event of `part` at whose start nothing earlier is open.
-fn first_quiet(track: &Track, part: Range<usize>, mut open_until: Time) -> Option<usize> {
-    part.into_iter().find(|&index| {
-        let quiet = track.start(index) >= open_until;
-        open_until = open_until.max(track.end(index));
-        quiet
-    })
 }
 
 #[cfg(test)]
