@@ -95,7 +95,7 @@ test("hosts that are slow again and again lead to their map", async () => {
   const first = rows(page, "Hosts that are slower than their peers").first();
   await first.waitFor();
   expect(await first.innerText()).toMatch(/node-003\s+2\s+2\s+2/);
-  expect(await first.innerText()).toContain("longer than the median of 5 hosts");
+  expect(await first.innerText()).toContain("medians of 5 hosts");
   await page.getByRole("region", { name: "Evidence for node-003" }).getByText("Slow in 2 of 2 recordings, in 2 jobs").waitFor();
   await page.screenshot({ path: `${shots}fleet-hosts.png`, fullPage: true });
   await first.dblclick();
