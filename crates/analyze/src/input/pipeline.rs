@@ -260,12 +260,14 @@ fn written(tally: &Tally) -> Written {
 }
 
 /// Work of a stage per batch, in milliseconds.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
 struct Work {
     /// On the calling thread.
     serial: f64,
     /// In parallel, as elapsed time.
     parallel: f64,
+    /// Its consumer's waiting for what runs in parallel.
+    waited: f64,
 }
 
 impl Work {
@@ -323,7 +325,7 @@ fn inputs_per_element(stage: &Tally, input: &Tally) -> f64 {
 }
 
 fn work(tally: &Tally, batches: f64) -> Work {
-    let ways = tally.parallelism.unwrap_or(1).max(1) as f64;
+    let ways = tally.ways();
     let (parallel, blocked) = (tally.background.ms() / ways, tally.function.ms());
     let producing = tally.producing.ms();
     let (serial, parallel) = if is_asynchronous(tally.name()) {
@@ -332,7 +334,9 @@ fn work(tally: &Tally, batches: f64) -> Work {
     } else {
         (tally.own.ms() + producing + blocked, parallel)
     };
-    Work { serial: serial / batches, parallel: parallel / batches }
+    let runs_ahead = is_asynchronous(tally.name()) && !(tally.background + tally.function).is_zero();
+    let waited = if runs_ahead { tally.own.ms() } else { 0.0 };
+    Work { serial: serial / batches, parallel: parallel / batches, waited: waited / batches }
 }
 
 /// Threads that work sequentially.
@@ -346,6 +350,10 @@ struct Unit {
 }
 
 impl Unit {
+    fn elapsed(&self) -> f64 {
+        self.ms / self.ways
+    }
+
     fn add(&mut self, stage: usize, ms: f64) {
         self.ms += ms;
         if self.most.is_none_or(|(_, most)| ms > most) {
@@ -360,7 +368,7 @@ fn bound(tallies: &[Tally], work: &[Option<Work>]) -> Option<Bound> {
     // The unit behind each asynchronous stage, shared by its inputs.
     let mut behind: Vec<Option<usize>> = vec![None; tallies.len()];
     for (at, (tally, work)) in tallies.iter().zip(work).enumerate() {
-        let work = work.unwrap_or(Work { serial: 0.0, parallel: 0.0 });
+        let work = work.unwrap_or_default();
         unit_of[at] = match tally.parent {
             Some(parent) => behind[parent].unwrap_or(unit_of[parent]),
             None => 0,
@@ -373,22 +381,45 @@ fn bound(tallies: &[Tally], work: &[Option<Work>]) -> Option<Bound> {
         own.add(at, work.parallel);
         units.push(own);
         let in_parallel = runs_inputs_in_parallel(tally.name());
-        let ways = if in_parallel { tally.parallelism.unwrap_or(1).max(1) as f64 } else { 1.0 };
+        let ways = if in_parallel { tally.ways() } else { 1.0 };
         let mut inputs = Unit { ways, ..Unit::default() };
         inputs.add(at, work.serial);
         units.push(inputs);
         behind[at] = Some(units.len() - 1);
     }
-    let elapsed = |unit: &Unit| unit.ms / unit.ways;
+    charge_waiting(tallies, work, &behind, &mut units);
     let (number, slowest) =
-        units.iter().enumerate().max_by(|(_, a), (_, b)| elapsed(a).total_cmp(&elapsed(b)))?;
+        units.iter().enumerate().max_by(|(_, a), (_, b)| a.elapsed().total_cmp(&b.elapsed()))?;
     let (stage, ms) = slowest.most.filter(|(_, ms)| *ms > 0.0)?;
     Some(Bound {
         stage,
-        unit_ms_per_batch: elapsed(slowest),
+        unit_ms_per_batch: slowest.elapsed(),
         ms_per_batch: ms / slowest.ways,
         on_consumer: number == 0,
     })
+}
+
+/// Calls that are asked to run in parallel share the processors that there are. If a stage's consumer waits longer than
+/// the stage's inputs take, and longer than the stage itself waits for others, the rest of the waiting is what its calls
+/// take in fact.
+fn charge_waiting(tallies: &[Tally], work: &[Option<Work>], behind: &[Option<usize>], units: &mut [Unit]) {
+    let waited = |at: usize| work[at].map_or(0.0, |work| work.waited);
+    // The longest waiting further up the pipeline; inputs come after the stages that ask them.
+    let mut above = vec![0.0f64; tallies.len()];
+    for (at, tally) in tallies.iter().enumerate().rev() {
+        if let Some(parent) = tally.parent {
+            above[parent] = above[parent].max(above[at]).max(waited(at));
+        }
+    }
+    for (at, inputs) in behind.iter().enumerate() {
+        let Some(inputs) = *inputs else { continue };
+        let rest = waited(at) - units[inputs].elapsed().max(above[at]);
+        // The unit of a stage's own calls stands before that of its inputs.
+        let own = &mut units[inputs - 1];
+        if rest > own.ms {
+            (own.ms, own.most) = (rest, Some((at, rest)));
+        }
+    }
 }
 
 /// The outermost batching stage decides; otherwise the first dimension that all parts of an element share.

@@ -17,7 +17,7 @@ fn a_stage_that_waits_for_its_producer_does_not_bound() {
         Tally { own: ms(1), ..tally("Root", None) },
         Tally { own: ms(900), dataset: Some("PrefetchDataset:2".into()), ..tally("Root::Prefetch", Some(0)) },
         Tally {
-            own: ms(800),
+            own: ms(280),
             background: ms(800),
             parallelism: Some(4),
             dataset: Some("ParallelMapDatasetV2:1".into()),
@@ -32,6 +32,27 @@ fn a_stage_that_waits_for_its_producer_does_not_bound() {
     assert!((pipeline.most_batches_per_second.unwrap() - 1_000.0 / 30.0).abs() < 1e-9);
     assert!(pipeline.has_prefetch_by_user && pipeline.has_parallel_map && !bound.on_consumer);
     assert_eq!(pipeline.stages[1].wait_ms, 900.0);
+}
+
+#[test]
+fn calls_that_share_few_processors_bound_although_many_are_asked_for() {
+    let map = |waited| {
+        let stages = vec![
+            tally("Root", None),
+            Tally {
+                own: ms(waited),
+                background: ms(10_000),
+                parallelism: Some(32),
+                ..tally("Root::ParallelMapV2", Some(0))
+            },
+            Tally { own: ms(500), ..tally("Root::ParallelMapV2::TFRecord", Some(1)) },
+        ];
+        Pipeline::of(TfData { stages, batches_per_second: None }).unwrap()
+    };
+    assert_eq!(map(480).bottleneck().unwrap().name, "TFRecord", "10,000 / 32 / 10 = 31 ms against 50");
+    let busy = map(2_100);
+    assert_eq!(busy.bottleneck().unwrap().name, "ParallelMapV2", "nothing else explains 210 ms of waiting");
+    assert!((busy.bound.as_ref().unwrap().unit_ms_per_batch - 160.0).abs() < 1e-9);
 }
 
 #[test]
