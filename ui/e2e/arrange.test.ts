@@ -1,33 +1,23 @@
 /** Finding and arranging on the timeline: the list of hits, arrows, pinned, reordered and folded tracks, areas by touch. */
 import { rmSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
 import type {} from "../src/timeline/hook";
-import { launch, open, serve, shots, stumbles, type Served } from "./support";
+import { open, serve, shots, stage, stumbles } from "./support";
 import { STEPS, torchTrace } from "./torchtrace";
 
-let browser: Browser;
-let server: Served;
-let folder: string;
-beforeAll(async () => {
-  browser = await launch();
-  folder = torchTrace();
-  server = await serve("serve", folder);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
-});
+const folder = torchTrace();
+const served = stage("serve", folder);
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const drawn = (page: Page) => page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
 const plotOf = (page: Page) => page.getByRole("application", { name: "Events over time" });
-const timeline = (query = "") => `${server.address}/#/s/0/timeline${query}`;
+const timeline = (query = "") => `${served.server.address}/#/s/0/timeline${query}`;
 const asked = (page: Page, key: string) => new URLSearchParams(page.url().split("?")[1] ?? "").get(key);
 const details = (page: Page) => page.getByRole("article", { name: "Selected event" });
 
 test("the hits of a search are a list that goes where one says", async () => {
-  const { page, wrongs, close } = await open(browser, timeline());
+  const { page, wrongs, close } = await open(served.browser, timeline());
   await drawn(page);
   await plotOf(page).focus();
   await page.keyboard.press("/");
@@ -61,7 +51,7 @@ test("the hits of a search are a list that goes where one says", async () => {
 });
 
 test("an arrow is followed both ways, and both its ends are brought into view", async () => {
-  const { page, wrongs, close } = await open(browser, timeline("?q=sgemm"), { viewport: { width: 1200, height: 620 } });
+  const { page, wrongs, close } = await open(served.browser, timeline("?q=sgemm"), { viewport: { width: 1200, height: 620 } });
   await details(page).waitFor();
   await details(page).getByRole("button", { name: "cudaLaunchKernel", exact: true }).click();
   await details(page).getByRole("heading", { name: "cudaLaunchKernel" }).waitFor();
@@ -80,7 +70,7 @@ test("an arrow is followed both ways, and both its ends are brought into view", 
 });
 
 test("tracks are pinned and moved by keys, and a link keeps it", async () => {
-  const { page, wrongs, close } = await open(browser, timeline("?filter=worker-1"));
+  const { page, wrongs, close } = await open(served.browser, timeline("?filter=worker-1"));
   await drawn(page);
   const tracks = page.getByRole("group", { name: "Tracks" });
   const names = async () => (await tracks.locator(".row.track .name").allInnerTexts()).map((name) => name.trim());
@@ -101,7 +91,7 @@ test("tracks are pinned and moved by keys, and a link keeps it", async () => {
 });
 
 test("tracks without an event in view are folded away, and come back", async () => {
-  const { page, wrongs, close } = await open(browser, timeline("?view=40000000~60000000"));
+  const { page, wrongs, close } = await open(served.browser, timeline("?view=40000000~60000000"));
   await drawn(page);
   const tracks = page.getByRole("group", { name: "Tracks" });
   const heights = () => page.locator(".spacer").evaluate((spacer) => spacer.clientHeight);
@@ -120,7 +110,7 @@ test("tracks without an event in view are folded away, and come back", async () 
 });
 
 test("a finger that rests before it moves selects an area", async () => {
-  const { page, wrongs, close } = await open(browser, timeline(), { viewport: { width: 390, height: 800 }, hasTouch: true });
+  const { page, wrongs, close } = await open(served.browser, timeline(), { viewport: { width: 390, height: 800 }, hasTouch: true });
   await drawn(page);
   const box = await plotOf(page).boundingBox();
   if (!box) throw new Error("the timeline has no size");
@@ -144,7 +134,7 @@ test("collectives of several ranks show who waits for whom", async () => {
   const waits = (last: boolean) => new Set(runs.filter((run) => run.last === last).map((run) => run.waited_ns));
   expect([...waits(true)]).toEqual([0]);
   expect([...waits(false)]).toEqual([500_000]);
-  const { page, wrongs, close } = await open(browser, `${both.address}/#/s/0/timeline?q=nccl&view=38000000~40500000`);
+  const { page, wrongs, close } = await open(served.browser, `${both.address}/#/s/0/timeline?q=nccl&view=38000000~40500000`);
   await drawn(page);
   const tip = page.locator(".tip");
   const box = await plotOf(page).boundingBox();

@@ -1,30 +1,20 @@
 /** Several ranks on the timeline: clocks that differ, aligned where collectives end; and the critical path of a step. */
 import { rmSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
 import type {} from "../src/timeline/hook";
-import { launch, open, serve, shots, stumbles, type Served } from "./support";
+import { open, shots, stage, stumbles } from "./support";
 import { rankTraces, STEPS } from "./torchtrace";
 
 /** How far the second clock is ahead, in microseconds. */
 const AHEAD = 2_500;
-let browser: Browser;
-let server: Served;
-let folder: string;
-beforeAll(async () => {
-  browser = await launch();
-  folder = rankTraces([0, AHEAD]);
-  server = await serve("serve", folder);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
-});
+const folder = rankTraces([0, AHEAD]);
+const served = stage("serve", folder);
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const drawn = (page: Page) => page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
 const asked = (page: Page, key: string) => new URLSearchParams(page.url().split("?")[1] ?? "").get(key);
-const ask = async <T>(path: string) => (await (await fetch(`${server.address}/api/s/0/${path}`)).json()) as T;
+const ask = async <T>(path: string) => (await (await fetch(`${served.server.address}/api/s/0/${path}`)).json()) as T;
 
 interface Run {
   start_ns: number;
@@ -51,7 +41,7 @@ test("collectives end together on aligned clocks, and apart on recorded ones", a
 });
 
 test("the heading of a host says how far its clock moved, and the choice is part of the link", async () => {
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/timeline?view=30000000~40000000`);
+  const { page, wrongs, close } = await open(served.browser, `${served.server.address}/#/s/0/timeline?view=30000000~40000000`);
   await drawn(page);
   const tracks = page.getByRole("group", { name: "Tracks" });
   await tracks.getByText("reference clock").waitFor();
@@ -84,7 +74,7 @@ test("the critical path of the step in view is outlined, and its pieces tile the
   }
   expect(Math.abs(now - path.end_ns)).toBeLessThan(1);
   expect(path.pieces.map((piece) => piece.kind)).toContain("collective");
-  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/timeline?view=30000000~40000000`);
+  const { page, wrongs, close } = await open(served.browser, `${served.server.address}/#/s/0/timeline?view=30000000~40000000`);
   await drawn(page);
   await page.getByRole("button", { name: "Critical path" }).click();
   await page.getByText(/Critical path of step 3 on rank1: /).waitFor();

@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Computes something, or waits for whoever does.
+    /// Computes something, or waits until another thread has computed it.
     pub(crate) fn compute(&self, work: Work) {
         // What is computed is kept here, so that nobody needs what these return.
         match work {

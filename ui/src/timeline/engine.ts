@@ -442,7 +442,7 @@ export class Engine {
   /** Idle times and collectives of devices; after the first picture, because these are analyses, not slices of the trace. */
   private fetchAnalyses(): void {
     const devices = this.timeline.processes.filter((process) => process.kind === "device").length;
-    // The tracks show both too, and the page of devices tells what went wrong.
+    // The tracks show both as well, and the Devices page says what went wrong.
     const fetched = <T>(answer: Promise<T>, use: (got: T) => void) => answer.then(use).then(() => this.invalidate(), () => undefined);
     if (devices > 0) void fetched(this.source.gaps(), (gaps) => (this.backdrop.gaps = gapsByProcess(this.timeline, gaps, this.categories)));
     if (devices > 1) void fetched(this.source.collectives(), (runs) => (this.collectives = runsBySlot(runs, this.slotOf)));

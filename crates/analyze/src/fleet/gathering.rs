@@ -78,7 +78,7 @@ impl Gathering {
             eager: sums.eager,
             callbacks: sums.callbacks,
             setup: sums.setup,
-            checkpoint_cost: sums.checkpoint_cost.clone(),
+            checkpoint_cost: sums.checkpoint_cost,
             functions: sums.functions.finish(),
             kernels: sums.kernels.finish(),
             counters,

@@ -147,9 +147,6 @@ pub(super) struct Tally {
     /// Time of the function on other threads while nothing is blocked in it.
     pub(super) background: Dur,
     pub(super) function_calls: u64,
-    /// Number of threads that ran the function in the background.
-    #[serde(default)]
-    pub(super) threads: u64,
     pub(super) parallelism: Option<u64>,
     pub(super) autotune: Option<bool>,
     pub(super) deterministic: Option<bool>,
@@ -167,10 +164,9 @@ impl Tally {
         last.split('[').next().unwrap_or(last)
     }
 
-    /// How many calls can run at once: as many as are asked for, but not more than there are threads that run them.
+    /// How many calls may run at once.
     pub(super) fn ways(&self) -> f64 {
-        let asked = self.parallelism.unwrap_or(1).max(1);
-        if self.threads > 0 { asked.min(self.threads) as f64 } else { asked as f64 }
+        self.parallelism.unwrap_or(1).max(1) as f64
     }
 
     pub(super) fn add(&mut self, other: &Tally) {
@@ -183,7 +179,6 @@ impl Tally {
         self.function += other.function;
         self.background += other.background;
         self.function_calls += other.function_calls;
-        self.threads = self.threads.max(other.threads);
         self.parallelism = self.parallelism.max(other.parallelism);
         self.autotune = self.autotune.or(other.autotune);
         self.deterministic = self.deterministic.or(other.deterministic);

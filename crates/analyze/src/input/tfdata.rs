@@ -303,7 +303,6 @@ impl<'c, 't> Finder<'c, 't> {
         let Some(key) = self.keys.id else { return };
         let mut current: Option<(Time, Option<(usize, bool)>)> = None;
         let mut op_end = Time::MIN;
-        let mut on_this_thread = vec![false; self.stages.len()];
         for (index, kind) in track.kinds().iter().enumerate() {
             let class = self.classes[kind.index()];
             let span = track.span_of(index);
@@ -314,8 +313,6 @@ impl<'c, 't> Finder<'c, 't> {
                     let stage = id.and_then(|id| runs.stage_of(id));
                     if let Some((at, false)) = stage {
                         self.stages[at].background += span.dur();
-                        self.stages[at].threads +=
-                            u64::from(!std::mem::replace(&mut on_this_thread[at], true));
                     }
                     current = Some((span.end, stage));
                 }

@@ -6,7 +6,7 @@
 //! it waits for. [`walk`] follows, from the end backwards, whatever finished last. Its pieces tile the step without gaps
 //! or overlaps, so they sum to it. [`slack`] says how much later everything else could have ended.
 //!
-//! A collective is one piece, whoever it waits for. Where calls and work cannot be joined, the answer is [`NoPath`].
+//! A collective is one piece, whichever rank it waits for. Where calls and work cannot be joined, the answer is [`NoPath`].
 //! Knows nothing about other hosts and about sentences.
 
 mod graph;

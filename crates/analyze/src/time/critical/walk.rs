@@ -81,7 +81,7 @@ impl Walk<'_, '_, '_> {
     fn device(&mut self, place: usize) -> Option<At> {
         let graph = self.graph;
         let work = &graph.works[place];
-        // What lies between the end of the work and the moment was explained by whoever came here.
+        // The caller has already explained the time from the end of the work to this moment.
         self.explain(work.span.end, Piece::Unknown, None, Category::Unknown);
         self.done.works[place] = true;
         self.explain(work.span.start, work.piece, Some(work.event), work.category);

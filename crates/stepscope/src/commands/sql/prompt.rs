@@ -69,7 +69,7 @@ pub(super) fn run(database: &Database, terminal: &Terminal) -> Result<(), Failur
     Ok(())
 }
 
-/// The query that runs, for whoever stops it.
+/// The query that is running, so that Ctrl-C can stop it.
 #[derive(Clone, Default)]
 struct Running(Arc<Mutex<Arc<Progress>>>);
 
