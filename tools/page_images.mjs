@@ -29,7 +29,7 @@ const PICTURES = [
   ["functions", "tf-train", "functions"],
   ["input", "tf-input-bound", "input"],
   ["inference", "scene:requests", "inference"],
-  ["critical-path", "scene:ranks", "critical-path"],
+  ["critical-path", "scene:ranks", "path"],
   ["ranks", "scene:ranks", "timeline?view=175000000~215000000&path=critical", async (page) => page.getByText(/Critical path of step/).waitFor()],
   ["memory", "tf-train", "memory"],
   ["devices", "torch-train", "devices"],

@@ -230,7 +230,7 @@ class Profile:
 
     - ``report()`` explains why the step is slow; ``findings`` are its findings, the verdict first.
     - Each view is a table (:class:`Frame`): ``steps``, ``ops``, ``kernels``, ``scopes``, ``functions``, ``input``,
-      ``memory``, ``devices``, ``inference``, ``health``. ``view("critical-path")`` is one more, and
+      ``memory``, ``devices``, ``inference``, ``health``. ``view("path")`` is one more, and
       ``view("ops", by="type")`` groups differently.
     - ``events`` has one row per recorded event. ``sql(query)`` asks anything else.
     - ``compare(other)`` says what changed. ``serve()`` opens the page with the timeline.

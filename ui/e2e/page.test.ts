@@ -105,7 +105,7 @@ describe("one recording", () => {
   });
 
   test.each([
-    "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "critical-path", "model", "devices", "functions", "inference", "health", "compare",
+    "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "path", "model", "devices", "functions", "inference", "health", "compare",
   ])("%s is reachable for everybody and says something", async (name) => {
     const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/${name}`);
     await page.waitForLoadState("networkidle");

@@ -21,7 +21,7 @@ pub(super) const TOOL: Tool = Tool {
     name: "view",
     title: "Show a table",
     about: "One table of a profile, most expensive first: ops, kernels, steps, input (pipeline stages), memory, devices, \
-            scopes, critical-path, functions, inference, health.",
+            scopes, path, functions, inference, health.",
     arguments,
     required: &["path", "name"],
     run,

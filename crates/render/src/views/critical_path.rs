@@ -13,7 +13,7 @@ const MOST_PIECES: usize = 20_000;
 /// The table of the host that contributes most to its own path: the others wait for it. If no host has a path, it says why.
 pub fn table(hosts: Vec<Result<CriticalPath, NoPath>>) -> Table {
     let mut table = Table::new(
-        "critical-path",
+        "path",
         vec![
             Column::new("name", "name", Format::Name),
             Column::new("kind", "kind", Format::Text),

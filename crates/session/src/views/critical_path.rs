@@ -1,4 +1,4 @@
-//! `stepscope critical-path`: the chain of ops, launches, kernels and copies that determines how long a step takes.
+//! `stepscope path`: the chain of ops, launches, kernels and copies that determines how long a step takes.
 
 use stepscope_analyze::time::critical::CriticalPath;
 use stepscope_render::{Style, Table};
@@ -7,15 +7,15 @@ use super::{Group, View, one_host};
 use crate::{HostProfile, Hosts};
 
 pub(super) const VIEW: View = View {
-    name: "critical-path",
+    name: "path",
     title: "Critical path",
     group: Group::Time,
     question: "What determines how long a step takes?",
     about: "Show the critical path of a step: the ops, launches, kernels and copies on it, and the slack of the rest",
     after_help: "Examples:\n  \
-        stepscope critical-path logs/               the step closest to the median\n  \
-        stepscope critical-path logs/ --steps 7     step 7\n  \
-        stepscope critical-path logs/ --json        every piece of the path, in order",
+        stepscope path logs/               the step closest to the median\n  \
+        stepscope path logs/ --steps 7     step 7\n  \
+        stepscope path logs/ --json        every piece of the path, in order",
     record: &[
         "PyTorch: `ProfilerActivity.CUDA` and `ProfilerActivity.CPU` together, and `prof.step()` after each step",
         "Nsight Systems: `nsys profile --trace=cuda,nvtx`, with an NVTX range around each step",
