@@ -164,6 +164,12 @@ impl Finding {
         self.rule.is_about_trust()
     }
 
+    /// Does it explain the recorded time? Doubts about the recording do so only if nothing else can: if set-up takes most
+    /// of the time, the rest shows nothing about the loop.
+    pub fn explains(&self) -> bool {
+        !self.is_about_trust() || self.cause.hides_habits()
+    }
+
     /// The facts, if they are of this type.
     pub fn cause<T: Cause>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.cause;

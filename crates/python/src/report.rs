@@ -44,7 +44,7 @@ impl Report {
     /// The verdict in one sentence.
     #[getter]
     fn verdict(&self) -> String {
-        self.report.verdict()
+        self.report.answer()
     }
 
     /// JSON, schema `stepscope.report.v1`.

@@ -148,12 +148,12 @@ pub fn line(report: &Report, session: &str, size: u64) -> String {
         let steps = plural(report.summary.count as u64, "step", "steps");
         format!("{} per step ({steps})", duration_ms(moments.median))
     });
-    format!("{session}  {step}  {}  {}", bytes(size as f64), report.verdict())
+    format!("{session}  {step}  {}  {}", bytes(size as f64), report.answer())
 }
 
 /// The same as JSON, one object per line.
 pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn Write) -> io::Result<()> {
-    let finding = report.findings.first();
+    let finding = report.leading();
     let object = json!({
         "schema": "stepscope.capture.v1",
         "session": session,
@@ -163,7 +163,7 @@ pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn 
         "median_ms": report.summary.step_ms.map(|moments| moments.median),
         "finding": finding.map(|finding| finding.id()),
         "fraction": finding.and_then(|finding| finding.fraction),
-        "summary": report.verdict(),
+        "summary": report.answer(),
     });
     writeln!(out, "{object}")
 }

@@ -80,7 +80,7 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         let mut text = Vec::new();
         report::write_json(&report, &mut text).map_err(|_| Refusal::Broken)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
-        let answering = report.answering().and_then(|at| report.findings.get(at));
+        let answering = report.leading();
         let severity = answering.map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
         answer["delivers"] = report.sources.iter().map(|source| source.format.delivers.key()).collect();

@@ -18,7 +18,8 @@ pub fn brief_json(report: &Report) -> Value {
         })
     };
     json!({
-        "verdict": report.verdict(),
+        "verdict": report.answer(),
+        "doubts": report.doubts(),
         "steps": {
             "count": report.summary.count,
             "origin": host.map_or("none", |host| terms::origin(host.origin)),

@@ -16,9 +16,9 @@ const BAR: usize = 20;
 
 /// Writes the report.
 pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "### {}\n", sentence(&report.verdict()))?;
-    if let Some(anyway) = report.despite() {
-        writeln!(out, "{}\n", sentence(&anyway))?;
+    writeln!(out, "### {}\n", sentence(&report.answer()))?;
+    if let Some(caution) = report.caution() {
+        writeln!(out, "{}\n", sentence(&caution))?;
     }
     let mut facts = report.step_line();
     facts.extend(report.covers().map(|covers| format!("covers {covers}")));
@@ -45,7 +45,7 @@ fn breakdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn findings(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    for (place, finding) in report.findings.iter().enumerate() {
+    for (place, finding) in report.answer_first().enumerate() {
         let mark = match finding.severity {
             Severity::Critical => "🔴",
             Severity::Warning => "🟠",

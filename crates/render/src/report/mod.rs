@@ -24,7 +24,7 @@ use stepscope_analyze::steps::Origin;
 use stepscope_analyze::time::summary::{HostSummary, Summary};
 use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_diagnose::Finding;
-use stepscope_diagnose::rules::{no_device_trace, no_steps, overhead_distorts, truncated_trace};
+use stepscope_diagnose::rules::{no_device_trace, truncated_trace};
 use stepscope_trace::series::Series;
 use stepscope_trace::{Delivers, Format};
 
@@ -169,36 +169,13 @@ impl OpRow {
 /// A unit that reaches this share of its peak limits a kernel, as in ncu's own rules.
 const NEAR_PEAK: f64 = 0.6;
 
+/// Below this many steps, a 90th percentile is no more than the longest step.
+const STEPS_FOR_P90: usize = 10;
+
 /// Number of GPUs whose samples are shown.
 const GPUS: usize = 4;
 
 impl Report {
-    /// The verdict in one sentence.
-    pub fn verdict(&self) -> String {
-        match self.findings.first() {
-            Some(finding) => finding.summary(),
-            None => self.nothing_found(),
-        }
-    }
-
-    /// If the first finding questions the recording: what it shows anyway.
-    pub fn despite(&self) -> Option<String> {
-        let first = self.findings.first().filter(|finding| finding.is_about_trust())?;
-        let other = match self.findings.iter().find(|finding| !finding.is_about_trust()) {
-            Some(other) => after_colon(&other.summary()),
-            // What was sampled or counted is an answer, also where no rule finds trouble in it.
-            None => uncapitalised(&self.seen()?),
-        };
-        let from = if first.is(&no_steps::RULE) {
-            "For the whole capture"
-        } else if first.is(&overhead_distorts::RULE) {
-            "Still"
-        } else {
-            "From what was recorded"
-        };
-        Some(format!("{from}: {other}"))
-    }
-
     /// What was sampled or counted, where that is all there is.
     fn seen(&self) -> Option<String> {
         (self.only(Delivers::Counters) || self.only(Delivers::Samples)).then(|| self.nothing_found())
@@ -317,13 +294,16 @@ impl Report {
         let steps = plural(self.summary.count as u64, one, many);
         let mut parts = match self.summary.count {
             1 => vec![duration_ms(moments.median)],
-            _ => vec![
-                format!("{} median", duration_ms(moments.median)),
-                format!("{} p90", duration_ms(moments.p90)),
-            ],
+            count => {
+                let (high, name) =
+                    if count < STEPS_FOR_P90 { (moments.max, "longest") } else { (moments.p90, "p90") };
+                vec![
+                    format!("{} median", duration_ms(moments.median)),
+                    format!("{} {name}", duration_ms(high)),
+                ]
+            }
         };
         parts.push(format!("{steps} {}", terms::how(&host.how)));
-        parts.extend(terms::all_excluded(host));
         parts
     }
 
@@ -428,24 +408,6 @@ impl Report {
         }
         commands
     }
-}
-
-/// A finding's summary after a colon: `Input-bound: the step waits.` as `input-bound. The step waits.`
-fn after_colon(summary: &str) -> String {
-    match summary.split_once(": ") {
-        Some((title, sentence)) => format!("{}. {}", uncapitalised(title), capitalised(sentence)),
-        None => uncapitalised(summary),
-    }
-}
-
-fn uncapitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// What fixing a finding saves: `saves at most 34.9 ms per step`.

@@ -154,7 +154,7 @@ fn counters_without_trouble_say_how_near_the_peak_they_are() {
     let with = |compute, memory| {
         let profiled = Profiled { kernel: "saxpy".to_owned(), fraction: 0.9, compute, memory };
         let (sources, findings) = (vec![source.clone()], Vec::new());
-        Report { sources, findings, health: Vec::new(), profiled: Some(profiled), ..input_bound() }.verdict()
+        Report { sources, findings, health: Vec::new(), profiled: Some(profiled), ..input_bound() }.answer()
     };
     let near = "The counters show no problem: `saxpy` (90 % of the profiled time) reaches 92 % of the peak of \
                 memory.";
@@ -263,8 +263,11 @@ fn a_doubtful_recording_still_says_what_it_shows() {
         ),
     );
     let text = text(&report, Style::PLAIN);
-    assert!(text.starts_with("Warm-up: 3 steps take 80 %"), "{text}");
-    assert!(text.contains("From what was recorded: input-bound. The step waits"), "{text}");
+    assert!(text.starts_with("Input-bound: the step waits"), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[..4].iter().any(|line| line.starts_with("Warm-up: 3 steps take 80 %")), "{text}");
+    let (answer, doubt) = (text.find("critical input-bound"), text.find("warning  Warm-up"));
+    assert!(answer.is_some() && answer < doubt, "{text}");
     assert!(text.contains("profile_batch=(10, 20)"), "{text}");
 }
 

@@ -30,7 +30,7 @@ const SMALL: f64 = 0.005;
 /// Writes the report.
 pub fn write_text(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page { width: style.width.map_or(WIDEST, |width| width.clamp(40, WIDEST)), style, out };
-    page.verdict(report)?;
+    page.answer(report)?;
     page.steps(report)?;
     page.breakdown(report)?;
     page.ops(report)?;
@@ -47,12 +47,12 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn verdict(&mut self, report: &Report) -> io::Result<()> {
-        for line in wrapped(&printable(&report.verdict()), self.width, 0) {
+    fn answer(&mut self, report: &Report) -> io::Result<()> {
+        for line in wrapped(&printable(&report.answer()), self.width, 0) {
             writeln!(self.out, "{}", self.style.bold(&line))?;
         }
-        match report.despite() {
-            Some(anyway) => self.paragraph(&anyway, "", ""),
+        match report.caution() {
+            Some(caution) => self.paragraph(&caution, "", ""),
             None => Ok(()),
         }
     }
@@ -147,20 +147,19 @@ impl Page<'_> {
     }
 
     fn findings(&mut self, report: &Report) -> io::Result<()> {
-        let Some((verdict, others)) = report.findings.split_first() else { return Ok(()) };
+        let mut findings = report.answer_first();
+        let Some(answer) = findings.next() else { return Ok(()) };
         self.heading("what to do")?;
-        self.tag(verdict)?;
-        let words = verdict.words();
+        self.tag(answer)?;
+        let words = answer.words();
         for fact in words.evidence.iter().take(FACTS) {
             self.paragraph(fact, "    · ", "      ")?;
         }
         for advice in &words.advice {
             self.paragraph(advice, "    → ", "      ")?;
         }
-        for finding in others.iter().take(OTHERS) {
-            self.other(finding)?;
-        }
-        match others.len().saturating_sub(OTHERS) {
+        findings.by_ref().take(OTHERS).try_for_each(|finding| self.other(finding))?;
+        match findings.count() {
             0 => Ok(()),
             more => {
                 let rest = format!("  … and {} more; --json lists all", thousands(more as u64));
@@ -184,10 +183,9 @@ impl Page<'_> {
             let label = if place == 0 { label.as_str() } else { "        " };
             writeln!(self.out, "  {label} {line}")?;
         }
-        match words.advice.first() {
-            Some(advice) => self.paragraph(advice, "    → ", "      "),
-            None => Ok(()),
-        }
+        // How to record better is more than one thing to do, and every one may be what is missing.
+        let advice = words.advice.iter().take(if finding.is_about_trust() { usize::MAX } else { 1 });
+        advice.into_iter().try_for_each(|advice| self.paragraph(advice, "    → ", "      "))
     }
 
     /// The severity, always eight characters wide.

@@ -113,7 +113,7 @@ pub fn excluded(reason: Exclusion) -> &'static str {
     }
 }
 
-/// How many steps of a host were set apart and why: `3 set apart (2 start-up, 1 cut off)`.
+/// How many steps of a host were excluded and why: `3 excluded (2 start-up, 1 cut off)`.
 pub fn all_excluded(host: &HostSummary) -> Option<String> {
     let counted = [Exclusion::Startup, Exclusion::Incomplete, Exclusion::Interrupted].map(|reason| {
         (reason, host.steps.iter().filter(|step| step.excluded == Some(reason)).count() as u64)
@@ -129,7 +129,7 @@ pub fn all_excluded(host: &HostSummary) -> Option<String> {
             told.collect::<Vec<_>>().join(", ")
         }
     };
-    Some(format!("{} set apart ({why})", thousands(sum)))
+    Some(format!("{} excluded ({why})", thousands(sum)))
 }
 
 /// What one step of this kind is called, and several.

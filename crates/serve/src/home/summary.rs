@@ -79,7 +79,7 @@ impl Summary {
     }
 
     fn from_report(report: &Report, began_ms: Option<f64>, damaged: bool) -> Summary {
-        let finding = report.answering().and_then(|at| report.findings.get(at));
+        let finding = report.leading();
         let summary = &report.summary;
         let mut breakdown: Vec<(String, f64)> = summary
             .breakdown_ms

@@ -17,7 +17,7 @@ use stepscope_analyze::time::summary::HostSummary;
 use self::chart::Bar;
 use self::page::{Html, tag, text};
 use self::parts::{Value, figures, table};
-use super::Report;
+use super::{Report, STEPS_FOR_P90};
 use crate::format::{bytes, duration_ms, plural, thousands};
 use crate::words::{quoted, share, terms};
 
@@ -35,7 +35,7 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new(format!("Where the {} goes", report.whole()), chart::breakdown(&report.by_share())),
         Section::new("Steps", steps(report)),
         Section::new("One step", timeline::timeline(report)),
-        Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
+        Section::new("What to do", report.answer_first().map(parts::finding).collect()),
         Section::new("Ops", ops(report)),
         Section::new("Devices", devices(report)),
         Section::new("Training curves", report.run.as_ref().map(curves::curves).unwrap_or_default()),
@@ -46,7 +46,7 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if !report.targets.iter().any(|target| target.contains(&report.session)) {
         kicker.push_str(&format!(" · {}", report.session));
     }
-    out.write_all(html_page(&report.verdict(), &kicker, &sections).as_bytes())
+    out.write_all(html_page(&report.answer(), &kicker, &sections).as_bytes())
 }
 
 fn overview(report: &Report) -> Html {
@@ -56,9 +56,12 @@ fn overview(report: &Report) -> Html {
         (Some(moments), Some(host)) => {
             let (one, many) = terms::step_kind(host.kind);
             add(duration_ms(moments.median), format!("median {one}"));
-            add(duration_ms(moments.p90), format!("90th percentile, longest {}", duration_ms(moments.max)));
-            let apart = terms::all_excluded(host).map_or(String::new(), |apart| format!(", {apart}"));
-            add(thousands(report.summary.count as u64), format!("{many} {}{apart}", terms::how(&host.how)));
+            let longest = duration_ms(moments.max);
+            match report.summary.count {
+                0..STEPS_FOR_P90 => add(longest, format!("longest {one}")),
+                _ => add(duration_ms(moments.p90), format!("90th percentile, longest {longest}")),
+            }
+            add(thousands(report.summary.count as u64), format!("{many} {}", terms::how(&host.how)));
         }
         _ => add(duration_ms(report.summary.length_ms()), report.step_line().join(" · ")),
     }
@@ -84,8 +87,8 @@ fn overview(report: &Report) -> Html {
         let sentence = Html::sentence(&format!("Bottleneck: {by}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
-    if let Some(anyway) = report.despite() {
-        body.push(&tag("p", &[("style", "margin:12px 0 0")], Html::sentence(&anyway)));
+    if let Some(caution) = report.caution() {
+        body.push(&tag("p", &[("style", "margin:12px 0 0")], Html::sentence(&caution)));
     }
     body
 }

@@ -32,7 +32,10 @@ pub struct Strip<'a> {
 
 /// The fragment.
 pub fn fragment(report: &Report, strip: &Strip<'_>) -> String {
-    let mut body = sentence("font-size:1.15em;font-weight:600;margin:0 0 4px", &report.verdict());
+    let mut body = sentence("font-size:1.15em;font-weight:600;margin:0 0 4px", &report.answer());
+    if let Some(caution) = report.caution() {
+        body.push(&sentence("margin:0 0 4px", &caution));
+    }
     body.push(&sentence("opacity:.75;margin:0 0 10px", &report.step_line().join(" · ")));
     body.push(&breakdown(report));
     if let Some(host) = report.bound().filter(|host| !host.whole_capture) {
@@ -150,7 +153,7 @@ fn findings(report: &Report) -> Html {
         let summary = tag("div", &[], Html::sentence(&words.summary));
         tag("div", &[("style", "margin:0 0 6px")], [label, summary, advice].into_iter().collect())
     };
-    headed("What to do", report.findings.iter().take(FINDINGS).map(item).collect())
+    headed("What to do", report.answer_first().take(FINDINGS).map(item).collect())
 }
 
 #[cfg(test)]

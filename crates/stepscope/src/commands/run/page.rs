@@ -81,8 +81,8 @@ fn verdict(path: &Path) -> Option<Verdict> {
     let looked = PerHost::at(chosen, &Progress::new(), |profile| look(&profile)).ok()?;
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     Some(Verdict {
-        sentence: report.verdict(),
-        id: report.findings.first().map(|finding| finding.id().to_owned()),
+        sentence: report.answer(),
+        id: report.leading().map(|finding| finding.id().to_owned()),
         path: path.display().to_string(),
     })
 }
