@@ -99,6 +99,17 @@ test("distributions are heat maps with counts under the pointer", async () => {
   rmSync(own, { recursive: true, force: true });
 });
 
+test("runs of several paths are told apart by their own part of the path", async () => {
+  const both = await serve("serve", join(folder, "baseline"), join(folder, "wider"));
+  const { page, wrongs, close } = await open(browser, `${both.address}/#/s/0/curves`);
+  const runs = page.getByRole("region", { name: "Runs" });
+  await runs.getByText("baseline/train", { exact: true }).waitFor();
+  await runs.getByText("wider/validation", { exact: true }).waitFor();
+  expect(wrongs).toEqual([]);
+  await close();
+  await both.stop();
+});
+
 test("values under the pointer, a range, and the keyboard", async () => {
   const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?tag=train`);
   await drawn(page, "train/loss");

@@ -63,6 +63,23 @@ test("verdicts are kept outside the log directory and are there at once after a 
   await again.stop();
 });
 
+test("on a phone, long names of runs are cut where they are the same, not where they differ", async () => {
+  const logs = mkdtempSync(join(tmpdir(), "stepscope-names-"));
+  for (const name of ["experiment_with_a_long_name_before", "experiment_with_a_long_name_after"]) cpSync(`${fixtures}/torch-train`, join(logs, name), { recursive: true });
+  const named = await serve("serve", logs);
+  const { page, wrongs, close } = await open(browser, `${named.address}/#/s/0/home`, { viewport: { width: 390, height: 800 } });
+  for (const name of ["experiment_with_a_long_name_before/trainer", "experiment_with_a_long_name_after/trainer"]) {
+    const link = page.getByRole("link", { name, exact: true });
+    await link.waitFor();
+    const [cell, end] = await Promise.all([link.locator("xpath=ancestor::td[1]").boundingBox(), link.locator(".tail").boundingBox()]);
+    expect(end && cell && end.x >= cell.x && end.x + end.width <= cell.x + cell.width + 1, `the end of ${name} shows`).toBe(true);
+  }
+  expect(wrongs).toEqual([]);
+  await close();
+  await named.stop();
+  rmSync(logs, { recursive: true });
+});
+
 test("search, order and folders are part of the address", async () => {
   const { page, wrongs, close } = await open(browser, server.address);
   const names = () => page.getByRole("grid", { name: "Runs" }).locator("tbody a").allTextContents();

@@ -242,7 +242,7 @@ fn track(model: &Model, id: u32) -> Option<Value> {
     Some(json!({
         "id": id, "process": entry.process, "name": model.trace(entry.host).str(track.name), "kind": kind,
         "rows": entry.layout.rows().max(1), "events": track.len(), "start_ns": host.ns(span.start),
-        "end_ns": host.ns(span.end), "busy_ns": ns(entry.layout.busy), "min": low, "max": high,
+        "end_ns": host.ns(span.end), "busy_ns": ns(entry.rows.busy), "min": low, "max": high,
     }))
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::time::{Dur, Time};
 use crate::track::Track;
+use crate::zeros::zeros;
 
 /// Number of lanes tried before an event goes to the last one, where events may overlap. Keeps the pass linear
 /// even if a million events overlap each other.
@@ -19,7 +20,8 @@ pub struct Nesting {
     depth: Vec<u16>,
     /// Empty if every event is in lane 0.
     lane: Vec<u8>,
-    lanes: u8,
+    /// Number of events by lane and depth.
+    counts: Vec<Vec<u32>>,
 }
 
 impl Nesting {
@@ -37,32 +39,60 @@ impl Nesting {
 
     /// Number of lanes: 1 for a track whose events nest, 0 for an empty one.
     pub fn lanes(&self) -> usize {
-        usize::from(self.lanes)
+        self.counts.len()
+    }
+
+    /// Number of events at each depth of each lane.
+    pub fn counts(&self) -> &[Vec<u32>] {
+        &self.counts
+    }
+
+    /// Number of events that do not nest with those before them.
+    pub fn overlapping(&self) -> u64 {
+        self.counts.iter().skip(1).flatten().map(|&count| u64::from(count)).sum()
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.depth.capacity() * 2 + self.lane.capacity()
+        let counts: usize = self.counts.iter().map(Vec::capacity).sum();
+        self.depth.capacity() * 2 + self.lane.capacity() + counts * 4
     }
 
     /// One pass with a stack of open ends per lane. Linear: an event is pushed once and popped once, and at
     /// most [`MAX_LANES`] lanes are checked.
     pub(crate) fn of(track: &Track) -> Nesting {
-        let events = track.len();
-        let mut nesting = Nesting { depth: Vec::with_capacity(events), lane: Vec::new(), lanes: 0 };
+        let mut nesting = Nesting { depth: zeros(track.len()), ..Nesting::default() };
         let mut lanes: Vec<Vec<Time>> = Vec::new();
-        for index in 0..events {
+        for (index, slot) in nesting.depth.iter_mut().enumerate() {
             let (number, depth) = put(&mut lanes, track, index);
-            nesting.depth.push(u16::try_from(depth).unwrap_or(u16::MAX));
+            *slot = u16::try_from(depth).unwrap_or(u16::MAX);
             if number > 0 && nesting.lane.is_empty() {
                 nesting.lane.resize(index, 0);
             }
             if number > 0 || !nesting.lane.is_empty() {
                 nesting.lane.push(number as u8);
             }
+            count(&mut nesting.counts, number, usize::from(*slot));
         }
-        nesting.lanes = lanes.len() as u8;
         nesting
     }
+}
+
+#[inline(always)]
+fn count(counts: &mut Vec<Vec<u32>>, lane: usize, depth: usize) {
+    if let Some(count) = counts.get_mut(lane).and_then(|depths| depths.get_mut(depth)) {
+        *count += 1;
+        return;
+    }
+    add_row(counts, lane, depth);
+}
+
+/// The first event of a lane or of a depth.
+#[cold]
+fn add_row(counts: &mut Vec<Vec<u32>>, lane: usize, depth: usize) {
+    counts.resize_with(counts.len().max(lane + 1), Vec::new);
+    let depths = &mut counts[lane];
+    depths.resize(depths.len().max(depth + 1), 0);
+    depths[depth] += 1;
 }
 
 /// Number of events of a piece of a track that do not nest with those before them. Keeps no place for every event. If
@@ -111,4 +141,41 @@ fn other_lane(lanes: &mut Vec<Vec<Time>>, start: Time, end: Time, resolution: Du
     }
     lanes.push(Vec::new());
     lanes.len() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, ProcessKind, TraceBuilder, TrackKind};
+
+    #[test]
+    fn counts_are_those_of_the_events_one_by_one() {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("e");
+        let kind = builder.kind(Kind::slice(name));
+        let process = builder.process(name, ProcessKind::Host, 0);
+        let track = builder.track(process, name, TrackKind::Thread, 0, TraceBuilder::ARENA);
+        // Some events nest, others overlap those before them.
+        for index in 0..3_000_i64 {
+            let (start, dur) = (index * 10, [100, 9, 25, 4][(index % 4) as usize]);
+            builder.event(track, Time::from_ps(start), Dur::from_ps(dur), kind, None);
+        }
+        let trace = builder.finish();
+        let track = &trace.tracks()[0];
+        assert!(track.known_nesting().is_none(), "nobody asked for it yet");
+        let alone = overlapping(track, 0..track.len());
+        let nesting = track.nesting();
+        assert!(track.known_nesting().is_some());
+        assert!(alone > 0);
+        assert_eq!(nesting.overlapping(), alone);
+        assert_eq!(nesting.lanes(), nesting.counts().len());
+        for (lane, depths) in nesting.counts().iter().enumerate() {
+            for (depth, &count) in depths.iter().enumerate() {
+                let here = |&index: &usize| (nesting.lane(index), nesting.depth(index)) == (lane, depth);
+                assert_eq!((0..track.len()).filter(here).count(), count as usize, "{lane} {depth}");
+            }
+        }
+        let all: u32 = nesting.counts().iter().flatten().sum();
+        assert_eq!(all as usize, track.len());
+    }
 }

@@ -211,6 +211,11 @@ impl Track {
         self.nesting.get_or_init(|| Nesting::of(self))
     }
 
+    /// The same if it was already computed: some questions cost less without it, and nothing with it.
+    pub fn known_nesting(&self) -> Option<&Nesting> {
+        self.nesting.get()
+    }
+
     /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.columns.heap_bytes()

@@ -20,6 +20,8 @@ pub(crate) unsafe trait Zero: Copy {}
 // SAFETY: plain integers, or a transparent wrapper around one.
 unsafe impl Zero for u8 {}
 // SAFETY: as above.
+unsafe impl Zero for u16 {}
+// SAFETY: as above.
 unsafe impl Zero for u32 {}
 // SAFETY: as above.
 unsafe impl Zero for Time {}

@@ -16,6 +16,8 @@ test("kernels of one function show what tells them apart", () => {
 
 test("plain names stay, and different names never look the same", () => {
   expect(displayNames(["ampere_sgemm_128x64_tn", "model/dense/MatMul"]).size).toBe(0);
+  const scopes = ["ProfilerStep/enumerate(DataLoader)#_Iter.__next__", "ProfilerStep/enumerate(DataLoader)#_Iter.__next__/aten::to", "jit(f)/jit(main)/add", "aten::copy_"];
+  expect(displayNames(scopes).size, "ops and paths of scopes").toBe(0);
   const twins = ["void ns::f<1>(int)", "void other::f<1>(int)", "f 1"];
   const shown = displayNames(twins);
   const texts = twins.map((name) => shown.get(name) ?? name);

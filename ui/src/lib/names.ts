@@ -1,12 +1,12 @@
 /**
  * Names of kernels as people tell them apart. C++ names share namespaces, return types and parameters; what differs (tile,
  * layout, functor, type) is somewhere in the middle. A displayed name is the function, followed by the template arguments that
- * no other kernel of that function shares. Two different names never look the same. Other names stay as they are.
+ * no other kernel of that function shares. Two different names never look the same. Other names stay as they are: ops such as
+ * `aten::add`, and paths of scopes.
  */
 
 /** More names are left as they are: nobody reads them one by one. */
 const MOST = 20_000;
-const CPP = /[<(]|::/;
 /** Words that every instance has, or that say nothing without the others. */
 const IDLE = new Set(["at", "native", "std", "detail", "internal", "anonymous", "namespace", "unnamed", "cutlass", "cub", "thrust", "c10", "void", "const", "unsigned", "char", "array", "tuple", "ul", "lambda", "instance", "operator"]);
 
@@ -21,7 +21,7 @@ export function displayNames(names: Iterable<string>): Map<string, string> {
   const groups = new Map<string, Map<string, Parsed>>();
   const taken = new Set<string>();
   for (const name of new Set(names)) {
-    if (!CPP.test(name)) {
+    if (!isFunction(name)) {
       taken.add(name);
       continue;
     }
@@ -39,6 +39,17 @@ export function displayNames(names: Iterable<string>): Map<string, string> {
     }
   }
   return shown;
+}
+
+/** Whether it has arguments, and no path: `jit(f)/add` is a scope. */
+function isFunction(name: string): boolean {
+  let [depth, brackets] = [0, false];
+  for (const char of name) {
+    if (char === "<" || char === "(") [depth, brackets] = [depth + 1, true];
+    else if (char === ">" || char === ")") depth -= 1;
+    else if (char === "/" && depth <= 0) return false;
+  }
+  return brackets;
 }
 
 /** Adds what was left off, then a number, until the text is not taken. */

@@ -38,7 +38,11 @@ it("categories are distinguished from names that look like them", () => {
   expect(kinds("Begin with `idle`: see the gaps")).toEqual(["category"]);
   expect(kinds("Expect `input` to drop by up to 3 ms per step.")).toEqual(["category"]);
   expect(kinds("Start with `dispatch`: do more work per call")).toEqual(["category"]);
+  expect(kinds("Expect `transfer_in` and `transfer_out` together to drop by up to 761 ms per step.")).toEqual(["category", "category"]);
+  expect(kinds("meanwhile the host spends `input` 69.3 ms, `dispatch` 12.3 ms and `python` 2.59 ms.")).toEqual(["category", "category", "category"]);
+  expect(kinds("steps differ; `input` varies most (waiting for the next batch)")).toEqual(["category"]);
   expect(kinds("`input` costs most")).toEqual(["code"]);
+  expect(kinds("It runs `input`, `output` and `MatMul`.")).toEqual(["code", "code", "code"]);
 });
 
 it("a backtick alone is a character", () => {

@@ -25,7 +25,7 @@ export function parse(text: string, pages: readonly PageInfo[]): Part[] {
       const link = ofHost(piece) ?? command(piece, pages);
       // Pages are opened, commands are run.
       if (link && before?.kind === "text") before.text = before.text.replace(/\brun $/, "open ").replace(/\bRun $/, "Open ");
-      parts.push(link ?? { kind: isCategory(before?.text, pieces[index + 1]) ? "category" : "code", text: piece });
+      parts.push(link ?? { kind: isCategory(pieces, index) ? "category" : "code", text: piece });
     }
   }
   return parts;
@@ -40,8 +40,12 @@ function ofHost(code: string): Part | null {
 }
 
 /** Whether the sentence refers to a category; elsewhere the same word may be a name from the recording. */
-function isCategory(before: string | undefined, after: string | undefined): boolean {
-  return /^ (?:can fall by|to drop by) /.test(after ?? "") || /(?:Begin|Start) with $/.test(before ?? "");
+function isCategory(pieces: readonly string[], index: number): boolean {
+  if (/^ (?:can fall by|to drop by|varies most) /.test(pieces[index + 1] ?? "")) return true;
+  // Of several, the words before the first say what they are: "the host spends `input` 69 ms and `python` 3 ms".
+  let first = index;
+  while (first > 1 && /^(?: [^`]*?)?(?:, | and )$/.test(pieces[first - 1] ?? "")) first -= 2;
+  return /(?:(?:Begin|Start) with|Expect|the host spends) $/.test(pieces[first - 1] ?? "");
 }
 
 /** The page for a command; null if there is none. */

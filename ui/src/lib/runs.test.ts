@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runNames } from "./runs";
+import { labelsOf, runNames } from "./runs";
 import type { Session } from "./types";
 
 const session = (id: number, path: string): Session => ({ id, name: path.split("/").at(-1) ?? "", path, hosts: [], bytes: 0, state: "unopened", appeared: false, place: null, revision: 0 });
@@ -24,4 +24,14 @@ test("files are named without their endings and times, and never two alike", () 
   expect(names("x/workers_0.1623143089861.pt.trace.json.gz", "x/workers_4.1623212756351.pt.trace.json.gz")).toEqual(["workers_0", "workers_4"]);
   expect(new Set(names("x/w0.1623143089861.pt.trace.json", "x/w0.1623143099999.pt.trace.json")).size).toBe(2);
   expect(names("a/run.sqlite", "b/run.sqlite")).toEqual(["a/run", "b/run"]);
+});
+
+test("runs with curves of several paths are told apart by what follows the folders that all share", () => {
+  const labels = (...names: string[]) => [...labelsOf(names.map((name, id) => ({ id, name }))).values()];
+  expect(labels("/data/logs/a/train", "/data/logs/b/train")).toEqual(["a/train", "b/train"]);
+  expect(labels("/data/logs", "/data/logs/eval")).toEqual(["logs", "logs/eval"]);
+  expect(labels("s3://bucket/a", "s3://bucket/b")).toEqual(["a", "b"]);
+  expect(labels("train/a", "train/b"), "names below one path stay").toEqual(["train/a", "train/b"]);
+  expect(labels("/data/alone")).toEqual(["alone"]);
+  expect(labels()).toEqual([]);
 });

@@ -58,6 +58,14 @@ export function runNames(sessions: readonly Session[]): Map<number, RunName> {
   }));
 }
 
+/** Labels of runs with curves. Those of several paths are named by their whole path: what tells them apart is behind the folders that all share. */
+export function labelsOf(runs: readonly { id: number; name: string }[]): Map<number, string> {
+  const parts = runs.map((run) => run.name.split("/"));
+  const whole = parts.every(([first]) => first === "" || first?.endsWith(":"));
+  const shared = whole ? sharedLength(parts.map((one) => one.slice(0, -1))) : 0;
+  return new Map(runs.map((run, place) => [run.id, parts[place]?.slice(shared).join("/") ?? run.name]));
+}
+
 function partsOf(session: Session): Parts {
   const at = session.path.lastIndexOf(PROFILES);
   if (at >= 0) {

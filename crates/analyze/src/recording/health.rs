@@ -307,6 +307,9 @@ impl Odd {
         if !matches!(track.kind, TrackKind::Thread | TrackKind::Stream) {
             return odd;
         }
+        if let Some(nesting) = track.known_nesting() {
+            return Odd { overlapping: nesting.overlapping(), ..odd };
+        }
         let pieces = chunks(track, (track.len() / EVENTS_PER_PIECE).max(rayon::current_num_threads()));
         Odd { overlapping: pieces.into_par_iter().map(|piece| overlapping(track, piece)).sum(), ..odd }
     }
@@ -405,6 +408,20 @@ mod tests {
         slice(&mut builder, track, "step", 0, 20_000);
         slice(&mut builder, track, "op", 5, 10);
         assert_eq!(ids(builder), []);
+    }
+
+    #[test]
+    fn overlaps_are_the_same_whether_or_not_a_timeline_was_laid_out_before() {
+        let (mut builder, track) = builder();
+        (0..500)
+            .for_each(|index| slice(&mut builder, track, "op", index * 10, [100, 9, 25][index as usize % 3]));
+        let trace = builder.finish();
+        let count =
+            || health(&trace, "host").iter().find(|issue| issue.trouble == Trouble::Overlapping)?.count;
+        let before = count();
+        trace.tracks()[0].nesting();
+        assert!(before.is_some_and(|count| count > 0));
+        assert_eq!(count(), before);
     }
 
     #[test]

@@ -26,16 +26,16 @@ pub fn shares_over(context: &Context, window: Span, pieces: usize) -> Vec<Shares
     let device = device.map_or_else(Timeline::default, |device| merged(context, Some(device)));
     let starving = starving_waits(&host, &device);
     let starves = |at: Time| device.span().is_some() && is_inside(&starving, at);
-    let edge = |piece: usize| edge(window, piece, pieces);
-    let mut piece = 0;
+    let (mut piece, mut until) = (0, edge(window, 1, pieces));
     host.sweep(&device, window, |span, host, device| {
         let waits = host.has(State::InputWait) && starves(span.start);
         let mut from = span.start;
         while from < span.end {
-            while piece + 1 < pieces && edge(piece + 1) <= from {
+            while piece + 1 < pieces && until <= from {
                 piece += 1;
+                until = edge(window, piece + 1, pieces);
             }
-            let to = if piece + 1 < pieces { edge(piece + 1).min(span.end) } else { span.end };
+            let to = if piece + 1 < pieces { until.min(span.end) } else { span.end };
             let ground = if from >= loops.start && from < loops.end { &inside } else { &outside };
             let turn = [loops.start, loops.end].into_iter().find(|&turn| turn > from).unwrap_or(to);
             let to = to.min(turn);

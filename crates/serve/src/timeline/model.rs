@@ -364,7 +364,7 @@ impl LaidOut {
                 kind: process.kind,
             }));
             let laid_out = trace.tracks().par_iter().enumerate().map(|(place, track)| {
-                let layout = Layout::of(track);
+                let layout = Layout::of(track.nesting());
                 let rows = Rows::of(track, &layout);
                 TrackEntry { host, place, process: first + track.process.index(), layout, rows }
             });

@@ -2,8 +2,8 @@
 //! any resolution without visiting invisible events.
 //!
 //! A track of nine million events is viewed through a window of a thousand pixels. Therefore eight consecutive
-//! events of a row are combined into a [`Piece`] (start, end, busy time, longest event), four nodes into one
-//! above, and so on. A walk starts at the top: a node narrower than a pixel is used as a whole, and only wider
+//! events of a row (four of a sparse one) are combined into a [`Piece`] (start, end, busy time, longest event), four nodes
+//! into one above, and so on. A walk starts at the top: a node narrower than a pixel is used as a whole, and only wider
 //! ones are expanded. This visits a few thousand nodes at any zoom level and loses nothing: each event is part
 //! of exactly one piece of the walk.
 //!
@@ -12,13 +12,15 @@
 
 use std::ops::Range;
 
-use stepscope_trace::{Dur, KindId, Track};
+use stepscope_trace::{Dur, KindId, Nesting, Track};
 
 /// Events per node of the lowest level.
 const LEAF: usize = 8;
-/// A row with less than one in this many of its track's events has a node for each event: its events are far
-/// apart in the track's columns, and fetching them one by one would dominate.
+/// A row with less than one in this many of its track's events is sparse: its events are far apart in the track's columns, so
+/// that fetching many one by one would dominate.
 const SPARSE: usize = 8;
+/// Events per node of the lowest level of a sparse row. Nodes for single events would take most of the memory.
+const SPARSE_LEAF: usize = 4;
 /// Children per node of the upper levels. Few, so that the nodes of some level are just narrower than a pixel:
 /// with twice as many, a view of everything takes 50 % longer.
 const FAN: usize = 4;
@@ -30,37 +32,21 @@ pub(crate) struct Layout {
     lanes: Vec<u16>,
     /// Where each row's events start; one more entry than rows.
     first: Vec<u32>,
-    /// Time in which anything ran.
-    pub(crate) busy: Dur,
 }
 
 impl Layout {
-    /// One pass over the nesting.
-    pub(crate) fn of(track: &Track) -> Self {
-        let nesting = track.nesting();
-        let mut counts: Vec<Vec<u32>> = vec![Vec::new(); nesting.lanes()];
-        let (mut busy, mut open_until) = (Dur::ZERO, i64::MIN);
-        for index in 0..track.len() {
-            let Some(lane) = counts.get_mut(nesting.lane(index)) else { continue };
-            let depth = nesting.depth(index);
-            if lane.len() <= depth {
-                lane.resize(depth + 1, 0);
-            }
-            lane[depth] += 1;
-            let (start, end) = (track.start(index).ps(), track.end(index).ps());
-            busy += Dur::from_ps(end.saturating_sub(start.max(open_until)).max(0));
-            open_until = open_until.max(end);
-        }
-        let mut lanes = Vec::with_capacity(counts.len());
+    /// From the number of events at each depth.
+    pub(crate) fn of(nesting: &Nesting) -> Self {
+        let mut lanes = Vec::with_capacity(nesting.lanes());
         let mut rows: Vec<u32> = Vec::new();
-        for lane in counts {
+        for lane in nesting.counts() {
             let first = rows.len().min(ROWS - 1);
             lanes.push(u16::try_from(first).unwrap_or(u16::MAX));
-            for (depth, count) in lane.into_iter().enumerate() {
+            for (depth, count) in lane.iter().enumerate() {
                 // Rows beyond the largest number share the last one.
                 match rows.get_mut((first + depth).min(ROWS - 1)) {
                     Some(row) => *row += count,
-                    None => rows.push(count),
+                    None => rows.push(*count),
                 }
             }
         }
@@ -68,7 +54,7 @@ impl Layout {
             *sum += count;
             Some(*sum)
         });
-        Layout { lanes, first: std::iter::once(0).chain(before).collect(), busy }
+        Layout { lanes, first: std::iter::once(0).chain(before).collect() }
     }
 
     /// Number of rows.
@@ -79,7 +65,11 @@ impl Layout {
     /// The row of an event.
     #[inline]
     pub(crate) fn row_of(&self, track: &Track, index: usize) -> usize {
-        let nesting = track.nesting();
+        self.row_in(track.nesting(), index)
+    }
+
+    #[inline(always)]
+    fn row_in(&self, nesting: &Nesting, index: usize) -> usize {
         let lane = self.lanes.get(nesting.lane(index)).map_or(0, |&row| usize::from(row));
         (lane + nesting.depth(index)).min(self.rows().saturating_sub(1))
     }
@@ -116,6 +106,18 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// No event.
+    const NONE: Piece = Piece {
+        start: 0,
+        end: 0,
+        busy: 0,
+        longest: 0,
+        longest_event: 0,
+        longest_kind: KindId(0),
+        first: 0,
+        count: 0,
+    };
+
     fn of(track: &Track, event: u32) -> Self {
         let index = event as usize;
         let (start, dur) = (track.start(index).ps(), track.dur(index).ps());
@@ -144,11 +146,11 @@ impl Piece {
     }
 
     /// All of them as one; `None` if there are none.
-    fn together(parts: impl Iterator<Item = Piece>) -> Option<Piece> {
-        parts.reduce(|mut all, part| {
-            all.merge(&part);
-            all
-        })
+    fn together(parts: &[Piece]) -> Option<Piece> {
+        let (first, later) = parts.split_first()?;
+        let mut all = *first;
+        later.iter().for_each(|part| all.merge(part));
+        Some(all)
     }
 }
 
@@ -175,34 +177,44 @@ impl Stretch {
 pub(crate) struct Rows {
     /// Events by row, then by time.
     events: Vec<u32>,
-    rows: Vec<(Range<usize>, Vec<Vec<Piece>>)>,
+    rows: Vec<Pyramid>,
+    /// Time in which anything ran.
+    pub(crate) busy: Dur,
 }
 
 impl Rows {
-    /// Sorts the events into rows and builds the pyramids in linear time.
+    /// Sorts the events into rows and builds the pyramids, in one pass over the track.
     pub(crate) fn of(track: &Track, layout: &Layout) -> Self {
-        let mut next: Vec<u32> = layout.first.clone();
-        let mut events = vec![0; track.len()];
+        let nesting = track.nesting();
+        let mut rows: Vec<Growing> =
+            layout.first.windows(2).map(|edge| Growing::new(edge[0]..edge[1], track.len())).collect();
+        let mut events: Vec<u32> = vec![0; track.len()];
+        let (mut busy, mut open_until) = (0_i64, i64::MIN);
         for index in 0..track.len() {
-            let at = &mut next[layout.row_of(track, index)];
-            if let Some(slot) = events.get_mut(*at as usize) {
-                *slot = u32::try_from(index).unwrap_or(u32::MAX);
+            let (start, dur) = (track.start(index).ps(), track.dur(index).ps());
+            let end = start.saturating_add(dur);
+            busy = busy.saturating_add(end.saturating_sub(start.max(open_until)).max(0));
+            open_until = open_until.max(end);
+            let Some(row) = rows.get_mut(layout.row_in(nesting, index)) else { continue };
+            let event = u32::try_from(index).unwrap_or(u32::MAX);
+            if let Some(slot) = events.get_mut(row.add(track, event, start, dur)) {
+                *slot = event;
             }
-            *at += 1;
         }
-        let rows = layout.first.windows(2).map(|edge| edge[0] as usize..edge[1] as usize);
-        let built = rows.map(|range| {
-            let leaf = if range.len() * SPARSE < track.len() { 1 } else { LEAF };
-            (range.clone(), pyramid(track, &events[range], leaf))
-        });
-        Rows { rows: built.collect(), events }
+        Rows {
+            rows: rows.into_iter().map(|row| row.finish(track)).collect(),
+            events,
+            busy: Dur::from_ps(busy),
+        }
     }
 
     /// One row; empty if there is none with that number.
     pub(crate) fn row<'a>(&'a self, track: &'a Track, number: usize) -> Row<'a> {
         match self.rows.get(number) {
-            Some((range, levels)) => Row { track, events: &self.events[range.clone()], levels },
-            None => Row { track, events: &[], levels: &[] },
+            Some(Pyramid { events, leaf, levels }) => {
+                Row { track, events: &self.events[events.clone()], leaf: *leaf, levels }
+            }
+            None => Row { track, events: &[], leaf: LEAF, levels: &[] },
         }
     }
 
@@ -213,22 +225,93 @@ impl Rows {
 
     /// Heap memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let nodes: usize = self.rows.iter().flat_map(|(_, levels)| levels).map(Vec::len).sum();
-        self.events.len() * 4 + nodes * size_of::<Piece>() + self.rows.len() * 48
+        let nodes: usize = self.rows.iter().flat_map(|row| &row.levels).map(Vec::len).sum();
+        self.events.len() * 4 + nodes * size_of::<Piece>() + self.rows.len() * size_of::<Pyramid>()
     }
 }
 
-fn pyramid(track: &Track, events: &[u32], leaf: usize) -> Vec<Vec<Piece>> {
-    if events.len() <= LEAF {
-        return Vec::new();
+/// The pyramid over one row.
+#[derive(Debug)]
+struct Pyramid {
+    /// Where its events are.
+    events: Range<usize>,
+    /// Events per node of the lowest level.
+    leaf: usize,
+    levels: Vec<Vec<Piece>>,
+}
+
+/// A row while its events come in, by time.
+struct Growing {
+    events: Range<usize>,
+    /// Number of events that came.
+    came: usize,
+    leaf: u32,
+    lowest: Vec<Piece>,
+    /// The node that is not full yet; its kind is looked up once it is.
+    open: Piece,
+}
+
+impl Growing {
+    fn new(events: Range<u32>, of_track: usize) -> Self {
+        let events = events.start as usize..events.end as usize;
+        let leaf = if events.len() * SPARSE < of_track { SPARSE_LEAF } else { LEAF };
+        // A row that fits a leaf needs no node.
+        let nodes = if events.len() > LEAF { events.len().div_ceil(leaf) } else { 0 };
+        Growing { events, came: 0, leaf: leaf as u32, lowest: Vec::with_capacity(nodes), open: Piece::NONE }
     }
-    let lowest = |events: &[u32]| Piece::together(events.iter().map(|&event| Piece::of(track, event)));
-    let mut levels = vec![events.chunks(leaf).filter_map(lowest).collect::<Vec<Piece>>()];
-    while let Some(below) = levels.last().filter(|below| below.len() > FAN) {
-        let above = below.chunks(FAN).filter_map(|parts| Piece::together(parts.iter().copied())).collect();
-        levels.push(above);
+
+    /// Adds the next event and returns its place among the events of all rows.
+    #[inline(always)]
+    fn add(&mut self, track: &Track, event: u32, start: i64, dur: i64) -> usize {
+        let end = start.saturating_add(dur);
+        let open = &mut self.open;
+        if open.count == 0 {
+            *open = Piece {
+                start,
+                end,
+                busy: dur,
+                longest: dur,
+                longest_event: event,
+                first: event,
+                count: 1,
+                ..*open
+            };
+        } else {
+            open.end = open.end.max(end);
+            open.busy = open.busy.saturating_add(dur);
+            open.count += 1;
+            if dur > open.longest {
+                (open.longest, open.longest_event) = (dur, event);
+            }
+        }
+        if open.count == self.leaf {
+            self.close(track);
+        }
+        self.came += 1;
+        self.events.start + self.came - 1
     }
-    levels
+
+    #[inline]
+    fn close(&mut self, track: &Track) {
+        if self.lowest.capacity() > 0 && self.open.count > 0 {
+            let longest_kind = track.kind_of(self.open.longest_event as usize);
+            self.lowest.push(Piece { longest_kind, ..self.open });
+        }
+        self.open.count = 0;
+    }
+
+    fn finish(mut self, track: &Track) -> Pyramid {
+        self.close(track);
+        let mut levels = Vec::new();
+        if !self.lowest.is_empty() {
+            levels.push(self.lowest);
+        }
+        while let Some(below) = levels.last().filter(|below| below.len() > FAN) {
+            let above = below.chunks(FAN).filter_map(Piece::together).collect();
+            levels.push(above);
+        }
+        Pyramid { events: self.events, leaf: self.leaf as usize, levels }
+    }
 }
 
 /// One row of a track.
@@ -236,6 +319,7 @@ fn pyramid(track: &Track, events: &[u32], leaf: usize) -> Vec<Vec<Piece>> {
 pub(crate) struct Row<'a> {
     track: &'a Track,
     events: &'a [u32],
+    leaf: usize,
     levels: &'a [Vec<Piece>],
 }
 
@@ -296,7 +380,10 @@ impl Row<'_> {
                 continue;
             }
             let goes_on = match level.checked_sub(1) {
-                None => self.leaf(place * LEAF..(place * LEAF + LEAF).min(self.events.len()), stretch, visit),
+                None => {
+                    let first = place * self.leaf;
+                    self.leaf(first..(first + self.leaf).min(self.events.len()), stretch, visit)
+                }
                 Some(below) => {
                     let end = (place * FAN + FAN).min(self.levels[below].len());
                     self.descend(below, place * FAN..end, stretch, visit)

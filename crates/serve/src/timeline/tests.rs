@@ -56,6 +56,25 @@ fn random(rng: &mut Rng, events: usize) -> ChromeTrace {
     trace
 }
 
+#[test]
+fn a_row_with_few_of_many_events_needs_no_node_for_each() {
+    // Twelve levels, so that each row is sparse.
+    let mut trace = ChromeTrace::new();
+    for group in 0..400 {
+        for depth in 0..12 {
+            trace = trace.event(&slice("op", 1, group * 100 + depth, 50 - 2 * depth));
+        }
+    }
+    let timeline = opened(&[trace]);
+    let model = &timeline.model;
+    let (_, entry) = model.tracks().find(|(_, entry)| entry.rows.len() == 12).unwrap();
+    let events = entry.track(model).len();
+    assert_eq!(events, 4_800);
+    let each = entry.rows.heap_bytes() / events;
+    assert!(each < 24, "{each} bytes per event beside the trace");
+    assert_eq!(entry.rows.busy, Dur::from_ns(400 * 50));
+}
+
 /// The content of a tile, row by row, by looking at every event: (start, end, index).
 fn truth(model: &Model, id: u32, place: TileAddress) -> BTreeMap<usize, Vec<(i64, i64, u32)>> {
     let entry = model.track(id).unwrap();

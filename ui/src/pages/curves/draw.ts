@@ -87,7 +87,7 @@ function axes(context: CanvasRenderingContext2D, plot: Plot, look: Look): void {
   }
   context.textAlign = "center";
   context.textBaseline = "top";
-  for (const value of ticks(plot.x.from, plot.x.to, Math.max(2, Math.floor(plot.width / 110)))) {
+  for (const value of ticks(plot.x.from, plot.x.to, Math.max(2, Math.floor(plot.width / 110)), plot.axis === "step" ? 1 : 0)) {
     const x = Math.round(toX(plot, value)) + 0.5;
     rule(context, x, EDGE.top, x, bottom);
     context.fillText(place(value, plot.axis), x, bottom + 6);

@@ -3,6 +3,7 @@ import { untrack } from "svelte";
 import { api } from "../../lib/api";
 import { app, isDark } from "../../lib/app.svelte";
 import type { Query } from "../../lib/route";
+import { labelsOf } from "../../lib/runs";
 import type { CurveFinding, CurveListing, CurveRun, ProfileMark } from "./types";
 import type { Axis } from "./scale";
 
@@ -87,6 +88,7 @@ export class Curves {
   selected = $derived(range(this.query.range));
 
   runs = $derived((this.listing?.runs ?? []).filter((run) => !run.gone));
+  labels = $derived(labelsOf(this.runs));
   matching = $derived.by(() => {
     const wanted = pattern(this.runText);
     return this.runs.filter((run) => wanted === null || wanted.test(run.name));

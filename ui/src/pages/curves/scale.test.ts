@@ -37,6 +37,7 @@ test("outliers are left out of the range on demand", () => {
 test("ticks are round", () => {
   expect(ticks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
   expect(ticks(3, 3, 5)).toEqual([]);
+  expect(ticks(0, 2, 5, 1), "no step is shown twice").toEqual([0, 1, 2]);
   expect(logTicks(0.05, 300)).toEqual([0.1, 1, 10, 100]);
 });
 

@@ -44,11 +44,11 @@ export function rangeY(values: number[], log: boolean, ignoreOutliers: boolean):
   return [low - room, high + room];
 }
 
-/** Round values between two ends, at most so many. */
-export function ticks(from: number, to: number, most: number): number[] {
+/** Round values between two ends, at most so many, and not closer than `least`: there is nothing between two steps. */
+export function ticks(from: number, to: number, most: number, least = 0): number[] {
   const span = to - from;
   if (!(span > 0) || most < 1) return [];
-  const rough = span / most;
+  const rough = Math.max(span / most, least);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough) ?? 10 * power;
   const all: number[] = [];
