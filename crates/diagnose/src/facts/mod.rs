@@ -53,8 +53,23 @@ pub struct DeviceWork {
     pub graph_share: f64,
     /// Matrix kernels that use no matrix units although the device has them.
     pub without_matrix_units: Option<WithoutMatrixUnits>,
-    /// The share of kernel time in kernels of low occupancy, with the costliest: name, occupancy, limiter.
-    pub low_occupancy: Option<(f64, String, f64, Option<String>)>,
+    /// Kernels of low occupancy.
+    pub low_occupancy: Option<LowOccupancy>,
+}
+
+/// Kernels that leave most of the device's threads empty, by their launch configuration.
+#[derive(Clone, Debug)]
+pub struct LowOccupancy {
+    /// Their share of kernel time.
+    pub share: f64,
+    /// The costliest of them.
+    pub kernel: String,
+    /// The share of the device's threads that it occupies at most.
+    pub occupancy: f64,
+    /// What limits it on one multiprocessor.
+    pub limiter: Option<String>,
+    /// Its blocks, and threads per block, where these are too few for the whole device.
+    pub grid: Option<(u64, u32)>,
 }
 
 /// Matrix kernels on a device's ordinary units.

@@ -235,6 +235,49 @@ fn streams_that_take_turns_are_told_only_where_there_is_room() {
     assert!(find(&[two_streams("[8000, 1, 1]", false)], "serial-streams").is_none(), "no room");
 }
 
+/// Steps of a full kernel of 500 µs and one of 300 µs with this grid.
+fn with_grid(grid: &str) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("ampere_bf16_s16816gemm", at, 500);
+        made.launch(("cudaLaunchKernel", at + 10, 5), ("scan", at + 500, 300), 7, grid);
+    }
+    made.finish()
+}
+
+#[test]
+fn a_kernel_of_one_block_on_a_large_device_is_told_and_not_called_healthy() {
+    let findings = judged(&[with_grid("[1, 1, 1]")]);
+    let (first, gain) = (&findings[0], findings[0].gain_ms.unwrap());
+    assert_eq!((first.id(), first.subject.as_deref()), ("low-occupancy", Some("scan")));
+    assert!(gain > 0.28 && gain < 0.3, "{first:?}");
+    let healthy = findings.iter().find(|finding| finding.id() == "compute-bound").unwrap();
+    assert!(!healthy.words().advice[0].contains("healthy"), "{healthy:?}");
+    let full = judged(&[with_grid("[4096, 1, 1]")]);
+    assert!(full.iter().all(|finding| finding.id() != "low-occupancy"), "{full:?}");
+}
+
+/// Steps with two runs of a kernel of `us`; during the second one pages move for 30 µs.
+fn migrating(us: i64, copy: &str) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("flags", at, 20);
+        made.kernel("flags", at + 100, us);
+        made.launch(("cudaMemPrefetch", at, 1), (copy, at + 110, 30), -1, "[1, 1, 1]");
+    }
+    made.finish()
+}
+
+#[test]
+fn kernels_that_wait_for_pages_are_told() {
+    let finding = find(&[migrating(400, "Memcpy HtoD (Unified)")], "unified-memory-faults").unwrap();
+    assert!((finding.gain_ms.unwrap() - 0.38).abs() < 0.01, "{finding:?}");
+    assert!(find(&[migrating(400, PINNED)], "unified-memory-faults").is_none(), "nothing migrates");
+    assert!(find(&[migrating(40, "Memcpy HtoD (Unified)")], "transfer-bound").is_none());
+}
+
 /// What a recorder keeps of a call that makes one stream wait for another.
 #[derive(Copy, Clone, PartialEq)]
 enum Kept {
