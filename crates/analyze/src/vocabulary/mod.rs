@@ -128,7 +128,7 @@ impl Vocabulary {
         let roles = (0..trace.kinds().len())
             .map(|index| role_of(trace, KindId::from_index(index), &signatures, on_device[index]))
             .collect::<Vec<_>>();
-        let framework = framework_of(trace, &roles);
+        let framework = recorded_by(trace, &roles);
         let host_roles = roles.iter().map(|role| on_host(*role)).collect();
         Vocabulary { roles, host_roles, framework, signatures }
     }
@@ -188,7 +188,21 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         })
 }
 
-fn framework_of(trace: &Trace, roles: &[Role]) -> Framework {
+/// The framework whose kernels these are, by their names. A profiler of the device alone sees nothing else of it.
+pub fn framework_of<'n>(kernels: impl Iterator<Item = &'n str>) -> Framework {
+    let mut found = Framework::Unknown;
+    for name in kernels {
+        if name.contains("at::native::") {
+            return Framework::PyTorch;
+        }
+        if name.contains("tensorflow::") {
+            found = Framework::TensorFlow;
+        }
+    }
+    found
+}
+
+fn recorded_by(trace: &Trace, roles: &[Role]) -> Framework {
     let mut seen = [false; 4];
     for (kind, role) in trace.kinds().iter().zip(roles) {
         let (name, category) = (trace.str(kind.name), trace.str(kind.category));

@@ -5,7 +5,7 @@ use stepscope_analyze::fleet::{Feeding, Session};
 use stepscope_analyze::memory::Allocator;
 use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::time::checkpoint_cost::CheckpointCost;
-use stepscope_analyze::vocabulary::is_output_op;
+use stepscope_analyze::vocabulary::{framework_of, is_output_op};
 use stepscope_analyze::work::functions::{FunctionRow, Sign};
 use stepscope_analyze::work::kernels::{KernelRow, Kernels, is_product_without};
 use stepscope_analyze::work::layers::Layers;
@@ -47,6 +47,7 @@ impl Facts {
             loader: loader(&session.input),
             python: python_lines(&session.input),
             device: device_work(&session.kernels, session.feeding),
+            kernels_of: framework_of(session.kernels.rows.iter().map(|row| row.name.as_str())),
             memory: session.memory.allocators.iter().map(allocator).collect(),
         }
     }

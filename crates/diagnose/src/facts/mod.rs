@@ -145,6 +145,8 @@ pub struct Facts {
     pub python: Vec<PythonLine>,
     /// Device work; `None` without devices.
     pub device: Option<DeviceWork>,
+    /// The framework whose kernels run.
+    pub kernels_of: Framework,
     /// Kernels whose hardware counters were collected, the longest first.
     pub counters: Vec<ProfiledKernel>,
     /// Is there a timeline? Without one the breakdown is of the profiled kernels alone.
@@ -158,8 +160,16 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Who wrote the trace.
+    /// The framework that the program uses: advice is in its language.
     pub fn framework(&self) -> Framework {
+        match self.recorder() {
+            Framework::Unknown => self.kernels_of,
+            known => known,
+        }
+    }
+
+    /// The framework whose profiler wrote the trace; unknown if it was another program.
+    pub fn recorder(&self) -> Framework {
         self.summary.bound().map_or(Framework::Unknown, |host| host.framework)
     }
 

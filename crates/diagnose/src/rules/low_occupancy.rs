@@ -117,7 +117,11 @@ impl Cause for Empty {
         Words {
             summary: format!(
                 "Low occupancy: the device is nearly empty for {}, mostly in {}.",
-                finding.owned(self.ms),
+                if finding.claims.is_empty() {
+                    format!("{} of the kernel time", share(self.share))
+                } else {
+                    finding.owned(self.ms)
+                },
                 quoted(name)
             ),
             evidence: vec![
@@ -217,7 +221,9 @@ fn told(kernel: &KernelCounters) -> Told {
         advice.push(fewer(limiter).to_owned());
     }
     if advice.is_empty() {
-        advice.extend(lines(["Give each launch more to do at once: a larger batch, or fused ops."]));
+        advice.extend(lines([
+            "Give each launch more to do at once: a larger problem or batch, or fused kernels.",
+        ]));
     }
     Told { trouble: "Low occupancy: too few resident threads to hide latency in", evidence, advice }
 }

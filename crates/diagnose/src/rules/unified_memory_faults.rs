@@ -25,7 +25,7 @@
 use stepscope_analyze::Category;
 use stepscope_analyze::devices::bottleneck::{HeldUp, Unified};
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{bytes, duration_ms, listed, plural, quoted, several};
+use stepscope_text::{bytes, duration_ms, listed, plural, quoted, several, share};
 
 use super::shared::copies::COPIES;
 use super::shared::{of_step, severity, total};
@@ -62,16 +62,16 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
             .extend(facts.owned_of(&unified.shares).into_iter().filter(|(owner, _)| COPIES.contains(owner)));
     }
     let ms = total(&claims);
-    let share = of_step(facts, ms);
+    let part = of_step(facts, ms);
     let remark = held_up > 0.0 && held_up >= KERNEL_SHARE * compute;
-    if share < NOTABLE && !remark {
+    if part < NOTABLE && !remark {
         return None;
     }
-    let cause = Pages::of(unified, detail.steps, ms);
+    let cause = Pages::of(unified, detail.steps, ms, held_up / compute.max(f64::MIN_POSITIVE));
     let sure = if cause.kernel.is_some() || unified.faults[0] > 0 { 0.85 } else { 0.7 };
-    Some(match share >= NOTABLE {
+    Some(match part >= NOTABLE {
         true => {
-            let finding = Finding::new(&RULE, severity(share), cause, facts.framework());
+            let finding = Finding::new(&RULE, severity(part), cause, facts.framework());
             finding.owning(claims, Some(GAIN)).sure(sure)
         }
         false => Finding::new(&RULE, Severity::Info, cause, facts.framework()).sure(sure),
@@ -83,6 +83,8 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
 pub struct Pages {
     /// Milliseconds per step that this costs.
     pub ms: f64,
+    /// The share of the kernel time that it costs.
+    pub share: f64,
     /// Migrations per step to the device and to the host, with their bytes.
     pub moved: [(f64, Option<f64>); 2],
     /// Page faults per step on the device and on the host, if recorded.
@@ -92,10 +94,11 @@ pub struct Pages {
 }
 
 impl Pages {
-    fn of(unified: &Unified, steps: usize, ms: f64) -> Self {
+    fn of(unified: &Unified, steps: usize, ms: f64, share: f64) -> Self {
         let steps = steps.max(1) as f64;
         Pages {
             ms,
+            share,
             moved: unified
                 .moved
                 .map(|moved| (moved.copies as f64 / steps, moved.bytes.map(|bytes| bytes as f64 / steps))),
@@ -139,7 +142,11 @@ impl Cause for Pages {
         Words {
             summary: format!(
                 "Unified memory: pages move between host and device on demand for {}.",
-                finding.owned(self.ms)
+                if finding.claims.is_empty() {
+                    format!("{} of the kernel time", share(self.share))
+                } else {
+                    finding.owned(self.ms)
+                }
             ),
             evidence,
             advice: ahead(finding.framework),
@@ -179,7 +186,7 @@ mod tests {
         let kernel =
             HeldUp { name: "flags".to_owned(), runs: 11, with: Dur::from_us(71), without: Dur::from_us(2) };
         let moved = [(3.0, Some(65_536.0)), (1.0, None)];
-        speaks(&RULE, Pages { ms: 30.0, moved, faults: [12.0, 1.0], kernel: Some(kernel) });
-        speaks(&RULE, Pages { ms: 30.0, moved, faults: [0.0, 0.0], kernel: None });
+        speaks(&RULE, Pages { ms: 30.0, share: 0.5, moved, faults: [12.0, 1.0], kernel: Some(kernel) });
+        speaks(&RULE, Pages { ms: 30.0, share: 0.5, moved, faults: [0.0, 0.0], kernel: None });
     }
 }

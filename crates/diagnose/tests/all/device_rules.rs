@@ -278,6 +278,41 @@ fn kernels_that_wait_for_pages_are_told() {
     assert!(find(&[migrating(40, "Memcpy HtoD (Unified)")], "transfer-bound").is_none());
 }
 
+#[test]
+fn recorded_page_faults_are_counted_and_timed() {
+    let mut made = Loop::new(1_000);
+    let name = made.builder.strings.intern("Unified memory page faults");
+    let faults = made.builder.track(made.device, name, TrackKind::Derived, 0, TraceBuilder::ARENA);
+    let key = made.builder.strings.intern("faults");
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("add", at, 600);
+        for group in 0..4 {
+            let args = made.builder.arena.push(&[(key, Datum::Int(25))], &[]);
+            made.put(faults, "um_fault", "GPU page fault", at + 100 * group, 60, args);
+        }
+    }
+    let finding = find(&[made.finish()], "unified-memory-faults").unwrap();
+    assert!((finding.gain_ms.unwrap() - 0.24).abs() < 0.01, "{finding:?}");
+    assert!(finding.words().evidence[0].contains("100 page faults on the device"), "{:?}", finding.words());
+}
+
+#[test]
+fn a_programs_kernels_show_whose_language_advice_is_in() {
+    let launched = |kernel: &str| {
+        let mut made = Loop::without_steps(DeviceKind::Gpu);
+        for turn in 0..400 {
+            let at = turn * 20;
+            made.launch(("cudaLaunchKernel", at, 12), (kernel, at + 12, 3), 7, "[64, 1, 1]");
+        }
+        let bound = find(&[made.finish()], "kernel-launch-bound").unwrap();
+        bound.words().advice.join(" ")
+    };
+    assert!(launched(ADD).contains("torch.compile"));
+    let plain = launched("add(float*)");
+    assert!(!plain.contains("torch") && plain.contains("CUDA graph"), "{plain}");
+}
+
 /// What a recorder keeps of a call that makes one stream wait for another.
 #[derive(Copy, Clone, PartialEq)]
 enum Kept {

@@ -58,12 +58,13 @@ impl DeviceDetail {
         let windows: Vec<Span> = breakdown.counted().map(|(_, shares)| shares.window).collect();
         let device = Device { context, process, windows: &windows };
         let copied = copies::Copied::of(&device);
+        let (unified, moving) = unified::find(&device);
         Some(DeviceDetail {
             idle: idle::find(&device, &copied),
             streams: streams::find(&device),
             chains: chains::find(&device),
-            fill: fill::find(&device),
-            unified: unified::find(&device),
+            fill: fill::find(&device, &moving),
+            unified,
             steps: windows.len().max(1),
             copies: copied.copies,
         })

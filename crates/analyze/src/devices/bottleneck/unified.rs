@@ -50,12 +50,13 @@ pub struct HeldUp {
     pub without: Dur,
 }
 
-pub(super) fn find(device: &Device) -> Unified {
+/// With the times in which pages move or faults are handled, in time order.
+pub(super) fn find(device: &Device) -> (Unified, Vec<Span>) {
     let trace = device.context.trace;
     let migrations = trace.kinds_where(|kind| is_migration(trace.kind_name(kind)));
     let device_faults = trace.kinds_where(|kind| is_device_fault(trace.kind_name(kind)));
     if migrations.is_empty() && device_faults.is_empty() {
-        return Unified::default();
+        return (Unified::default(), Vec::new());
     }
     let windows = Windows::of(device.context);
     let prefetches = trace.kinds().iter().any(|kind| is_prefetch(trace.str(kind.name)));
@@ -86,7 +87,7 @@ pub(super) fn find(device: &Device) -> Unified {
     let spans = united(spans);
     found.shares = shares(device, &spans);
     (found.held_up, found.kernel) = held_up(device, &windows, &spans);
-    found
+    (found, spans)
 }
 
 /// The tracks that may hold page faults of a device, or of the host's processes.
@@ -95,6 +96,12 @@ fn fault_tracks(trace: &Trace, of: Option<ProcessId>) -> impl Iterator<Item = &T
         track.kind == TrackKind::Derived && of.is_none_or(|process| track.process == process)
     };
     trace.tracks().iter().filter(own)
+}
+
+/// Whether any of `spans`, in time order and apart, lies at the same time.
+pub(super) fn overlaps(spans: &[Span], span: Span) -> bool {
+    let next = spans.partition_point(|other| other.end <= span.start);
+    spans.get(next).is_some_and(|other| other.start < span.end)
 }
 
 /// In time order, without overlaps.
@@ -138,8 +145,7 @@ fn held_up(device: &Device, windows: &Windows, spans: &[Span]) -> (Dur, Option<H
                 continue;
             }
             let span = track.span_of(index);
-            let next = spans.partition_point(|other| other.end <= span.start);
-            let moving = spans.get(next).is_some_and(|other| other.start < span.end);
+            let moving = overlaps(spans, span);
             let (with, without) = runs.entry((kind, keys.read(trace.args_at(track, index)))).or_default();
             if moving { with } else { without }.push(span.dur());
         }
