@@ -80,8 +80,10 @@ fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
 
 fn settle(findings: &mut [Finding], facts: &Facts) {
     let step = facts.summary.length_ms();
+    let stepless = facts.timeline && facts.summary.bound().is_some_and(|host| host.whole_capture);
     let mut left: BTreeMap<Category, f64> = facts.summary.breakdown_ms.iter().copied().collect();
     for finding in findings {
+        finding.stepless = stepless;
         let mut served = 0.0;
         let about: f64 =
             finding.claims.iter().map(|&(category, ms)| ms.min(facts.ms(category)).max(0.0)).sum();
@@ -227,6 +229,7 @@ mod tests {
             loader: Loader::Unknown,
             python: Vec::new(),
             device: None,
+            kernels_of: Framework::Unknown,
             counters: Vec::new(),
             timeline: true,
             memory: Vec::new(),
@@ -277,6 +280,21 @@ mod tests {
         let findings = diagnose(&facts);
         let input = findings.iter().find(|finding| finding.id() == "input-bound");
         assert!(input.is_some_and(|input| input.gain_ms.is_none() && input.severity == Severity::Info));
+    }
+
+    #[test]
+    fn without_steps_no_sentence_counts_by_them() {
+        let mut facts = facts(&[(Category::Compute, 20), (Category::TransferIn, 80)]);
+        let said = |facts: &Facts| {
+            let findings = diagnose(facts);
+            let copies = findings.into_iter().find(|finding| finding.id() == "transfer-bound").unwrap();
+            copies.words().evidence.join(" ")
+        };
+        assert!(said(&facts).contains("80.0 ms per step"), "{}", said(&facts));
+        facts.summary.hosts[0].whole_capture = true;
+        facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
+        assert!(said(&facts).contains("80.0 ms in the capture"), "{}", said(&facts));
+        assert!(!said(&facts).contains("per step"), "{}", said(&facts));
     }
 
     #[test]

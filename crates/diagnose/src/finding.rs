@@ -102,6 +102,8 @@ pub struct Finding {
     pub fraction: Option<f64>,
     /// The most that a fix saves, in milliseconds per step; set by the engine.
     pub gain_ms: Option<f64>,
+    /// There are no steps: all figures are of the whole capture; set by the engine.
+    pub stepless: bool,
 }
 
 impl Finding {
@@ -121,6 +123,7 @@ impl Finding {
             about_ms: None,
             fraction: None,
             gain_ms: None,
+            stepless: false,
         }
     }
 
@@ -191,16 +194,32 @@ impl Finding {
     /// All words for it: those of its cause, how often it happens, where to look, and how to verify a fix.
     pub fn words(&self) -> Words {
         let mut words = self.cause.words(self);
+        words.summary = self.of_its_time(words.summary);
         words.evidence.extend(sentences::how_often(self));
         words.evidence.extend(sentences::of_others(self));
         words.evidence.extend(sentences::place(self));
         words.advice.extend(sentences::verify(self));
+        words.evidence = words.evidence.into_iter().map(|line| self.of_its_time(line)).collect();
+        words.advice = words.advice.into_iter().map(|line| self.of_its_time(line)).collect();
         words
+    }
+
+    /// What its figures are counted by.
+    pub fn per(&self) -> &'static str {
+        if self.stepless { "in the capture" } else { "per step" }
+    }
+
+    /// A sentence that counts by what was recorded: rules write for steps.
+    fn of_its_time(&self, sentence: String) -> String {
+        if !self.stepless {
+            return sentence;
+        }
+        sentence.replace(" per step", " in the capture").replace("Per step:", "In the capture:")
     }
 
     /// The sentence that says what is wrong.
     pub fn summary(&self) -> String {
-        self.cause.words(self).summary
+        self.of_its_time(self.cause.words(self).summary)
     }
 
     /// Does part of what it is about belong to other findings?

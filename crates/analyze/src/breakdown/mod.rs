@@ -238,6 +238,11 @@ fn fallback_category(recorded: &HostTrace, steps: &Steps) -> Category {
             && line.states.iter().any(|&state| state != Mask::default() && state != Mask::of(State::Present))
     });
     let marked = steps.on_host && steps.track.is_some();
+    let mut states = recorded.states().lines.iter().flat_map(|(_, line)| &line.states);
+    // Nothing but ranges: what runs inside and outside of them was not recorded.
+    if !states.any(|state| state.0 & !(State::Present as u16) != 0) {
+        return Category::Unknown;
+    }
     // A profiler that only records device calls does not see the framework: unrecorded time may be either.
     if recorded.vocabulary().framework == Framework::Unknown {
         return Category::Idle;

@@ -81,6 +81,9 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
         Some(((count > 1, sure, python, count, held), turns, sure, track.id))
     });
     let (_, turns, sure, track) = found.max_by_key(|&(rank, ..)| rank)?;
+    if work.of_ranges && !is_rhythm(&turns.spans) {
+        return None;
+    }
     let single = turns.spans.len() == 1;
     let family = families.1.get(turns.family)?;
     let name = family.name.clone();
@@ -94,6 +97,22 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
         (true, true) => Outer::Single(candidate),
         (true, false) => Outer::Around(candidate),
     })
+}
+
+/// Fewer iterations have no rhythm.
+const LEAST_TURNS: usize = 3;
+
+/// Whether iterations follow one another at about equal distances and cover most of the time in between. If nothing
+/// but ranges was recorded, only that distinguishes a loop from ranges around something that happens now and then.
+fn is_rhythm(turns: &[Span]) -> bool {
+    let (Some(first), Some(last)) = (turns.first(), turns.last()) else { return false };
+    let covered: Dur = turns.iter().map(|turn| turn.dur()).sum();
+    let mut apart: Vec<Dur> = turns.windows(2).map(|pair| pair[1].start - pair[0].start).collect();
+    apart.sort_unstable();
+    let at = |share: usize| apart.get(apart.len() * share / 4).copied().unwrap_or_default();
+    turns.len() >= LEAST_TURNS
+        && covered.ps() >= (last.end - first.start).ps() / 2
+        && at(3).ps() <= at(1).ps().saturating_mul(2)
 }
 
 /// The spans of warm-up ranges, in time order, without nested ones.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
 
 use super::work::Work;
 use super::{Candidate, How};
@@ -71,6 +71,12 @@ fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate
 
 pub(super) fn host_thread(track: &Track) -> bool {
     track.kind == TrackKind::Thread
+}
+
+/// Tracks with user-defined ranges: threads, and ranges that may end on another thread than they started on.
+pub(super) fn has_ranges(trace: &Trace, track: &Track) -> bool {
+    let on_host = || trace.process(track.process).kind != ProcessKind::Device;
+    host_thread(track) || (track.kind == TrackKind::Async && on_host())
 }
 
 /// Calls of the compiled function that does most of the work.
@@ -172,8 +178,12 @@ pub(super) fn requests(recorded: &HostTrace) -> Option<Candidate> {
 
 /// Ranges with any name.
 ///
-/// A library's layer may also cover most of the work, so a period of the kernels themselves comes first.
+/// A library's layer may also cover most of the work, so a period of the kernels themselves comes first. If nothing
+/// but ranges was recorded, their names and their rhythm decided before.
 pub(super) fn ranges(recorded: &HostTrace) -> Option<Candidate> {
+    if Work::of(recorded, &[]).of_ranges {
+        return None;
+    }
     let (name, track, spans) = working_ranges(recorded, |name| !super::outer::is_part(name), false)?;
     Some(candidate(How::Annotations(name), track, spans, true))
 }
@@ -188,9 +198,6 @@ fn working_ranges(
     wanted: impl Fn(&str) -> bool,
     any_name: bool,
 ) -> Option<(String, u32, Vec<Span>)> {
-    if recorded.launches().all.is_empty() {
-        return None;
-    }
     let warm_ups = super::outer::warm_ups(recorded);
     let work_of = Work::of(recorded, &warm_ups);
     let mut families: BTreeMap<String, (Dur, Vec<ByThread>)> = BTreeMap::new();
@@ -234,7 +241,7 @@ fn outermost_of_their_name(recorded: &HostTrace, wanted: impl Fn(&str) -> bool, 
         (0..trace.kinds().len()).map(|index| family(KindId::from_index(index))).collect();
     let named = trace.kinds_where(|kind| names[kind.index()].is_some());
     let mut all = Repeats::new();
-    for track in trace.tracks().iter().filter(|track| host_thread(track)) {
+    for track in trace.tracks().iter().filter(|track| has_ranges(trace, track)) {
         let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
         let by_user = runs_python(trace, recorded.vocabulary(), track);
         for (index, kind) in track.events_of(&named) {
@@ -323,6 +330,46 @@ mod tests {
         let steps = ranged("request ", 10);
         assert_eq!((steps.kind, steps.all.len()), (StepKind::Inference, 8));
         assert!(steps.all.iter().all(|step| step.span.dur() == Dur::from_us(100)), "{:?}", steps.all);
+    }
+
+    /// Nothing but ranges on one thread: (name, start, length) in microseconds, per iteration of 1 ms; `{}` in a name
+    /// is its number.
+    fn ranges_alone(parts: &[(&str, i64, i64)], turns: i64) -> Steps {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("worker");
+        sketch.event_of(thread, "cuda_driver", "cuModuleGetLoadingMode", 0, 1, &[]);
+        for turn in 0..turns {
+            for (name, at, us) in parts {
+                let name = name.replace("{}", &turn.to_string());
+                sketch.event_of(thread, "user_annotation", &name, 1_000 * turn + at, *us, &[]);
+            }
+        }
+        let trace = sketch.finish();
+        Steps::of(&Context::new(&trace, "host"))
+    }
+
+    #[test]
+    fn ranges_alone_that_repeat_are_steps() {
+        let pair = [("forward", 10, 300), ("backward", 320, 600)];
+        let steps = ranges_alone(&pair, 8);
+        assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::Annotations("forward".to_owned())));
+        assert_eq!((steps.all.len(), steps.all[0].span.dur()), (8, Dur::from_us(1_000)));
+        let parts = [("reader", 0, 100), ("backbone", 100, 300), ("encoder", 110, 200), ("head", 450, 400)];
+        assert_eq!(ranges_alone(&parts, 8).how, How::Annotations("reader".to_owned()));
+        for (name, family) in
+            [("iteration", "iteration"), ("step {}", "step"), ("train_batch", "train_batch")]
+        {
+            let steps = ranges_alone(&[(name, 0, 400), ("forward", 10, 200)], 8);
+            assert_eq!((steps.origin, steps.how), (Origin::Marker, How::Marker(family.to_owned())));
+            assert_eq!((steps.all.len(), steps.all[0].span.dur()), (8, Dur::from_us(1_000)));
+        }
+    }
+
+    #[test]
+    fn ranges_alone_that_are_rare_or_cover_little_are_no_steps() {
+        assert_eq!(ranges_alone(&[("forward", 0, 900)], 2).origin, Origin::None);
+        assert_eq!(ranges_alone(&[("poll", 0, 20)], 50).origin, Origin::None);
+        assert_eq!(ranges_alone(&[("layer {}", 0, 900)], 12).origin, Origin::None);
     }
 
     #[test]

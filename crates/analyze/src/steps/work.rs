@@ -1,13 +1,14 @@
 //! How much of the model's work is done, or launched, within a time: distinguishes an iteration of the loop
 //! from what surrounds it.
 
-use stepscope_trace::{Dur, Span, Time};
+use stepscope_trace::{Dur, Form, Span, Time, Track};
 
 use crate::host_trace::HostTrace;
 use crate::host_trace::{merged, working_devices};
 use crate::states::State;
 use crate::states::timeline::DEVICE_BUSY;
 use crate::states::timeline::{Mask, Timeline};
+use crate::vocabulary::Role;
 
 /// A piece of work: its duration on its device, at the host time of its launch.
 struct Piece {
@@ -17,18 +18,24 @@ struct Piece {
     before: Dur,
 }
 
+/// Host work that takes less than one part in this many of the user's ranges says nothing about them.
+const NEGLIGIBLE: i64 = 100;
+
 /// The work of a recording over the host's time.
 pub(super) struct Work {
     /// In time order.
     pieces: Vec<Piece>,
     all: Dur,
+    /// True if only user-defined ranges were recorded: what they cover is taken for work.
+    pub(super) of_ranges: bool,
 }
 
 impl Work {
     /// The work outside `left_out`, spans in time order that do not overlap: device work, counted where it was
-    /// launched if known; the model's ops on the host if there is no device.
+    /// launched if known; the model's ops on the host if there is no device; what user-defined ranges cover if
+    /// there is nothing else.
     pub(super) fn of(recorded: &HostTrace, left_out: &[Span]) -> Self {
-        let mut pieces = launched(recorded);
+        let (mut pieces, mut of_ranges) = (launched(recorded), false);
         if pieces.is_empty() {
             pieces = devices(recorded);
         }
@@ -38,6 +45,12 @@ impl Work {
             if pieces.is_empty() {
                 pieces = busy(&host, Mask(State::Dispatch as u16 | State::Launch as u16));
             }
+            let named = ranges(recorded);
+            // A few calls into a library beside the ranges are not the work.
+            of_ranges = sum(&pieces).ps() < sum(&named).ps() / NEGLIGIBLE;
+            if of_ranges {
+                pieces = named;
+            }
         }
         pieces.retain(|piece| !crate::states::timeline::is_inside(left_out, piece.at.start));
         let mut all = Dur::ZERO;
@@ -45,7 +58,7 @@ impl Work {
             piece.before = all;
             all += piece.work;
         }
-        Work { pieces, all }
+        Work { pieces, all, of_ranges }
     }
 
     /// The total.
@@ -85,11 +98,40 @@ fn launched(recorded: &HostTrace) -> Vec<Piece> {
     pieces
 }
 
+/// What the user-defined ranges of one thread cover, of the thread on which that is most.
+fn ranges(recorded: &HostTrace) -> Vec<Piece> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
+    let wanted = trace.kinds_where(|kind| {
+        let named = trace.kind_name(kind);
+        vocabulary.role(kind) == Role::Annotation
+            && trace.kind(kind).form == Form::Slice
+            && !named.is_empty()
+            && !super::outer::is_part(named)
+    });
+    let covered = |track: &Track| {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for (index, _) in track.events_of(&wanted) {
+            let span = track.span_of(index);
+            let start = pieces.last().map_or(span.start, |last| span.start.max(last.at.end));
+            if start < span.end {
+                let at = Span::new(start, span.end);
+                pieces.push(Piece { at, work: at.dur(), before: Dur::ZERO });
+            }
+        }
+        pieces
+    };
+    let threads = trace.tracks().iter().filter(|track| super::repetition::has_ranges(trace, track));
+    threads.map(covered).max_by_key(|pieces| sum(pieces)).unwrap_or_default()
+}
+
 /// The busy time of the busiest device.
 fn devices(recorded: &HostTrace) -> Vec<Piece> {
     let lines = working_devices(recorded).into_iter().map(|device| merged(recorded, Some(device)));
-    let sum = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.work).sum::<Dur>();
-    lines.map(|line| busy(&line, DEVICE_BUSY)).max_by_key(sum).unwrap_or_default()
+    lines.map(|line| busy(&line, DEVICE_BUSY)).max_by_key(|pieces| sum(pieces)).unwrap_or_default()
+}
+
+fn sum(pieces: &[Piece]) -> Dur {
+    pieces.iter().map(|piece| piece.work).sum()
 }
 
 fn busy(line: &Timeline, states: Mask) -> Vec<Piece> {

@@ -121,6 +121,26 @@ pub fn is_stream_wait(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("StreamWaitEvent"))
 }
 
+/// Whether it is a copy of pages of unified memory, which no call asked for unless it was a prefetch.
+pub fn is_migration(name: &str) -> bool {
+    name.starts_with("Memcpy ") && name.ends_with("(Unified)")
+}
+
+/// Whether it is a page fault of unified memory on a device.
+pub fn is_device_fault(name: &str) -> bool {
+    name == "GPU page fault"
+}
+
+/// Whether it is a page fault of unified memory on the host.
+pub fn is_host_fault(name: &str) -> bool {
+    name == "CPU page fault"
+}
+
+/// Whether it is a call that moves unified memory ahead of its use.
+pub fn is_prefetch(call: &str) -> bool {
+    without_vendor(call).is_some_and(|call| call.starts_with("MemPrefetch"))
+}
+
 /// Whether it is a call that records an event on a stream.
 pub fn is_event_record(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("EventRecord"))

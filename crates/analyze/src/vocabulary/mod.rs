@@ -19,8 +19,9 @@ mod tensorflow;
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{
-    Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_elementwise,
-    is_event_record, is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
+    Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_device_fault,
+    is_elementwise, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed, is_stream_wait,
+    is_synchronous_copy, starts_graph, starts_kernels,
 };
 pub use families::{is_callback, is_dense, is_opaque, words};
 pub use jax::is_library_function;
@@ -127,7 +128,7 @@ impl Vocabulary {
         let roles = (0..trace.kinds().len())
             .map(|index| role_of(trace, KindId::from_index(index), &signatures, on_device[index]))
             .collect::<Vec<_>>();
-        let framework = framework_of(trace, &roles);
+        let framework = recorded_by(trace, &roles);
         let host_roles = roles.iter().map(|role| on_host(*role)).collect();
         Vocabulary { roles, host_roles, framework, signatures }
     }
@@ -187,7 +188,21 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         })
 }
 
-fn framework_of(trace: &Trace, roles: &[Role]) -> Framework {
+/// The framework whose kernels these are, by their names. A profiler of the device alone sees nothing else of it.
+pub fn framework_of<'n>(kernels: impl Iterator<Item = &'n str>) -> Framework {
+    let mut found = Framework::Unknown;
+    for name in kernels {
+        if name.contains("at::native::") {
+            return Framework::PyTorch;
+        }
+        if name.contains("tensorflow::") {
+            found = Framework::TensorFlow;
+        }
+    }
+    found
+}
+
+fn recorded_by(trace: &Trace, roles: &[Role]) -> Framework {
     let mut seen = [false; 4];
     for (kind, role) in trace.kinds().iter().zip(roles) {
         let (name, category) = (trace.str(kind.name), trace.str(kind.category));

@@ -5,7 +5,7 @@ use stepscope_analyze::fleet::{Feeding, Session};
 use stepscope_analyze::memory::Allocator;
 use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::time::checkpoint_cost::CheckpointCost;
-use stepscope_analyze::vocabulary::is_output_op;
+use stepscope_analyze::vocabulary::{framework_of, is_output_op};
 use stepscope_analyze::work::functions::{FunctionRow, Sign};
 use stepscope_analyze::work::kernels::{KernelRow, Kernels, is_product_without};
 use stepscope_analyze::work::layers::Layers;
@@ -14,8 +14,8 @@ use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 use super::loading::{loader, python_lines};
 use super::ops::op_costs;
 use super::{
-    DeviceWork, Facts, Memory, ProfiledKernel, PythonLine, Rebuilding, RebuiltFunction, Recording,
-    WithoutMatrixUnits,
+    DeviceWork, Facts, LowOccupancy, Memory, ProfiledKernel, PythonLine, Rebuilding, RebuiltFunction,
+    Recording, WithoutMatrixUnits,
 };
 use crate::thresholds;
 
@@ -47,6 +47,7 @@ impl Facts {
             loader: loader(&session.input),
             python: python_lines(&session.input),
             device: device_work(&session.kernels, session.feeding),
+            kernels_of: framework_of(session.kernels.rows.iter().map(|row| row.name.as_str())),
             memory: session.memory.allocators.iter().map(allocator).collect(),
         }
     }
@@ -154,16 +155,33 @@ fn device_work(kernels: &Kernels, feeding: Feeding) -> Option<DeviceWork> {
         let (share, kernel) = share(&|row| is_product_without(&row.name))?;
         Some(WithoutMatrixUnits { share, kernel: kernel.name, speedup, only_half: feeding.only_half })
     });
-    let empty = share(&|row| row.occupancy.is_some_and(|occupancy| occupancy < thresholds::OCCUPANCY));
+    let empty = share(&|row| occupied(row).is_some_and(|occupancy| occupancy < thresholds::OCCUPANCY));
     Some(DeviceWork {
         kernels_per_step: kernels.on_each(count as f64),
         kernel_us: all * 1e3 / count as f64,
         launch_us: feeding.calls.usual().map(|usual| usual.ms() * 1e3),
         graph_share: feeding.calls.graph_share(),
         without_matrix_units: without,
-        low_occupancy: empty.and_then(|(share, row)| {
-            Some((share, row.name, row.occupancy?, row.limiter.map(|limiter| limiter.key().to_owned())))
-        }),
+        low_occupancy: empty.and_then(|(share, row)| low_occupancy(share, row)),
+    })
+}
+
+/// The share of the device's threads that a kernel occupies at most. What only runs for microseconds is done before
+/// more threads could help, so the size of its grid does not count.
+fn occupied(row: &KernelRow) -> Option<f64> {
+    let filled = row.filled.filter(|_| row.mean_ms() * 1e3 > thresholds::SMALL_KERNEL);
+    row.occupancy.into_iter().chain(filled).reduce(f64::min)
+}
+
+fn low_occupancy(share: f64, row: KernelRow) -> Option<LowOccupancy> {
+    let occupancy = occupied(&row)?;
+    let small = row.occupancy.is_none_or(|each| occupancy < each);
+    Some(LowOccupancy {
+        share,
+        occupancy,
+        limiter: row.limiter.filter(|_| !small).map(|limiter| limiter.key().to_owned()),
+        grid: row.launch.blocks().zip(row.launch.threads()).filter(|_| small),
+        kernel: row.name,
     })
 }
 

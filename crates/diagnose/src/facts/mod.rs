@@ -53,8 +53,23 @@ pub struct DeviceWork {
     pub graph_share: f64,
     /// Matrix kernels that use no matrix units although the device has them.
     pub without_matrix_units: Option<WithoutMatrixUnits>,
-    /// The share of kernel time in kernels of low occupancy, with the costliest: name, occupancy, limiter.
-    pub low_occupancy: Option<(f64, String, f64, Option<String>)>,
+    /// Kernels of low occupancy.
+    pub low_occupancy: Option<LowOccupancy>,
+}
+
+/// Kernels that leave most of the device's threads empty, by their launch configuration.
+#[derive(Clone, Debug)]
+pub struct LowOccupancy {
+    /// Their share of kernel time.
+    pub share: f64,
+    /// The costliest of them.
+    pub kernel: String,
+    /// The share of the device's threads that it occupies at most.
+    pub occupancy: f64,
+    /// What limits it on one multiprocessor.
+    pub limiter: Option<String>,
+    /// Its blocks, and threads per block, where these are too few for the whole device.
+    pub grid: Option<(u64, u32)>,
 }
 
 /// Matrix kernels on a device's ordinary units.
@@ -130,6 +145,8 @@ pub struct Facts {
     pub python: Vec<PythonLine>,
     /// Device work; `None` without devices.
     pub device: Option<DeviceWork>,
+    /// The framework whose kernels run.
+    pub kernels_of: Framework,
     /// Kernels whose hardware counters were collected, the longest first.
     pub counters: Vec<ProfiledKernel>,
     /// Is there a timeline? Without one the breakdown is of the profiled kernels alone.
@@ -143,8 +160,16 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Who wrote the trace.
+    /// The framework that the program uses: advice is in its language.
     pub fn framework(&self) -> Framework {
+        match self.recorder() {
+            Framework::Unknown => self.kernels_of,
+            known => known,
+        }
+    }
+
+    /// The framework whose profiler wrote the trace; unknown if it was another program.
+    pub fn recorder(&self) -> Framework {
         self.summary.bound().map_or(Framework::Unknown, |host| host.framework)
     }
 

@@ -75,7 +75,8 @@ impl Cause for Compute {
         let place = if self.on_device { "the device" } else { "the processor" };
         Words {
             summary: format!(
-                "Compute-bound: {place} works on the model for {}{most}.",
+                "Compute-bound: {place} {} for {}{most}.",
+                if finding.framework == Framework::Unknown { "computes" } else { "works on the model" },
                 finding.owned(finding.claimed_ms())
             ),
             evidence: self.top.iter().take(3).map(cost).collect(),
@@ -92,12 +93,25 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
     let framework = finding.framework;
     let full = finding.fraction.is_some_and(|fraction| fraction >= FULL);
     let mut advice = vec![
-        if finding.shares_with_others() {
-            "Most of the step is the model's own work, and part of it can be saved: see the other findings."
-        } else if full {
-            "This is a healthy step: what remains is the model itself, its precision and the hardware."
-        } else {
-            "Most of the step is the model's own work. Larger batches shrink the share of everything else."
+        match (framework, finding.shares_with_others(), full) {
+            (Framework::Unknown, true, _) => {
+                "Most of the time is compute, and part of it can be saved: see the other findings."
+            }
+            (Framework::Unknown, false, true) => {
+                "The processors are fed well: what remains is the kernels themselves, their precision and the hardware."
+            }
+            (Framework::Unknown, false, false) => {
+                "Most of the time is compute. More work per call shrinks the share of everything else."
+            }
+            (_, true, _) => {
+                "Most of the step is the model's own work, and part of it can be saved: see the other findings."
+            }
+            (_, false, true) => {
+                "This is a healthy step: what remains is the model itself, its precision and the hardware."
+            }
+            (_, false, false) => {
+                "Most of the step is the model's own work. Larger batches shrink the share of everything else."
+            }
         }
         .to_owned(),
     ];

@@ -142,11 +142,40 @@ impl Cause for Idle {
         Words {
             summary: format!("Device idle: the device is busy {} of the time{host}.", share(self.busy)),
             evidence,
-            advice: vec![match self.meanwhile.first() {
-                Some((category, _)) => format!("Start with `{}`: {}.", category.key(), first_step(*category)),
-                None => "Look at the gaps one by one: `stepscope devices PATH`.".to_owned(),
-            }],
+            advice: vec![self.start_with()],
         }
+    }
+}
+
+impl Idle {
+    /// What to do first: about the cause of most of it, where a call shows that cause, or about its category.
+    fn start_with(&self) -> String {
+        let all: f64 = self.causes.iter().map(|(_, ms)| ms).sum();
+        let most = self.causes.first().filter(|(_, ms)| *ms >= 0.5 * all);
+        match (most.and_then(|(cause, _)| about_calls(*cause)), self.meanwhile.first()) {
+            (Some(advice), _) => advice.to_owned(),
+            (None, Some((category, _))) => {
+                format!("Start with `{}`: {}.", category.key(), first_step(*category))
+            }
+            (None, None) => "Look at the gaps one by one: `stepscope devices PATH`.".to_owned(),
+        }
+    }
+}
+
+/// What to do about calls that hold the device up.
+fn about_calls(cause: IdleCause) -> Option<&'static str> {
+    match cause {
+        IdleCause::Startup => Some(
+            "Do such calls once, before what you measure: create the context, load libraries and run each kernel once. \
+             `CUDA_MODULE_LOADING=EAGER` loads all code at the start.",
+        ),
+        IdleCause::Allocation => {
+            Some("Allocate memory once, before the loop, or use a pool such as `cudaMallocAsync`.")
+        }
+        IdleCause::Copy => {
+            Some("Use copies that do not block the host: pinned memory and asynchronous calls.")
+        }
+        _ => None,
     }
 }
 
@@ -183,7 +212,7 @@ fn why_idle(cause: IdleCause) -> &'static str {
         IdleCause::Input => "the host waits for a batch",
         IdleCause::Building => "graphs are traced or compiled",
         IdleCause::Output => "results are written",
-        IdleCause::Startup => "the device's runtime is being set up",
+        IdleCause::Startup => "single long calls set something up",
         IdleCause::Allocation => "device memory is allocated or freed",
         IdleCause::Copy => "the host is blocked in a copy",
         IdleCause::Sync => "the host is blocked in a wait for the device",
@@ -224,6 +253,23 @@ mod tests {
             ranges: vec![("load_layer_*".into(), 5.0)],
         };
         speaks(&RULE, idle.clone());
-        speaks(&RULE, Idle { causes: IdleCause::ALL.map(|cause| (cause, 2.0)).to_vec(), ..idle });
+        speaks(&RULE, Idle { causes: IdleCause::ALL.map(|cause| (cause, 2.0)).to_vec(), ..idle.clone() });
+        for cause in IdleCause::ALL {
+            speaks(&RULE, Idle { causes: vec![(cause, 2.0)], ..idle.clone() });
+        }
+    }
+
+    #[test]
+    fn one_long_call_gets_no_advice_for_many_short_ones() {
+        let meanwhile = vec![(Category::Launch, 40.0)];
+        let idle = |cause| Idle {
+            busy: 0.2,
+            meanwhile: meanwhile.clone(),
+            causes: vec![(cause, 40.0)],
+            after_waits_ms: 0.0,
+            ranges: Vec::new(),
+        };
+        assert!(idle(IdleCause::Launch).start_with().contains("larger batches"));
+        assert!(idle(IdleCause::Startup).start_with().contains("once, before"));
     }
 }

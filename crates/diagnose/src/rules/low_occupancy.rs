@@ -1,32 +1,40 @@
 //! Kernels that take much of the time leave most of the device's threads empty.
 //!
 //! # What it means
-//! Too few warps are resident to hide the latency of memory and instructions. Without counters the kernels may still be
-//! fast, so the finding is then a remark without a promise.
+//! Too few threads are at work to use the device, or to hide the latency of memory and instructions.
 //!
 //! # How it is detected
 //! With Nsight Compute: few warps are resident (achieved occupancy, times the share of multiprocessors that have a block
 //! at all, is below {OCCUPANCY}), and no unit reaches {LATENCY} of its peak.
 //!
+//! In a timeline: for at least {NOTABLE} of the step or {KERNEL_SHARE} of kernel time, the kernels that run at the same
+//! time together occupy less than {NEARLY_EMPTY} of the device's threads, by their grids and blocks. A kernel of one block
+//! is an example. Kernels of {SMALL_KERNEL} or less do not count: more threads would not make them shorter. A fix saves at
+//! most the part of this time that the empty threads could take over. What `serial-streams` claims does not count.
+//!
 //! Otherwise: kernels whose occupancy, by launch configuration and device properties, is below {OCCUPANCY} take at least
-//! {KERNEL_SHARE} of kernel time.
+//! {KERNEL_SHARE} of kernel time. This is a remark without a promise.
 //!
 //! # How to fix it
-//! Use larger batches or fused ops. In your own kernels, use fewer registers or less shared memory per block, or other
-//! block sizes.
+//! Use larger batches or fused ops. In your own kernels, start more threads (one per element instead of a loop in one
+//! thread), use fewer registers or less shared memory per block, or other block sizes.
 //!
 //! # How to check
 //! `stepscope kernels PATH` shows a higher occupancy.
 
+use stepscope_analyze::Category;
+use stepscope_analyze::devices::bottleneck::EmptyKernel;
+use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::kernels::Limiter;
-use stepscope_text::{quoted, share};
+use stepscope_text::{plural, quoted, share, short};
 
 use super::shared::counters::{self, Estimate, Told, small_grid};
-use crate::facts::Facts;
+use super::shared::{of_step, severity};
+use crate::facts::{Facts, LowOccupancy};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
-use crate::thresholds::{KERNEL_SHARE, LATENCY, OCCUPANCY};
+use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::thresholds::{KERNEL_SHARE, LATENCY, NOTABLE, OCCUPANCY};
 use crate::words::lines;
 
 /// The rule.
@@ -35,12 +43,37 @@ pub static RULE: Rule = Rule {
     about: About::Cause,
     view: "kernels",
     check,
-    thresholds: &[],
+    thresholds: THRESHOLDS,
     source: doc_of!("low_occupancy.rs"),
 };
 
+thresholds! {
+    /// Of the device's threads. One block of 128 threads per multiprocessor, as persistent kernels have, is more.
+    NEARLY_EMPTY: Share = stepscope_analyze::devices::bottleneck::NEARLY_EMPTY;
+}
+
 fn check(facts: &Facts) -> Option<Finding> {
-    measured(facts).or_else(|| possible(facts))
+    measured(facts).or_else(|| nearly_empty(facts)).or_else(|| possible(facts))
+}
+
+/// Do kernels run that leave nearly all of the device empty?
+fn nearly_empty(facts: &Facts) -> Option<Finding> {
+    let detail = facts.detail.as_ref()?;
+    let fill = &detail.fill;
+    // What streams save by running side by side is a finding of its own.
+    let serial = super::serial_streams::check(facts).map_or(0.0, |streams| streams.claimed_ms());
+    let ms = (detail.per_step(fill.nearly_empty).min(facts.ms(Category::Compute)) - serial).max(0.0);
+    let (step, kernels) = (of_step(facts, ms), fill.nearly_empty.fraction_of(fill.kernels));
+    if step < NOTABLE && kernels < KERNEL_SHARE {
+        return None;
+    }
+    let cause = Empty { kernel: fill.kernel.clone()?, filled: fill.filled, ms, share: kernels };
+    let subject = cause.kernel.name.clone();
+    let finding = Finding::new(&RULE, severity(step), cause, facts.framework()).about(subject).sure(0.75);
+    Some(match step >= NOTABLE {
+        true => finding.owning(vec![(Category::Compute, ms)], Some(1.0 - fill.filled)),
+        false => finding,
+    })
 }
 
 /// Do few warps, or blocks for only some multiprocessors, leave the device waiting?
@@ -58,39 +91,105 @@ fn measured(facts: &Facts) -> Option<Finding> {
 }
 
 fn possible(facts: &Facts) -> Option<Finding> {
-    let (share, kernel, occupancy, limiter) = facts.device.as_ref()?.low_occupancy.clone()?;
-    (share >= KERNEL_SHARE).then(|| {
-        let cause = Occupancy { kernel: kernel.clone(), occupancy, limiter, share };
-        Finding::new(&RULE, Severity::Info, cause, facts.framework()).about(kernel).sure(0.5)
+    let low = facts.device.as_ref()?.low_occupancy.clone()?;
+    (low.share >= KERNEL_SHARE).then(|| {
+        let kernel = low.kernel.clone();
+        Finding::new(&RULE, Severity::Info, low, facts.framework()).about(kernel).sure(0.5)
     })
 }
 
-/// Kernels that leave the device empty, by their launch configuration.
+/// Kernels that leave nearly all of the device empty.
 #[derive(Clone, Debug)]
-pub struct Occupancy {
-    /// The kernel that costs most.
-    pub kernel: String,
-    /// Its occupancy, 0 to 1.
-    pub occupancy: f64,
-    /// What limits it.
-    pub limiter: Option<String>,
-    /// The share of kernel time of all such kernels.
+pub struct Empty {
+    /// The kernel that takes most of the time.
+    pub kernel: EmptyKernel,
+    /// The mean share of the device's threads that are occupied meanwhile, 0 to 1.
+    pub filled: f64,
+    /// Milliseconds per step.
+    pub ms: f64,
+    /// The share of the time in which kernels run.
     pub share: f64,
 }
 
-impl Cause for Occupancy {
+impl Cause for Empty {
+    fn words(&self, finding: &Finding) -> Words {
+        let EmptyKernel { name, blocks, threads, multiprocessors, .. } = &self.kernel;
+        Words {
+            summary: format!(
+                "Low occupancy: the device is nearly empty for {}, mostly in {}.",
+                if finding.claims.is_empty() {
+                    format!("{} of the kernel time", share(self.share))
+                } else {
+                    finding.owned(self.ms)
+                },
+                quoted(name)
+            ),
+            evidence: vec![
+                format!(
+                    "{} runs {} on {}.",
+                    quoted(name),
+                    grid(*blocks, *threads),
+                    plural(u64::from(*multiprocessors), "multiprocessor", "multiprocessors")
+                ),
+                format!(
+                    "During {} of the kernel time, all kernels together occupy at most {} of the device's threads.",
+                    share(self.share),
+                    few(self.filled)
+                ),
+            ],
+            advice: more_threads(finding.framework, *multiprocessors),
+        }
+    }
+}
+
+/// `1 block of 1 thread`.
+fn grid(blocks: u64, threads: u32) -> String {
+    format!("{} of {}", plural(blocks, "block", "blocks"), plural(u64::from(threads), "thread", "threads"))
+}
+
+/// A share that may be far below one percent.
+fn few(part: f64) -> String {
+    if part < 0.001 { "0.1 %".to_owned() } else { format!("{} %", short(part * 100.0)) }
+}
+
+fn more_threads(framework: Framework, multiprocessors: u32) -> Vec<String> {
+    let many = plural(u64::from(multiprocessors), "block", "blocks");
+    match framework {
+        Framework::Unknown => vec![
+            format!(
+                "Spread the work over many threads: at least {many} of 128 threads or more, for example one thread per \
+                 element in a grid-stride loop."
+            ),
+            "If the work cannot be split, run several such kernels at the same time on different streams, or do it on the \
+             host."
+                .to_owned(),
+        ],
+        _ => vec![
+            format!(
+                "Give the op that launches it more to do at once: a larger batch, or several small problems in one call. \
+                 The device needs at least {many}."
+            ),
+            "`stepscope kernels PATH` names the op. Sequential ops (scans, loops over time, sorts of one row) are often \
+             faster in another formulation."
+                .to_owned(),
+        ],
+    }
+}
+
+impl Cause for LowOccupancy {
     fn words(&self, _: &Finding) -> Words {
-        let limited = self
-            .limiter
-            .as_deref()
-            .map_or(String::new(), |limiter| format!(", limited by {}", quoted(limiter)));
+        let limited = match (&self.limiter, self.grid) {
+            (Some(limiter), _) => format!(", limited by {}", quoted(limiter)),
+            (None, Some((blocks, threads))) => format!(", with {}", grid(blocks, threads)),
+            (None, None) => String::new(),
+        };
         Words {
             summary: format!(
                 "Low occupancy: kernels with {} of kernel time leave most of the device's threads empty.",
                 share(self.share)
             ),
             evidence: vec![format!(
-                "{} reaches at most {}{limited}.",
+                "{} occupies at most {} of the device's threads{limited}.",
                 quoted(&self.kernel),
                 share(self.occupancy)
             )],
@@ -122,7 +221,9 @@ fn told(kernel: &KernelCounters) -> Told {
         advice.push(fewer(limiter).to_owned());
     }
     if advice.is_empty() {
-        advice.extend(lines(["Give each launch more to do at once: a larger batch, or fused ops."]));
+        advice.extend(lines([
+            "Give each launch more to do at once: a larger problem or batch, or fused kernels.",
+        ]));
     }
     Told { trouble: "Low occupancy: too few resident threads to hide latency in", evidence, advice }
 }
@@ -149,12 +250,39 @@ fn fewer(limiter: Limiter) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::testing::speaks;
+    use stepscope_trace::Dur;
+
+    use crate::rules::testing::{speaks, words};
 
     #[test]
     fn it_speaks() {
         speaks(&RULE, counters::sample(told));
         let (kernel, limiter) = ("attn".into(), Some("registers".into()));
-        speaks(&RULE, Occupancy { kernel, occupancy: 0.12, limiter, share: 0.4 });
+        speaks(&RULE, LowOccupancy { kernel, occupancy: 0.12, limiter, share: 0.4, grid: None });
+        let low = LowOccupancy {
+            kernel: "k".into(),
+            occupancy: 0.1,
+            limiter: None,
+            share: 0.4,
+            grid: Some((10, 512)),
+        };
+        speaks(&RULE, low);
+        speaks(&RULE, Empty { kernel: one_thread(), filled: 1e-6, ms: 900.0, share: 0.9 });
+    }
+
+    fn one_thread() -> EmptyKernel {
+        let (name, time) = ("add".to_owned(), Dur::from_us(900_000));
+        EmptyKernel { name, time, blocks: 1, threads: 1, multiprocessors: 108 }
+    }
+
+    #[test]
+    fn a_program_without_a_framework_is_told_about_threads_and_blocks() {
+        let said = |framework| {
+            words(&RULE, Empty { kernel: one_thread(), filled: 1e-6, ms: 9.0, share: 0.9 }, framework)
+        };
+        let plain = said(Framework::Unknown);
+        assert!(plain.evidence[0].contains("1 block of 1 thread on 108 multiprocessors"), "{plain:?}");
+        assert!(plain.advice[0].contains("at least 108 blocks of 128 threads"), "{plain:?}");
+        assert!(said(Framework::PyTorch).advice[0].contains("larger batch"));
     }
 }

@@ -70,6 +70,7 @@ rules! {
     uncoalesced_access,
     unfused_batch_norm,
     unfused_elementwise,
+    unified_memory_faults,
 }
 
 /// The rule with this id.

@@ -50,7 +50,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     (facts.timeline && unseen).then(|| {
         let missing_device = facts.recording.missing_device.clone().unwrap_or(MissingDevice::Unseen);
         let cause = NoDevice { missing_device, complaints: facts.recording.complaints.clone() };
-        Finding::new(&RULE, Severity::Warning, cause, facts.framework())
+        Finding::new(&RULE, Severity::Warning, cause, facts.recorder())
     })
 }
 

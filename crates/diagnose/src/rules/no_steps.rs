@@ -42,7 +42,7 @@ pub static RULE: Rule = Rule {
 fn check(facts: &Facts) -> Option<Finding> {
     let none = facts.timeline
         && facts.summary.bound().is_none_or(|host| host.whole_capture && host.origin == Origin::None);
-    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps, facts.framework()))
+    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps, facts.recorder()))
 }
 
 /// Nothing repeats.

@@ -47,7 +47,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let python_frames = facts.recording.python_frames;
     (events_per_ms * python_frames > FRAMES_PER_MS).then(|| {
         let cause = Overhead { events_per_ms, python_frames };
-        Finding::new(&RULE, Severity::Info, cause, facts.framework()).sure(0.7)
+        Finding::new(&RULE, Severity::Info, cause, facts.recorder()).sure(0.7)
     })
 }
 

@@ -49,7 +49,7 @@ thresholds! {
     GAIN: Share = 1.0;
 }
 
-fn check(facts: &Facts) -> Option<Finding> {
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
     let streams = &detail.streams;
     let shorter = streams.computing.iter().map(|stream| stream.kernels).min()?;

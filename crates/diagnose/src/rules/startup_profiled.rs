@@ -65,7 +65,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     if share > STARTUP {
         let steps = host.steps.iter().filter(|step| step.excluded == Some(Exclusion::Startup)).count();
         let cause = WarmUp { steps, steady: facts.summary.count, share };
-        return Some(Finding::new(&RULE, Severity::Warning, cause, facts.framework()));
+        return Some(Finding::new(&RULE, Severity::Warning, cause, facts.recorder()));
     }
     let captures = facts.detail.as_ref().is_some_and(|detail| !detail.idle.captured.is_zero());
     setting_up(facts).filter(|_| (few || captures) && !facts.recording.device_missing)
@@ -81,7 +81,7 @@ fn setting_up(facts: &Facts) -> Option<Finding> {
     (share > STARTUP || captured > SEVERE).then(|| {
         let calls = detail.idle.startup_calls.iter();
         let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();
-        Finding::new(&RULE, Severity::Warning, SettingUp { ms, share, calls }, facts.framework())
+        Finding::new(&RULE, Severity::Warning, SettingUp { ms, share, calls }, facts.recorder())
     })
 }
 

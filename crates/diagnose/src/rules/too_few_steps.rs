@@ -42,7 +42,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     let few = !host.whole_capture && (facts.summary.count as f64) < FEW_STEPS;
     few.then(|| {
         let cause = FewSteps { count: facts.summary.count, how: host.how.clone() };
-        Finding::new(&RULE, Severity::Warning, cause, facts.framework())
+        Finding::new(&RULE, Severity::Warning, cause, facts.recorder())
     })
 }
 

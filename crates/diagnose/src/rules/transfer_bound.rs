@@ -6,7 +6,7 @@
 //! # How it is detected
 //! `transfer_in`, `transfer_out` and `transfer_device` together own at least {TRANSFER} of the step. The finding says which
 //! memory they use (pageable or pinned, if the profiler says so), how fast they are, whether they run on streams that also
-//! compute, and how many block the host. A fix saves at most {GAIN} of this time.
+//! compute, and how many block the host. Migrations of unified memory that `unified-memory-faults` claims do not count. A fix saves at most {GAIN} of this time.
 //!
 //! # How to fix it
 //! With pinned memory already in use: copy less, keep on the device what is copied in every step, and copy on a separate
@@ -28,7 +28,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::duration_ms;
 
 use super::shared::copies::{COPIES, known, may_pin};
-use super::shared::severity;
+use super::shared::{of_step, severity};
 use crate::facts::{CopyFacts, Facts};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -53,7 +53,11 @@ thresholds! {
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let share = facts.shares(&COPIES);
+    // Pages that move by themselves are a finding of its own.
+    let pages = super::unified_memory_faults::check(facts).map_or(0.0, |pages| {
+        pages.claims.iter().filter(|(category, _)| COPIES.contains(category)).map(|(_, ms)| ms).sum()
+    });
+    let share = facts.shares(&COPIES) - of_step(facts, pages);
     (share >= TRANSFER).then(|| {
         let mut directions = facts.claims(&COPIES);
         directions.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -42,7 +42,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let new = |cause| Finding::new(&RULE, Severity::Warning, cause, facts.framework());
+    let new = |cause| Finding::new(&RULE, Severity::Warning, cause, facts.recorder());
     match (&facts.recording.damage, facts.recording.dropped) {
         (Some((what, offset)), _) => Some(new(Truncated::Damage { what: what.clone(), offset: *offset })),
         (None, Some(count)) => Some(new(Truncated::Dropped { count })),

@@ -16,7 +16,7 @@ pub fn few_reads(framework: Framework) -> &'static str {
         Framework::PyTorch => {
             "Keep metrics as tensors (`loss.detach()`), and call `.item()` or `float(loss)` only when you log."
         }
-        Framework::Unknown => "Read results back only when you log.",
+        Framework::Unknown => "Read results back only when the host needs them: not in every iteration.",
     }
 }
 
@@ -61,7 +61,10 @@ pub fn capture(framework: Framework) -> &'static str {
             "`torch.profiler.profile(schedule=torch.profiler.schedule(wait=5, warmup=5, active=10))` with \
              `prof.step()` at the end of each step"
         }
-        Framework::Unknown => "start the profiler after step 10 and stop it after step 20",
+        Framework::Unknown => {
+            "start the profiler after step 10 and stop it after step 20 (Nsight Systems: `cudaProfilerStart()` and \
+             `cudaProfilerStop()` in the program, `nsys profile --capture-range=cudaProfilerApi`)"
+        }
     }
 }
 

@@ -235,6 +235,84 @@ fn streams_that_take_turns_are_told_only_where_there_is_room() {
     assert!(find(&[two_streams("[8000, 1, 1]", false)], "serial-streams").is_none(), "no room");
 }
 
+/// Steps of a full kernel of 500 µs and one of 300 µs with this grid.
+fn with_grid(grid: &str) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("ampere_bf16_s16816gemm", at, 500);
+        made.launch(("cudaLaunchKernel", at + 10, 5), ("scan", at + 500, 300), 7, grid);
+    }
+    made.finish()
+}
+
+#[test]
+fn a_kernel_of_one_block_on_a_large_device_is_told_and_not_called_healthy() {
+    let findings = judged(&[with_grid("[1, 1, 1]")]);
+    let (first, gain) = (&findings[0], findings[0].gain_ms.unwrap());
+    assert_eq!((first.id(), first.subject.as_deref()), ("low-occupancy", Some("scan")));
+    assert!(gain > 0.28 && gain < 0.3, "{first:?}");
+    let healthy = findings.iter().find(|finding| finding.id() == "compute-bound").unwrap();
+    assert!(!healthy.words().advice[0].contains("healthy"), "{healthy:?}");
+    let full = judged(&[with_grid("[4096, 1, 1]")]);
+    assert!(full.iter().all(|finding| finding.id() != "low-occupancy"), "{full:?}");
+}
+
+/// Steps with two runs of a kernel of `us`; during the second one pages move for 30 µs.
+fn migrating(us: i64, copy: &str) -> Trace {
+    let mut made = Loop::new(1_000);
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("flags", at, 20);
+        made.kernel("flags", at + 100, us);
+        made.launch(("cudaMemPrefetch", at, 1), (copy, at + 110, 30), -1, "[1, 1, 1]");
+    }
+    made.finish()
+}
+
+#[test]
+fn kernels_that_wait_for_pages_are_told() {
+    let finding = find(&[migrating(400, "Memcpy HtoD (Unified)")], "unified-memory-faults").unwrap();
+    assert!((finding.gain_ms.unwrap() - 0.38).abs() < 0.01, "{finding:?}");
+    assert!(find(&[migrating(400, PINNED)], "unified-memory-faults").is_none(), "nothing migrates");
+    assert!(find(&[migrating(40, "Memcpy HtoD (Unified)")], "transfer-bound").is_none());
+}
+
+#[test]
+fn recorded_page_faults_are_counted_and_timed() {
+    let mut made = Loop::new(1_000);
+    let name = made.builder.strings.intern("Unified memory page faults");
+    let faults = made.builder.track(made.device, name, TrackKind::Derived, 0, TraceBuilder::ARENA);
+    let key = made.builder.strings.intern("faults");
+    for step in 0..STEPS {
+        let at = step * 1_000 + 50;
+        made.kernel("add", at, 600);
+        for group in 0..4 {
+            let args = made.builder.arena.push(&[(key, Datum::Int(25))], &[]);
+            made.put(faults, "um_fault", "GPU page fault", at + 100 * group, 60, args);
+        }
+    }
+    let finding = find(&[made.finish()], "unified-memory-faults").unwrap();
+    assert!((finding.gain_ms.unwrap() - 0.24).abs() < 0.01, "{finding:?}");
+    assert!(finding.words().evidence[0].contains("100 page faults on the device"), "{:?}", finding.words());
+}
+
+#[test]
+fn a_programs_kernels_show_whose_language_advice_is_in() {
+    let launched = |kernel: &str| {
+        let mut made = Loop::without_steps(DeviceKind::Gpu);
+        for turn in 0..400 {
+            let at = turn * 20;
+            made.launch(("cudaLaunchKernel", at, 12), (kernel, at + 12, 3), 7, "[64, 1, 1]");
+        }
+        let bound = find(&[made.finish()], "kernel-launch-bound").unwrap();
+        bound.words().advice.join(" ")
+    };
+    assert!(launched(ADD).contains("torch.compile"));
+    let plain = launched("add(float*)");
+    assert!(!plain.contains("torch") && plain.contains("CUDA graph"), "{plain}");
+}
+
 /// What a recorder keeps of a call that makes one stream wait for another.
 #[derive(Copy, Clone, PartialEq)]
 enum Kept {

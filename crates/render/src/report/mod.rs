@@ -413,5 +413,5 @@ impl Report {
 /// What fixing a finding saves: `saves at most 34.9 ms per step`.
 fn promise(finding: &Finding) -> Option<String> {
     let gain = finding.gain_ms.filter(|gain| *gain > 0.0)?;
-    Some(format!("saves at most {} per step", duration_ms(gain)))
+    Some(format!("saves at most {} {}", duration_ms(gain), finding.per()))
 }

@@ -135,6 +135,7 @@ fn as_row(kernel: &KernelCounters) -> KernelRow {
         occupancy_source: kernel.achieved.map(|_| OccupancySource::Reported),
         limiter: kernel.limiter,
         waves: kernel.waves,
+        filled: None,
         tail: kernel.tail(),
         tensor_core: kernel.tensor.map(|busy| busy > 0.0).or_else(|| uses_tensor_cores(&kernel.name)),
         op: None,

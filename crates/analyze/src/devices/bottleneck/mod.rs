@@ -6,13 +6,15 @@
 
 mod chains;
 mod copies;
+mod fill;
 mod idle;
 mod ranges;
 mod setup;
 mod streams;
+mod unified;
 mod waits;
 
-use stepscope_trace::{Dur, ProcessId, Span, Track, TrackId, TrackKind};
+use stepscope_trace::{Dur, ProcessId, Span, Time, Track, TrackId, TrackKind};
 
 use crate::context::Context;
 use crate::states::launches::Launch;
@@ -20,9 +22,11 @@ use crate::window::Windows;
 
 pub use chains::Chains;
 pub use copies::Copies;
+pub use fill::{EmptyKernel, Fill, NEARLY_EMPTY};
 pub use idle::{Idle, IdleCause};
 pub use setup::SINGLE;
 pub use streams::{COMPUTES, LEAVES_ROOM, StreamUse, Streams};
+pub use unified::{HeldUp, Unified};
 pub use waits::Waits;
 
 /// What the bottleneck device of one host does in the counted steps.
@@ -36,6 +40,12 @@ pub struct DeviceDetail {
     pub streams: Streams,
     /// Consecutive elementwise kernels.
     pub chains: Chains,
+    /// How full it is while its kernels run.
+    #[serde(default)]
+    pub fill: Fill,
+    /// Pages that move between it and the host.
+    #[serde(default)]
+    pub unified: Unified,
     /// Number of steps that all figures cover; 1 for a whole capture.
     pub steps: usize,
 }
@@ -48,10 +58,13 @@ impl DeviceDetail {
         let windows: Vec<Span> = breakdown.counted().map(|(_, shares)| shares.window).collect();
         let device = Device { context, process, windows: &windows };
         let copied = copies::Copied::of(&device);
+        let (unified, moving) = unified::find(&device);
         Some(DeviceDetail {
             idle: idle::find(&device, &copied),
             streams: streams::find(&device),
             chains: chains::find(&device),
+            fill: fill::find(&device, &moving),
+            unified,
             steps: windows.len().max(1),
             copies: copied.copies,
         })
@@ -76,6 +89,12 @@ impl<'t> Device<'_, 't> {
         let process = self.process;
         let own = move |track: &&Track| track.process == process && track.kind == TrackKind::Stream;
         self.context.trace.tracks().iter().filter(own).filter(|track| !track.is_empty())
+    }
+
+    /// Whether a time lies inside the windows.
+    fn holds(&self, at: Time) -> bool {
+        let next = self.windows.partition_point(|window| window.end <= at);
+        self.windows.get(next).is_some_and(|window| window.start <= at)
     }
 
     /// The threads that launch its work, each once.

@@ -6,7 +6,9 @@ use stepscope_trace::{Dur, KindId, Span, Time, Trace, Track, TrackKind};
 
 use super::Device;
 use crate::states::launches::Launch;
-use crate::vocabulary::{Capture, Framework, Role, capture, is_compiled_region, is_device_call};
+use crate::vocabulary::{
+    Capture, Framework, Role, capture, is_compiled_region, is_device_call, starts_graph,
+};
 use stepscope_trace::statistics::median_duration;
 
 /// Longer calls into the device's runtime that do not wait for the device set something up. In a running loop,
@@ -18,6 +20,8 @@ const LEAST_STEPS: usize = 3;
 pub const SINGLE: f64 = 0.05;
 /// If the first launch of a kernel takes this many times the usual launch, it loads the kernel's code.
 const LOADING: i64 = 20;
+/// A later launch that takes as many times the usual one and at least this long was held up.
+const LONG_LAUNCH: Dur = Dur::from_us(1_000);
 /// Number of launches used to find the usual duration.
 const SAMPLES: usize = 4_096;
 /// Maximum number of calls reported.
@@ -64,7 +68,7 @@ impl Setup {
             let recurs = !few && times.get(kind).is_some_and(|&calls| calls * 2 >= steps);
             !recurs && counts(span)
         });
-        calls.extend(first_launches(device).into_iter().filter(|(span, _)| counts(span)));
+        calls.extend(long_launches(device, few).into_iter().filter(|(span, _)| counts(span)));
         let captures: Vec<(Span, KindId)> =
             captures(trace).into_iter().filter(|(span, _)| counts(span)).collect();
         let captured = captures.iter().map(|(span, _)| span.dur()).sum();
@@ -92,8 +96,9 @@ impl Setup {
     }
 }
 
-/// Launches that load the code of their kernel: the first of a kernel, and much longer than usual.
-fn first_launches(device: &Device) -> Vec<(Span, KindId)> {
+/// Launches that take much longer than usual: the first of a kernel loads its code, and others wait for a lock, for
+/// code that is loaded elsewhere or for the system. Fewer launches would not make them shorter.
+fn long_launches(device: &Device, few: bool) -> Vec<(Span, KindId)> {
     let (trace, vocabulary) = (device.context.trace, device.context.vocabulary());
     let call_of = |launch: &Launch| {
         let track = trace.track(launch.call.track);
@@ -108,14 +113,24 @@ fn first_launches(device: &Device) -> Vec<(Span, KindId)> {
     let some = all.iter().step_by(all.len() / SAMPLES + 1);
     let usual = median_duration(some.map(|launch| call_of(launch).0.dur()));
     let mut first: FxHashMap<KindId, &Launch> = FxHashMap::default();
-    for launch in all {
+    for &launch in &all {
         let known = first.entry(kind_of(launch)).or_insert(launch);
         if launch.called < known.called {
             *known = launch;
         }
     }
-    let calls = first.into_values().map(call_of);
-    calls.filter(|(span, _)| span.dur().ps() >= usual.ps().saturating_mul(LOADING)).collect()
+    let is_first =
+        |launch: &Launch| first.get(&kind_of(launch)).is_some_and(|known| known.call == launch.call);
+    let long = all.into_iter().filter(|launch| {
+        let time = call_of(launch).0.dur();
+        let graph = || starts_graph(trace.kind_name(call_of(launch).1));
+        time.ps() >= usual.ps().saturating_mul(LOADING)
+            && (is_first(launch) || (time >= LONG_LAUNCH && !graph()))
+    });
+    let (loading, others): (Vec<&Launch>, Vec<&Launch>) = long.partition(|launch| is_first(launch));
+    // What is long in every other step belongs to the loop.
+    let rare = few || others.len() * 2 < device.windows.len();
+    loading.into_iter().chain(others.into_iter().filter(|_| rare)).map(call_of).collect()
 }
 
 /// From start to end of each graph capture: launches in between run nothing, and it happens once.
@@ -245,6 +260,37 @@ mod tests {
         }
         let idle = detail("cpu_op", "aten::mm", 50).idle;
         assert_eq!((idle.get(IdleCause::Startup), idle.startup_calls), (Dur::ZERO, Vec::new()));
+    }
+
+    /// Ten steps of 20 launches of one kernel; one launch in each of the last `stalled` steps takes 40 ms.
+    fn stalled(stalled: i64) -> DeviceDetail {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("worker"), sketch.stream());
+        let mut at = 0;
+        for step in 0..10 {
+            let begin = at;
+            for turn in 0..20 {
+                let us = if turn == 7 && step >= 10 - stalled { 40_000 } else { 10 };
+                let id = || [("correlation", Arg::Int(step * 20 + turn + 1))];
+                sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at, us, &id());
+                sketch.event_of(stream, "kernel", "small", at + us + 1, 3, &id());
+                at += us + 5;
+            }
+            let args = [("step_num", Arg::Int(step)), ("_r", Arg::Int(1))];
+            sketch.event(thread, "train", begin, at - begin, &args);
+        }
+        let trace = sketch.finish();
+        DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default()
+    }
+
+    #[test]
+    fn one_launch_that_is_held_up_is_not_the_cost_of_launching() {
+        let idle = stalled(1).idle;
+        assert!(idle.get(IdleCause::Startup) >= Dur::from_us(39_990), "{idle:?}");
+        assert!(idle.get(IdleCause::Launch) < Dur::from_us(3_000), "{idle:?}");
+        let idle = stalled(10).idle;
+        assert_eq!(idle.get(IdleCause::Startup), Dur::ZERO, "it happens in every step");
+        assert!(idle.get(IdleCause::Launch) > Dur::from_us(10 * 39_000), "{idle:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::work::ops::OpTable;
 use crate::work::ops::launching_op::{LaunchingOps, OpKeys};
 
 pub use launch::{LaunchConfig, LaunchKeys};
-pub use occupancy::{Limiter, Occupancy, theoretical, waves};
+pub use occupancy::{Limiter, Occupancy, filled, theoretical, waves};
 pub use tensor_core::{is_product_without, uses_tensor_cores};
 
 /// Number of values kept per kernel name (configurations, ops, streams); later ones are only counted.
@@ -45,6 +45,8 @@ struct Launched {
     config: LaunchConfig,
     computed: Option<Occupancy>,
     waves: Option<(f64, f64)>,
+    #[serde(default)]
+    filled: Option<f64>,
 }
 
 /// Something and the time that it took.
@@ -246,7 +248,8 @@ impl Pass<'_, '_> {
 fn launched(config: LaunchConfig, device: Option<&Device>) -> Launched {
     let computed = device.and_then(|device| theoretical(device, &config));
     let waves = device.zip(computed).and_then(|(device, found)| waves(device, &config, found.blocks));
-    Launched { config, computed, waves }
+    let filled = device.and_then(|device| filled(device, &config));
+    Launched { config, computed, waves, filled }
 }
 
 /// One kernel.
@@ -280,6 +283,8 @@ pub struct KernelRow {
     pub waves: Option<f64>,
     /// The share of slots that stay empty because the last wave is not full.
     pub tail: Option<f64>,
+    /// The share of the device's threads that it occupies at most, 0 to 1.
+    pub filled: Option<f64>,
     /// Whether it uses the matrix units; `None` if its name does not say.
     pub tensor_core: Option<bool>,
     /// The op that launched most of it.
@@ -322,6 +327,7 @@ impl KernelRow {
             limiter: computed.map(|found| found.limiter),
             waves: main.and_then(|launched| launched.waves).map(|(waves, _)| waves),
             tail: main.and_then(|launched| launched.waves).map(|(_, tail)| tail),
+            filled: main.and_then(|launched| launched.filled),
             op: longest(&entry.ops).cloned(),
             launch_delay_ms: mean(entry.delay),
             queue_ms: mean(entry.queue),

@@ -136,6 +136,22 @@ pub fn theoretical(device: &Device, launch: &LaunchConfig) -> Option<Occupancy> 
     Some(Occupancy { fraction, blocks, limiter })
 }
 
+/// Threads per multiprocessor that every device has room for.
+const LEAST_THREADS: u32 = 1024;
+
+/// The share of the device's threads that a launch occupies at most, 0 to 1; `None` if its size or the device's
+/// is unknown.
+pub fn filled(device: &Device, launch: &LaunchConfig) -> Option<f64> {
+    let (blocks, threads) = (launch.blocks()? as f64, f64::from(launch.threads()?));
+    let multiprocessors = f64::from(device.multiprocessors.filter(|&count| count > 0)?);
+    let most = Capacity::of(device).map(|capacity| capacity.warps * WARP);
+    let most = most.or(device.max_threads_per_multiprocessor).unwrap_or(LEAST_THREADS);
+    // What fits at once: the rest of the grid waits for its turn.
+    let resident = theoretical(device, launch).map_or(f64::INFINITY, |found| f64::from(found.blocks));
+    let at_once = blocks.min(resident * multiprocessors) * threads;
+    Some((at_once / (multiprocessors * f64::from(most.max(1)))).min(1.0))
+}
+
 /// How often a launch fills the device, and the share of the last wave that stays empty.
 pub fn waves(device: &Device, launch: &LaunchConfig, resident: u32) -> Option<(f64, f64)> {
     let slots = f64::from(device.multiprocessors?) * f64::from(resident);
@@ -146,6 +162,8 @@ pub fn waves(device: &Device, launch: &LaunchConfig, resident: u32) -> Option<(f
 #[cfg(test)]
 mod tests {
     use stepscope_trace::DeviceKind;
+
+    use super::filled as filled_of;
 
     use super::*;
 
@@ -186,6 +204,30 @@ mod tests {
             ..Device::new(DeviceKind::Gpu, 0)
         };
         assert_eq!(theoretical(&amd, &launch), None);
+    }
+
+    #[test]
+    fn a_launch_fills_what_its_threads_occupy() {
+        let device = |capability| Device {
+            compute_capability: capability,
+            multiprocessors: Some(100),
+            ..Device::new(DeviceKind::Gpu, 0)
+        };
+        let filled = |capability, grid, block| {
+            let (grid, block) = (Some([grid, 1, 1]), Some([block, 1, 1]));
+            let launch = LaunchConfig { grid, block, registers: Some(32), ..LaunchConfig::default() };
+            filled_of(&device(capability), &launch).unwrap()
+        };
+        let near = |found: f64, want: f64| assert!((found - want).abs() < 1e-9, "{found} {want}");
+        near(filled(Some((8, 0)), 1, 1), 1.0 / 204_800.0);
+        near(filled(Some((8, 0)), 100, 256), 0.125);
+        near(filled(Some((8, 0)), 1_000_000, 256), 1.0);
+        // 32 blocks of one thread are resident on each multiprocessor, whatever the size of the grid.
+        near(filled(Some((8, 0)), 1_000_000, 1), 32.0 / 2048.0);
+        // Of an unknown device the least is known: the launch fills no more than this.
+        near(filled(None, 1, 256), 256.0 / 102_400.0);
+        let unknown = LaunchConfig { block: Some([256, 1, 1]), ..LaunchConfig::default() };
+        assert_eq!(filled_of(&device(Some((8, 0))), &unknown), None);
     }
 
     #[test]

@@ -222,7 +222,8 @@ pub(in crate::rules) fn small_grid(kernel: &KernelCounters) -> Option<String> {
     let (blocks, count) = kernel.blocks.zip(kernel.multiprocessors)?;
     let verb = if blocks == 1.0 { "block leaves" } else { "blocks leave" };
     (blocks < count).then(|| {
-        format!("Its {} {verb} some of {} multiprocessors empty.", decimal(blocks, 0), decimal(count, 0))
+        let empty = decimal(count - blocks, 0);
+        format!("Its {} {verb} {empty} of {} multiprocessors empty.", decimal(blocks, 0), decimal(count, 0))
     })
 }
 

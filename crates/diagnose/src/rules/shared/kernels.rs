@@ -44,9 +44,10 @@ impl Launches {
 
     pub(in crate::rules) fn evidence(&self) -> Vec<String> {
         let mut evidence = vec![format!(
-            "A kernel runs for {} µs on average; {} run per step.",
+            "A kernel runs for {} µs on average; {} {} per step.",
             short(self.mean_us),
-            self.many()
+            self.many(),
+            if decimal(self.per_step, 0) == "1" { "runs" } else { "run" }
         )];
         evidence.extend(
             self.launch_us.map(|launch| format!("A launch call takes {} µs at the median.", short(launch))),

@@ -71,7 +71,7 @@ fn overview(report: &Report) -> Html {
         let part = if length > 0.0 { format!(" ({})", share(gain / length)) } else { String::new() };
         add(
             format!("−{}", duration_ms(gain)),
-            format!("per step at most, by fixing `{}`{part}", finding.id()),
+            format!("{} at most, by fixing `{}`{part}", finding.per(), finding.id()),
         );
     }
     let mut body = figures(&all);
