@@ -114,7 +114,7 @@ impl Cause for OpOverhead {
             summary: format!("Dispatch-bound: framework overhead takes {}{most}.", finding.owned(self.ms)),
             evidence,
             advice: match &self.call {
-                _ if self.beside_python.is_some() => lines([NO_PYTHON, NO_THREADS]),
+                _ if self.beside_python.is_some() => without_python(finding.framework),
                 Some((call, _)) => once(call, finding.framework),
                 None => more_per_call(finding.framework),
             },
@@ -122,10 +122,20 @@ impl Cause for OpOverhead {
     }
 }
 
-const NO_PYTHON: &str = "Replace the Python in the pipeline (`tf.py_function`, `tf.numpy_function`, a generator) by \
-    TensorFlow ops: these run without the interpreter lock.";
-const NO_THREADS: &str = "If it has to stay Python, run it in other processes: prepare the data offline, or read it \
-    through the `tf.data` service.";
+/// How to free the interpreter from the pipeline.
+fn without_python(framework: Framework) -> Vec<String> {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => lines([
+            "Replace the Python in the pipeline (`tf.py_function`, `tf.numpy_function`, a generator) by TensorFlow ops: \
+             these run without the interpreter lock.",
+            "If it has to stay Python, run it in other processes: prepare the data offline, or read it through the \
+             `tf.data` service.",
+        ]),
+        _ => lines([
+            "Run the Python of the input pipeline in other processes, which have an interpreter lock of their own.",
+        ]),
+    }
+}
 
 /// A call that is made in each step: mostly data that becomes a tensor again and again.
 fn once(call: &str, framework: Framework) -> Vec<String> {
