@@ -185,7 +185,7 @@ mod tests {
     use stepscope_trace::{Span, Time};
 
     use super::*;
-    use crate::facts::{DeviceWork, Loader, OpCost, Recording, WithoutMatrixUnits};
+    use crate::facts::{DeviceWork, Loader, OpCost, PythonLine, Recording, WithoutMatrixUnits};
 
     /// Facts about steps that are all alike, with these milliseconds a category.
     fn facts(owned: &[(Category, u16)]) -> Facts {
@@ -295,6 +295,38 @@ mod tests {
         facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
         assert!(said(&facts).contains("80.0 ms in the capture"), "{}", said(&facts));
         assert!(!said(&facts).contains("per step"), "{}", said(&facts));
+    }
+
+    #[test]
+    fn what_single_steps_dispatch_is_not_the_cost_of_ops() {
+        let mut facts = facts(&[(Category::Compute, 90), (Category::Dispatch, 10)]);
+        let host = &mut facts.summary.hosts[0];
+        for step in [3, 7] {
+            host.steps[step].shares.add(Category::Dispatch, Dur::from_us(400_000));
+            host.steps[step].span.end = host.steps[step].span.end + Dur::from_us(400_000);
+        }
+        facts.summary = Summary::finish(std::mem::take(&mut facts.summary.hosts));
+        assert!(facts.share(Category::Dispatch) > 0.4 && facts.usual_ms(Category::Dispatch) < 15.0);
+        assert!(!ids(&diagnose(&facts)).contains(&"dispatch-bound"));
+    }
+
+    #[test]
+    fn lines_of_python_take_no_more_than_python_owns() {
+        let mut facts = facts(&[(Category::Python, 50), (Category::TransferIn, 50)]);
+        facts.python = vec![PythonLine { place: "train.py:7 put".to_owned(), ms_per_step: 100.0 }];
+        let findings = diagnose(&facts);
+        let python = findings.iter().find(|finding| finding.id() == "host-python").expect("half of the step");
+        assert_eq!(python.words().evidence[0], "`train.py:7 put`: 50.0 ms per step.");
+    }
+
+    #[test]
+    fn python_of_the_pipeline_is_named_where_calls_may_wait_for_it() {
+        let mut facts = facts(&[(Category::Compute, 20), (Category::Dispatch, 80)]);
+        facts.callbacks.steps = 10;
+        facts.callbacks.beside.add(Category::Dispatch, Dur::from_us(10 * 60_000));
+        let words = diagnose(&facts)[0].words();
+        assert!(words.evidence.iter().any(|said| said.contains("interpreter lock")), "{words:?}");
+        assert!(words.advice[0].contains("tf.py_function"), "{words:?}");
     }
 
     #[test]

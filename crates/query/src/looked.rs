@@ -159,6 +159,7 @@ fn role_key(role: Role) -> &'static str {
         Role::Collective => "collective",
         Role::HostCollective => "host_collective",
         Role::Copy(_) => "copy",
+        Role::HostCopy(_) => "host_copy",
         Role::Memset => "memset",
         Role::DeviceWait => "device_wait",
         Role::Unknown => "unknown",

@@ -150,11 +150,20 @@ fn calls(recorded: &HostTrace) -> BTreeMap<String, Vec<Time>> {
                 continue;
             }
             inside_until = track.end(index);
-            all.entry(called_function(trace.kind_name(kind))).or_default().push(track.start(index));
+            all.entry(program_name(&called_function(trace.kind_name(kind))))
+                .or_default()
+                .push(track.start(index));
         }
     }
     all.values_mut().for_each(|calls| calls.sort_unstable());
     all
+}
+
+/// The name that JAX gives the program of a function: `<lambda>` becomes `_lambda_`, or `_lambda` in later versions.
+fn program_name(function: &str) -> String {
+    let kept = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let name: String = function.chars().map(|c| if kept(c) { c } else { '_' }).collect();
+    name.trim_matches('_').to_owned()
 }
 
 /// Times of the runs of each program on the host, by the function it was made from.
@@ -170,7 +179,7 @@ fn runs(recorded: &HostTrace, (run_key, program_key): (StrId, StrId)) -> BTreeMa
             runs.entry(run).and_modify(|(known, _)| *known = known.hull(span)).or_insert_with(|| {
                 let program = args.get(program_key);
                 let name = program.as_ref().and_then(|program| program.as_str()).unwrap_or_default();
-                (span, name.strip_prefix("jit_").unwrap_or(name).to_owned())
+                (span, program_name(name.strip_prefix("jit_").unwrap_or(name)))
             });
         }
     }
@@ -221,16 +230,26 @@ mod tests {
 
     #[test]
     fn programs_that_run_on_other_threads_give_the_step_its_length() {
+        lagging("update", "jit_update");
+    }
+
+    #[test]
+    fn a_program_without_a_proper_name_is_found_by_the_one_that_jax_makes_of_it() {
+        lagging("<lambda>", "jit__lambda_");
+        lagging("<lambda>", "jit__lambda");
+    }
+
+    fn lagging(function: &str, program: &'static str) {
         let mut sketch = Sketch::new();
         let (python, worker) = (sketch.thread("python"), sketch.thread("tf_XLAEigen/1"));
         for step in 0..8 {
             let number = [("step_num", Arg::Int(step)), ("_r", Arg::Int(1))];
             sketch.event(python, "train", 100 * step, 50, &number);
-            sketch.event(python, "PjitFunction(update)", 100 * step + 5, 40, &[]);
+            sketch.event(python, &format!("PjitFunction({function})"), 100 * step + 5, 40, &[]);
             for op in 0..4 {
                 let args = [
                     ("hlo_op", Arg::Text("dot.1")),
-                    ("hlo_module", Arg::Text("jit_update")),
+                    ("hlo_module", Arg::Text(program)),
                     ("run_id", Arg::Int(-70 + step)),
                 ];
                 sketch.event(worker, "dot.1", 60 + 10_000 * step + 2_500 * op, 2_400, &args);

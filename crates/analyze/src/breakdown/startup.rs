@@ -33,8 +33,14 @@ pub(super) fn exclude_startup(steps: &mut [Step], device: &DeviceBreakdown) {
         let usual_share = later_shares.get(later_shares.len() / 2).copied().unwrap_or(1.0);
         let ratio = if usual.is_zero() { 1.0 } else { length.ps() as f64 / usual.ps() as f64 };
         let builds = ratio >= STARTUP_LENGTH && share >= STARTUP_SHARE && usual_share < share / 3.0;
+        // What comes back in the later half of the recording belongs to the loop: a checkpoint, a new trace.
+        let half_as_long = usual.ps() as f64 * (1.0 + ratio) / 2.0;
+        let comes_back = |&(length, other, _): &(Dur, f64, Dur)| {
+            length.ps() as f64 >= half_as_long && (!builds || other >= share / 2.0)
+        };
+        let recurs = all[all.len().div_ceil(2).max(index + 1)..].iter().any(comes_back);
         let rest_works = busy.is_zero() || later.iter().any(|&(.., busy)| !busy.is_zero());
-        if !rest_works || (!builds && ratio < STARTUP_LENGTH_ALONE) {
+        if !rest_works || recurs || (!builds && ratio < STARTUP_LENGTH_ALONE) {
             break;
         }
         steps[place].excluded = Some(Exclusion::Startup);
@@ -88,6 +94,19 @@ mod tests {
         assert_eq!(startup(&[(500, 400, 1), (480, 400, 1), (510, 400, 1), (490, 400, 1)]), [false; 4]);
         assert_eq!(startup(&[(140, 40, 1), (100, 0, 1), (100, 0, 1), (100, 0, 1)]), [false; 4]);
         assert_eq!(startup(&[]), [false; 0]);
+    }
+
+    #[test]
+    fn what_comes_back_later_is_no_startup() {
+        let every_fourth = |builds: i64| -> Vec<(i64, i64, i64)> {
+            (0..12).map(|step| if step % 4 == 0 { (900, builds, 1) } else { (100, 0, 1) }).collect()
+        };
+        assert_eq!(startup(&every_fourth(0)), [false; 12]);
+        assert_eq!(startup(&every_fourth(800)), [false; 12]);
+        let mut first_half = [(100, 0, 1); 12];
+        first_half[0] = (900, 0, 1);
+        first_half[1] = (700, 0, 1);
+        assert_eq!(startup(&first_half)[..3], [true, true, false]);
     }
 
     #[test]

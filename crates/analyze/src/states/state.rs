@@ -58,7 +58,9 @@ impl State {
             Role::Annotation | Role::StepMarker | Role::Bookkeeping | Role::Unknown => return None,
             Role::PythonFrame => State::Present,
             // Beside a device's own work, the host only launches it.
-            Role::Op | Role::EagerKernel | Role::HostCollective if feeds_device => State::Dispatch,
+            Role::Op | Role::EagerKernel | Role::HostCollective | Role::HostCopy(_) if feeds_device => {
+                State::Dispatch
+            }
             Role::Op | Role::EagerKernel => State::HostCompute,
             Role::HostCollective | Role::Collective => State::Communication,
             Role::FunctionCall | Role::Framework | Role::EagerCall | Role::ExecutorRun => State::Dispatch,
@@ -70,9 +72,9 @@ impl State {
             Role::Launch | Role::LaunchCopy | Role::DeviceMemory => State::Launch,
             Role::Sync => State::Sync,
             Role::Kernel | Role::Memset => State::DeviceCompute,
-            Role::Copy(CopyDirection::In) => State::CopyIn,
-            Role::Copy(CopyDirection::Out) => State::CopyOut,
-            Role::Copy(CopyDirection::Device) => State::CopyDevice,
+            Role::Copy(CopyDirection::In) | Role::HostCopy(CopyDirection::In) => State::CopyIn,
+            Role::Copy(CopyDirection::Out) | Role::HostCopy(CopyDirection::Out) => State::CopyOut,
+            Role::Copy(CopyDirection::Device) | Role::HostCopy(CopyDirection::Device) => State::CopyDevice,
             Role::DeviceWait => State::DeviceWait,
         })
     }

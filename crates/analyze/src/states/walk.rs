@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use hashbrown::HashSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Form, KindId, KindSet, ProcessKind, StrId, Time, Trace, Track};
+use stepscope_trace::{Form, KindId, KindSet, ProcessKind, Span, StrId, Time, Trace, Track};
 
 use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
@@ -14,7 +14,10 @@ use super::line::Joining;
 use super::output::preparations;
 use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
-use crate::vocabulary::{Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels};
+use crate::vocabulary::names::concrete_function;
+use crate::vocabulary::{
+    Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels, takes_from_queue,
+};
 
 /// Number of events that are walked together: few enough that their states are still in the core's own cache when they are
 /// appended to those before them.
@@ -39,9 +42,18 @@ pub(super) struct Facts<'t> {
     writes: KindSet,
     /// Python frames that may fetch a batch, by their names alone.
     fetching_frames: KindSet,
+    /// Python frames that take the next item from a queue between threads or processes.
+    queue_frames: KindSet,
+    /// Calls of compiled functions and markers of steps: a thread with these runs the loop. Empty unless such frames
+    /// exist.
+    looping: KindSet,
+    /// Python frames of context managers, which also call `next`; empty unless such frames exist.
+    context_managers: KindSet,
     /// The model's work; empty unless such frames exist.
     model: KindSet,
     compiles: KindSet,
+    /// Ops that are whole functions, which XLA may compile first; empty unless something was compiled.
+    whole_functions: KindSet,
     id_key: Option<StrId>,
     call_key: Option<StrId>,
 }
@@ -66,14 +78,30 @@ impl<'t> Facts<'t> {
             writes: activities.that_do(Does::WRITES),
             activities,
             fetching_frames: fetching_frames(trace, vocabulary),
+            queue_frames: trace.kinds_where(|kind| is_queue_frame(trace.kind_name(kind))),
+            looping: KindSet::default(),
+            context_managers: KindSet::default(),
             model: KindSet::default(),
             compiles: trace.kinds_where(|kind| vocabulary.role(kind) == Role::Compile),
+            whole_functions: KindSet::default(),
             id_key,
             call_key,
         };
         facts.input_runs = facts.find_input_runs();
+        if !facts.compiles.is_empty() {
+            facts.whole_functions = trace.kinds_where(|kind| {
+                vocabulary.role(kind) == Role::Op
+                    && op_type(trace.kind_name(kind)).is_some_and(|op| concrete_function(op).is_some())
+            });
+        }
+        if !facts.queue_frames.is_empty() {
+            facts.looping = trace
+                .kinds_where(|kind| matches!(vocabulary.role(kind), Role::FunctionCall | Role::StepMarker));
+        }
         if !facts.fetching_frames.is_empty() {
             facts.model = model_kinds(trace, vocabulary);
+            facts.context_managers =
+                trace.kinds_where(|kind| trace.kind_name(kind).contains("contextlib.py"));
         }
         facts
     }
@@ -154,6 +182,7 @@ impl<'t> Facts<'t> {
             Role::EagerKernel | Role::LaunchCopy => true,
             Role::ExecutorRun => !self.input_runs.is_empty(),
             Role::InputWait => !place.in_pipeline && self.fetching_frames.has(kind),
+            Role::PythonFrame => self.queue_frames.has(kind),
             _ => false,
         };
         let state = match role {
@@ -226,6 +255,7 @@ impl Place {
 
 struct OpenEvent {
     end: Time,
+    kind: KindId,
     state: State,
     /// Inside a call that traces its function: ops still count, the rest is tracing.
     traced_call: bool,
@@ -236,10 +266,12 @@ struct Walk<'f, 't> {
     track: &'t Track,
     place: Place,
     known: &'f [Option<Known>],
-    /// Starts of compilations on this track, to identify calls that compile.
-    compiles: Vec<Time>,
+    /// Compilations on this track, outermost only, to identify calls that compile.
+    compiles: Vec<Span>,
     /// Starts of the model's work on this track, to distinguish iterators that run the model from loaders.
     model: Vec<Time>,
+    /// Whether the training loop runs here. Any other thread may wait for its queue as long as it likes.
+    loops: bool,
     open: Vec<OpenEvent>,
     line: StateLine,
 }
@@ -253,15 +285,23 @@ impl<'f, 't> Walk<'f, 't> {
         line: StateLine,
     ) -> Self {
         let starts_of = |kinds| track.events_in(piece.clone(), kinds).map(|(index, _)| track.start(index));
-        let compiles = starts_of(&facts.compiles).collect();
+        let mut compiles: Vec<Span> = Vec::new();
+        for (index, _) in track.events_in(piece.clone(), &facts.compiles) {
+            let span = track.span_of(index);
+            if compiles.last().is_none_or(|last| last.end <= span.start) {
+                compiles.push(span);
+            }
+        }
         let fetches = track.has_any(&facts.fetching_frames);
         let model = if fetches { starts_of(&facts.model).collect() } else { Vec::new() };
         let known = facts.known(place);
-        Walk { facts, track, place, known, compiles, model, open: Vec::new(), line }
+        let loops = track.has_any(&facts.looping);
+        Walk { facts, track, place, known, compiles, model, loops, open: Vec::new(), line }
     }
 
     fn event(&mut self, index: usize) {
-        let Some(known) = self.known[self.track.kind_of(index).index()] else { return };
+        let kind = self.track.kind_of(index);
+        let Some(known) = self.known[kind.index()] else { return };
         let dur = self.track.dur(index);
         if dur.is_zero() {
             return;
@@ -270,7 +310,21 @@ impl<'f, 't> Walk<'f, 't> {
         self.close_until(start);
         let (state, traced_call) = self.state_within(known, index);
         self.line.change(start, state);
-        self.open.push(OpenEvent { end: start + dur, state, traced_call });
+        self.open.push(OpenEvent { end: start + dur, kind, state, traced_call });
+        if matches!(state, State::HostCompute | State::Dispatch)
+            && self.facts.whole_functions.has(kind)
+            && let Some(end) = self.compiled_until(Span::new(start, start + dur))
+        {
+            self.line.change(start, State::Compile);
+            self.open.push(OpenEvent { end, kind, state: State::Compile, traced_call: false });
+        }
+    }
+
+    /// The end of the last compilation inside; the function's program is translated and compiled until then.
+    fn compiled_until(&self, span: Span) -> Option<Time> {
+        let last = self.compiles.partition_point(|compile| compile.start < span.end).checked_sub(1)?;
+        let compile = self.compiles[last];
+        (compile.start >= span.start).then_some(compile.end.min(span.end))
     }
 
     /// Closes what has ended by `now`; enclosing events continue. Kernels of one stream may overlap: an event
@@ -321,7 +375,8 @@ impl<'f, 't> Walk<'f, 't> {
             Role::EagerKernel if self.runs_function(index) => self.place.pipeline_or(role, State::Dispatch),
             Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
             // Generators that run the model return results; what they load is visible inside them.
-            Role::InputWait if self.runs_model(index) => State::Present,
+            Role::InputWait if self.runs_model(index) || self.enters_context() => State::Present,
+            Role::PythonFrame if self.loops => State::InputWait,
             Role::LaunchCopy if self.blocks(index) => State::Sync,
             _ => {
                 let usual = State::of_role(role, self.facts.has_device).unwrap_or(State::Present);
@@ -343,8 +398,8 @@ impl<'f, 't> Walk<'f, 't> {
             return how.starts_with("traced");
         }
         let span = self.track.span_of(index);
-        let first = self.compiles.partition_point(|&at| at < span.start);
-        self.compiles.get(first).is_some_and(|&at| at < span.end)
+        let first = self.compiles.partition_point(|compile| compile.start < span.start);
+        self.compiles.get(first).is_some_and(|compile| compile.start < span.end)
     }
 
     /// Whether the model runs inside a frame that looks like a loader's.
@@ -355,6 +410,11 @@ impl<'f, 't> Walk<'f, 't> {
         let span = self.track.span_of(index);
         let first = self.model.partition_point(|&at| at < span.start);
         self.model.get(first).is_some_and(|&at| at < span.end)
+    }
+
+    /// Whether the innermost open event is a context manager that is being entered or left: it is a generator too.
+    fn enters_context(&self) -> bool {
+        self.open.last().is_some_and(|open| self.facts.context_managers.has(open.kind))
     }
 
     fn is_input_run(&self, index: usize) -> bool {
@@ -393,6 +453,13 @@ impl<'f, 't> Walk<'f, 't> {
     }
 }
 
+/// Whether it is a frame that takes the next item from a queue.
+fn is_queue_frame(name: &str) -> bool {
+    let frame = name.strip_prefix('$').and_then(|frame| frame.split_once(' '));
+    frame
+        .is_some_and(|(place, function)| takes_from_queue(place.split(':').next().unwrap_or(place), function))
+}
+
 /// Python frames that look like loaders by name alone. PyTorch's own loader is one whatever runs inside it.
 fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
     trace.kinds_where(|kind| {
@@ -419,4 +486,70 @@ fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
         return found;
     }
     trace.kinds_where(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_trace::Dur;
+
+    use crate::breakdown::Category;
+    use crate::context::Context;
+    use crate::sketch::{Arg, Sketch};
+
+    /// The time of a category in four steps of a millisecond with these events on their thread.
+    fn owned(category: Category, events: &[(&str, i64, i64)]) -> Dur {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for step in 0..4 {
+            sketch.event(thread, "train", 1_000 * step, 1_000, &[("step_num", Arg::Int(step))]);
+            let call = [("tf_function_call", Arg::Text("notTraced-xla"))];
+            sketch.event(thread, "f", 1_000 * step, 950, &call);
+            for &(name, at, length) in events {
+                sketch.event(thread, name, 1_000 * step + at, length, &[]);
+            }
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        context.breakdown().counted().map(|(_, step)| step.shares.get(category)).sum()
+    }
+
+    #[test]
+    fn a_function_is_translated_before_and_between_its_compilations() {
+        let events = [
+            ("__inference_f_27:__inference_f_27", 50, 850),
+            ("HLO passes through layout assignment", 100, 200),
+            ("CpuCompiler::RunBackend", 400, 300),
+            ("Codegen", 450, 200),
+        ];
+        assert_eq!(owned(Category::Compile, &events), Dur::from_us(4 * 650));
+        assert_eq!(owned(Category::Compute, &events), Dur::from_us(4 * 200), "it runs after that");
+        assert_eq!(owned(Category::Compile, &events[..1]), Dur::ZERO, "compiled before");
+    }
+
+    #[test]
+    fn a_context_manager_fetches_no_batch() {
+        let entered = [("$contextlib.py:132 __enter__", 955, 40), ("$builtins next", 960, 30)];
+        assert_eq!(owned(Category::Input, &entered), Dur::ZERO);
+        assert_eq!(owned(Category::Input, &entered[1..]), Dur::from_us(4 * 30));
+    }
+
+    #[test]
+    fn the_loop_waits_for_input_in_a_queue_and_other_threads_do_not() {
+        assert_eq!(owned(Category::Input, &[("$queue.py:154 get", 955, 40)]), Dur::from_us(4 * 40));
+        let mut sketch = Sketch::new();
+        let (loops, writer) = (sketch.thread("python"), sketch.thread("writer"));
+        for step in 0..4 {
+            sketch.event(loops, "train", 1_000 * step, 1_000, &[("step_num", Arg::Int(step))]);
+            sketch.event(loops, "$train.py:7 log", 1_000 * step, 900, &[]);
+            sketch.event(writer, "$queue.py:154 get", 1_000 * step, 1_000, &[]);
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        assert!(context.breakdown().counted().all(|(_, step)| step.shares.get(Category::Input).is_zero()));
+    }
+
+    #[test]
+    fn a_copy_to_a_device_that_is_the_processor_is_a_transfer() {
+        assert_eq!(owned(Category::TransferIn, &[("H2D Dispatch", 955, 40)]), Dur::from_us(4 * 40));
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use stepscope_trace::{Dur, KindSet, ProcessKind, Span, Trace, Track, TrackKind};
 
+use super::evaluation::is_evaluation;
 use super::{Candidate, How};
 use crate::host_trace::HostTrace;
 use crate::vocabulary::{Keys, Role};
@@ -25,7 +26,11 @@ fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
         collect(trace, track, &marks, &mut families);
     }
-    // There may be several: an outer loop, an evaluation. The one that covers most of the time is the loop; if
+    // Training is what an evaluation is for, however long that takes.
+    if families.keys().any(|(name, _)| !is_evaluation(name)) {
+        families.retain(|(name, _), _| !is_evaluation(name));
+    }
+    // There may be several: an outer loop, a part of a step. The one that covers most of the time is the loop; if
     // two cover the same time, the one with more steps.
     let held = |marks: &Vec<(i64, Span)>| marks.iter().map(|(_, span)| span.dur()).sum::<Dur>().ps();
     let most = families.values().map(held).max()?;
@@ -40,6 +45,7 @@ fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
         track,
         on_host: true,
         ends_known: true,
+        breaks: Vec::new(),
     })
 }
 
@@ -98,5 +104,6 @@ fn device_steps(trace: &Trace) -> Option<Candidate> {
         track: Some(track.id),
         on_host: false,
         ends_known: true,
+        breaks: Vec::new(),
     })
 }

@@ -10,6 +10,7 @@
 //! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
 //! averaged in.
 
+mod evaluation;
 mod larger;
 mod layers;
 mod markers;
@@ -153,6 +154,8 @@ struct Candidate {
     on_host: bool,
     /// True if the spans include the ends of steps, false if only their starts.
     ends_known: bool,
+    /// What another loop does between the steps, such as evaluated batches; in time order.
+    breaks: Vec<Span>,
 }
 
 impl Steps {
@@ -161,7 +164,7 @@ impl Steps {
         let marked = markers::find(recorded).or_else(|| repetition::named_steps(recorded));
         let (origin, found) = match marked {
             Some(found) => (Origin::Marker, Some(found)),
-            None => (Origin::Inferred, inferred(recorded)),
+            None => (Origin::Inferred, inferred(recorded).map(|found| evaluation::without(recorded, found))),
         };
         match found {
             Some(candidate) => Steps::from(candidate, origin, recorded),
@@ -179,14 +182,20 @@ impl Steps {
     }
 
     fn from(candidate: Candidate, origin: Origin, recorded: &HostTrace) -> Self {
-        let Candidate { how, marks, track, on_host, ends_known } = candidate;
+        let Candidate { how, marks, track, on_host, ends_known, breaks } = candidate;
         let kind = kind_of(recorded, &how);
         let all = match kind {
             // A request lasts from its arrival to its answer, whenever the next one comes.
             StepKind::Inference if ends_known => marks.iter().map(own_length).collect(),
             _ => {
                 let devices = Devices { recorded, lines: OnceCell::new() };
-                laid_end_to_end(&marks, ends_known, |gap| devices.work(gap))
+                let pace = Pace { recorded, marks: &marks, work: OnceCell::new() };
+                let is_broken = |gap: Span| {
+                    let next = breaks.partition_point(|other| other.start < gap.start);
+                    breaks.get(next).is_some_and(|other| other.start < gap.end)
+                };
+                let is_other = |gap: Span| is_broken(gap) || ends_known && pace.is_kept_in(gap);
+                laid_end_to_end(&marks, ends_known, |gap| devices.work(gap), is_other)
             }
         };
         let mut steps = Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None };
@@ -270,6 +279,10 @@ fn inferred(recorded: &HostTrace) -> Option<Candidate> {
 /// Gaps between markers smaller than this share of a step are excluded: they are the cost of the marker itself,
 /// and a stopwatch in the loop does not see them either.
 const NEGLIGIBLE_GAP: f64 = 0.02;
+/// Where such gaps are usual, a gap of this share of a step is something that the loop does between two steps.
+const NOTABLE_GAP: f64 = 0.1;
+/// A gap is filled with the model's work like the steps if it has at least this share of their density.
+const SAME_PACE: f64 = 0.5;
 /// A gap of this many steps is not part of the loop, unless such gaps are regular.
 const INTERRUPTION: i64 = 5;
 
@@ -298,17 +311,52 @@ impl Devices<'_, '_> {
     }
 }
 
+/// The density of the model's work in marked steps and between them, only computed if a gap is long.
+struct Pace<'c, 't> {
+    recorded: &'c HostTrace<'t>,
+    marks: &'c [(i64, Span)],
+    work: OnceCell<Option<(work::Work, f64)>>,
+}
+
+impl Pace<'_, '_> {
+    /// Whether the model works in this gap as it does in the steps: another loop runs there, such as an evaluation
+    /// between two epochs. What a device does there may have been launched before, so that without launches nobody
+    /// can tell.
+    fn is_kept_in(&self, gap: Span) -> bool {
+        let known = self.work.get_or_init(|| {
+            let unknown = self.recorded.states().has_device && self.recorded.launches().all.is_empty();
+            let work = (!unknown).then(|| work::Work::of(self.recorded, &[]))?;
+            let marked: Dur = self.marks.iter().map(|(_, span)| span.dur()).sum();
+            let done: Dur = self.marks.iter().map(|&(_, span)| work.within(span)).sum();
+            Some((work, done.fraction_of(marked)))
+        });
+        let Some((work, density)) = known else { return false };
+        *density > 0.0 && work.within(gap).fraction_of(gap.dur()) >= SAME_PACE * density
+    }
+}
+
 /// Turns markers into steps that reach from start to start. A long gap in which `works` reports no work is not
-/// part of them.
-fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span) -> bool) -> Vec<Step> {
+/// part of them, nor is one that `is_other_loop`.
+fn laid_end_to_end(
+    marks: &[(i64, Span)],
+    ends_known: bool,
+    works: impl Fn(Span) -> bool,
+    is_other_loop: impl Fn(Span) -> bool,
+) -> Vec<Step> {
+    let gap_after = |index: usize| Span::new(marks[index].1.end, marks[index + 1].1.start);
     let gaps: Vec<Dur> = marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.end).collect();
     let length = median_duration(marks.iter().map(|(_, span)| span.dur()));
     let gap = median_duration(gaps.iter().copied());
     let tight = ends_known && gap.fraction_of(length) < NEGLIGIBLE_GAP;
     let longest = Dur::from_ps((length + gap.at_least_zero()).ps().saturating_mul(INTERRUPTION));
-    let paused = |index: usize| {
-        !tight && gaps[index] > longest && !works(Span::new(marks[index].1.end, marks[index + 1].1.start))
-    };
+    // Beyond what separates two steps anyway.
+    let stands_out = |index: usize| (gaps[index] - gap.at_least_zero()).fraction_of(length) >= NOTABLE_GAP;
+    let others: Vec<usize> = (0..gaps.len())
+        .filter(|&index| stands_out(index) && gaps[index].ps() >= gap.ps().saturating_mul(2))
+        .filter(|&index| is_other_loop(gap_after(index)))
+        .collect();
+    let is_other = |index: usize| others.binary_search(&index).is_ok();
+    let paused = |index: usize| gaps[index] > longest && !is_other(index) && !works(gap_after(index));
     let mut pauses: Vec<usize> = (0..gaps.len()).filter(|&index| paused(index)).collect();
     if is_regular(&pauses) {
         pauses.clear();
@@ -317,10 +365,12 @@ fn laid_end_to_end(marks: &[(i64, Span)], ends_known: bool, works: impl Fn(Span)
         let (end, excluded) = match marks.get(index + 1).map(|(_, next)| next.start) {
             // The last one has no successor: its marker says where it ended; otherwise its end is unknown.
             None => (span.end, (!ends_known).then_some(Exclusion::Incomplete)),
+            // Its own length is known where the usual gap is nothing.
             Some(next) if pauses.binary_search(&index).is_ok() => {
-                (span.end.min(next), Some(Exclusion::Interrupted))
+                (span.end.min(next), (!tight).then_some(Exclusion::Interrupted))
             }
-            Some(next) if tight => (span.end.min(next), None),
+            Some(next) if tight && !stands_out(index) => (span.end.min(next), None),
+            Some(next) if is_other(index) => ((span.end + gap.at_least_zero()).min(next), None),
             Some(next) => (next, None),
         };
         Step { number, span: Span::new(span.start, end), excluded }
@@ -382,22 +432,26 @@ mod tests {
 
     #[test]
     fn markers_that_nearly_touch_keep_their_own_length() {
-        let steps = laid_end_to_end(&marks(&[(0, 1000), (1005, 2005), (2010, 3010)]), true, |_| false);
+        let steps =
+            laid_end_to_end(&marks(&[(0, 1000), (1005, 2005), (2010, 3010)]), true, |_| false, |_| false);
         assert_eq!(lengths(&steps), [(1000, None), (1000, None), (1000, None)]);
     }
 
     #[test]
     fn time_between_markers_belongs_to_the_step_before() {
-        let steps = laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (2000, 2600)]), true, |_| false);
+        let steps =
+            laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (2000, 2600)]), true, |_| false, |_| false);
         assert_eq!(lengths(&steps), [(1000, None), (1000, None), (600, None)]);
     }
 
     #[test]
     fn a_pause_is_not_part_of_the_loop() {
-        let steps =
-            laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]), true, |_| {
-                false
-            });
+        let steps = laid_end_to_end(
+            &marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]),
+            true,
+            |_| false,
+            |_| false,
+        );
         assert_eq!(steps[1].excluded, Some(Exclusion::Interrupted));
         assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
     }
@@ -409,7 +463,7 @@ mod tests {
             (0..20).map(|number| number * 1_000 + paused(number) * 20_000).map(|at| (at, at + 600)).collect()
         };
         let excluded = |pause_after: &[i64]| {
-            let steps = laid_end_to_end(&marks(&starts(pause_after)), true, |_| false);
+            let steps = laid_end_to_end(&marks(&starts(pause_after)), true, |_| false, |_| false);
             steps.iter().filter(|step| step.excluded == Some(Exclusion::Interrupted)).count()
         };
         assert_eq!(excluded(&[4, 9, 14]), 0);
@@ -417,17 +471,48 @@ mod tests {
         assert_eq!(excluded(&[4, 9]), 2, "twice may be an accident");
     }
 
+    /// Twenty steps of a microsecond that nearly touch, with a pause of this length after every fifth.
+    fn epochs(pause: i64) -> Vec<(i64, i64)> {
+        (0..20).map(|number| number * 1_000 + number / 5 * pause).map(|at| (at, at + 995)).collect()
+    }
+
+    #[test]
+    fn what_the_loop_does_after_each_epoch_counts_even_if_steps_nearly_touch() {
+        for pause in [300, 20_000] {
+            let steps = laid_end_to_end(&marks(&epochs(pause)), true, |_| false, |_| false);
+            assert_eq!(steps[3].span.dur(), Dur::from_ps(995));
+            assert_eq!(steps[4].span.dur(), Dur::from_ps(1_000 + pause), "a checkpoint");
+            assert!(steps.iter().all(|step| step.excluded.is_none()));
+        }
+        let once = marks(&[(0, 995), (1_000, 1_995), (90_000, 90_995), (91_000, 91_995)]);
+        let steps = laid_end_to_end(&once, true, |_| false, |_| false);
+        assert_eq!(lengths(&steps)[1], (995, None), "once may be an accident");
+    }
+
+    #[test]
+    fn another_loop_between_two_epochs_is_not_part_of_a_step() {
+        let steps = laid_end_to_end(&marks(&epochs(20_000)), true, |_| false, |_| true);
+        assert_eq!(lengths(&steps)[4], (1_000, None), "its own length and the usual gap");
+        let apart: Vec<(i64, i64)> = epochs(20_000).iter().map(|&(start, end)| (start, end - 300)).collect();
+        let steps = laid_end_to_end(&marks(&apart), true, |_| false, |_| true);
+        assert!(steps[..19].iter().all(|step| step.span.dur() == Dur::from_ps(1_000)), "{steps:?}");
+    }
+
     #[test]
     fn a_gap_in_which_a_device_works_is_no_pause() {
         let spans = [(0, 100), (200, 300), (400, 500), (3_000, 3_100), (5_600, 5_700)];
-        let steps = laid_end_to_end(&marks(&spans), false, |_| true);
+        let steps = laid_end_to_end(&marks(&spans), false, |_| true, |_| false);
         assert!(steps[..4].iter().all(|step| step.excluded.is_none()), "{steps:?}");
     }
 
     #[test]
     fn marks_around_nothing_at_the_ends_are_no_steps_and_those_in_between_are() {
-        let all =
-            laid_end_to_end(&marks(&[(0, 10), (10, 20), (20, 30), (30, 40), (40, 50)]), true, |_| false);
+        let all = laid_end_to_end(
+            &marks(&[(0, 10), (10, 20), (20, 30), (30, 40), (40, 50)]),
+            true,
+            |_| false,
+            |_| false,
+        );
         let mut steps = Steps {
             origin: Origin::Marker,
             how: How::Marker("train".to_owned()),
@@ -448,7 +533,8 @@ mod tests {
 
     #[test]
     fn a_step_whose_end_nobody_knows_is_incomplete() {
-        let steps = laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false, |_| false);
+        let steps =
+            laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false, |_| false, |_| false);
         assert_eq!(lengths(&steps), [(1000, None), (1000, None), (10, Some(Exclusion::Incomplete))]);
     }
 }

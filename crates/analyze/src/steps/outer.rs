@@ -91,7 +91,8 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
     let ends_known = family.annotated || turns.spans.len() <= 2;
     let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
     let how = if family.annotated { How::Annotations(name) } else { How::FunctionCalls(name) };
-    let candidate = Candidate { how, marks, track: Some(track), on_host: true, ends_known };
+    let candidate =
+        Candidate { how, marks, track: Some(track), on_host: true, ends_known, breaks: Vec::new() };
     Some(match (single, sure) {
         (false, _) => Outer::Repeated(candidate),
         (true, true) => Outer::Single(candidate),

@@ -54,7 +54,14 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
         .enumerate()
         .map(|(number, &index)| (number as i64, Span::new(track.start(index), track.end(index))))
         .collect();
-    Some(Candidate { how: How::Period(period), marks, track: Some(track.id), on_host, ends_known: false })
+    Some(Candidate {
+        how: How::Period(period),
+        marks,
+        track: Some(track.id),
+        on_host,
+        ends_known: false,
+        breaks: Vec::new(),
+    })
 }
 
 /// Whether the repetition is a loop of steps, or of layers inside one step.

@@ -66,7 +66,14 @@ fn heaviest(all: Repeats, least: usize, weight: impl Fn(&Span) -> Dur) -> Option
 
 fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate {
     let marks = spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
-    Candidate { how, marks, track: Some(stepscope_trace::TrackId(track)), on_host, ends_known: false }
+    Candidate {
+        how,
+        marks,
+        track: Some(stepscope_trace::TrackId(track)),
+        on_host,
+        ends_known: false,
+        breaks: Vec::new(),
+    }
 }
 
 pub(super) fn host_thread(track: &Track) -> bool {

@@ -2,7 +2,8 @@
 //! `io_callback`, `tf.py_function`, `tf.numpy_function`). The program waits for the interpreter, whatever the
 //! device could do in the meantime, and the compiler can neither fuse across the call nor move it.
 //!
-//! Callbacks from the input pipeline belong to the pipeline.
+//! Callbacks from the input pipeline belong to the pipeline. They may still hold up the loop: only one thread runs
+//! Python at a time.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,15 @@ use crate::time::recurrence::Recurrence;
 use crate::vocabulary::names::{framework_op, hlo_opcode, without_number};
 use crate::vocabulary::{Keys, Role, is_callback, is_python_frame, op_type};
 
+/// When callbacks run.
+#[derive(Default)]
+struct Found {
+    /// For the steps.
+    in_steps: Vec<Span>,
+    /// For the input pipeline, at any time.
+    in_pipeline: Vec<Span>,
+}
+
 /// Partial result: callbacks in the counted steps.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Callbacks {
@@ -28,6 +38,9 @@ pub struct Callbacks {
     pub calls: u64,
     /// Their breakdown.
     pub shares: Shares,
+    /// The breakdown of the time in which the input pipeline runs Python in its own threads.
+    #[serde(default)]
+    pub beside: Shares,
     /// How often a step has one; with several hosts, the first host that has any.
     pub recurrence: Recurrence,
     /// Number of steps analysed.
@@ -45,22 +58,23 @@ impl Callbacks {
         if kinds.iter().all(Option::is_none) {
             return all;
         }
-        let mut spans = Vec::new();
+        let mut found = Found::default();
         let threads = trace.tracks().iter().filter(|track| {
             matches!(track.kind, TrackKind::Thread | TrackKind::Async)
                 && trace.process(track.process).kind != ProcessKind::Device
         });
         for track in threads {
             let line = context.states().lines.iter().find(|(id, _)| *id == track.id).map(|(_, line)| line);
-            all.walk(context, track, line, &kinds, &windows, &mut spans);
+            all.walk(context, track, line, &kinds, &windows, &mut found);
         }
-        let spans = united(spans);
+        let spans = united(found.in_steps);
         let happens = |window: &Span| {
             let first = spans.partition_point(|span| span.end <= window.start);
             spans.get(first).is_some_and(|span| span.start < window.end)
         };
         all.recurrence = Recurrence::of(windows.iter().map(happens));
         all.shares = breakdown.owned_within(context, &spans);
+        all.beside = breakdown.owned_within(context, &united(found.in_pipeline));
         all
     }
 
@@ -71,7 +85,7 @@ impl Callbacks {
         line: Option<&StateLine>,
         kinds: &[Option<String>],
         windows: &[Span],
-        spans: &mut Vec<Span>,
+        found: &mut Found,
     ) {
         let (mut until, mut named_until) = (Time::MIN, Time::MIN);
         for (index, kind) in track.kinds().iter().enumerate() {
@@ -89,11 +103,13 @@ impl Callbacks {
             let after = windows.partition_point(|window| window.start <= span.start);
             let counts = after.checked_sub(1).is_some_and(|at| windows[at].contains(span.start));
             let of_input = line.is_some_and(|line| line.at(span.start).has(State::InputWork));
-            if counts && !of_input && !span.is_empty() {
+            if of_input && !span.is_empty() {
+                found.in_pipeline.push(span);
+            } else if counts && !span.is_empty() {
                 until = span.end;
                 *self.ops.entry(op.clone()).or_default() += span.dur();
                 self.calls += 1;
-                spans.push(span);
+                found.in_steps.push(span);
             }
         }
     }
@@ -108,6 +124,7 @@ impl Callbacks {
         self.calls += other.calls;
         self.steps += other.steps;
         self.shares.add_all(&other.shares);
+        self.beside.add_all(&other.beside);
         if self.recurrence.steps == 0 {
             self.recurrence = other.recurrence;
         }
@@ -201,5 +218,20 @@ mod tests {
         sketch.event(thread, "map/PyFunc:PyFunc", 100, 700, &[]);
         let trace = sketch.finish();
         assert_eq!(Callbacks::of(&Context::new(&trace, "host")).calls, 0);
+    }
+
+    #[test]
+    fn what_the_loop_does_while_a_pipeline_runs_python_is_known() {
+        let mut sketch = Sketch::new();
+        let (python, thread) = (sketch.thread("python"), sketch.thread("tf_data_private_threadpool/1"));
+        for step in 0..4 {
+            let at = 1_000 * step;
+            sketch.event(python, "train", at, 1_000, &[("step_num", Arg::Int(step))]);
+            sketch.event(python, "EagerExecute: Mul", at + 100, 800, &[]);
+            sketch.event(thread, "map/PyFunc:PyFunc", at, 600, &[]);
+        }
+        let trace = sketch.finish();
+        let callbacks = Callbacks::of(&Context::new(&trace, "host"));
+        assert_eq!((callbacks.calls, callbacks.beside.get(Category::Dispatch)), (0, Dur::from_us(4 * 500)));
     }
 }

@@ -104,6 +104,9 @@ impl Eager {
                 };
                 *named.or_default() += count;
             }
+            // Releasing what is no longer needed is nobody's call.
+            let calls =
+                calls.into_iter().filter(|(kind, _)| !trace.kind_name(*kind).starts_with("TFE_Delete"));
             for (kind, time) in calls {
                 *self.calls.entry(trace.kind_name(kind).to_owned()).or_default() += time;
             }
@@ -208,6 +211,7 @@ mod tests {
                 sketch.event(thread, "ThunkExecutor::Execute", at + 5, 5, &[]);
             }
             sketch.event(thread, "DevicePut", start + 700, 100, &[]);
+            sketch.event(thread, "TFE_DeleteTensorHandle", start + 800, 150, &[]);
         }
         let trace = sketch.finish();
         let eager = Eager::of(&Context::new(&trace, "host"));

@@ -15,7 +15,8 @@ use stepscope_trace::statistics::median_duration;
 
 /// A step this many times as long as the median is an odd one.
 pub const LONG: f64 = 2.0;
-/// A function that spends less than this share of its time in the other steps belongs to the odd ones.
+/// A function with at most this share of its calls in the other steps belongs to the odd ones. Its time there says
+/// nothing: a function that all steps call is long in the long ones.
 const ELSEWHERE: f64 = 0.1;
 
 /// The odd steps of one host.
@@ -61,11 +62,22 @@ impl OddSteps {
     }
 }
 
+/// The calls of a function.
+#[derive(Default)]
+struct Calls {
+    /// In the odd steps.
+    within: u64,
+    /// In all others.
+    elsewhere: u64,
+    /// The time of those in the odd steps.
+    time: Dur,
+}
+
 /// The functions that are only called in these steps.
 fn functions(context: &Context, odd: &[&StepShares]) -> Vec<(String, f64)> {
     let trace = context.trace;
     let windows: Vec<Span> = odd.iter().map(|step| step.window).collect();
-    let mut times: BTreeMap<KindId, (Dur, Dur)> = BTreeMap::new();
+    let mut found: BTreeMap<KindId, Calls> = BTreeMap::new();
     let python =
         |track: &&Track| track.kind == TrackKind::Thread && runs_python(trace, context.vocabulary(), track);
     let calls = trace.kinds_where(|kind| context.vocabulary().role(kind) == Role::FunctionCall);
@@ -74,14 +86,19 @@ fn functions(context: &Context, odd: &[&StepShares]) -> Vec<(String, f64)> {
             let span = track.span_of(index);
             let after = windows.partition_point(|window| window.start <= span.start);
             let inside = after.checked_sub(1).is_some_and(|at| windows[at].contains(span.start));
-            let (within, elsewhere) = times.entry(kind).or_default();
-            if inside { *within += span.dur() } else { *elsewhere += span.dur() }
+            let calls = found.entry(kind).or_default();
+            if inside {
+                calls.within += 1;
+                calls.time += span.dur();
+            } else {
+                calls.elsewhere += 1;
+            }
         }
     }
-    let mut found: Vec<(String, f64)> = times
+    let mut found: Vec<(String, f64)> = found
         .into_iter()
-        .filter(|(_, (within, elsewhere))| elsewhere.ps() as f64 <= ELSEWHERE * within.ps() as f64)
-        .map(|(kind, (within, _))| (name_of(trace, kind), within.ms() / odd.len().max(1) as f64))
+        .filter(|(_, calls)| calls.elsewhere as f64 <= ELSEWHERE * calls.within as f64)
+        .map(|(kind, calls)| (name_of(trace, kind), calls.time.ms() / odd.len().max(1) as f64))
         .collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     found.dedup_by(|a, b| a.0 == b.0);
@@ -117,5 +134,21 @@ mod tests {
         assert_eq!((odd.odd_ms, odd.usual_ms), (1.0, 0.1));
         assert_eq!(odd.excess.get(Category::Compute), Dur::from_us(2_400));
         assert_eq!(odd.functions, [("evaluate".to_owned(), 0.9)]);
+    }
+
+    #[test]
+    fn a_function_that_all_steps_call_is_not_the_long_ones_own() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        let mut at = 0;
+        for step in 0..12 {
+            let length = if step % 5 == 3 { 5_000 } else { 100 };
+            sketch.event(thread, "train", at, length, &[("step_num", Arg::Int(step))]);
+            sketch.event(thread, "step", at, length, &[("tf_function_call", Arg::Text("notTraced-nonXla"))]);
+            at += length;
+        }
+        let trace = sketch.finish();
+        let odd = OddSteps::of(&Context::new(&trace, "host")).unwrap();
+        assert_eq!((odd.recurrence.steps, odd.functions), (2, Vec::new()));
     }
 }

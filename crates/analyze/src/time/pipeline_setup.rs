@@ -3,7 +3,8 @@
 //! small part of that.
 //!
 //! For a step that initialises an iterator, this covers its Python thread from the first set-up op to the last,
-//! the first batch of such an iterator, and its release. Model work in between is excluded.
+//! the first batch of such an iterator, and its release. Model work in between is excluded, and so is a long pause:
+//! between two epochs a loop also does other things.
 
 use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
@@ -13,9 +14,15 @@ use crate::states::activities::{Activity, Does, Kinds, activities};
 use crate::states::runs_python;
 use crate::states::timeline::united;
 use crate::time::recurrence::Recurrence;
+use stepscope_trace::statistics::median_duration;
 
 /// Releasing a tensor takes less than this; releasing an iterator, with its threads and buffers, takes more.
 const LONG_DELETE: Dur = Dur::from_us(100);
+
+/// A pause between two calls of the framework that is this many times longer than usual is something else …
+const LONG_PAUSE: i64 = 10;
+/// … unless it is shorter than this: a thread that loses its processor pauses for some slices of 4 ms.
+const SHORT: Dur = Dur::from_us(20_000);
 
 /// Partial result: set-up in the counted steps.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -49,8 +56,9 @@ impl SetUp {
         let mut happens = vec![false; windows.len()];
         let mut spans = Vec::new();
         for track in trace.tracks().iter().filter(python) {
+            let longest = longest_pause(&kinds, track);
             for (window, happens) in windows.iter().zip(&mut happens) {
-                let found = set_up_in(&kinds, track, *window);
+                let found = set_up_in(&kinds, track, *window, longest);
                 *happens |= found.iterators > 0;
                 all.iterators += found.iterators;
                 spans.extend(found.spans);
@@ -78,15 +86,24 @@ struct Found {
     spans: Vec<Span>,
 }
 
-/// The set-up of one step, in pieces without model work; none in a step that creates no iterator.
-fn set_up_in(kinds: &Kinds, track: &Track, window: Span) -> Found {
+/// The longest pause between two calls of the framework on a thread in which it may still do one thing.
+fn longest_pause(kinds: &Kinds, track: &Track) -> Dur {
+    let all = || activities(kinds, track, 0);
+    let pauses = all().zip(all().skip(1)).map(|(before, after)| after.span.start - before.span.end);
+    SHORT.max(Dur::from_ps(median_duration(pauses).ps().saturating_mul(LONG_PAUSE)))
+}
+
+/// The set-up of one step, in pieces without model work and longer pauses; none in a step that creates no iterator.
+fn set_up_in(kinds: &Kinds, track: &Track, window: Span, longest: Dur) -> Found {
     let mut found = Found::default();
     let mut piece: Option<Span> = None;
-    // Python before the first and after the last set-up op belongs to it, up to the length of the rest.
+    // Python before the first and after the last set-up op belongs to it, up to the length of the rest, unless the
+    // pause is too long for that.
     let mut free = window.start;
     let around = |piece: Span, free: Time, until: Time| {
-        let (start, end) = (piece.start - piece.dur(), piece.end + piece.dur());
-        Span::new(start.max(free), end.min(until))
+        let before = if piece.start - free > longest { Dur::ZERO } else { piece.dur() };
+        let after = if until - piece.end > longest { Dur::ZERO } else { piece.dur() };
+        Span::new((piece.start - before).max(free), (piece.end + after).min(until))
     };
     let inside = activities(kinds, track, track.first_from(window.start))
         .take_while(|activity| activity.span.start < window.end);
@@ -95,6 +112,10 @@ fn set_up_in(kinds: &Kinds, track: &Track, window: Span) -> Found {
         let belongs = does.has(Does::SETS_UP)
             || (does.has(Does::FETCHES) && found.iterators > 0)
             || (does.has(Does::DELETES) && span.dur() >= LONG_DELETE);
+        if let Some(paused) = piece.take_if(|piece| span.start - piece.end > longest) {
+            found.spans.push(around(paused, free, span.start));
+            free = paused.end;
+        }
         if does.has(Does::MODEL) {
             found.spans.extend(piece.take().map(|piece| around(piece, free, span.start)));
             free = span.end;
@@ -138,5 +159,30 @@ mod tests {
         assert_eq!((setup.iterators, setup.recurrence.steps, setup.recurrence.every), (4, 4, Some(1)));
         assert_eq!(setup.shares.total(), Dur::from_us(4 * 900), "600 before the call and 300 after it");
         assert_eq!(setup.shares.get(Category::Python), Dur::from_us(4 * 450), "with the Python around");
+    }
+    #[test]
+    fn a_long_pause_between_two_epochs_is_not_set_up() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        sketch.steps(thread, 4, 200_000);
+        for step in 0..4 {
+            let at = step * 200_000;
+            let call = [("tf_function_call", Arg::Text("notTraced-nonXla"))];
+            sketch.event(thread, "one_step", at, 10_000, &call);
+            sketch.event(thread, "TFE_DeleteTensorHandle", at + 11_000, 1_000, &[]);
+            // A callback of 100 ms.
+            for op in 0..10 {
+                sketch.event(
+                    thread,
+                    "EagerLocalExecute: MakeIterator",
+                    at + 112_000 + 2_000 * op,
+                    1_000,
+                    &[],
+                );
+            }
+        }
+        let trace = sketch.finish();
+        let setup = SetUp::of(&Context::new(&trace, "host"));
+        assert_eq!(setup.shares.total(), Dur::from_us(4 * (2_000 + 19_000)), "release, then set-up");
     }
 }

@@ -12,7 +12,7 @@ use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, 
 
 use crate::context::Context;
 use crate::states::{State, StateLine};
-use crate::vocabulary::{Role, is_python_frame};
+use crate::vocabulary::{Role, is_python_frame, takes_from_queue};
 use kept::{Sums, Wait};
 
 /// A line of the user's code.
@@ -114,7 +114,8 @@ impl PythonPartial {
             ..PythonPartial::default()
         };
         for (frame, wait) in frames.iter().flatten().zip(waits_of(&frames, waits)) {
-            if wait.calls > 0 && frame.line.is_some() && !is_plumbing(&frame.file) {
+            let names = !is_plumbing(&frame.file) || takes_from_queue(&frame.file, &frame.function);
+            if wait.calls > 0 && frame.line.is_some() && names {
                 let key = (frame.file.clone(), frame.line, frame.function.clone());
                 partial.add_wait(key, Wait { user: frame.user, ..wait });
             }
@@ -282,12 +283,12 @@ const LIBRARY_PACKAGES: &[&str] = &[
 /// Keras, PyTorch and NumPy that a step passes through.
 #[rustfmt::skip] // one name a line would fill two screens
 const LIBRARY_FILES: &[&str] = &[
-    "__init__.py", "_methods.py", "abc.py", "ad.py", "ad_checkpoint.py", "annotations.py", "api.py",
+    "__init__.py", "_methods.py", "abc.py", "abstract_arrays.py", "ad.py", "ad_checkpoint.py", "annotations.py", "api.py",
     "api_util.py", "argparse.py", "array.py", "array_methods.py", "array_ops.py", "ast.py", "asyncio.py",
     "autograd.py", "backprop.py", "base.py", "base_events.py", "batching.py", "binary_op_wrapper.py",
-    "codecs.py", "collections.py", "compiler.py", "concurrent.py", "config.py", "constant_op.py",
+    "callback.py", "codecs.py", "collections.py", "compiler.py", "concurrent.py", "config.py", "connection.py", "constant_op.py",
     "context.py", "contextlib.py", "copy.py", "core.py", "custom_derivatives.py", "dataloader.py",
-    "dataset_ops.py", "decoder.py", "def_function.py", "dispatch.py", "dtypes.py", "encoder.py",
+    "dataset_ops.py", "debugging.py", "decoder.py", "def_function.py", "dispatch.py", "dtypes.py", "encoder.py",
     "encodings.py", "enum.py", "execute.py", "fetch.py", "fft.py", "fromnumeric.py", "func_graph.py",
     "functional.py", "functools.py", "gc.py", "gen_array_ops.py", "gen_dataset_ops.py", "gen_math_ops.py",
     "gen_nn_ops.py", "genericpath.py", "handlers.py", "heapq.py", "inspect.py", "io.py", "iostream.py",
@@ -296,10 +297,10 @@ const LIBRARY_FILES: &[&str] = &[
     "mlir.py", "module.py", "monitoring.py", "multiprocessing.py", "named_sharding.py", "nest.py", "nn.py",
     "nn_ops.py", "numeric.py", "op_shardings.py", "ops.py", "optimizer.py", "os.py", "partial_eval.py",
     "pathlib.py", "pickle.py", "pjit.py", "polymorphic_function.py", "posixpath.py", "prng.py",
-    "profiler.py", "profiler_client.py", "pxla.py", "queue.py", "random.py", "re.py",
+    "profiler.py", "profiler_client.py", "pxla.py", "queue.py", "queues.py", "random.py", "re.py",
     "resource_variable_ops.py", "scipy.py", "selectors.py", "shape_base.py", "sharding.py",
     "sharding_impls.py", "sharding_specs.py", "shutil.py", "slicing.py", "socket.py", "source_info_util.py",
-    "sre_compile.py", "sre_parse.py", "state.py", "string.py", "struct.py", "subprocess.py", "tempfile.py",
+    "sre_compile.py", "sre_parse.py", "state.py", "string.py", "struct.py", "subprocess.py", "synchronize.py", "tempfile.py",
     "tensor_conversion.py", "tensor_shape.py", "tensor_util.py", "threading.py", "tokenize.py", "trace.py",
     "traceback.py", "traceback_util.py", "tracing_compilation.py", "traitlets.py", "tree.py",
     "tree_util.py", "type_spec.py", "types.py", "typing.py", "ufunc_api.py", "ufuncs.py", "util.py",

@@ -29,7 +29,7 @@ impl Recurrence {
     /// Whether it happens at equal distances from the beginning of the recording to its end. Steps that follow one
     /// another, or a few at equal distances in one part, may be a slow phase of the machine.
     pub fn is_periodic(&self) -> bool {
-        self.every.is_some_and(|every| every > 1 && (self.steps + 1) * every > self.of)
+        self.every.is_some_and(|every| every > 1 && (self.steps + 1) * every >= self.of)
     }
 
     /// Whether it happens in all steps, or all but a few.
@@ -49,6 +49,8 @@ mod tests {
         assert_eq!(every(1).every, Some(1));
         assert!(every(1).is_usual() && !every(4).is_usual() && every(4).recurs());
         assert!(every(4).is_periodic() && !every(1).is_periodic());
+        let open = Recurrence::of((0..12).map(|step| step % 4 == 3 && step < 11));
+        assert!(open.is_periodic(), "what follows the last step was not recorded");
         let phase = Recurrence::of((0..12).map(|step| (7..10).contains(&step)));
         assert!(phase.recurs() && !phase.is_periodic());
         let uneven = Recurrence::of([true, false, true, true]);

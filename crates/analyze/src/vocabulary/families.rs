@@ -42,6 +42,7 @@ const CALLBACKS: &[&[&str]] = &[
     &["pure", "callback"],
     &["io", "callback"],
     &["debug", "callback"],
+    &["debug", "print"],
     &["python", "callback"],
     &["python", "cpu", "callback"],
     &["python", "gpu", "callback"],
@@ -176,9 +177,14 @@ mod tests {
         for name in ["fusion", "custom-call", "StatefulPartitionedCall", "StatelessWhile", "XlaLaunch"] {
             assert!(is_opaque(name), "{name}");
         }
-        for name in
-            ["pure_callback", "io_callback", "EagerPyFunc", "PyFuncStateless", "xla_ffi_python_cpu_callback"]
-        {
+        for name in [
+            "pure_callback",
+            "io_callback",
+            "EagerPyFunc",
+            "PyFuncStateless",
+            "xla_ffi_python_cpu_callback",
+            "debug_print",
+        ] {
             assert!(is_callback(name) && !is_opaque(name), "{name}");
         }
         assert!(!is_callback("custom-call"));

@@ -1,8 +1,8 @@
 //! Names of JAX and XLA (JAX 0.4 to 0.10).
 
-use super::Role;
 use super::families::is_exchange;
 use super::signature::{KeySet, Keys};
+use super::{CopyDirection, Role};
 
 const EXACT: &[(&str, Role)] = &[
     ("backend_compile", Role::Compile),
@@ -22,6 +22,8 @@ const EXACT: &[(&str, Role)] = &[
     ("block_until_ready", Role::Sync),
     ("Await", Role::Sync),
     ("CopyToHostAsync", Role::Sync),
+    ("H2D Dispatch", Role::HostCopy(CopyDirection::In)),
+    ("D2H Dispatch", Role::HostCopy(CopyDirection::Out)),
     ("ThunkExecutor::Execute", Role::Op),
     ("ThunkExecutor::Execute (wait for completion)", Role::Framework),
 ];

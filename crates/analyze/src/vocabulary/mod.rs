@@ -29,7 +29,7 @@ pub use jax::is_library_function;
 pub(crate) use profiled::LAUNCH;
 pub use profiled::has_timeline;
 pub(crate) use profiled::launch_tracks;
-pub use python::{is_library_frame, is_python_frame};
+pub use python::{is_library_frame, is_python_frame, takes_from_queue};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, iterator_path, op_type};
@@ -85,6 +85,8 @@ pub enum Role {
     HostCollective,
     /// A copy on a device; the direction is in the name.
     Copy(CopyDirection),
+    /// A copy to or from devices that are the host's own processor.
+    HostCopy(CopyDirection),
     /// Filling device memory.
     Memset,
     /// Waiting on a device: barriers, semaphores, infeed not ready.

@@ -107,6 +107,13 @@ fn fetches_input(function: &str) -> bool {
     INPUT.contains(&function)
 }
 
+/// Whether a loop that calls this function of this file waits for a producer: `queue.Queue.get`,
+/// `multiprocessing.Queue.get`.
+pub fn takes_from_queue(file: &str, function: &str) -> bool {
+    let file = file.rsplit('/').next().unwrap_or(file);
+    matches!(file, "queue.py" | "queues.py") && function == "get"
+}
+
 /// Functions that write files or logs, in any file.
 const OUTPUT: &[&str] = &[
     "savefig",

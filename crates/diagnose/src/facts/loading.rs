@@ -2,6 +2,7 @@
 
 use stepscope_analyze::input::{Input, Pipeline as InputPipeline, Written};
 use stepscope_analyze::time::python::PythonFrame;
+use stepscope_analyze::vocabulary::takes_from_queue;
 
 use super::{Loader, Pipeline, PythonLine};
 
@@ -12,6 +13,9 @@ pub(super) fn loader(input: &Input) -> Loader {
     if let Some(loader) = input.loaders.first() {
         let inside = waiting_lines(input).into_iter().next();
         return Loader::TorchLoader { workers: loader.has_workers == Some(true), inside };
+    }
+    if input.python.waiting.first().is_some_and(|frame| takes_from_queue(&frame.file, &frame.function)) {
+        return Loader::Queue;
     }
     let mut lines = waiting_lines(input);
     if lines.is_empty() {

@@ -112,6 +112,9 @@ pub struct Memory {
     pub fragmentation: Option<f64>,
 }
 
+/// A step in which a category takes this many times what it takes in the median step stands out.
+const USUAL: f64 = 3.0;
+
 /// Everything.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -176,6 +179,18 @@ impl Facts {
     /// Milliseconds of the mean step that a category owns.
     pub fn ms(&self, category: Category) -> f64 {
         self.summary.breakdown_ms.iter().find(|(owner, _)| *owner == category).map_or(0.0, |(_, ms)| *ms)
+    }
+
+    /// Milliseconds of the mean step that a category owns, without what stands out in single steps: those do something
+    /// else.
+    pub fn usual_ms(&self, category: Category) -> f64 {
+        let all = self.ms(category);
+        let Some(host) = self.summary.bound().filter(|host| !host.whole_capture) else { return all };
+        let mut times: Vec<f64> = host.counted().map(|step| step.shares.get(category).ms()).collect();
+        times.sort_by(f64::total_cmp);
+        let most = USUAL * times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY);
+        let usual: f64 = times.iter().map(|time| time.min(most)).sum();
+        all.min(usual / times.len().max(1) as f64)
     }
 
     /// The share of the mean step that a category owns.

@@ -68,6 +68,8 @@ pub enum Loader {
         /// What takes longest inside it, where a Python tracer saw it.
         inside: Option<PythonLine>,
     },
+    /// Another thread or process, through a queue.
+    Queue,
     /// Functions of the user's own.
     Python(Vec<PythonLine>),
     /// It does not show.

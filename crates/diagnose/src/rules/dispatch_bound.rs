@@ -5,7 +5,10 @@
 //!
 //! # How it is detected
 //! `dispatch` owns at least {DISPATCH} of the step, and `eager-dispatch` does not explain it. A fix saves at most {GAIN} of
-//! this time. If one call from Python takes most of it, such as `tf.constant` of a large array, the finding names it.
+//! this time. What stands out in single steps does not count: a checkpoint or a new epoch is not the cost of the ops. If one
+//! call from Python takes most of it, such as `tf.constant` of a large array, the finding names it. If the input pipeline
+//! runs Python in other threads for at least {MOST} of it, the finding says so, because only one thread runs Python at a
+//! time.
 //!
 //! # How to fix it
 //! Do more work per call. Larger batches always help.
@@ -47,10 +50,13 @@ thresholds! {
     DISPATCH: Share = 0.20;
     /// A call that does more work still has to be dispatched.
     GAIN: Share = 0.90;
+    /// A call with this share of the overhead is the reason for it; so may be what runs at the same time.
+    MOST: Share = 0.50;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let ms = facts.own_ms(Category::Dispatch);
+    // What a checkpoint or a new epoch dispatches is not the cost of the ops.
+    let ms = facts.own_ms(Category::Dispatch).min(facts.usual_ms(Category::Dispatch));
     let share = of_step(facts, ms);
     if share < DISPATCH || eager_dispatch::check(facts).is_some() {
         return None;
@@ -61,13 +67,13 @@ fn check(facts: &Facts) -> Option<Finding> {
     // Overhead that exceeds the work is the bottleneck; less of it may be hidden behind other threads.
     let confidence = if ms > facts.ms(Category::Compute) { 0.75 } else { 0.6 };
     let subject = call.as_ref().map(|(name, _)| name.clone());
-    let cause = OpOverhead { ms, ops_per_step, call };
+    let callbacks = &facts.callbacks;
+    let beside = callbacks.beside.get(Category::Dispatch).ms() / callbacks.steps.max(1) as f64;
+    let beside_python = (beside >= MOST * ms).then_some(beside.min(ms));
+    let cause = OpOverhead { ms, ops_per_step, call, beside_python };
     let finding = Finding::new(&RULE, Severity::Warning, cause, facts.framework());
     Some(finding.owning(vec![(Category::Dispatch, ms)], Some(GAIN)).sure(confidence).about(subject))
 }
-
-/// A call with this share of the overhead is the reason for it.
-const MOST: f64 = 0.5;
 
 /// The framework's work around ops.
 #[derive(Clone, Debug)]
@@ -79,6 +85,8 @@ pub struct OpOverhead {
     /// The call from Python that takes most of it, if it is neither an op nor a compiled function, with its milliseconds
     /// per step.
     pub call: Option<(String, f64)>,
+    /// Milliseconds per step of it in which the input pipeline runs Python, if that is most of it.
+    pub beside_python: Option<f64>,
 }
 
 impl Cause for OpOverhead {
@@ -93,16 +101,39 @@ impl Cause for OpOverhead {
                 decimal(self.ops_per_step, 0)
             ));
         }
+        evidence.extend(self.beside_python.map(|ms| {
+            format!(
+                "For {} of it, the input pipeline runs Python in other threads. While they hold the interpreter lock, \
+                 calls of the loop wait.",
+                duration_ms(ms)
+            )
+        }));
         let most =
             self.call.as_ref().map_or(String::new(), |(call, _)| format!(", most of it in {}", quoted(call)));
         Words {
             summary: format!("Dispatch-bound: framework overhead takes {}{most}.", finding.owned(self.ms)),
             evidence,
             advice: match &self.call {
+                _ if self.beside_python.is_some() => without_python(finding.framework),
                 Some((call, _)) => once(call, finding.framework),
                 None => more_per_call(finding.framework),
             },
         }
+    }
+}
+
+/// How to free the interpreter from the pipeline.
+fn without_python(framework: Framework) -> Vec<String> {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => lines([
+            "Replace the Python in the pipeline (`tf.py_function`, `tf.numpy_function`, a generator) by TensorFlow ops: \
+             these run without the interpreter lock.",
+            "If it has to stay Python, run it in other processes: prepare the data offline, or read it through the \
+             `tf.data` service.",
+        ]),
+        _ => lines([
+            "Run the Python of the input pipeline in other processes, which have an interpreter lock of their own.",
+        ]),
     }
 }
 
@@ -156,7 +187,16 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0, call: None });
-        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0, call: Some(("constant".into(), 2.0)) });
+        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0, call: None, beside_python: None });
+        speaks(
+            &RULE,
+            OpOverhead {
+                ms: 3.0,
+                ops_per_step: 40.0,
+                call: Some(("constant".into(), 2.0)),
+                beside_python: None,
+            },
+        );
+        speaks(&RULE, OpOverhead { ms: 3.0, ops_per_step: 40.0, call: None, beside_python: Some(2.5) });
     }
 }

@@ -59,7 +59,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     let ms = (facts.ms(Category::Python) - eager).max(0.0);
     let share = of_step(facts, ms);
     (share >= PYTHON).then(|| {
-        let cause = LoopPython { lines: facts.python.iter().take(LINES).cloned().collect() };
+        let cause = LoopPython { lines: costliest(facts) };
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
         let severity = if whole { Severity::Info } else { severity(share) };
@@ -70,6 +70,15 @@ fn check(facts: &Facts) -> Option<Finding> {
             .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(facts.python.first().map(|line| line.place.clone()))
     })
+}
+
+/// The lines that cost most. While a frame waits for another thread, that thread's work owns the time: all lines
+/// together take what Python owns at the most.
+fn costliest(facts: &Facts) -> Vec<PythonLine> {
+    let all: f64 = facts.python.iter().map(|line| line.ms_per_step).sum();
+    let part = (facts.ms(Category::Python) / all.max(f64::MIN_POSITIVE)).min(1.0);
+    let cost = |line: &PythonLine| PythonLine { ms_per_step: line.ms_per_step * part, ..line.clone() };
+    facts.python.iter().take(LINES).map(cost).collect()
 }
 
 /// Python in the loop.

@@ -78,6 +78,7 @@ impl Cause for InputWait {
         let Said { why, evidence, advice } = match &self.loader {
             Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),
             Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref()),
+            Loader::Queue => queue(),
             Loader::Python(lines) => python(lines, finding.framework),
             Loader::Unknown => unknown(finding.framework),
         };
@@ -140,6 +141,17 @@ fn python(lines: &[PythonLine], framework: Framework) -> Said {
     }
 }
 
+fn queue() -> Said {
+    Said {
+        why: "; the producer behind its queue cannot keep up".to_owned(),
+        evidence: lines(["The loop waits in `get` of a queue that another thread or process fills."]),
+        advice: lines([
+            "Make the producer faster: fill the queue from several threads or processes, or prepare less per batch.",
+            "A longer queue does not help as long as the producer is slower than the step.",
+        ]),
+    }
+}
+
 fn unknown(framework: Framework) -> Said {
     Said {
         why: String::new(),
@@ -184,6 +196,7 @@ mod tests {
     #[test]
     fn it_speaks() {
         speaks(&RULE, wait(Loader::Unknown));
+        speaks(&RULE, wait(Loader::Queue));
         speaks(
             &RULE,
             wait(Loader::Python(vec![PythonLine { place: "train.py:12 load".into(), ms_per_step: 12.0 }])),

@@ -22,12 +22,14 @@
 //! `stepscope functions PATH` shows one compilation per function.
 
 use stepscope_analyze::Category;
+use stepscope_analyze::vocabulary::Framework;
 
 use super::shared::building::{self, BUILDING, Saying};
 use super::shared::{is_jax, steps_with};
 use crate::facts::{Facts, RebuiltFunction};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::words::lines;
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -71,14 +73,22 @@ impl Cause for Recompiled {
     fn words(&self, finding: &Finding) -> Words {
         let times = |function: &RebuiltFunction| function.compiles.max(function.traces);
         let saying = Saying { title: "Recompilation", verb: "compiled", times };
-        building::words(finding, &self.functions, self.steps, saying)
+        let words = building::words(finding, &self.functions, self.steps, saying);
+        match finding.framework {
+            // Nothing is traced here: XLA compiles what was traced once for every new shape.
+            Framework::TensorFlow | Framework::Keras => Words { advice: lines([PAD, WITHOUT_XLA]), ..words },
+            _ => words,
+        }
     }
 }
 
+const PAD: &str = "Use few different shapes, because XLA compiles each anew: pad to buckets (for example powers of \
+    two), and drop or pad the last batch, `ds.batch(n, drop_remainder=True)`.";
+const WITHOUT_XLA: &str = "If shapes have to vary, do without XLA for this function: \
+    `@tf.function(jit_compile=False, reduce_retracing=True)`.";
+
 #[cfg(test)]
 mod tests {
-    use stepscope_analyze::vocabulary::Framework;
-
     use super::*;
     use crate::facts::Rebuilding;
     use crate::rules::testing::{speaks, words};
@@ -99,5 +109,7 @@ mod tests {
     fn varying_shapes_are_padded() {
         let said = words(&RULE, recompiled(Rebuilding::ArgumentsVary), Framework::Jax).advice.join(" ");
         assert!(said.contains("pad to buckets") && said.contains("static_argnums"), "{said}");
+        let said = words(&RULE, recompiled(Rebuilding::Unknown), Framework::TensorFlow).advice.join(" ");
+        assert!(said.contains("pad to buckets") && !said.contains("new Python value"), "{said}");
     }
 }

@@ -77,13 +77,20 @@ impl Cause for SetUp {
                 "{} created per step (`MakeIterator`).",
                 several(self.iterators_per_step, "iterator is", "iterators are")
             )],
-            advice: once(finding.framework),
+            advice: once(finding),
         }
     }
 }
 
-fn once(framework: Framework) -> Vec<String> {
-    match framework {
+fn once(finding: &Finding) -> Vec<String> {
+    let at_epochs = finding.recurrence.and_then(|often| often.every).filter(|every| *every > 1);
+    match finding.framework {
+        Framework::Keras if at_epochs.is_some() => lines([
+            "If these are the ends of epochs, make epochs longer, because each sets up its iterator anew: `ds.repeat()` \
+             and `model.fit(..., steps_per_epoch=1000)`.",
+            "If `model.fit`, `model.evaluate` or `model.predict` is called in a loop, call it once for all batches, or \
+             use `model.train_on_batch(x, y)` and `model.predict_on_batch(x)`.",
+        ]),
         Framework::Keras => lines([
             "Call the model directly: `model(x, training=False)` in a `@tf.function`, or `model.predict_on_batch(x)`. \
              `model.predict`, `model.evaluate` and `model.fit` set up a new pipeline and iterator in every call.",

@@ -24,6 +24,7 @@
 //! # How to check
 //! The report excludes few or no steps as start-up.
 
+use stepscope_analyze::Category;
 use stepscope_analyze::devices::bottleneck::IdleCause;
 use stepscope_analyze::steps::Exclusion;
 use stepscope_text::{duration_ms, plural, quoted, share};
@@ -34,7 +35,7 @@ use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
 use crate::thresholds::{FEW_STEPS, SEVERE};
 use crate::words::frameworks::capture;
-use crate::words::lines;
+use crate::words::{self, lines};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -63,8 +64,13 @@ fn check(facts: &Facts) -> Option<Finding> {
     let (warm_up, rest) = (length(true), length(false));
     let share = if warm_up > 0.0 && !host.whole_capture { warm_up / (warm_up + rest) } else { 0.0 };
     if share > STARTUP {
-        let steps = host.steps.iter().filter(|step| step.excluded == Some(Exclusion::Startup)).count();
-        let cause = WarmUp { steps, steady: facts.summary.count, share };
+        let excluded = || host.steps.iter().filter(|step| step.excluded == Some(Exclusion::Startup));
+        let spent = |category| excluded().map(|step| step.shares.get(category).ms()).sum::<f64>();
+        let mostly = Category::ALL.into_iter().max_by(|&a, &b| spent(a).total_cmp(&spent(b)));
+        // Building a function is followed by its first run, which may well take longer.
+        let builds = spent(Category::Tracing) + spent(Category::Compile) >= BUILDS * warm_up;
+        let mostly = mostly.filter(|_| !builds);
+        let cause = WarmUp { steps: excluded().count(), steady: facts.summary.count, share, mostly };
         return Some(Finding::new(&RULE, Severity::Warning, cause, facts.recorder()));
     }
     let captures = facts.detail.as_ref().is_some_and(|detail| !detail.idle.captured.is_zero());
@@ -85,6 +91,9 @@ fn setting_up(facts: &Facts) -> Option<Finding> {
     })
 }
 
+/// Warm-up steps that trace or compile for less than this share of their time are slow for another reason.
+const BUILDS: f64 = 0.2;
+
 /// Steps that only warm up.
 #[derive(Copy, Clone, Debug)]
 pub struct WarmUp {
@@ -94,15 +103,39 @@ pub struct WarmUp {
     pub steady: usize,
     /// The share of the recorded step time that they take.
     pub share: f64,
+    /// Where most of their time goes, if they hardly trace or compile.
+    pub mostly: Option<Category>,
+}
+
+impl WarmUp {
+    fn reason(&self) -> String {
+        let one = self.steps == 1;
+        match self.mostly {
+            None if one => {
+                "It traces, compiles or allocates for the first time; later steps do not.".to_owned()
+            }
+            None => "They trace, compile or allocate for the first time; later steps do not.".to_owned(),
+            Some(Category::Input) => {
+                let wait = if one { "It waits for its batch" } else { "They wait for their batches" };
+                format!(
+                    "{wait}: at first, a pipeline starts and fills its buffers. Later steps do not wait as long."
+                )
+            }
+            Some(category) => {
+                let spends = if one { "It spends" } else { "They spend" };
+                let what = words::category(category);
+                format!(
+                    "{spends} most of the time in `{}` ({what}); later steps are shorter.",
+                    category.key()
+                )
+            }
+        }
+    }
 }
 
 impl Cause for WarmUp {
     fn words(&self, finding: &Finding) -> Words {
-        let (verb, they) = if self.steps == 1 {
-            ("takes", "It traces, compiles or allocates")
-        } else {
-            ("take", "They trace, compile or allocate")
-        };
+        let verb = if self.steps == 1 { "takes" } else { "take" };
         let warm = plural(self.steps as u64, "step", "steps");
         let rest = match self.steady {
             0 => "no steady step follows".to_owned(),
@@ -116,7 +149,7 @@ impl Cause for WarmUp {
                 "Warm-up: {warm} {verb} {} of the recorded step time; {rest}.",
                 share(self.share)
             ),
-            evidence: vec![format!("{they} for the first time; later steps do not.")],
+            evidence: vec![self.reason()],
             advice: later(finding),
         }
     }
@@ -172,14 +205,24 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, WarmUp { steps: 2, steady: 0, share: 0.9 });
+        for mostly in Category::ALL.into_iter().map(Some).chain([None]) {
+            speaks(&RULE, WarmUp { steps: 2, steady: 0, share: 0.9, mostly });
+        }
         speaks(&RULE, SettingUp { ms: 9_000.0, share: 0.8, calls: vec![("cudaFree".into(), 8_000.0)] });
     }
 
     #[test]
+    fn a_pipeline_that_fills_its_buffers_does_not_compile() {
+        let warm = WarmUp { steps: 1, steady: 9, share: 0.6, mostly: Some(Category::Input) };
+        let evidence = words(&RULE, warm, Framework::TensorFlow).evidence;
+        assert!(evidence[0].starts_with("It waits for its batch: at first"), "{evidence:?}");
+    }
+
+    #[test]
     fn nouns_and_verbs_agree() {
-        let said =
-            |steps, steady| words(&RULE, WarmUp { steps, steady, share: 0.98 }, Framework::Jax).summary;
+        let said = |steps, steady| {
+            words(&RULE, WarmUp { steps, steady, share: 0.98, mostly: None }, Framework::Jax).summary
+        };
         assert_eq!(
             said(1, 8),
             "Warm-up: 1 step takes 98 % of the recorded step time; only 8 steady steps follow."
