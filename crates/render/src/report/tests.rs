@@ -258,7 +258,7 @@ fn a_doubtful_recording_still_says_what_it_shows() {
         Finding::new(
             &startup_profiled::RULE,
             Severity::Warning,
-            startup_profiled::WarmUp { steps: 3, steady: 1, share: 0.8 },
+            startup_profiled::WarmUp { steps: 3, steady: 1, share: 0.8, mostly: None },
             Framework::Keras,
         ),
     );
