@@ -232,6 +232,7 @@ mod tests {
             memory: Vec::new(),
             detail: None,
             waiting: None,
+            requests: None,
         }
     }
 

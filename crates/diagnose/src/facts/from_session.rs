@@ -30,6 +30,7 @@ impl Facts {
         Facts {
             detail: session.detail.clone(),
             waiting: session.waiting.clone(),
+            requests: session.requests.clone(),
             counters: profiled(session),
             timeline: session.timeline,
             recording: recording(session),

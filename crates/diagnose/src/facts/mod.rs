@@ -13,6 +13,7 @@ use stepscope_analyze::time::callbacks::Callbacks;
 use stepscope_analyze::time::eager::Eager;
 use stepscope_analyze::time::odd_steps::OddSteps;
 use stepscope_analyze::time::pipeline_setup::SetUp;
+use stepscope_analyze::time::requests::Latencies;
 use stepscope_analyze::time::summary::Summary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::work::counters::KernelCounters;
@@ -140,6 +141,8 @@ pub struct Facts {
     pub detail: Option<DeviceDetail>,
     /// Several ranks' collectives held against one another; `None` of one rank.
     pub waiting: Option<Waiting>,
+    /// Requests that a server recorded one by one; `None` without any.
+    pub requests: Option<Latencies>,
 }
 
 impl Facts {
