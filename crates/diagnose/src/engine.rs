@@ -183,7 +183,7 @@ mod tests {
     use stepscope_trace::{Span, Time};
 
     use super::*;
-    use crate::facts::{DeviceWork, Loader, OpCost, Recording, WithoutMatrixUnits};
+    use crate::facts::{DeviceWork, Exchanges, Loader, OpCost, Recording, WithoutMatrixUnits};
 
     /// Facts about steps that are all alike, with these milliseconds a category.
     fn facts(owned: &[(Category, u16)]) -> Facts {
@@ -232,6 +232,7 @@ mod tests {
             memory: Vec::new(),
             detail: None,
             waiting: None,
+            exchanges: Exchanges::default(),
             requests: None,
         }
     }

@@ -14,7 +14,7 @@ use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 use super::loading::{loader, python_lines};
 use super::ops::op_costs;
 use super::{
-    DeviceWork, Facts, Memory, ProfiledKernel, PythonLine, Rebuilding, RebuiltFunction, Recording,
+    DeviceWork, Exchanges, Facts, Memory, ProfiledKernel, PythonLine, Rebuilding, RebuiltFunction, Recording,
     WithoutMatrixUnits,
 };
 use crate::thresholds;
@@ -30,6 +30,7 @@ impl Facts {
         Facts {
             detail: session.detail.clone(),
             waiting: session.waiting.clone(),
+            exchanges: Exchanges::of(session),
             requests: session.requests.clone(),
             counters: profiled(session),
             timeline: session.timeline,

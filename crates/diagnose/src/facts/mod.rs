@@ -1,6 +1,7 @@
 //! What rules look at: the results of the analyses, in the shape that rules need, with nothing of formats and
 //! traces in it. One for a whole session.
 
+mod exchange;
 mod from_session;
 mod loading;
 mod ops;
@@ -22,6 +23,7 @@ use stepscope_analyze::{Category, Shares};
 
 use stepscope_trace::Dur;
 
+pub use exchange::{Exchange, Exchanges};
 pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
 
 /// What the recording says about itself.
@@ -141,6 +143,8 @@ pub struct Facts {
     pub detail: Option<DeviceDetail>,
     /// Several ranks' collectives held against one another; `None` of one rank.
     pub waiting: Option<Waiting>,
+    /// What devices exchange.
+    pub exchanges: Exchanges,
     /// Requests that a server recorded one by one; `None` without any.
     pub requests: Option<Latencies>,
 }
