@@ -226,6 +226,7 @@ mod tests {
             rebuilt: Vec::new(),
             loader: Loader::Unknown,
             python: Vec::new(),
+            ranges: Vec::new(),
             device: None,
             counters: Vec::new(),
             timeline: true,

@@ -131,6 +131,8 @@ pub struct Facts {
     pub loader: Loader,
     /// Lines of the user's Python, the costliest first.
     pub python: Vec<PythonLine>,
+    /// The user's ranges around Python, the costliest first; empty if lines are known.
+    pub ranges: Vec<PythonLine>,
     /// Device work; `None` without devices.
     pub device: Option<DeviceWork>,
     /// Kernels whose hardware counters were collected, the longest first.
