@@ -185,7 +185,7 @@ mod tests {
     use stepscope_trace::{Span, Time};
 
     use super::*;
-    use crate::facts::{DeviceWork, Loader, OpCost, PythonLine, Recording, WithoutMatrixUnits};
+    use crate::facts::{DeviceWork, Exchanges, Loader, OpCost, PythonLine, Recording, WithoutMatrixUnits};
 
     /// Facts about steps that are all alike, with these milliseconds a category.
     fn facts(owned: &[(Category, u16)]) -> Facts {
@@ -228,6 +228,7 @@ mod tests {
             rebuilt: Vec::new(),
             loader: Loader::Unknown,
             python: Vec::new(),
+            ranges: Vec::new(),
             device: None,
             kernels_of: Framework::Unknown,
             counters: Vec::new(),
@@ -235,6 +236,8 @@ mod tests {
             memory: Vec::new(),
             detail: None,
             waiting: None,
+            exchanges: Exchanges::default(),
+            requests: None,
         }
     }
 
@@ -313,7 +316,7 @@ mod tests {
     #[test]
     fn lines_of_python_take_no_more_than_python_owns() {
         let mut facts = facts(&[(Category::Python, 50), (Category::TransferIn, 50)]);
-        facts.python = vec![PythonLine { place: "train.py:7 put".to_owned(), ms_per_step: 100.0 }];
+        facts.python = vec![PythonLine::new("train.py:7 put", 100.0)];
         let findings = diagnose(&facts);
         let python = findings.iter().find(|finding| finding.id() == "host-python").expect("half of the step");
         assert_eq!(python.words().evidence[0], "`train.py:7 put`: 50.0 ms per step.");

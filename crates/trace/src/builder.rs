@@ -213,6 +213,25 @@ impl TraceBuilder {
         crate::Property { key: self.strings.intern(key), value }
     }
 
+    /// Moves the origin back to the first event, sample or flow point if any lies before it, and returns by how much.
+    /// For formats whose files are not in the order of time, so that no time shown to people is negative.
+    pub fn start_at_first(&mut self) -> Dur {
+        let events =
+            self.tracks.iter().flat_map(|track| track.columns.start.iter().chain(&track.samples.times));
+        let first =
+            events.copied().chain(self.flows.iter().map(|flow| flow.time)).min().unwrap_or(Time::ZERO);
+        let by = Time::ZERO - first;
+        if by <= Dur::ZERO {
+            return Dur::ZERO;
+        }
+        for track in &mut self.tracks {
+            let times = track.columns.start.iter_mut().chain(&mut track.samples.times);
+            times.for_each(|time| *time = *time + by);
+        }
+        self.flows.iter_mut().for_each(|flow| flow.time = flow.time + by);
+        by
+    }
+
     /// Sorts what is not sorted and freezes the trace.
     pub fn finish(mut self) -> Trace {
         let resolution = self.clock.resolution;

@@ -29,7 +29,7 @@ use crate::host_trace::HostTrace;
 use crate::host_trace::{merged, working_devices};
 use crate::states::timeline::DEVICE_BUSY;
 use crate::states::timeline::{Mask, Timeline, is_inside};
-use crate::states::{State, runs_python};
+use crate::states::{State, StateLine, runs_python};
 use crate::steps::{Step, Steps};
 use crate::vocabulary::{Framework, Role};
 
@@ -228,19 +228,17 @@ impl Ground {
     }
 }
 
-/// If nothing at all is recorded: if the trace contains the thread that runs the user's Python, that thread is
-/// in Python. Otherwise it is unknown.
+/// What a step is doing while nothing at all is recorded: if the trace contains the thread that runs the user's Python, that
+/// thread is in Python. If nothing but ranges is recorded anywhere, it is unknown.
 fn fallback_category(recorded: &HostTrace, steps: &Steps) -> Category {
     let trace = recorded.trace;
     let known = recorded.states().lines.iter().any(|(track, line)| {
         let track = trace.track(*track);
-        runs_python(trace, recorded.vocabulary(), track)
-            && line.states.iter().any(|&state| state != Mask::default() && state != Mask::of(State::Present))
+        runs_python(trace, recorded.vocabulary(), track) && !is_blank(line)
     });
     let marked = steps.on_host && steps.track.is_some();
-    let mut states = recorded.states().lines.iter().flat_map(|(_, line)| &line.states);
     // Nothing but ranges: what runs inside and outside of them was not recorded.
-    if !states.any(|state| state.0 & !(State::Present as u16) != 0) {
+    if recorded.states().lines.iter().all(|(_, line)| is_blank(line)) {
         return Category::Unknown;
     }
     // A profiler that only records device calls does not see the framework: unrecorded time may be either.
@@ -248,6 +246,11 @@ fn fallback_category(recorded: &HostTrace, steps: &Steps) -> Category {
         return Category::Idle;
     }
     if known || marked { Category::Python } else { Category::Idle }
+}
+
+/// Whether a thread has nothing but annotations: a profiler sees only the threads that it was switched on for.
+fn is_blank(line: &StateLine) -> bool {
+    line.states.iter().all(|&state| state == Mask::default() || state == Mask::of(State::Present))
 }
 
 /// Without steps: one window over everything that was recorded.
@@ -342,6 +345,18 @@ mod tests {
         for states in (0..=u16::MAX).map(Mask) {
             assert_eq!(first_of(states), ORDER.into_iter().find(|state| states.has(*state)), "{states:?}");
         }
+    }
+
+    #[test]
+    fn a_recording_of_nothing_is_not_idle() {
+        let mut sketch = crate::sketch::Sketch::new();
+        let thread = sketch.thread("PyTorch Profiler");
+        sketch.event_of(thread, "Trace", "PyTorch Profiler (0)", 0, 1_000, &[]);
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let mut shares = Shares::default();
+        context.breakdown().counted().for_each(|(_, step)| shares.add_all(&step.shares));
+        assert_eq!((shares.get(Category::Unknown), shares.total()), (shares.total(), Dur::from_us(1_000)));
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl Gathering {
             gpu_samples: sums.gpu_samples.finish(),
             waiting: ranks.waiting(),
             clocks: ranks.clocks,
+            requests: sums.requests.finish(),
             feeding: sums.feeding,
             missing_device: sums.missing_device,
             python_frames: sums.frames as f64 / sums.events.max(1) as f64,

@@ -19,6 +19,7 @@ use crate::time::checkpoint_cost::CheckpointCost;
 use crate::time::eager::Eager;
 use crate::time::odd_steps::OddSteps;
 use crate::time::pipeline_setup::SetUp;
+use crate::time::requests::{Latencies, RequestsPartial};
 use crate::time::summary::{HostSummary, Summary};
 use crate::vocabulary::has_timeline;
 use crate::vocabulary::is_python_frame;
@@ -63,6 +64,8 @@ struct Sums {
     #[serde(rename = "gauges")]
     gpu_samples: GpuSamplesPartial,
     collectives: CollectivesPartial,
+    #[serde(default)]
+    requests: RequestsPartial,
     feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.
     missing_device: Option<MissingDevice>,
@@ -101,6 +104,7 @@ impl HostPartial {
         sums.kernels.bound();
         sums.counters.bound();
         sums.collectives.bound();
+        sums.requests.bound();
     }
 
     /// Runs the analyses on one host.
@@ -135,6 +139,7 @@ impl HostPartial {
             counters: CountersPartial::of(trace),
             gpu_samples: GpuSamplesPartial::of(trace, &context.host),
             collectives: device.collectives,
+            requests: RequestsPartial::of(context),
             feeding: Feeding::of(context),
             missing_device: missing_device(context),
             frames: python_frames(context),
@@ -160,6 +165,7 @@ impl Sums {
         self.counters.merge(other.counters);
         self.gpu_samples.merge(other.gpu_samples);
         self.collectives.merge(other.collectives);
+        self.requests.merge(other.requests);
         self.feeding.merge(&other.feeding);
         self.missing_device = self.missing_device.or(other.missing_device);
         self.frames += other.frames;
@@ -278,6 +284,8 @@ pub struct Session {
     pub waiting: Option<Waiting>,
     /// How the hosts' clocks stand to one another; `None` if there is one clock.
     pub clocks: Option<Clocks>,
+    /// Requests that a server recorded one by one; `None` without any.
+    pub requests: Option<Latencies>,
     /// Devices, and the calls that feed them.
     pub feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.

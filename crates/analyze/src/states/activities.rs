@@ -64,7 +64,10 @@ impl Kinds {
 
 fn does(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> Option<Does> {
     let (name, shape) = (trace.kind_name(kind), trace.kind(kind));
-    if shape.form != Form::Slice || is_python_frame(name, trace.str(shape.category)) {
+    let category = trace.str(shape.category);
+    // A range that a user put around writing holds all of it: what comes before is not its preparation.
+    let range = category == "user_annotation" && vocabulary.role(kind) == Role::Output;
+    if shape.form != Form::Slice || range || is_python_frame(name, category) {
         return None;
     }
     match vocabulary.role(kind) {

@@ -460,13 +460,16 @@ fn is_queue_frame(name: &str) -> bool {
         .is_some_and(|(place, function)| takes_from_queue(place.split(':').next().unwrap_or(place), function))
 }
 
-/// Python frames that look like loaders by name alone. PyTorch's own loader is one whatever runs inside it.
+/// Python frames and ranges of users that look like loaders by name alone. PyTorch's own loader is one whatever runs
+/// inside it.
 fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
     trace.kinds_where(|kind| {
-        let name = trace.kind_name(kind);
-        vocabulary.role(kind) == Role::InputWait
-            && is_python_frame(name, trace.str(trace.kind(kind).category))
-            && !name.contains("utils/data/")
+        let (name, category) = (trace.kind_name(kind), trace.str(trace.kind(kind).category));
+        let by_name = match category {
+            "user_annotation" => !name.starts_with("enumerate(DataLoader)"),
+            category => is_python_frame(name, category) && !name.contains("utils/data/"),
+        };
+        by_name && vocabulary.role(kind) == Role::InputWait
     })
 }
 

@@ -391,7 +391,7 @@ const INFERENCE: &[&str] =
     &["predict", "inference", "infer", "serving", "serve", "decode", "generate", "request", "ProcessBatch"];
 
 /// Whether it is such a name.
-fn is_prediction(name: &str) -> bool {
+pub(crate) fn is_prediction(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     INFERENCE.iter().any(|word| words(&name).any(|part| part == *word)) || name.contains("predict_function")
 }

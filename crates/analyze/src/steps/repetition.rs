@@ -141,7 +141,37 @@ pub(super) fn optimizer_steps(recorded: &HostTrace) -> Option<Candidate> {
     for span in &mut spans {
         span.start = span.end;
     }
+    let turn = optimizers(&gradients_before(recorded, &spans));
+    let last_of_turn = spans.into_iter().enumerate().filter(|(at, _)| at % turn == turn - 1);
+    let spans = last_of_turn.map(|(_, span)| span).collect();
     Some(candidate(How::OptimizerSteps(name), track, spans, true))
+}
+
+/// How many parameters got a gradient before each end of an optimizer's step, and after the end before.
+fn gradients_before(recorded: &HostTrace, ends: &[Span]) -> Vec<usize> {
+    let trace = recorded.trace;
+    let leaves = trace.kinds_where(|kind| trace.kind_name(kind).ends_with("AccumulateGrad"));
+    let mut counts = vec![0; ends.len()];
+    for track in trace.tracks().iter().filter(|track| host_thread(track)) {
+        for (index, _) in track.events_of(&leaves) {
+            let before = ends.partition_point(|end| end.end <= track.start(index));
+            if let Some(count) = counts.get_mut(before) {
+                *count += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// How many optimizers take turns within one step, as those of a generator and a discriminator do: the shortest period in
+/// the numbers of parameters that got gradients. The first is left out, because the recording may begin within it.
+fn optimizers(gradients: &[usize]) -> usize {
+    /// More than this take turns nowhere.
+    const MOST: usize = 8;
+    let seen = gradients.get(1..).unwrap_or_default();
+    let repeats = |turn: usize| seen.iter().zip(seen.iter().skip(turn)).all(|(a, b)| a == b);
+    let period = (1..=MOST).take_while(|turn| seen.len() >= 3 * turn).find(|&turn| repeats(turn));
+    period.unwrap_or(1)
 }
 
 pub(super) fn batches(recorded: &HostTrace) -> Option<Candidate> {
@@ -272,6 +302,38 @@ mod tests {
     use crate::context::Context;
     use crate::sketch::{Arg, Sketch};
     use crate::steps::{Origin, StepKind, Steps};
+
+    /// Ends of steps found by optimizer steps, in µs: per step `gradients` parameters, then an optimizer, in turn.
+    fn optimized(gradients: &[i64], turns: i64) -> Vec<i64> {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        let mut at = 0;
+        for _ in 0..turns {
+            for &count in gradients {
+                for _ in 0..count {
+                    let name = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+                    sketch.event_of(thread, "cpu_op", name, at, 5, &[]);
+                    at += 10;
+                }
+                sketch.event_of(thread, "user_annotation", "Optimizer.step#Adam.step", at, 50, &[]);
+                at += 100;
+            }
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let found = optimizer_steps(&context).unwrap();
+        found.marks.iter().map(|(_, span)| span.end.ps() / 1_000_000).collect()
+    }
+
+    #[test]
+    fn optimizers_that_take_turns_end_one_step_together() {
+        assert_eq!(optimized(&[2], 6).len(), 6);
+        assert_eq!(optimized(&[2, 3], 6), (1..=6).map(|turn| turn * 250 - 50).collect::<Vec<_>>());
+        assert_eq!(optimized(&[2, 2, 3], 4).len(), 4);
+        assert_eq!(optimized(&[2, 3], 2).len(), 4, "twice is no turn yet");
+        assert_eq!(optimizers(&[0, 4, 4, 4, 9, 4, 4, 4]), 1, "an odd one is no turn");
+        assert_eq!(optimizers(&[]), 1);
+    }
 
     /// Kernels that no period shows, launched inside ranges of `name` (with their number, if it ends in a blank)
     /// on a thread of no known name, all inside one range `benchmark`.

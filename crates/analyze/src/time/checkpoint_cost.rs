@@ -2,7 +2,7 @@
 //! Python and launches small ops to join names and merge files, and all of that disappears with the checkpoint.
 //!
 //! Between two function calls or two batch fetches, the loop does things one by one. If one of them writes, the
-//! whole stretch counts as its surroundings.
+//! whole stretch counts as its surroundings. PyTorch's loop calls no function: there, each op ends a stretch.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
 use crate::context::Context;
 use crate::states::runs_python;
 use crate::time::python::frame_place;
-use crate::vocabulary::Role;
+use crate::vocabulary::{Framework, Role};
 
 /// Partial result: stretches of the loop in which something was written, in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -45,7 +45,9 @@ impl CheckpointCost {
                 windows.par_iter().map(|&window| Stretches::of(context, track, window)).collect();
             all.stretches += walked.iter().map(|walked| walked.length).sum::<Dur>();
             for (kind, time) in walked.into_iter().flat_map(|walked| walked.writers) {
-                if let Some(place) = frame_place(trace, kind) {
+                let range = trace.str(trace.kind(kind).category) == "user_annotation";
+                let range = || range.then(|| trace.kind_name(kind).to_owned());
+                if let Some(place) = frame_place(trace, kind).or_else(range) {
                     *all.writers.entry(place).or_default() += time;
                 }
             }
@@ -92,6 +94,7 @@ impl Stretches {
         let mut all = Stretches::default();
         let (mut from, mut written) = (window.start, Dur::ZERO);
         let (mut call_until, mut write_until) = (Time::MIN, Time::MIN);
+        let ops_end = context.vocabulary().framework == Framework::PyTorch;
         for index in track.first_from(window.start)..track.len() {
             let span = track.span_of(index);
             if span.start >= window.end {
@@ -106,7 +109,10 @@ impl Stretches {
                     *all.writers.entry(track.kind_of(index)).or_default() += span.dur();
                     write_until = span.end;
                 }
-                Role::FunctionCall | Role::InputWait => {
+                role if role == Role::FunctionCall
+                    || role == Role::InputWait
+                    || (ops_end && role == Role::Op) =>
+                {
                     all.close(Span::new(from, span.start), written);
                     (from, call_until, written) = (span.end, span.end, Dur::ZERO);
                 }
@@ -127,6 +133,7 @@ impl Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::breakdown::Category;
     use crate::sketch::{Arg, Sketch};
 
     #[test]
@@ -146,5 +153,46 @@ mod tests {
         assert_eq!(writing.stretches, Dur::from_us(2_800));
         assert!((writing.stretches_ms() - 0.7).abs() < 1e-9);
         assert_eq!(writing.writers_ms(), [("checkpoint.py:7 save", 0.3)]);
+    }
+
+    #[test]
+    fn a_range_around_writing_is_output_and_nothing_before_it() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for number in 0..4 {
+            let start = number * 1_000;
+            sketch.event_of(thread, "user_annotation", &format!("ProfilerStep#{number}"), start, 1_000, &[]);
+            sketch.event_of(thread, "cpu_op", "aten::mul", start, 300, &[]);
+            sketch.event_of(thread, "user_annotation", "save_checkpoint", start + 400, 600, &[]);
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let output: Dur =
+            context.breakdown().counted().map(|(_, step)| step.shares.get(Category::Output)).sum();
+        assert_eq!(output, Dur::from_us(4 * 600));
+        assert_eq!(CheckpointCost::of(&context).writers_ms(), [("save_checkpoint", 0.6)]);
+    }
+
+    #[test]
+    fn python_between_the_models_eager_ops_is_not_around_a_checkpoint() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for number in 0..4 {
+            let start = number * 1_000;
+            sketch.event_of(thread, "user_annotation", &format!("ProfilerStep#{number}"), start, 1_000, &[]);
+            sketch.event_of(thread, "cpu_op", "aten::mm", start, 100, &[]);
+            sketch.event_of(thread, "cpu_op", "aten::mm", start + 300, 100, &[]);
+            sketch.event_of(
+                thread,
+                "python_function",
+                "torch/serialization.py(9): save",
+                start + 450,
+                500,
+                &[],
+            );
+        }
+        let trace = sketch.finish();
+        let writing = CheckpointCost::of(&Context::new(&trace, "host"));
+        assert_eq!((writing.steps, writing.stretches), (4, Dur::from_us(2_400)));
     }
 }

@@ -17,8 +17,12 @@ use crate::vocabulary::{Framework, Role};
 use crate::work::functions::name_of;
 use stepscope_trace::statistics::median_duration;
 
-/// A pause this many times longer than usual is not between two ops of a loop.
+/// A pause this many times longer than a cheap op and the usual pause together is not between two ops of a loop.
+/// Python around one op differs by about that much: a layer's own wrappers, the next parameter of an optimizer.
 const LONG_PAUSE: i64 = 10;
+/// No framework's wrappers around one op take longer, not even under a tracer of Python. Longer pauses of a loop, however
+/// alike, are the program's own work.
+const LONGEST_PAUSE: Dur = Dur::from_us(2_000);
 
 /// Partial result: eager ops in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -93,8 +97,10 @@ impl Eager {
         let walked: Vec<Walked> =
             windows.par_iter().map(|&window| Walked::of(context, names_op, track, window)).collect();
         let usual = median_duration(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
-        let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE));
-        for Walked { ops, inside, kernels, pauses, kinds, calls } in walked {
+        let cheap = cheap_op(walked.iter().flat_map(|walked| walked.lengths.iter().copied()).collect());
+        let usual = usual + cheap.min(usual);
+        let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)).min(LONGEST_PAUSE);
+        for Walked { ops, inside, kernels, pauses, lengths: _, kinds, calls } in walked {
             for (kind, count) in kinds {
                 let name = context.trace.kind_name(kind);
                 let named = match name.strip_prefix(EAGER_OP) {
@@ -126,6 +132,8 @@ struct Walked {
     kernels: Dur,
     /// Between an eager op and the next one.
     pauses: Vec<Dur>,
+    /// The ops themselves.
+    lengths: Vec<Dur>,
     /// Number of each kind: types of eager ops, and functions called on the same threads.
     kinds: HashMap<KindId, u64, FxBuildHasher>,
     /// Other calls of the framework.
@@ -163,6 +171,7 @@ impl Walked {
                 let span = track.span_of(index);
                 walked.ops += 1;
                 walked.inside += span.dur();
+                walked.lengths.push(span.dur());
                 walked.pauses.extend(last_end.map(|end| span.start - end));
                 last_end = Some(span.end);
                 inside_until = span.end;
@@ -180,6 +189,12 @@ impl Walked {
         }
         walked
     }
+}
+
+/// What an op costs that computes next to nothing: the lower quartile.
+fn cheap_op(mut lengths: Vec<Dur>) -> Dur {
+    let quarter = lengths.len() / 4;
+    if lengths.is_empty() { Dur::ZERO } else { *lengths.select_nth_unstable(quarter).1 }
 }
 
 fn is_eager_op(context: &Context, role: Role) -> bool {
@@ -219,5 +234,31 @@ mod tests {
         assert_eq!(eager.types, BTreeMap::from([("add".to_owned(), 90)]));
         assert_eq!(eager.between, Dur::from_us(3 * 29 * 5));
         assert_eq!(eager.longest_call().map(|(name, _)| name), Some("DevicePut"));
+    }
+
+    /// The Python between eager ops of four marked steps: `ops` of 10 µs each, with the same pause after each but every
+    /// fourth.
+    fn between(ops: i64, pause: i64, fourth: i64) -> Dur {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        let mut at = 0;
+        for step in 0..4 {
+            let start = at;
+            for op in 0..ops {
+                sketch.event_of(thread, "cpu_op", "aten::mul", at, 10, &[]);
+                at += 10 + if op % 4 == 3 { fourth } else { pause };
+            }
+            let marker = format!("ProfilerStep#{step}");
+            sketch.event_of(thread, "user_annotation", &marker, start, at - start, &[]);
+        }
+        let trace = sketch.finish();
+        Eager::of(&Context::new(&trace, "host")).between
+    }
+
+    #[test]
+    fn wrappers_of_a_layer_or_a_parameter_are_the_cost_of_eager_ops_and_other_python_is_not() {
+        assert_eq!(between(40, 10, 150), Dur::from_us(4 * (30 * 10 + 9 * 150)), "the last has no next op");
+        assert_eq!(between(40, 10, 1_000), Dur::from_us(4 * 30 * 10));
+        assert_eq!(between(40, 5_000, 5_000), Dur::ZERO, "alike, but too long for any wrapper");
     }
 }

@@ -1,7 +1,7 @@
 //! Inference: how long a request takes, and where: on the host, in transfer, on the device.
 //!
-//! A request is a step of a prediction program, or a call by which a serving framework runs a model. Without
-//! requests the latency is unknown, not 0. One [`InferencePartial`] per host, merged, then finished into an
+//! A request is a step of a prediction program, a call by which a serving framework runs a model, or an asynchronous
+//! operation that a server recorded as one. Without requests the latency is unknown, not 0. One [`InferencePartial`] per host, merged, then finished into an
 //! [`Inference`].
 
 use stepscope_trace::{Dur, KindId, Span, StrId, Time, TrackKind};
@@ -9,6 +9,7 @@ use stepscope_trace::{Dur, KindId, Span, StrId, Time, TrackKind};
 use crate::breakdown::{Category, Shares};
 use crate::context::Context;
 use crate::steps::{How, StepKind};
+use crate::time::requests;
 use stepscope_trace::statistics::{Moments, quantile};
 
 /// The requests of one host.
@@ -133,7 +134,9 @@ const SERVING_CALLS: &[&str] = &[
 impl InferencePartial {
     /// What one host says.
     pub fn of(context: &Context) -> Self {
-        let mut partial = from_serving(context).or_else(|| from_steps(context)).unwrap_or_default();
+        let found =
+            from_serving(context).or_else(|| from_asynchronous(context)).or_else(|| from_steps(context));
+        let mut partial = found.unwrap_or_default();
         partial.batch = batches(context);
         partial
     }
@@ -294,6 +297,17 @@ fn from_serving(context: &Context) -> Option<InferencePartial> {
             }
         }
     }
+    overlapping(context, name, spans)
+}
+
+/// Requests that a server recorded from arrival to answer.
+fn from_asynchronous(context: &Context) -> Option<InferencePartial> {
+    let (name, spans) = requests::recorded(context)?;
+    overlapping(context, &name, spans)
+}
+
+/// Requests that overlap, so that their time has no breakdown.
+fn overlapping(context: &Context, name: &str, spans: Vec<Span>) -> Option<InferencePartial> {
     let whole = spans.iter().copied().reduce(Span::hull)?;
     Some(InferencePartial {
         name: Some(name.to_owned()),

@@ -11,5 +11,6 @@ pub mod over_time;
 pub mod pipeline_setup;
 pub mod python;
 pub mod recurrence;
+pub mod requests;
 pub mod summary;
 pub mod typical_step;

@@ -3,6 +3,8 @@
 //! A tracer records every call, including libraries and builtins. Library code runs on behalf of the user's
 //! code, so the Python time below a user's frame is that frame's *own* time until the next user frame; time in
 //! which the framework works (ops, compilers, waiting for a device) is not counted.
+//!
+//! Without a tracer, ranges that the user put around parts of the loop take the place of frames.
 
 mod kept;
 
@@ -11,7 +13,7 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
-use crate::states::{State, StateLine};
+use crate::states::{State, StateLine, is_range};
 use crate::vocabulary::{Role, is_python_frame, takes_from_queue};
 use kept::{Sums, Wait};
 
@@ -30,6 +32,8 @@ pub struct PythonFrame {
     pub inclusive_ms: f64,
     /// Time in Python outside the user's other frames, in milliseconds.
     pub own_ms: f64,
+    /// The call of a library that takes most of its own time, with its milliseconds.
+    pub through: Option<(String, f64)>,
 }
 
 /// The user's code, most own time first.
@@ -37,6 +41,8 @@ pub struct PythonFrame {
 pub struct PythonFrames {
     /// True if a Python tracer ran.
     pub traced: bool,
+    /// The user's ranges with the most own time, if no tracer ran; at most [`MOST_FRAMES`].
+    pub ranges: Vec<PythonFrame>,
     /// The frames with the most own time; at most [`MOST_FRAMES`].
     pub frames: Vec<PythonFrame>,
     /// Total time in Python below the user's frames, in milliseconds.
@@ -48,6 +54,9 @@ pub struct PythonFrames {
     pub waiting: Vec<PythonFrame>,
 }
 
+/// File, line and function.
+type Place = (String, Option<u32>, String);
+
 /// Maximum number of frames in a result.
 pub const MOST_FRAMES: usize = 50;
 
@@ -57,28 +66,34 @@ pub struct PythonPartial {
     traced: bool,
     steps: usize,
     #[serde(with = "crate::stored::sorted")]
-    frames: HashMap<(String, Option<u32>, String), Sums, FxBuildHasher>,
+    frames: HashMap<Place, Sums, FxBuildHasher>,
+    /// The library call that takes most of a frame's own time, by frame.
+    #[serde(default, with = "crate::stored::sorted")]
+    through: HashMap<Place, (String, Dur), FxBuildHasher>,
     /// The time of user and library frames in the waits for input.
     #[serde(with = "crate::stored::sorted")]
-    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
+    waiting: HashMap<Place, Wait, FxBuildHasher>,
     /// The total of these waits.
     waited: Dur,
 }
 
 impl PythonPartial {
-    /// One pass over the threads with frames; nothing if no tracer ran.
+    /// One pass over the threads with frames; nothing if no tracer ran and there are no ranges.
     pub fn of(context: &Context) -> Self {
-        let trace = context.trace;
-        let frames: Vec<Option<Frame>> = (0..trace.kinds().len())
-            .map(KindId::from_index)
-            .map(|kind| {
-                let category = trace.str(trace.kind(kind).category);
-                is_python_frame(trace.kind_name(kind), category).then(|| Frame::of(trace.kind_name(kind)))
-            })
-            .collect();
+        let kinds = || (0..context.trace.kinds().len()).map(KindId::from_index);
+        let mut frames: Vec<Option<Frame>> = kinds().map(|kind| frame_of(context.trace, kind)).collect();
+        let traced = frames.iter().any(Option::is_some);
+        if !traced {
+            frames = kinds().map(|kind| range_of(context, kind)).collect();
+        }
         if frames.iter().all(Option::is_none) {
             return PythonPartial::default();
         }
+        Self::walked(context, frames, traced)
+    }
+
+    fn walked(context: &Context, frames: Vec<Option<Frame>>, traced: bool) -> Self {
+        let trace = context.trace;
         let breakdown = context.breakdown();
         let windows = Windows::new(breakdown.counted().map(|(step, _)| step.span));
         let has_frames = |track: &Track| track.kinds().iter().any(|kind| frames[kind.index()].is_some());
@@ -88,6 +103,7 @@ impl PythonPartial {
         let steps_track = steps_track.filter(|&track| has_frames(trace.track(track)));
         let mut sums = vec![Sums::default(); frames.len()];
         let (mut waits, mut waited) = (vec![Wait::default(); frames.len()], Dur::ZERO);
+        let mut through: HashMap<(KindId, KindId), Dur, FxBuildHasher> = HashMap::default();
         for track in trace.tracks() {
             let host = trace.process(track.process).kind != ProcessKind::Device;
             let meant = steps_track.is_none_or(|steps_track| steps_track == track.id);
@@ -97,10 +113,12 @@ impl PythonPartial {
                     track,
                     frames: &frames,
                     windows: &windows,
+                    traced,
                     in_steps: !breakdown.steps.whole_capture,
                     sums: &mut sums,
                     waits: &mut waits,
                     waited: &mut waited,
+                    through: &mut through,
                     line: context.states().lines.iter().find(|(id, _)| *id == track.id).map(|(_, line)| line),
                     open: Vec::new(),
                 }
@@ -108,18 +126,27 @@ impl PythonPartial {
             }
         }
         let mut partial = PythonPartial {
-            traced: true,
+            traced,
             steps: if breakdown.steps.whole_capture { 0 } else { breakdown.counted().count() },
             waited,
             ..PythonPartial::default()
         };
         for (frame, wait) in frames.iter().flatten().zip(waits_of(&frames, waits)) {
-            let names = !is_plumbing(&frame.file) || takes_from_queue(&frame.file, &frame.function);
-            if wait.calls > 0 && frame.line.is_some() && names {
+            let named = !is_plumbing(&frame.file) || takes_from_queue(&frame.file, &frame.function);
+            let meant = !traced || (frame.line.is_some() && named);
+            if wait.calls > 0 && meant {
                 let key = (frame.file.clone(), frame.line, frame.function.clone());
                 partial.add_wait(key, Wait { user: frame.user, ..wait });
             }
         }
+        // A built-in method of another object is the same call.
+        let mut calls: HashMap<(Place, String), Dur, FxBuildHasher> = HashMap::default();
+        for ((owner, call), time) in through {
+            if let [Some(owner), Some(call)] = [owner, call].map(|kind| frames[kind.index()].as_ref()) {
+                *calls.entry((owner.key(), call.place())).or_default() += time;
+            }
+        }
+        calls.into_iter().for_each(|((owner, call), time)| partial.add_through(owner, (call, time)));
         for (frame, sums) in frames.into_iter().zip(sums) {
             if let Some(Frame { file, line, function, user: true }) = frame
                 && sums.calls > 0
@@ -130,14 +157,22 @@ impl PythonPartial {
         partial
     }
 
-    fn add(&mut self, key: (String, Option<u32>, String), sums: Sums) {
+    fn add(&mut self, key: Place, sums: Sums) {
         let all = self.frames.entry(key).or_default();
         all.calls += sums.calls;
         all.inclusive += sums.inclusive;
         all.own += sums.own;
     }
 
-    fn add_wait(&mut self, key: (String, Option<u32>, String), wait: Wait) {
+    /// Of several calls, the longest stays; of equal ones, the first by name.
+    fn add_through(&mut self, key: Place, call: (String, Dur)) {
+        let longest = self.through.entry(key).or_insert_with(|| call.clone());
+        if (call.1, &longest.0) > (longest.1, &call.0) {
+            *longest = call;
+        }
+    }
+
+    fn add_wait(&mut self, key: Place, wait: Wait) {
         let all = self.waiting.entry(key).or_default();
         all.calls += wait.calls;
         all.inclusive += wait.inclusive;
@@ -151,29 +186,29 @@ impl PythonPartial {
         self.waited += other.waited;
         other.waiting.into_iter().for_each(|(key, wait)| self.add_wait(key, wait));
         other.frames.into_iter().for_each(|(key, sums)| self.add(key, sums));
+        other.through.into_iter().for_each(|(key, call)| self.add_through(key, call));
     }
 
     /// The result.
-    pub fn finish(self) -> PythonFrames {
+    pub fn finish(mut self) -> PythonFrames {
         let waiting = culprits(self.waiting, self.waited);
         let own_ms = self.frames.values().map(|sums| sums.own).sum::<Dur>().ms();
         let mut frames: Vec<PythonFrame> = self
             .frames
             .into_iter()
-            .map(|((file, line, function), sums)| PythonFrame {
-                file,
-                line,
-                function,
-                calls: sums.calls,
-                inclusive_ms: sums.inclusive.ms(),
-                own_ms: sums.own.ms(),
+            .map(|(key, sums)| {
+                let through = self.through.remove(&key).map(|(call, time)| (call, time.ms()));
+                let (file, line, function) = key;
+                let (inclusive_ms, own_ms) = (sums.inclusive.ms(), sums.own.ms());
+                PythonFrame { file, line, function, calls: sums.calls, inclusive_ms, own_ms, through }
             })
             .collect();
         frames.sort_by(|a, b| {
             b.own_ms.total_cmp(&a.own_ms).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line)))
         });
         frames.truncate(MOST_FRAMES);
-        PythonFrames { traced: self.traced, frames, own_ms, steps: self.steps, waiting }
+        let (frames, ranges) = if self.traced { (frames, Vec::new()) } else { (Vec::new(), frames) };
+        PythonFrames { traced: self.traced, ranges, frames, own_ms, steps: self.steps, waiting }
     }
 }
 
@@ -189,10 +224,7 @@ const SOME_OF_WAIT: f64 = 0.1;
 
 /// The innermost of the user's functions with most of the wait, or of a library's if the user has none inside;
 /// then what takes most of the rest of its time.
-fn culprits(
-    waiting: HashMap<(String, Option<u32>, String), Wait, FxBuildHasher>,
-    waited: Dur,
-) -> Vec<PythonFrame> {
+fn culprits(waiting: HashMap<Place, Wait, FxBuildHasher>, waited: Dur) -> Vec<PythonFrame> {
     let mut all: Vec<_> = waiting.into_iter().collect();
     // The innermost has the least time; ties are broken by location, so that the result is stable.
     all.sort_by(|(a, left), (b, right)| left.inclusive.cmp(&right.inclusive).then_with(|| a.cmp(b)));
@@ -207,13 +239,14 @@ fn culprits(
         .into_iter()
         .rev()
         .filter(|(_, wait)| wait.inclusive < bound && wait.inclusive.fraction_of(waited) >= SOME_OF_WAIT);
-    let frame = |((file, line, function), wait): ((String, Option<u32>, String), Wait)| PythonFrame {
+    let frame = |((file, line, function), wait): (Place, Wait)| PythonFrame {
         file,
         line,
         function,
         calls: wait.calls,
         inclusive_ms: wait.inclusive.ms(),
         own_ms: wait.inclusive.ms(),
+        through: None,
     };
     first.into_iter().chain(rest).map(frame).take(MOST_FRAMES).collect()
 }
@@ -245,9 +278,36 @@ impl Frame {
     fn place(&self) -> String {
         match self.line {
             Some(line) => format!("{}:{line} {}", self.file, self.function),
-            None => format!("{} {}", self.file, self.function),
+            None => format!("{} {}", without_address(&self.file), self.function).trim_end().to_owned(),
         }
     }
+
+    fn key(&self) -> Place {
+        (self.file.clone(), self.line, self.function.clone())
+    }
+}
+
+/// `<built-in method acquire of _thread.lock object at 0x7f…>` without the address, which differs from run to run.
+fn without_address(name: &str) -> String {
+    match name.split_once(" at 0x") {
+        Some((before, _)) => format!("{before}>"),
+        None => name.to_owned(),
+    }
+}
+
+fn frame_of(trace: &Trace, kind: KindId) -> Option<Frame> {
+    let name = trace.kind_name(kind);
+    is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))
+}
+
+/// A range that the user put around a part of the loop, in the place of a frame.
+fn range_of(context: &Context, kind: KindId) -> Option<Frame> {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let by_user = trace.str(trace.kind(kind).category) == "user_annotation";
+    let loads = vocabulary.role(kind) == Role::InputWait && !trace.kind_name(kind).starts_with("enumerate(");
+    let wanted = by_user && (loads || is_range(trace, vocabulary, kind));
+    let file = || trace.kind_name(kind).to_owned();
+    wanted.then(|| Frame { file: file(), line: None, function: String::new(), user: true })
 }
 
 /// The location of a frame, as `file.py:12 f`; `None` for anything else.
@@ -396,6 +456,8 @@ struct OpenFrame {
     inside: Dur,
     /// The user's frame that owns it.
     owner: Option<KindId>,
+    /// The library's frame that the owner called.
+    call: Option<KindId>,
     is_python: bool,
     /// True if it counts as a call: not inside another call of the same function.
     outermost: bool,
@@ -408,11 +470,15 @@ struct Walk<'a, 't> {
     track: &'t Track,
     frames: &'a [Option<Frame>],
     windows: &'a Windows,
+    /// True if the frames are a tracer's, false if they are ranges.
+    traced: bool,
     /// True if the windows are steps, false for the whole capture.
     in_steps: bool,
     sums: &'a mut [Sums],
     waits: &'a mut [Wait],
     waited: &'a mut Dur,
+    /// Own time of a user's frame in each library call below it.
+    through: &'a mut HashMap<(KindId, KindId), Dur, FxBuildHasher>,
     line: Option<&'a StateLine>,
     open: Vec<OpenFrame>,
 }
@@ -436,11 +502,15 @@ impl Walk<'_, '_> {
             let user = user && !(self.in_steps && self.windows.any_inside(span));
             let role = self.context.vocabulary().role(kind);
             let is_frame = self.frames[kind.index()].is_some();
-            let is_python = is_frame
+            // A range around loading waits for input as a whole.
+            let loads = role == Role::InputWait && !self.traced;
+            let is_python = (is_frame && !loads)
                 || matches!(role, Role::Annotation | Role::StepMarker)
                 // An unknown name among Python frames is the user's own annotation.
                 || role == Role::Unknown && outer.is_some_and(|outer| outer.is_python);
             let owner = if user { Some(kind) } else { outer.and_then(|outer| outer.owner) };
+            let call =
+                if user { None } else { outer.and_then(|outer| outer.call).or(is_frame.then_some(kind)) };
             let waits = any_wait && is_frame && waits_in(span);
             let outermost =
                 (user || waits) && !self.open.iter().rev().take(RECURSION).any(|open| open.kind == kind);
@@ -451,6 +521,7 @@ impl Walk<'_, '_> {
                 counted,
                 inside: Dur::ZERO,
                 owner,
+                call,
                 is_python,
                 outermost,
                 waits,
@@ -475,7 +546,11 @@ impl Walk<'_, '_> {
                 }
             }
             if let Some(owner) = ended.owner.filter(|_| ended.is_python) {
-                self.sums[owner.index()].own += (ended.counted - ended.inside).at_least_zero();
+                let own = (ended.counted - ended.inside).at_least_zero();
+                self.sums[owner.index()].own += own;
+                if let Some(call) = ended.call {
+                    *self.through.entry((owner, call)).or_default() += own;
+                }
             }
             if ended.owner == Some(ended.kind) && !ended.counted.is_zero() {
                 let sums = &mut self.sums[ended.kind.index()];

@@ -12,6 +12,7 @@ pub mod names;
 mod profiled;
 mod python;
 mod pytorch;
+mod ranges;
 mod signature;
 mod stepscope;
 mod tensorflow;

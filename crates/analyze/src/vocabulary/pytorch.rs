@@ -28,10 +28,12 @@ fn host_op(name: &str, category: &str) -> Role {
         Role::Framework
     } else if is_compiling(name) {
         Role::Compile
-    } else if (category == "user_annotation" && !name.starts_with("gloo:")) || is_annotation(name) {
+    } else if is_annotation(name) {
         Role::Annotation
     } else if name.starts_with("gloo:") {
         Role::HostCollective
+    } else if category == "user_annotation" {
+        super::ranges::role(name)
     } else {
         Role::Op
     }
@@ -119,6 +121,8 @@ mod tests {
         assert_eq!(role("Optimizer.step#SGD.step", "Operator"), Some(Role::Annotation));
         let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
         assert_eq!(role(loader, "user_annotation"), Some(Role::InputWait));
+        assert_eq!(role("load_batch", "user_annotation"), Some(Role::InputWait));
+        assert_eq!(role("my_range", "user_annotation"), Some(Role::Annotation));
         assert_eq!(role("cudaLaunchKernel", "Runtime"), Some(Role::Launch));
         assert_eq!(role("anything", ""), None);
     }

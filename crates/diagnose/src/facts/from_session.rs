@@ -11,11 +11,11 @@ use stepscope_analyze::work::kernels::{KernelRow, Kernels, is_product_without};
 use stepscope_analyze::work::layers::Layers;
 use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 
-use super::loading::{loader, python_lines};
+use super::loading::{loader, python_lines, range_lines};
 use super::ops::op_costs;
 use super::{
-    DeviceWork, Facts, LowOccupancy, Memory, ProfiledKernel, PythonLine, Rebuilding, RebuiltFunction,
-    Recording, WithoutMatrixUnits,
+    DeviceWork, Exchanges, Facts, LowOccupancy, Memory, ProfiledKernel, PythonLine, Rebuilding,
+    RebuiltFunction, Recording, WithoutMatrixUnits,
 };
 use crate::thresholds;
 
@@ -30,6 +30,8 @@ impl Facts {
         Facts {
             detail: session.detail.clone(),
             waiting: session.waiting.clone(),
+            exchanges: Exchanges::of(session),
+            requests: session.requests.clone(),
             counters: profiled(session),
             timeline: session.timeline,
             recording: recording(session),
@@ -46,6 +48,7 @@ impl Facts {
             rebuilt: session.functions.rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&session.input),
             python: python_lines(&session.input),
+            ranges: range_lines(&session.input),
             device: device_work(&session.kernels, session.feeding),
             kernels_of: framework_of(session.kernels.rows.iter().map(|row| row.name.as_str())),
             memory: session.memory.allocators.iter().map(allocator).collect(),
@@ -54,8 +57,7 @@ impl Facts {
 }
 
 fn writers(cost: &CheckpointCost) -> Vec<PythonLine> {
-    let line = |(place, ms): (&str, f64)| PythonLine { place: place.to_owned(), ms_per_step: ms };
-    cost.writers_ms().into_iter().map(line).collect()
+    cost.writers_ms().into_iter().map(|(place, ms)| PythonLine::new(place, ms)).collect()
 }
 
 /// What the profiled kernels cost: in a step, as far as the timeline shows them.

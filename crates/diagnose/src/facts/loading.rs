@@ -58,6 +58,11 @@ pub(super) fn python_lines(input: &Input) -> Vec<PythonLine> {
     lines_of(&input.python.frames, input.python.steps)
 }
 
+/// Ranges around the user's Python, if no tracer saw lines.
+pub(super) fn range_lines(input: &Input) -> Vec<PythonLine> {
+    lines_of(&input.python.ranges, input.python.steps)
+}
+
 /// Where the loop waits for its batch.
 fn waiting_lines(input: &Input) -> Vec<PythonLine> {
     lines_of(&input.python.waiting, input.python.steps)
@@ -68,9 +73,11 @@ fn lines_of(frames: &[PythonFrame], steps: usize) -> Vec<PythonLine> {
     let line = |frame: &PythonFrame| {
         let place = match frame.line {
             Some(line) => format!("{}:{line} {}", frame.file, frame.function),
-            None => format!("{} {}", frame.file, frame.function),
+            None => format!("{} {}", frame.file, frame.function).trim_end().to_owned(),
         };
-        PythonLine { place, ms_per_step: frame.own_ms / steps }
+        let through = frame.through.as_ref().filter(|(_, ms)| *ms >= 0.5 * frame.own_ms);
+        let through = through.map(|(call, _)| call.clone());
+        PythonLine { place, ms_per_step: frame.own_ms / steps, through }
     };
     frames.iter().map(line).collect()
 }

@@ -1,6 +1,7 @@
 //! What rules look at: the results of the analyses, in the shape that rules need, with nothing of formats and
 //! traces in it. One for a whole session.
 
+mod exchange;
 mod from_session;
 mod loading;
 mod ops;
@@ -13,6 +14,7 @@ use stepscope_analyze::time::callbacks::Callbacks;
 use stepscope_analyze::time::eager::Eager;
 use stepscope_analyze::time::odd_steps::OddSteps;
 use stepscope_analyze::time::pipeline_setup::SetUp;
+use stepscope_analyze::time::requests::Latencies;
 use stepscope_analyze::time::summary::Summary;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::work::counters::KernelCounters;
@@ -21,6 +23,7 @@ use stepscope_analyze::{Category, Shares};
 
 use stepscope_trace::Dur;
 
+pub use exchange::{Exchange, Exchanges};
 pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
 
 /// What the recording says about itself.
@@ -146,6 +149,8 @@ pub struct Facts {
     pub loader: Loader,
     /// Lines of the user's Python, the costliest first.
     pub python: Vec<PythonLine>,
+    /// The user's ranges around Python, the costliest first; empty if lines are known.
+    pub ranges: Vec<PythonLine>,
     /// Device work; `None` without devices.
     pub device: Option<DeviceWork>,
     /// The framework whose kernels run.
@@ -160,6 +165,10 @@ pub struct Facts {
     pub detail: Option<DeviceDetail>,
     /// Several ranks' collectives held against one another; `None` of one rank.
     pub waiting: Option<Waiting>,
+    /// What devices exchange.
+    pub exchanges: Exchanges,
+    /// Requests that a server recorded one by one; `None` without any.
+    pub requests: Option<Latencies>,
 }
 
 impl Facts {

@@ -54,6 +54,15 @@ pub struct PythonLine {
     pub place: String,
     /// Milliseconds per step, with what they call.
     pub ms_per_step: f64,
+    /// The library call that takes most of it, if one takes at least half.
+    pub through: Option<String>,
+}
+
+impl PythonLine {
+    /// A line that says nothing about what it calls.
+    pub fn new(place: impl Into<String>, ms_per_step: f64) -> Self {
+        PythonLine { place: place.into(), ms_per_step, through: None }
+    }
 }
 
 /// How data is loaded.

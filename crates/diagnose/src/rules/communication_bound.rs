@@ -7,12 +7,14 @@
 //! `communication` owns at least {COMMUNICATION} of the step; the finding also reports what is hidden. With several ranks,
 //! it matches the same collectives (by step, order, name, group and size), on clocks that are aligned by the collectives'
 //! ends: until the last rank arrives, a rank waits; after that, data is exchanged. A fix saves at most {GAIN} of this time
-//! by overlap, fewer bytes or balance.
+//! by overlap, fewer bytes or balance. Names of collectives and of ops of the backward pass say what is exchanged.
 //!
 //! # How to fix it
 //! Larger batches per device help in all frameworks.
 //!
-//! PyTorch: `no_sync()` while accumulating, `bf16_compress_hook`, `bucket_cap_mb`, `gradient_as_bucket_view=True`.
+//! PyTorch: by what is exchanged. Gradients: `no_sync()` while accumulating, `bf16_compress_hook`, `bucket_cap_mb`,
+//! `gradient_as_bucket_view=True`. Sharded parameters: `reshard_after_forward=False`, prefetching. Activations of a split
+//! model, as in inference: fewer devices per copy. Stages of a pipeline: more micro-batches.
 //!
 //! TensorFlow and Keras: `CommunicationOptions(bytes_per_pack=...)`, NCCL.
 //!
@@ -27,7 +29,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
 use super::shared::{on_one_clock, severity};
-use crate::facts::Facts;
+use crate::facts::{Exchange, Exchanges, Facts};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
 use crate::words::lines;
@@ -55,7 +57,8 @@ fn check(facts: &Facts) -> Option<Finding> {
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
         let ms = facts.ms(Category::Communication);
-        let cause = Collectives { ms, hidden_ms, waiting: facts.waiting.clone() };
+        let (waiting, exchanges) = (facts.waiting.clone(), facts.exchanges.clone());
+        let cause = Collectives { ms, hidden_ms, exchanges, waiting };
         Finding::new(&RULE, severity(share), cause, facts.framework())
             .owning(facts.claims(&[Category::Communication]), Some(GAIN))
             .sure(0.85)
@@ -69,6 +72,8 @@ pub struct Collectives {
     pub ms: f64,
     /// Milliseconds per step that hide under compute.
     pub hidden_ms: f64,
+    /// What is exchanged.
+    pub exchanges: Exchanges,
     /// The collectives of several ranks, compared.
     pub waiting: Option<Waiting>,
 }
@@ -85,8 +90,9 @@ impl Cause for Collectives {
         } else {
             "None of it is hidden under compute.".to_owned()
         });
+        evidence.extend(most(&self.exchanges));
         evidence.extend(self.waiting.iter().flat_map(waits));
-        let mut advice = exchange_less(finding.framework);
+        let mut advice = exchange_less(finding.framework, &self.exchanges);
         // Faster links and fewer bytes do nothing against waiting.
         if self.waiting.as_ref().is_some_and(|found| found.waiting_ms() > found.transfer_ms()) {
             let balance = "Balance the ranks first: most of this time is waiting. Give each rank the same work and the \
@@ -101,13 +107,25 @@ impl Cause for Collectives {
     }
 }
 
-fn exchange_less(framework: Framework) -> Vec<String> {
+/// The sort of collective that takes most of the time, if names say.
+fn most(exchanges: &Exchanges) -> Option<String> {
+    let all: f64 = exchanges.sorts.iter().map(|(_, ms)| ms).sum();
+    let (sort, ms) = exchanges.sorts.first().filter(|_| all > 0.0)?;
+    let name = match sort {
+        Exchange::AllReduce => "all-reduce",
+        Exchange::ReduceScatter => "reduce-scatter",
+        Exchange::AllGather => "all-gather",
+        Exchange::AllToAll => "all-to-all",
+        Exchange::PointToPoint => "send and receive",
+        Exchange::Broadcast => "broadcast",
+        Exchange::Unknown => return None,
+    };
+    Some(format!("Most of it is {name}: {} of the collectives' time.", share(ms / all)))
+}
+
+fn exchange_less(framework: Framework, exchanges: &Exchanges) -> Vec<String> {
     match framework {
-        Framework::PyTorch => lines([
-            "Exchange less often: accumulate gradients under `with model.no_sync():`, or use larger batches per device.",
-            "Exchange less: `model.register_comm_hook(None, default_hooks.bf16_compress_hook)`. Overlap better: try \
-             another `bucket_cap_mb` and `gradient_as_bucket_view=True`.",
-        ]),
+        Framework::PyTorch => torch(exchanges),
         Framework::TensorFlow | Framework::Keras => lines([
             "Use larger batches per replica, so that more compute covers the same exchange.",
             "Exchange in larger packs and over NCCL: `tf.distribute.experimental.CommunicationOptions(\
@@ -118,9 +136,45 @@ fn exchange_less(framework: Framework) -> Vec<String> {
              (on GPUs).",
             "Use larger batches per device, or shard so that fewer axes need an exchange.",
         ]),
-        Framework::Unknown => {
-            lines(["Exchange less often, less data, or during compute; use larger batches per device."])
+        Framework::Unknown => lines([ANYWHERE]),
+    }
+}
+
+const ANYWHERE: &str = "Exchange less often, less data, or during compute; use larger batches per device.";
+
+/// What helps depends on what is exchanged: gradients, shards of parameters, activations.
+fn torch(exchanges: &Exchanges) -> Vec<String> {
+    let sharded = exchanges.has(Exchange::ReduceScatter);
+    match (exchanges.learns, exchanges.most()) {
+        (_, Some(Exchange::AllToAll)) => lines([
+            "Exchange less: send tokens or embeddings in 16 bits, and balance experts or tables, so that no rank waits.",
+            "Overlap better: split the batch in two and compute on one half while the other is exchanged.",
+        ]),
+        (_, Some(Exchange::PointToPoint)) => lines([
+            "If these are the stages of a pipeline, use more micro-batches per step or an interleaved schedule: stages \
+             then wait less for one another.",
+        ]),
+        (Some(false), Some(_)) => lines([
+            "No gradients are computed, so the ranks exchange parts of a split model: split it over fewer devices, and run \
+             more copies of it, if it fits.",
+            "Use larger batches, and devices with a direct link (NVLink, xGMI).",
+        ]),
+        (Some(true), Some(Exchange::ReduceScatter | Exchange::AllGather)) if sharded => lines([
+            "Parameters are sharded. If memory allows, keep them after the forward pass: `fully_shard(model, \
+             reshard_after_forward=False)`, or shard within one machine only.",
+            "Overlap better: prefetch the next layer (`forward_prefetch=True`, \
+             `backward_prefetch=BackwardPrefetch.BACKWARD_PRE`), and use larger batches per device.",
+        ]),
+        (Some(true), Some(Exchange::Broadcast)) => {
+            lines(["If buffers need not be equal on all ranks, do not send them in each step: \
+             `DistributedDataParallel(model, broadcast_buffers=False)`."])
         }
+        (Some(true), Some(Exchange::AllReduce)) => lines([
+            "Exchange less often: accumulate gradients under `with model.no_sync():`, or use larger batches per device.",
+            "Exchange less: `model.register_comm_hook(None, default_hooks.bf16_compress_hook)`. Overlap better: try \
+             another `bucket_cap_mb` and `gradient_as_bucket_view=True`.",
+        ]),
+        _ => lines([ANYWHERE]),
     }
 }
 
@@ -161,15 +215,54 @@ mod tests {
         }
     }
 
+    fn collectives(sorts: &[Exchange], learns: Option<bool>) -> Collectives {
+        let sorts = sorts.iter().map(|sort| (*sort, 2.0)).collect();
+        Collectives { ms: 4.0, hidden_ms: 1.0, exchanges: Exchanges { sorts, learns }, waiting: None }
+    }
+
     #[test]
     fn it_speaks() {
-        speaks(&RULE, Collectives { ms: 4.0, hidden_ms: 1.0, waiting: None });
-        speaks(&RULE, Collectives { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) });
+        speaks(&RULE, collectives(&[], None));
+        speaks(&RULE, Collectives { hidden_ms: 0.0, waiting: Some(waiting()), ..collectives(&[], None) });
+        for sort in [
+            Exchange::AllReduce,
+            Exchange::ReduceScatter,
+            Exchange::AllGather,
+            Exchange::AllToAll,
+            Exchange::PointToPoint,
+            Exchange::Broadcast,
+            Exchange::Unknown,
+        ] {
+            speaks(&RULE, collectives(&[sort], Some(true)));
+            speaks(&RULE, collectives(&[sort], Some(false)));
+        }
+    }
+
+    #[test]
+    fn advice_about_gradients_is_only_for_those_who_exchange_some() {
+        let advice = |sorts: &[Exchange], learns| {
+            words(&RULE, collectives(sorts, learns), Framework::PyTorch).advice.join(" ")
+        };
+        let gradients = advice(&[Exchange::AllReduce], Some(true));
+        assert!(gradients.contains("no_sync"), "{gradients}");
+        for (sorts, learns) in [
+            (vec![Exchange::AllReduce], Some(false)),
+            (vec![Exchange::AllReduce], None),
+            (vec![Exchange::AllGather, Exchange::ReduceScatter], Some(true)),
+            (vec![Exchange::AllGather], Some(true)),
+            (vec![Exchange::AllToAll], Some(true)),
+            (vec![Exchange::Unknown], Some(true)),
+        ] {
+            let said = advice(&sorts, learns);
+            assert!(!said.contains("no_sync") && !said.contains("gradients under"), "{sorts:?} {said}");
+        }
+        assert!(advice(&[Exchange::AllReduce], Some(false)).contains("split model"));
+        assert!(advice(&[Exchange::AllGather, Exchange::ReduceScatter], Some(true)).contains("reshard"));
     }
 
     #[test]
     fn ranks_that_mostly_wait_are_told_to_balance_first() {
-        let cause = Collectives { ms: 4.0, hidden_ms: 0.0, waiting: Some(waiting()) };
+        let cause = Collectives { waiting: Some(waiting()), ..collectives(&[], None) };
         let told = words(&RULE, cause, Framework::PyTorch);
         assert!(told.advice[0].starts_with("Balance"), "{told:?}");
         assert!(told.evidence.iter().any(|line| line.contains("waits 1.60 ms per step")), "{told:?}");

@@ -4,7 +4,8 @@
 //! Logging, metrics, lists and conversions: nothing of the framework runs on any thread, and the device is idle.
 //!
 //! # How it is detected
-//! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. The finding names lines if a Python tracer saw them. A fix saves at most
+//! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. The finding names lines if a Python tracer saw them, with the library
+//! call that takes most of their time, else the user's ranges (`record_function`) that the time lies in. A fix saves at most
 //! {GAIN} of this time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
 //!
 //! # How to fix it
@@ -59,7 +60,16 @@ fn check(facts: &Facts) -> Option<Finding> {
     let ms = (facts.ms(Category::Python) - eager).max(0.0);
     let share = of_step(facts, ms);
     (share >= PYTHON).then(|| {
-        let cause = LoopPython { lines: costliest(facts) };
+        let traced = !facts.python.is_empty();
+        // A tracer sees all of it. Ranges are worth naming only if most of it lies in one.
+        let in_ranges = facts.ranges.first().is_some_and(|range| range.ms_per_step >= 0.5 * ms);
+        let lines = match (traced, in_ranges) {
+            (true, _) => costliest(facts),
+            (false, true) => facts.ranges.iter().take(LINES).cloned().collect(),
+            (false, false) => Vec::new(),
+        };
+        let place = lines.first().map(|line| line.place.clone());
+        let cause = LoopPython { lines, traced };
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
         let severity = if whole { Severity::Info } else { severity(share) };
@@ -68,7 +78,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         let finding = Finding::new(&RULE, severity, cause, facts.framework())
             .owning(vec![(Category::Python, ms)], Some(GAIN))
             .sure(if distorted { 0.6 } else { 0.85 });
-        finding.about(facts.python.first().map(|line| line.place.clone()))
+        finding.about(place)
     })
 }
 
@@ -84,15 +94,27 @@ fn costliest(facts: &Facts) -> Vec<PythonLine> {
 /// Python in the loop.
 #[derive(Clone, Debug)]
 pub struct LoopPython {
-    /// The lines that cost most, if a Python tracer saw them.
+    /// The lines that cost most, if a Python tracer saw them, else the user's ranges.
     pub lines: Vec<PythonLine>,
+    /// Whether a tracer saw the lines.
+    pub traced: bool,
 }
 
 impl Cause for LoopPython {
     fn words(&self, finding: &Finding) -> Words {
         let first = self.lines.first().map(|line| quoted(&line.place));
-        let most = first.as_ref().map_or(String::new(), |place| format!(", most of it in {place}"));
+        let half = |line: &&PythonLine| line.ms_per_step >= 0.5 * finding.claimed_ms();
+        let most = match self.lines.first().filter(half) {
+            Some(PythonLine { place, through: Some(call), .. }) => {
+                format!(", most of it in {}, which calls {}", quoted(place), quoted(call))
+            }
+            Some(line) => format!(", most of it in {}", quoted(&line.place)),
+            None => String::new(),
+        };
         let mut advice = vec![match &first {
+            Some(place) if !self.traced => format!(
+                "Move Python out of {place}: log, convert and collect every hundred steps, or in another thread."
+            ),
             Some(place) => format!(
                 "Move {place} out of the step: do it every hundred steps, in another thread, or as ops of the framework."
             ),
@@ -100,15 +122,14 @@ impl Cause for LoopPython {
                 .to_owned(),
         }];
         advice.push(few_reads(finding.framework).to_owned());
-        let evidence = if self.lines.is_empty() {
+        if !self.traced {
             let record = frames(finding.framework);
             advice.push(format!("To see which lines it is, record with Python frames: {record}."));
+        }
+        let evidence = if self.lines.is_empty() {
             lines(["During this time nothing of the framework runs on any thread, and no device works."])
         } else {
-            let cost = |line: &PythonLine| {
-                format!("{}: {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
-            };
-            self.lines.iter().take(3).map(cost).collect()
+            self.lines.iter().take(3).map(|line| cost(line, self.traced)).collect()
         };
         Words {
             summary: format!(
@@ -118,6 +139,15 @@ impl Cause for LoopPython {
             evidence,
             advice,
         }
+    }
+}
+
+fn cost(line: &PythonLine, traced: bool) -> String {
+    let (place, ms) = (quoted(&line.place), duration_ms(line.ms_per_step));
+    match &line.through {
+        Some(call) => format!("{place}: {ms} per step, most of it in its call of {}.", quoted(call)),
+        None if traced => format!("{place}: {ms} per step."),
+        None => format!("Python in the range {place}: {ms} per step."),
     }
 }
 
@@ -136,12 +166,25 @@ fn frames(framework: Framework) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::testing::speaks;
+    use crate::rules::testing::{speaks, words};
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, LoopPython { lines: Vec::new() });
-        let line = PythonLine { place: "train.py:12 log".into(), ms_per_step: 12.0 };
-        speaks(&RULE, LoopPython { lines: vec![line] });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false });
+        let line = PythonLine::new("train.py:12 log", 12.0);
+        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true });
+        let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
+        speaks(&RULE, LoopPython { lines: vec![call], traced: true });
+        speaks(&RULE, LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false });
+    }
+
+    #[test]
+    fn a_place_is_most_of_it_only_with_half_of_the_time() {
+        let said = |ms| {
+            let cause = LoopPython { lines: vec![PythonLine::new("train.py:12 log", ms)], traced: true };
+            words(&RULE, cause, Framework::PyTorch).summary
+        };
+        assert!(said(29.0).contains("most of it in `train.py:12 log`"), "{}", said(29.0));
+        assert!(!said(2.0).contains("most of it"), "{}", said(2.0));
     }
 }

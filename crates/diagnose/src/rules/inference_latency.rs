@@ -6,7 +6,9 @@
 //!
 //! # How it is detected
 //! By what the steps are called (`predict`, `serve`, `decode`, …). The finding is a `warning` if at least {OVERHEAD} of a
-//! prediction is not compute. It names the largest other owner if that takes at least {NOTABLE}.
+//! prediction is not compute. It names the largest other owner if that takes at least {NOTABLE}. Requests that a server
+//! recorded as asynchronous operations, from arrival to answer, come first; they overlap, so that no part of the time
+//! belongs to one of them.
 //!
 //! # How to fix it
 //! Put several requests into one batch if latency allows.
@@ -24,8 +26,9 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::steps::StepKind;
+use stepscope_analyze::time::requests::Latencies;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{duration_ms, plural, share};
+use stepscope_text::{duration_ms, plural, quoted, share};
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
@@ -49,6 +52,10 @@ thresholds! {
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
+    if let Some(requests) = &facts.requests {
+        let cause = Served { requests: requests.clone() };
+        return Some(Finding::new(&RULE, Severity::Info, cause, facts.framework()).sure(0.9));
+    }
     let (moments, host) = (facts.summary.step_ms?, facts.summary.bound()?);
     // One call has no percentiles.
     if host.kind != StepKind::Inference || facts.summary.count < 2 {
@@ -113,6 +120,39 @@ impl Cause for Latency {
     }
 }
 
+/// Requests that a server recorded one by one.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// How long they take.
+    pub requests: Latencies,
+}
+
+impl Cause for Served {
+    fn words(&self, finding: &Finding) -> Words {
+        let Latencies { name, count, ms } = &self.requests;
+        let mut advice =
+            vec!["See the slowest request and the distribution: `stepscope inference PATH`.".to_owned()];
+        advice.extend(faster_calls(finding.framework, None));
+        Words {
+            summary: format!(
+                "Inference latency: a request takes {} at the median and {} at the 90th percentile.",
+                duration_ms(ms.median),
+                duration_ms(ms.p90)
+            ),
+            evidence: vec![
+                format!(
+                    "{} ({}), from arrival to answer: 99th percentile {}.",
+                    plural(*count, "request", "requests"),
+                    quoted(name),
+                    duration_ms(ms.p99)
+                ),
+                "Requests overlap, so the breakdown is of the server and not of one request.".to_owned(),
+            ],
+            advice,
+        }
+    }
+}
+
 fn faster_calls(framework: Framework, mostly: Option<Category>) -> Vec<String> {
     let call = match framework {
         Framework::Keras => Some(
@@ -152,5 +192,7 @@ mod tests {
         for mostly in [None, Some((Category::Input, 0.6)), Some((Category::Compile, 0.6))] {
             speaks(&RULE, Latency { count: 20, p50_ms: 80.0, p90_ms: 90.0, p99_ms: 99.0, mostly });
         }
+        let ms = stepscope_trace::statistics::Moments::of([80.0, 90.0]).unwrap();
+        speaks(&RULE, Served { requests: Latencies { name: "request".into(), count: 2, ms } });
     }
 }

@@ -197,10 +197,7 @@ mod tests {
     fn it_speaks() {
         speaks(&RULE, wait(Loader::Unknown));
         speaks(&RULE, wait(Loader::Queue));
-        speaks(
-            &RULE,
-            wait(Loader::Python(vec![PythonLine { place: "train.py:12 load".into(), ms_per_step: 12.0 }])),
-        );
+        speaks(&RULE, wait(Loader::Python(vec![PythonLine::new("train.py:12 load", 12.0)])));
     }
 
     #[test]

@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn it_speaks() {
         speaks(&RULE, Written { ops: vec![sample("SaveV2")], lines: Vec::new() });
-        let line = PythonLine { place: "train.py:12 save".into(), ms_per_step: 12.0 };
+        let line = PythonLine::new("train.py:12 save", 12.0);
         speaks(&RULE, Written { ops: Vec::new(), lines: vec![line] });
         speaks(&RULE, Written { ops: vec![sample("WriteSummary")], lines: Vec::new() });
     }

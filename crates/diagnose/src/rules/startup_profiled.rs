@@ -80,11 +80,14 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// Without steps to compare, it shows in single calls that take most of the time.
 fn setting_up(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
-    let ms = detail.per_step(detail.idle.get(IdleCause::Startup));
-    let share = of_step(facts, ms);
+    let setup_ms = detail.per_step(detail.idle.get(IdleCause::Startup));
     // What is captured is replayed later: a recording that holds the capture is not of the loop.
-    let captured = of_step(facts, detail.per_step(detail.idle.captured));
-    (share > STARTUP || captured > SEVERE).then(|| {
+    let captured_ms = detail.per_step(detail.idle.captured);
+    let shows = of_step(facts, setup_ms) > STARTUP || of_step(facts, captured_ms) > SEVERE;
+    shows.then(|| {
+        // A capture is setup, whether or not the device waits for it.
+        let ms = setup_ms.max(captured_ms);
+        let share = of_step(facts, ms);
         let calls = detail.idle.startup_calls.iter();
         let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();
         Finding::new(&RULE, Severity::Warning, SettingUp { ms, share, calls }, facts.recorder())
@@ -158,7 +161,7 @@ impl Cause for WarmUp {
 /// Something is set up while the device waits: its runtime, a library, code at its first use.
 #[derive(Clone, Debug)]
 pub struct SettingUp {
-    /// Milliseconds per step that the device waits for it.
+    /// Milliseconds per step that the device waits for it, or that graphs of kernels are captured.
     pub ms: f64,
     /// The share of the step, or of the capture if there are no steps.
     pub share: f64,

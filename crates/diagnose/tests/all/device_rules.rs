@@ -408,6 +408,23 @@ fn a_capture_of_the_runtimes_start_is_called_that() {
 }
 
 #[test]
+fn a_capture_inside_a_compilation_has_its_own_length() {
+    let mut made = Loop::without_steps(DeviceKind::Gpu);
+    made.host("user_annotation", "CUDAGraphNode.record (dynamo_timed)", 0, 600_000);
+    made.host("cuda_runtime", "cudaStreamBeginCapture", 100, 10);
+    made.host("cuda_runtime", "cudaStreamEndCapture", 590_000, 10);
+    for kernel in 0..30 {
+        let at = 610_000 + 1_000 * kernel * (1 + kernel % 7);
+        let name = format!("kernel{}", (kernel * kernel) % 23);
+        made.launch(("cudaLaunchKernel", at, 10), (&name, at + 20, 5), 7, "[1, 1, 1]");
+    }
+    let findings = judged(&[made.finish()]);
+    let startup = findings.iter().find(|finding| finding.id() == "startup-profiled");
+    let summary = startup.map(|finding| finding.words().summary).unwrap_or_default();
+    assert!(summary.contains("590 ms"), "{summary}");
+}
+
+#[test]
 fn what_computes_on_a_device_is_its_side_of_the_recording() {
     for kind in [DeviceKind::Gpu, DeviceKind::Tpu] {
         let mut made = Loop::on(kind, 1_000);

@@ -38,7 +38,7 @@ pub(super) struct Loader {
     asyncs: Pairs<AsyncKey>,
     /// The latest time on each track with separate starts and ends.
     ends: FxHashMap<TrackId, Time>,
-    /// Time of the first event: the origin of the trace.
+    /// The origin of the trace: the time of the first event in the file while it is read, of the earliest at the end.
     origin_ps: Option<i128>,
     fractions: bool,
     out_of_range: u64,
@@ -373,6 +373,7 @@ impl Loader {
             let end = self.ends.get(&open.track).copied().unwrap_or(open.start);
             self.finish_open(open, end);
         }
+        self.start_at_first();
         self.builder.clock = self.clock();
         let devices = std::mem::take(&mut self.header.devices);
         std::mem::take(&mut self.tracks).finish(&mut self.builder, devices);
@@ -380,6 +381,15 @@ impl Loader {
         self.builder.note(NoteKind::NegativeDuration, "", self.negative, None);
         self.builder.note(NoteKind::Unpaired, "", self.unpaired, None);
         self.builder.finish()
+    }
+
+    /// Files are rarely in the order of time: the first event in the file is only where reading began. With times out of
+    /// range, the first is not the beginning of anything.
+    fn start_at_first(&mut self) {
+        if self.out_of_range == 0 {
+            let by = i128::from(self.builder.start_at_first().ps());
+            self.origin_ps = self.origin_ps.map(|ps| ps - by);
+        }
     }
 
     fn clock(&self) -> Clock {

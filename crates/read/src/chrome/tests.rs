@@ -229,3 +229,22 @@ fn only_traces_are_recognised() {
         assert!(!ChromeReader.recognises(text.as_bytes()), "{text}");
     }
 }
+
+#[test]
+fn time_begins_with_the_earliest_event_wherever_it_stands_in_the_file() {
+    let slice = |name: &str, ts: &str| ChromeEvent::slice(name, "cpu_op", 1, 1, ts, "5");
+    let trace = |late: &str| {
+        let text = ChromeTrace::new()
+            .event(&slice("second", late))
+            .event(&slice("first", "1661203462672770"))
+            .event(&ChromeEvent::new("C", "memory").at(1, 1, "1661203462672790").arg("bytes", "7"))
+            .text();
+        ChromeReader.read(&input(text.as_bytes()), &Progress::new()).unwrap()
+    };
+    let read = trace("1661203462672790");
+    assert_eq!(read.span().map(|span| (span.start.ps(), span.end.ps())), Some((0, 25_000_000)));
+    assert_eq!(read.clock().wall_ns_at_origin, Some(1_661_203_462_672_770_000));
+    // A time of another clock is the beginning of nothing.
+    let read = trace("7");
+    assert!(read.notes().iter().any(|note| note.kind == stepscope_trace::NoteKind::TimeOutOfRange));
+}

@@ -5,7 +5,7 @@ use stepscope_analyze::breakdown::Shares;
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
 use stepscope_analyze::time::summary::{DeviceRow, HostSummary, StepRow, Summary};
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_diagnose::facts::{Loader, OpCost, Pipeline};
+use stepscope_diagnose::facts::{Exchanges, Loader, OpCost, Pipeline};
 use stepscope_diagnose::rules::{
     communication_bound, compute_bound, input_bound, memory_growth, no_steps as unmarked,
 };
@@ -203,7 +203,12 @@ pub(crate) fn on_device() -> Report {
     let mut shared = Finding::new(
         &communication_bound::RULE,
         Severity::Warning,
-        communication_bound::Collectives { ms: 4.2, hidden_ms: 1.4, waiting: None },
+        communication_bound::Collectives {
+            ms: 4.2,
+            hidden_ms: 1.4,
+            waiting: None,
+            exchanges: Exchanges::default(),
+        },
         Framework::PyTorch,
     );
     shared.winnable = Some(1.0);

@@ -26,6 +26,7 @@ impl PythonPartial {
             let all = self.frames.drain();
             let kept = crate::stored::keep_largest(all, FRAMES, |sums| (sums.own, sums.inclusive)).0;
             self.frames = kept.into_iter().collect();
+            self.through.retain(|place, _| self.frames.contains_key(place));
         }
         if self.waiting.len() > FRAMES {
             let kept = crate::stored::keep_largest(self.waiting.drain(), FRAMES, |wait| wait.inclusive).0;

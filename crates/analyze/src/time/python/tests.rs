@@ -79,3 +79,51 @@ fn the_wait_is_charged_to_the_innermost_function_with_most_of_it() {
     assert_eq!(culprit(&[runner, next, user, library, numpy]).as_deref(), Some("read_images"));
     assert_eq!(culprit(&[runner]), None);
 }
+
+#[test]
+fn a_frame_says_which_library_call_takes_most_of_its_time() {
+    let mut sketch = crate::sketch::Sketch::new();
+    let thread = sketch.thread("python");
+    for (name, start, dur) in [
+        ("train.py(9): body", 0, 200),
+        ("queue.py(154): get", 10, 80),
+        ("<built-in method acquire of _thread.lock object at 0x7f01>", 12, 70),
+        ("<built-in method acquire of _thread.lock object at 0x7f02>", 100, 50),
+        ("<built-in method acquire of _thread.lock object at 0x7f03>", 150, 45),
+    ] {
+        sketch.event_of(thread, "python_function", name, start, dur, &[]);
+    }
+    let found = PythonPartial::of(&Context::new(&sketch.finish(), "host")).finish();
+    let through = found.frames.first().and_then(|frame| frame.through.clone());
+    let lock = "<built-in method acquire of _thread.lock object>".to_owned();
+    assert_eq!(through, Some((lock, 0.095)), "of two locks, both count, and not what `get` calls");
+}
+
+#[test]
+fn without_a_tracer_the_users_ranges_own_the_python_inside_them() {
+    let mut sketch = crate::sketch::Sketch::new();
+    let thread = sketch.thread("python");
+    for step in 0..3 {
+        let at = step * 100;
+        let marker = format!("ProfilerStep#{step}");
+        for (category, name, start, dur) in [
+            ("user_annotation", marker.as_str(), 0, 100),
+            ("user_annotation", "get_batch", 5, 25),
+            ("user_annotation", "forward", 30, 20),
+            ("cpu_op", "aten::mm", 32, 15),
+            ("user_annotation", "metrics", 50, 45),
+        ] {
+            sketch.event_of(thread, category, name, at + start, dur, &[]);
+        }
+    }
+    let found = PythonPartial::of(&Context::new(&sketch.finish(), "host")).finish();
+    assert!(!found.traced && found.frames.is_empty());
+    let rows: Vec<(&str, f64)> = found
+        .ranges
+        .iter()
+        .map(|range| (range.file.as_str(), range.own_ms))
+        .filter(|row| row.1 > 0.0)
+        .collect();
+    assert_eq!(rows, [("metrics", 0.135), ("forward", 0.015)]);
+    assert_eq!(found.waiting.first().map(|range| range.file.as_str()), Some("get_batch"));
+}
