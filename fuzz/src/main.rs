@@ -109,15 +109,25 @@ fn fuzz(name: &str, target: Target, seeds: &Seeds, options: &Options) -> Result<
     Ok(())
 }
 
-/// Runs one input: no panic, not too long, not too much memory.
+/// Runs one input: no panic, not too long, not too much memory. On a busy machine any input can take long, so one that does
+/// gets more chances.
 fn one(target: Target, bytes: &[u8]) -> Result<(), String> {
+    const CHANCES: usize = 3;
+    let mut took = Duration::MAX;
+    for _ in 0..CHANCES {
+        took = took.min(run_once(target, bytes)?);
+        if took <= PATIENCE {
+            return Ok(());
+        }
+    }
+    Err(format!("took {:.1} s", took.as_secs_f64()))
+}
+
+fn run_once(target: Target, bytes: &[u8]) -> Result<Duration, String> {
     let began = Instant::now();
     memory::restart();
     panic::catch_unwind(|| target(bytes)).map_err(|_| "panicked".to_owned())?;
     let (took, most) = (began.elapsed(), memory::most());
-    if took > PATIENCE {
-        return Err(format!("took {:.1} s", took.as_secs_f64()));
-    }
     if most > memory::ALLOWED {
         return Err(format!(
             "took {most} bytes of memory for {} bytes of input, more than {}",
@@ -125,7 +135,7 @@ fn one(target: Target, bytes: &[u8]) -> Result<(), String> {
             memory::ALLOWED
         ));
     }
-    Ok(())
+    Ok(took)
 }
 
 fn keep(name: &str, run: u64, bytes: &[u8]) -> Result<PathBuf, String> {
