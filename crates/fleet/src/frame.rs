@@ -23,6 +23,7 @@ use stepscope_analyze::fleet::Timeline;
 use twox_hash::XxHash64;
 
 use crate::error::FleetError;
+use crate::pack;
 use crate::plan::Recording;
 use crate::shard::Shards;
 
@@ -212,7 +213,7 @@ fn checksum(raw: &[u8]) -> u64 {
 
 /// Encodes and compresses a body.
 pub(crate) fn encoded<T: Serialize>(content: &T) -> Result<Vec<u8>, FleetError> {
-    let packed = rmp_serde::to_vec_named(content).map_err(|error| FleetError::Content(error.to_string()))?;
+    let packed = pack::packed(content).map_err(|error| FleetError::Content(error.to_string()))?;
     if packed.len() as u64 > LARGEST_BODY {
         return Err(FleetError::Content(format!("{} bytes are too many for an entry", packed.len())));
     }
@@ -224,7 +225,7 @@ pub(crate) fn compressed(packed: &[u8]) -> Vec<u8> {
 }
 
 fn decoded<T: DeserializeOwned>(body: &[u8]) -> Result<T, FleetError> {
-    rmp_serde::from_slice(&unpacked(body)?).map_err(|error| FleetError::Content(error.to_string()))
+    pack::unpacked(&unpacked(body)?).map_err(|error| FleetError::Content(error.to_string()))
 }
 
 /// The decompressed body, up to a limit.

@@ -22,6 +22,7 @@ pub mod gate;
 mod heat;
 mod job;
 mod local;
+mod pack;
 mod partial;
 mod plan;
 mod record;

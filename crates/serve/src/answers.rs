@@ -1,5 +1,6 @@
 //! Answers of the addresses below `/api/`. `API.md` defines them.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -39,11 +40,27 @@ async fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let answer = async {
-        let _turn = TURNS.acquire().await;
-        tokio::task::spawn_blocking(work).await.unwrap_or(Err(Refusal::Broken))
+    let place = Arc::new(Mutex::new(None));
+    let result = place.clone();
+    let work = move || {
+        let made = work();
+        *locked(&result) = Some(made);
     };
-    tokio::time::timeout(limit, answer).await.unwrap_or(Err(Refusal::Overran))
+    run(limit, Box::new(work)).await?;
+    locked(&place).take().unwrap_or(Err(Refusal::Broken))
+}
+
+fn locked<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs work of whatever kind; one type, so that the runtime's part exists once.
+async fn run(limit: Duration, work: Box<dyn FnOnce() + Send>) -> Result<(), Refusal> {
+    let done = async {
+        let _turn = TURNS.acquire().await;
+        tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::Broken)
+    };
+    tokio::time::timeout(limit, done).await.unwrap_or(Err(Refusal::Overran))
 }
 
 /// A value as bytes.

@@ -28,7 +28,7 @@ impl Offline {
     pub fn new(source: Source) -> Result<Option<Self>, Problem> {
         let store = Store::find(source, Limits::default())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
-        let router = router(App { store, guard: Guard::new(address, "127.0.0.1", None) });
+        let router = router(App::new(store, Guard::new(address, "127.0.0.1", None)));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         Ok(runtime.ok().map(|runtime| Offline { router, runtime }))
     }

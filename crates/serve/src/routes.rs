@@ -1,5 +1,6 @@
 //! Which address gives what: the guard first, then the page or the data.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use serde_json::json;
 
 use crate::answers::{self, heavy};
@@ -22,7 +23,7 @@ use crate::curves;
 use crate::error::Refusal;
 use crate::fleet;
 use crate::guard::{Guard, HEADERS};
-use crate::home;
+use crate::home::{self, Home};
 use crate::query::{LONGEST, Query};
 use crate::sql;
 use crate::store::{Opened, Store, Timeline};
@@ -46,6 +47,13 @@ const JSON: &str = "application/json";
 pub(crate) struct App {
     pub(crate) store: Arc<Store>,
     pub(crate) guard: Guard,
+    pub(crate) home: Arc<Home>,
+}
+
+impl App {
+    pub(crate) fn new(store: Arc<Store>, guard: Guard) -> Self {
+        App { store, guard, home: Arc::new(Home::in_user_cache()) }
+    }
 }
 
 /// An answer before headers are added.
@@ -96,37 +104,45 @@ impl IntoResponse for Refusal {
 
 /// What a request for data gets.
 pub(crate) type Answer = Result<Reply, Refusal>;
+/// The same while it is being made. All addresses share this one type: the compiler would repeat the server's machinery for
+/// each of theirs.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// An address that gives data.
+pub(crate) fn data(answer: fn(Asked) -> Answering) -> MethodRouter<App> {
+    get(move |asked: Asked| answer(asked))
+}
 
 /// All addresses, behind the guard.
 pub(crate) fn router(app: App) -> Router {
     let session = Router::new()
-        .route("/report", get(report))
-        .route("/info", get(info))
-        .route("/view/{name}", get(view))
-        .route("/csv/{name}", get(csv))
-        .route("/memory_at", get(memory_at))
-        .route("/sql", get(sql_answer))
-        .route("/model", get(model))
-        .route("/model/view", get(model_view))
-        .route("/model/node", get(model_node))
-        .route("/model/find", get(model_find))
-        .route("/model/variables", get(model_variables))
-        .route("/timeline", get(timeline))
-        .route("/tiles", get(tiles))
-        .route("/event", get(details))
-        .route("/neighbour", get(neighbour))
-        .route("/at", get(at))
-        .route("/search", get(search))
-        .route("/area", get(sums))
-        .route("/collectives", get(ranks))
-        .route("/critical", get(critical_path))
-        .route("/overview", get(minimap));
+        .route("/report", data(|asked| Box::pin(report(asked))))
+        .route("/info", data(|asked| Box::pin(info(asked))))
+        .route("/view/{name}", data(|asked| Box::pin(view(asked))))
+        .route("/csv/{name}", data(|asked| Box::pin(csv(asked))))
+        .route("/memory_at", data(|asked| Box::pin(memory_at(asked))))
+        .route("/sql", data(|asked| Box::pin(sql_answer(asked))))
+        .route("/model", data(|asked| Box::pin(model(asked))))
+        .route("/model/view", data(|asked| Box::pin(model_view(asked))))
+        .route("/model/node", data(|asked| Box::pin(model_node(asked))))
+        .route("/model/find", data(|asked| Box::pin(model_find(asked))))
+        .route("/model/variables", data(|asked| Box::pin(model_variables(asked))))
+        .route("/timeline", data(|asked| Box::pin(timeline(asked))))
+        .route("/tiles", data(|asked| Box::pin(tiles(asked))))
+        .route("/event", data(|asked| Box::pin(details(asked))))
+        .route("/neighbour", data(|asked| Box::pin(neighbour(asked))))
+        .route("/at", data(|asked| Box::pin(at(asked))))
+        .route("/search", data(|asked| Box::pin(search(asked))))
+        .route("/area", data(|asked| Box::pin(sums(asked))))
+        .route("/collectives", data(|asked| Box::pin(ranks(asked))))
+        .route("/critical", data(|asked| Box::pin(critical_path(asked))))
+        .route("/overview", data(|asked| Box::pin(minimap(asked))));
     Router::new()
-        .route("/api/sessions", get(sessions))
-        .route("/api/categories", get(categories))
-        .route("/api/views", get(views))
-        .route("/api/sql", get(sql_tables))
-        .route("/api/compare", get(compare))
+        .route("/api/sessions", data(|asked| Box::pin(sessions(asked))))
+        .route("/api/categories", data(|asked| Box::pin(categories(asked))))
+        .route("/api/views", data(|asked| Box::pin(views(asked))))
+        .route("/api/sql", data(|asked| Box::pin(sql_tables(asked))))
+        .route("/api/compare", data(|asked| Box::pin(compare(asked))))
         .nest("/api/s/{id}", session)
         .nest("/api/curves", curves::routes::router())
         .nest("/api/fleet", fleet::routes::router())
@@ -180,25 +196,40 @@ fn admit(app: &App, method: &Method, headers: &HeaderMap, address: &Uri) -> Resu
     app.guard.admit_token(headers, query.text("token"))
 }
 
-/// A part of the address, decoded; an address that cannot be decoded names nothing.
-async fn part_of_address(parts: &mut Parts, app: &App, name: &str) -> Option<String> {
-    let all = RawPathParams::from_request_parts(parts, app).await.ok()?;
-    all.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+/// A request for data.
+pub(crate) struct Asked {
+    pub(crate) app: App,
+    pub(crate) query: Query,
+    /// The session that its address names.
+    id: Option<usize>,
+    /// The view that its address names.
+    name: Option<String>,
 }
 
-/// The session that an address names.
-struct Session {
-    id: usize,
-    app: App,
-}
-
-impl FromRequestParts<App> for Session {
+impl FromRequestParts<App> for Asked {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let id = part_of_address(parts, app, "id").await.and_then(|id| id.parse().ok());
-        Ok(Session { id: id.ok_or(Refusal::Missing("session"))?, app: app.clone() })
+        // An address that cannot be decoded names nothing.
+        let named = RawPathParams::from_request_parts(parts, app).await.ok();
+        let part = |name: &str| named.as_ref()?.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+        let (id, name) = (part("id").and_then(|id| id.parse().ok()), part("name").map(str::to_owned));
+        Ok(Asked { app: app.clone(), query: Query::of(&parts.uri)?, id, name })
     }
+}
+
+impl Asked {
+    /// The session, and what is asked about it.
+    fn session(self) -> Result<(Session, Query), Refusal> {
+        let id = self.id.ok_or(Refusal::Missing("session"))?;
+        Ok((Session { id, app: self.app }, self.query))
+    }
+}
+
+/// A session that an address names.
+struct Session {
+    id: usize,
+    app: App,
 }
 
 impl Session {
@@ -214,25 +245,6 @@ impl Session {
     /// Its traces.
     async fn timeline(&self) -> Result<Arc<Timeline>, Refusal> {
         self.app.store.timeline(self.id, false).await
-    }
-}
-
-/// The view that an address names.
-struct ViewName(String);
-
-impl FromRequestParts<App> for ViewName {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        part_of_address(parts, app, "name").await.map(ViewName).ok_or(Refusal::Missing("view"))
-    }
-}
-
-impl FromRequestParts<App> for Query {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        Query::of(&parts.uri)
     }
 }
 
@@ -272,41 +284,47 @@ async fn page(address: Uri, headers: HeaderMap) -> Response<Body> {
     response
 }
 
-async fn sessions(State(app): State<App>) -> Answer {
-    heavy(move || Ok(Reply::json(app.store.list()))).await
+async fn sessions(asked: Asked) -> Answer {
+    heavy(move || Ok(Reply::json(asked.app.store.list()))).await
 }
 
-async fn categories() -> Reply {
-    Reply::value(&answers::categories())
+async fn categories(_: Asked) -> Answer {
+    Ok(Reply::value(&answers::categories()))
 }
 
-async fn views() -> Reply {
-    Reply::value(&answers::views())
+async fn views(_: Asked) -> Answer {
+    Ok(Reply::value(&answers::views()))
 }
 
-async fn compare(State(app): State<App>, query: Query) -> Answer {
+async fn compare(Asked { app, query, .. }: Asked) -> Answer {
     let (base, new) = (query.number("base")?, query.number("new")?);
     let (base, new) = (app.store.run(base).await?, app.store.run(new).await?);
     heavy(move || Ok(Reply::value(&answers::comparison(&base, &new)))).await
 }
 
-async fn report(session: Session) -> Answer {
+async fn report(asked: Asked) -> Answer {
+    let (session, _) = asked.session()?;
     let opened = session.fresh().await?;
     heavy(move || answers::report(&opened)).await.map(Reply::json)
 }
 
-async fn info(session: Session) -> Answer {
+async fn info(asked: Asked) -> Answer {
+    let (session, _) = asked.session()?;
     let opened = session.fresh().await?;
     heavy(move || answers::information(&opened)).await.map(Reply::json)
 }
 
-async fn view(session: Session, ViewName(name): ViewName, query: Query) -> Answer {
+async fn view(mut asked: Asked) -> Answer {
+    let name = asked.name.take().ok_or(Refusal::Missing("view"))?;
+    let (session, query) = asked.session()?;
     let by = query.text("by").map(str::to_owned);
     let opened = session.open().await?;
     heavy(move || answers::view(&opened, &name, by.as_deref(), false)).await.map(Reply::json)
 }
 
-async fn csv(session: Session, ViewName(name): ViewName, query: Query) -> Answer {
+async fn csv(mut asked: Asked) -> Answer {
+    let name = asked.name.take().ok_or(Refusal::Missing("view"))?;
+    let (session, query) = asked.session()?;
     let by = query.text("by").map(str::to_owned);
     let opened = session.open().await?;
     heavy(move || {
@@ -316,50 +334,58 @@ async fn csv(session: Session, ViewName(name): ViewName, query: Query) -> Answer
     .await
 }
 
-async fn memory_at(session: Session, query: Query) -> Answer {
+async fn memory_at(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
     let opened = session.timeline().await?;
     heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
 }
 
 /// A query of the console.
-async fn sql_answer(session: Session, query: Query) -> Answer {
+async fn sql_answer(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let text = query.text("q").unwrap_or("").to_owned();
     let opened = session.timeline().await?;
     heavy(move || sql::answer(opened.database(), &text).map(|value| Reply::value(&value))).await
 }
 
-async fn sql_tables() -> Reply {
-    Reply::value(&sql::described())
+async fn sql_tables(_: Asked) -> Answer {
+    Ok(Reply::value(&sql::described()))
 }
 
 /// The model behind runs of classic TensorFlow.
-async fn model(session: Session) -> Answer {
+async fn model(asked: Asked) -> Answer {
+    let (session, _) = asked.session()?;
     let opened = session.open().await?;
     heavy(move || tfprof::about(&opened).map(Reply::json)).await
 }
 
-async fn model_view(session: Session, query: Query) -> Answer {
+async fn model_view(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let opened = session.open().await?;
     heavy(move || tfprof::view(&opened, &query).map(|value| Reply::value(&value))).await
 }
 
-async fn model_node(session: Session, query: Query) -> Answer {
+async fn model_node(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let opened = session.open().await?;
     heavy(move || tfprof::node(&opened, &query).map(|value| Reply::value(&value))).await
 }
 
-async fn model_find(session: Session, query: Query) -> Answer {
+async fn model_find(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let opened = session.open().await?;
     heavy(move || tfprof::find(&opened, &query).map(|value| Reply::value(&value))).await
 }
 
-async fn model_variables(session: Session) -> Answer {
+async fn model_variables(asked: Asked) -> Answer {
+    let (session, _) = asked.session()?;
     let opened = session.open().await?;
     heavy(move || tfprof::variables(&opened).map(Reply::json)).await
 }
 
-async fn timeline(session: Session, query: Query) -> Answer {
+async fn timeline(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let opened = session.fresh().await?;
     let timeline = session.timeline().await?;
     heavy(move || answers::timeline(&opened, on_clock(&timeline, &query))).await.map(Reply::json)
@@ -370,7 +396,8 @@ fn on_clock<'t>(timeline: &'t Timeline, query: &Query) -> &'t Model {
     timeline.on(query.text("clock"))
 }
 
-async fn tiles(session: Session, query: Query) -> Answer {
+async fn tiles(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (level, number): (u8, u64) = (query.number("level")?, query.number("tile")?);
     let tracks = query.tracks("tracks")?.unwrap_or_default();
     if level > MOST_LEVEL {
@@ -389,7 +416,8 @@ async fn tiles(session: Session, query: Query) -> Answer {
     .await
 }
 
-async fn details(session: Session, query: Query) -> Answer {
+async fn details(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (track, number) = (query.number("track")?, query.number("event")?);
     let opened = session.timeline().await?;
     heavy(move || {
@@ -399,7 +427,8 @@ async fn details(session: Session, query: Query) -> Answer {
     .await
 }
 
-async fn neighbour(session: Session, query: Query) -> Answer {
+async fn neighbour(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (track, number) = (query.number("track")?, query.number("event")?);
     let way = match query.text("dir") {
         Some("next") => Way::Next,
@@ -421,7 +450,8 @@ async fn neighbour(session: Session, query: Query) -> Answer {
     .await
 }
 
-async fn at(session: Session, query: Query) -> Answer {
+async fn at(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (track, row, at) = (query.number("track")?, query.number("row")?, query.ns("t_ns")?);
     let tolerance = if query.text("tolerance_ns").is_some() { query.ns("tolerance_ns")?.max(0) } else { 0 };
     let opened = session.timeline().await?;
@@ -433,7 +463,8 @@ async fn at(session: Session, query: Query) -> Answer {
     .await
 }
 
-async fn search(session: Session, query: Query) -> Answer {
+async fn search(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let text = query.text("q").unwrap_or("").to_owned();
     if text.is_empty() || text.len() > LONGEST_TEXT {
         return Err(Refusal::Query("q", text.chars().take(80).collect()));
@@ -448,20 +479,23 @@ async fn search(session: Session, query: Query) -> Answer {
     .await
 }
 
-async fn sums(session: Session, query: Query) -> Answer {
+async fn sums(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (from, to, tracks) = (query.ns("start_ns")?, query.ns("end_ns")?, query.tracks("tracks")?);
     let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&area::answer(on_clock(&opened, &query), from, to, tracks.as_deref()))))
         .await
 }
 
-async fn ranks(session: Session, query: Query) -> Answer {
+async fn ranks(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&collectives::answer(on_clock(&opened, &query))))).await
 }
 
 /// The critical path of the step at a moment.
-async fn critical_path(session: Session, query: Query) -> Answer {
+async fn critical_path(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let (host, at): (usize, i64) = (query.number("host")?, query.ns("t_ns")?);
     let opened = session.open().await?;
     let timeline = session.timeline().await?;
@@ -478,7 +512,8 @@ async fn critical_path(session: Session, query: Query) -> Answer {
     .await
 }
 
-async fn minimap(session: Session, query: Query) -> Answer {
+async fn minimap(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
     let buckets = query.number_or("buckets", 1_024_usize)?.clamp(1, MOST_BUCKETS);
     let opened = session.timeline().await?;
     heavy(move || Ok(Reply::value(&overview::answer(on_clock(&opened, &query), buckets)))).await

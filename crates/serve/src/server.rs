@@ -91,7 +91,7 @@ impl Server {
             TokenUse::Auto | TokenUse::Always => Some(token()?),
         };
         let guard = Guard::new(address, &options.listen, token.clone());
-        Ok(Server { listener, address, token, app: App { store, guard } })
+        Ok(Server { listener, address, token, app: App::new(store, guard) })
     }
 
     /// The address to open in a browser.

@@ -43,7 +43,7 @@ impl Client {
                 .unwrap();
         let address = if token.is_some() { "0.0.0.0:6200" } else { HOST };
         let guard = Guard::new(address.parse().unwrap(), "127.0.0.1", token.map(str::to_owned));
-        let router = router(App { store, guard });
+        let router = router(App::new(store, guard));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Client { router, runtime }

@@ -73,53 +73,60 @@ impl<'s> Hosts<'s> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Visits each host that can be read, in order, on all cores.
+    /// Visits each host that can be read, on all cores; the results are in order.
     pub fn visit<P: Send>(&self, of: impl Fn(&HostProfile) -> P + Sync) -> Vec<P> {
-        match self.place {
+        let count = match self.place {
+            Place::Memory(profile) => profile.hosts.len(),
+            Place::Files { chosen, .. } => chosen.files.len(),
+        };
+        let results = Results::new(count);
+        self.visit_each(&|number, host| results.put(number, of(host)));
+        results.in_order()
+    }
+
+    /// The same for all types of results, so that it exists once.
+    fn visit_each(&self, of: &(dyn Fn(usize, &HostProfile) + Sync)) {
+        let seen = match self.place {
             Place::Memory(profile) => {
-                let visited = profile.hosts.par_iter().map(&of).collect();
+                profile.hosts.par_iter().enumerate().for_each(|(number, host)| of(number, host));
                 let covers = profile.hosts.iter().filter_map(|host| host.covered.get().cloned());
                 let spans = profile.hosts.iter().filter_map(|host| host.trace.span());
-                *self.seen() = Seen {
+                Seen {
                     covers: covers.reduce(Coverage::merge),
                     recorded: spans.reduce(Span::hull),
                     problems: profile.problems(),
                     read: profile.hosts.len(),
-                };
-                visited
+                }
             }
             Place::Files { chosen, progress, selection, ends } => {
-                let mut visited = Vec::with_capacity(chosen.files.len());
                 let mut seen = Seen::default();
                 // A thread that waits for a part of one host may take up another host in the meantime, so only as many
                 // as there are cores are given out at once.
-                for some in chosen.files.chunks(rayon::current_num_threads().max(1)) {
-                    let read = some.par_iter().map(|file| {
+                let most = rayon::current_num_threads().max(1);
+                for (part, some) in chosen.files.chunks(most).enumerate() {
+                    let read = some.par_iter().enumerate().map(|(number, file)| {
                         let input = file.open()?;
                         let mut loaded = HostProfile::read(file.host.clone(), &input, progress)?;
                         loaded.selection = selection;
-                        let one = of(&loaded);
+                        of(part * most + number, &loaded);
                         let span = loaded.trace.span();
                         let learned = (loaded.covered.get().cloned(), span, damage(&loaded));
                         if ends {
                             std::mem::forget(loaded);
                         }
-                        Ok((one, learned))
+                        Ok(learned)
                     });
                     for host in read.collect::<Vec<_>>() {
                         match host {
-                            Ok((one, learned)) => {
-                                visited.push(one);
-                                seen.add(learned);
-                            }
+                            Ok(learned) => seen.add(learned),
                             Err(error) => seen.problems.push(unreadable_file(&error)),
                         }
                     }
                 }
-                *self.seen() = seen;
-                visited
+                seen
             }
-        }
+        };
+        *self.seen() = seen;
     }
 
     /// Fails if the last visit could read no host.
@@ -147,6 +154,29 @@ impl<'s> Hosts<'s> {
     }
 }
 
+/// Results that arrive in any order.
+pub(crate) struct Results<T>(Vec<Mutex<Option<T>>>);
+
+impl<T> Results<T> {
+    /// Places for this many.
+    pub(crate) fn new(count: usize) -> Self {
+        Results((0..count).map(|_| Mutex::new(None)).collect())
+    }
+
+    pub(crate) fn put(&self, number: usize, result: T) {
+        if let Some(place) = self.0.get(number) {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    }
+
+    /// Those that arrived, by their numbers.
+    pub(crate) fn in_order(self) -> Vec<T> {
+        let taken =
+            self.0.into_iter().map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner));
+        taken.flatten().collect()
+    }
+}
+
 impl Seen {
     fn add(&mut self, (covers, span, problem): (Option<Coverage>, Option<Span>, Option<Problem>)) {
         self.read += 1;
@@ -160,5 +190,17 @@ impl Seen {
         };
         // Files that could not be read come after those that could.
         self.problems.extend(problem);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_and_those_that_never_came_are_passed_over() {
+        let results = Results::new(4);
+        [3, 0, 2, 9].map(|number| results.put(number, number));
+        assert_eq!(results.in_order(), [0, 2, 3]);
     }
 }

@@ -14,6 +14,7 @@ use stepscope_render::report::SourceRow;
 use stepscope_trace::{Format, NoteKind, Trace};
 
 use crate::find::ResolvedSession;
+use crate::hosts::Results;
 use crate::problem::{Cause, Problem};
 
 /// The profile of one host, read from its file.
@@ -63,6 +64,15 @@ impl Profile {
         inputs: Vec<(String, Result<Input, ReadError>)>,
         progress: &Progress,
     ) -> Result<Profile, Problem> {
+        Profile::read_all(session, sessions.into(), inputs, progress)
+    }
+
+    fn read_all(
+        session: String,
+        sessions: Arc<[String]>,
+        inputs: Vec<(String, Result<Input, ReadError>)>,
+        progress: &Progress,
+    ) -> Result<Profile, Problem> {
         let read: Vec<Result<HostProfile, ReadError>> =
             inputs.into_par_iter().map(|(host, input)| HostProfile::read(host, &input?, progress)).collect();
         let (mut hosts, mut unreadable) = (Vec::new(), Vec::new());
@@ -77,7 +87,7 @@ impl Profile {
         {
             return Err(problem);
         }
-        Ok(Profile { session, sessions: sessions.into(), hosts, unreadable })
+        Ok(Profile { session, sessions, hosts, unreadable })
     }
 
     /// A profile of nothing, for a folder in which only other files say something.
@@ -135,30 +145,11 @@ impl<T: Send> PerHost<T> {
         progress: &Progress,
         look: impl Fn(HostProfile) -> T + Sync,
     ) -> Result<Self, Problem> {
-        let one = |(host, open): (String, _)| -> (Option<T>, Option<Problem>) {
-            let open: &(dyn Fn() -> Result<Input, ReadError> + Sync) = &open;
-            let read = open().and_then(|input| Ok((HostProfile::read(host, &input, progress)?, input)));
-            match read {
-                Ok((loaded, input)) => {
-                    let (problem, changed) = (damage(&loaded), changed(&loaded));
-                    let looked = look(loaded);
-                    // Arguments are decoded from the file during the analysis.
-                    (Some(looked), if input.has_changed() { Some(changed) } else { problem })
-                }
-                Err(error) => (None, Some(unreadable_file(&error))),
-            }
-        };
-        // A thread that waits for a part of one host may take up another host in the meantime, so only as many as there
-        // are cores are given out at once.
-        let mut looked: Vec<(Option<T>, Option<Problem>)> = Vec::with_capacity(inputs.len());
-        let (mut inputs, most) = (inputs.into_iter(), rayon::current_num_threads().max(1));
-        while inputs.len() > 0 {
-            let some: Vec<_> = inputs.by_ref().take(most).collect();
-            looked.par_extend(some.into_par_iter().map(&one));
-        }
-        let (hosts, problems): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
-        let hosts: Vec<T> = hosts.into_iter().flatten().collect();
-        let mut problems: Vec<Problem> = problems.into_iter().flatten().collect();
+        let opened: Vec<(&str, &Open<'_>)> =
+            inputs.iter().map(|(host, open)| (host.as_str(), open as &Open<'_>)).collect();
+        let results = Results::new(inputs.len());
+        let mut problems = look_at_each(&opened, progress, &|number, host| results.put(number, look(host)));
+        let hosts = results.in_order();
         if hosts.is_empty()
             && let Some(problem) = problems.pop()
         {
@@ -171,6 +162,40 @@ impl<T: Send> PerHost<T> {
     pub fn into_parts(self) -> (Vec<T>, Vec<Problem>) {
         (self.hosts, self.problems)
     }
+}
+
+/// Opens a file.
+type Open<'a> = dyn Fn() -> Result<Input, ReadError> + Sync + 'a;
+
+/// Reads each host and passes it on with its number; for all types of results, so that it exists once. Returns the problems
+/// of the files.
+fn look_at_each(
+    inputs: &[(&str, &Open<'_>)],
+    progress: &Progress,
+    look: &(dyn Fn(usize, HostProfile) + Sync),
+) -> Vec<Problem> {
+    let one = |number: usize, (host, open): (&str, &Open<'_>)| -> Option<Problem> {
+        let read =
+            open().and_then(|input| Ok((HostProfile::read(host.to_owned(), &input, progress)?, input)));
+        match read {
+            Ok((loaded, input)) => {
+                let (problem, changed) = (damage(&loaded), changed(&loaded));
+                look(number, loaded);
+                // Arguments are decoded from the file during the analysis.
+                if input.has_changed() { Some(changed) } else { problem }
+            }
+            Err(error) => Some(unreadable_file(&error)),
+        }
+    };
+    // A thread that waits for a part of one host may take up another host in the meantime, so only as many as there are
+    // cores are given out at once.
+    let most = rayon::current_num_threads().max(1);
+    let mut problems: Vec<Option<Problem>> = Vec::with_capacity(inputs.len());
+    for (part, some) in inputs.chunks(most).enumerate() {
+        problems
+            .par_extend(some.par_iter().enumerate().map(|(number, input)| one(part * most + number, *input)));
+    }
+    problems.into_iter().flatten().collect()
 }
 
 impl<A, B> PerHost<(A, B)> {

@@ -21,15 +21,31 @@ static BEFORE: AtomicUsize = AtomicUsize::new(0);
 // SAFETY: every call goes unchanged to the system's allocator; only the sizes are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(now, Relaxed);
+        taken(layout.size());
         unsafe { System.alloc(layout) }
+    }
+
+    // Without these two, the default would fill and copy what the system gives away zeroed or grows in place.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        taken(size);
+        unsafe { System.realloc(at, layout, size) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Relaxed);
         unsafe { System.dealloc(at, layout) }
     }
+}
+
+fn taken(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Relaxed) + bytes;
+    MOST.fetch_max(now, Relaxed);
 }
 
 /// Restarts the count.

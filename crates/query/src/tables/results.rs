@@ -22,7 +22,7 @@ use crate::world::World;
 const HOST: Column = Column::new("host", Text, "its host");
 
 /// The rows of a view of each host, under the names of a table's columns.
-fn per_host(world: &World, table: &Table, view: impl Fn(&Context<'_>) -> View + Sync) -> Box<dyn Rows> {
+fn per_host(world: &World, table: &Table, view: fn(&Context<'_>) -> View) -> Box<dyn Rows> {
     let of_host = |loaded: &stepscope_session::HostProfile| {
         let shown = view(&loaded.context());
         let place = |column: &Column| shown.columns().iter().position(|known| known.key == column.key);

@@ -174,8 +174,13 @@ impl Database {
         table: &str,
         columns: &[&str],
         which: Which,
-        each: impl FnMut(&Fields),
+        mut each: impl FnMut(&Fields),
     ) -> Outcome {
+        self.visit(table, columns, which, &mut each)
+    }
+
+    /// The same for whatever is done with a row, so that it exists once.
+    fn visit(&self, table: &str, columns: &[&str], which: Which, each: &mut dyn FnMut(&Fields)) -> Outcome {
         let mut outcome = Outcome::default();
         if !self.has(table) || which.column().is_some_and(|column| !self.has_column(table, column)) {
             return outcome;
@@ -208,7 +213,7 @@ fn run(
     query: &str,
     budget: &Budget,
     count: &mut u64,
-    mut each: impl FnMut(&Fields),
+    each: &mut dyn FnMut(&Fields),
 ) -> Result<(), String> {
     // An interrupted query does not say what interrupted it; the budget does.
     let failed = |error: rusqlite::Error| budget.met().map_or_else(|| said(&error), |over| over.to_string());
@@ -238,7 +243,7 @@ fn run_file(
     which: Which,
     budget: &Budget,
     count: &mut u64,
-    mut each: impl FnMut(&Fields),
+    each: &mut dyn FnMut(&Fields),
 ) -> Result<(), TableError> {
     // The column of the condition comes last, after the requested ones.
     let all: Vec<&str> = columns.iter().copied().chain(which.column()).collect();

@@ -4,13 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::routing::get;
 
 use super::{Curves, csv, findings, heat, listing, points, profiles, range, state};
 use crate::answers::heavy;
-use crate::query::Query;
-use crate::routes::{Answer, App, Reply};
+use crate::routes::{Answer, App, Asked, Reply, data};
 
 /// How long a request waits for files that are being read.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -18,14 +15,14 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// All addresses about curves.
 pub(crate) fn router() -> Router<App> {
     Router::new()
-        .route("/state", get(state_of))
-        .route("/runs", get(runs))
-        .route("/points", get(points_of))
-        .route("/range", get(range_of))
-        .route("/csv", get(csv_of))
-        .route("/heat", get(heat_of))
-        .route("/findings", get(findings_of))
-        .route("/profiles", get(profiles_of))
+        .route("/state", data(|asked| Box::pin(state_of(asked))))
+        .route("/runs", data(|asked| Box::pin(runs(asked))))
+        .route("/points", data(|asked| Box::pin(points_of(asked))))
+        .route("/range", data(|asked| Box::pin(range_of(asked))))
+        .route("/csv", data(|asked| Box::pin(csv_of(asked))))
+        .route("/heat", data(|asked| Box::pin(heat_of(asked))))
+        .route("/findings", data(|asked| Box::pin(findings_of(asked))))
+        .route("/profiles", data(|asked| Box::pin(profiles_of(asked))))
 }
 
 /// The curves after a look at the files, unless that takes long: then it goes on behind the answer.
@@ -37,17 +34,17 @@ async fn looked(app: &App) -> Arc<Curves> {
     looking
 }
 
-async fn state_of(State(app): State<App>, query: Query) -> Answer {
+async fn state_of(Asked { app, query, .. }: Asked) -> Answer {
     let curves = looked(&app).await;
     heavy(move || state(&curves, &query).map(|value| Reply::value(&value))).await
 }
 
-async fn runs(State(app): State<App>) -> Answer {
+async fn runs(Asked { app, .. }: Asked) -> Answer {
     let curves = looked(&app).await;
     heavy(move || Ok(Reply::value(&listing(&curves)))).await
 }
 
-async fn points_of(State(app): State<App>, query: Query) -> Answer {
+async fn points_of(Asked { app, query, .. }: Asked) -> Answer {
     let curves = app.store.curves();
     heavy(move || {
         let body = points(&curves, &query)?.into();
@@ -56,12 +53,12 @@ async fn points_of(State(app): State<App>, query: Query) -> Answer {
     .await
 }
 
-async fn range_of(State(app): State<App>, query: Query) -> Answer {
+async fn range_of(Asked { app, query, .. }: Asked) -> Answer {
     let curves = app.store.curves();
     heavy(move || range(&curves, &query).map(|value| Reply::value(&value))).await
 }
 
-async fn csv_of(State(app): State<App>, query: Query) -> Answer {
+async fn csv_of(Asked { app, query, .. }: Asked) -> Answer {
     let curves = app.store.curves();
     heavy(move || {
         let body = csv(&curves, &query)?.into();
@@ -70,17 +67,17 @@ async fn csv_of(State(app): State<App>, query: Query) -> Answer {
     .await
 }
 
-async fn heat_of(State(app): State<App>, query: Query) -> Answer {
+async fn heat_of(Asked { app, query, .. }: Asked) -> Answer {
     let curves = app.store.curves();
     heavy(move || heat(&curves, &query).map(|value| Reply::value(&value))).await
 }
 
-async fn findings_of(State(app): State<App>) -> Answer {
+async fn findings_of(Asked { app, .. }: Asked) -> Answer {
     let curves = app.store.curves();
     heavy(move || Ok(Reply::value(&findings(&curves)))).await
 }
 
-async fn profiles_of(State(app): State<App>) -> Answer {
+async fn profiles_of(Asked { app, .. }: Asked) -> Answer {
     let (curves, files) = (app.store.curves(), app.store.profile_files());
     heavy(move || Ok(Reply::value(&profiles(&curves, &files)))).await
 }

@@ -1,30 +1,30 @@
 //! Addresses below `/api/fleet`.
 
 use axum::Router;
-use axum::extract::State;
-use axum::routing::get;
 use stepscope_render::fleet::write_step_map;
 
 use crate::answers::heavy;
 use crate::error::Refusal;
-use crate::query::Query;
-use crate::routes::{Answer, App, Reply};
+use crate::routes::{Answer, App, Asked, Reply, data};
 
 /// All addresses about the fleet.
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/", get(state)).route("/report", get(report)).route("/steps", get(steps))
+    Router::new()
+        .route("/", data(|asked| Box::pin(state(asked))))
+        .route("/report", data(|asked| Box::pin(report(asked))))
+        .route("/steps", data(|asked| Box::pin(steps(asked))))
 }
 
-async fn state(State(app): State<App>) -> Answer {
+async fn state(Asked { app, .. }: Asked) -> Answer {
     heavy(move || Ok(Reply::value(&app.store.fleet().answer(&app.store)))).await
 }
 
-async fn report(State(app): State<App>) -> Answer {
+async fn report(Asked { app, .. }: Asked) -> Answer {
     let ready = app.store.fleet().state().ready.clone().ok_or(Refusal::Missing("report"))?;
     Ok(Reply::json(ready.document.clone()))
 }
 
-async fn steps(State(app): State<App>, query: Query) -> Answer {
+async fn steps(Asked { app, query, .. }: Asked) -> Answer {
     let ready = app.store.fleet().state().ready.clone().ok_or(Refusal::Missing("report"))?;
     let recording = query.text("recording").unwrap_or("").to_owned();
     heavy(move || {

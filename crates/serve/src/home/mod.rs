@@ -14,13 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::extract::State;
-use axum::routing::get;
-use axum::{Extension, Router};
+use axum::Router;
 use serde_json::{Value, json};
 
-use crate::query::Query;
-use crate::routes::{Answer, App, Reply};
+use crate::routes::{Answer, App, Asked, Reply, data};
 use crate::store::{Seen, Store};
 use cache::Cache;
 use summary::Summary;
@@ -34,12 +31,11 @@ const LARGEST: u64 = 2 << 30;
 
 /// The address of the list.
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/api/home", get(list)).layer(Extension(Arc::new(Home::in_user_cache())))
+    Router::new().route("/api/home", data(|asked| Box::pin(list(asked))))
 }
 
-async fn list(State(app): State<App>, Extension(home): Extension<Arc<Home>>, query: Query) -> Answer {
+async fn list(Asked { app: App { store, home, .. }, query, .. }: Asked) -> Answer {
     let since = query.number_or("since", 0_u64)?;
-    let store = app.store.clone();
     crate::answers::heavy(move || {
         let answer = home.answer(&store.seen(), since, SystemTime::now());
         home.go_on(&store);
@@ -69,14 +65,14 @@ struct Rows {
 
 /// The list of runs.
 #[derive(Debug)]
-struct Home {
+pub(crate) struct Home {
     rows: Mutex<Rows>,
     cache: Mutex<Cache>,
     working: AtomicBool,
 }
 
 impl Home {
-    fn in_user_cache() -> Self {
+    pub(crate) fn in_user_cache() -> Self {
         Home::with(Cache::of_user())
     }
 

@@ -74,8 +74,8 @@ macro_rules! views {
     ($($name:ident,)+) => {
         $(mod $name;)+
 
-        /// All views, in reading order.
-        pub const VIEWS: &[View] = &[$($name::VIEW),+];
+        /// All views, in reading order. Not a constant: every crate that names one compiles the functions in it again.
+        pub static VIEWS: &[View] = &[$($name::VIEW),+];
     };
 }
 
