@@ -356,7 +356,14 @@ fn laid_end_to_end(
         .filter(|&index| is_other_loop(gap_after(index)))
         .collect();
     let is_other = |index: usize| others.binary_search(&index).is_ok();
-    let paused = |index: usize| gaps[index] > longest && !is_other(index) && !works(gap_after(index));
+    let paused =
+        |index: usize| !tight && gaps[index] > longest && !is_other(index) && !works(gap_after(index));
+    // Where the usual gap is nothing, a longer one belongs to the loop if it recurs.
+    let recurs = tight && {
+        let long: Vec<usize> =
+            (0..gaps.len()).filter(|&index| stands_out(index) && !is_other(index)).collect();
+        is_regular(&long)
+    };
     let mut pauses: Vec<usize> = (0..gaps.len()).filter(|&index| paused(index)).collect();
     if is_regular(&pauses) {
         pauses.clear();
@@ -365,11 +372,10 @@ fn laid_end_to_end(
         let (end, excluded) = match marks.get(index + 1).map(|(_, next)| next.start) {
             // The last one has no successor: its marker says where it ended; otherwise its end is unknown.
             None => (span.end, (!ends_known).then_some(Exclusion::Incomplete)),
-            // Its own length is known where the usual gap is nothing.
             Some(next) if pauses.binary_search(&index).is_ok() => {
-                (span.end.min(next), (!tight).then_some(Exclusion::Interrupted))
+                (span.end.min(next), Some(Exclusion::Interrupted))
             }
-            Some(next) if tight && !stands_out(index) => (span.end.min(next), None),
+            Some(next) if tight && !(recurs && stands_out(index)) => (span.end.min(next), None),
             Some(next) if is_other(index) => ((span.end + gap.at_least_zero()).min(next), None),
             Some(next) => (next, None),
         };
@@ -487,12 +493,15 @@ mod tests {
         let once = marks(&[(0, 995), (1_000, 1_995), (90_000, 90_995), (91_000, 91_995)]);
         let steps = laid_end_to_end(&once, true, |_| false, |_| false);
         assert_eq!(lengths(&steps)[1], (995, None), "once may be an accident");
+        let short = marks(&[(0, 995), (1_000, 1_995), (2_300, 3_295), (3_300, 4_295)]);
+        let steps = laid_end_to_end(&short, true, |_| false, |_| false);
+        assert_eq!(lengths(&steps)[1], (995, None), "however short");
     }
 
     #[test]
     fn another_loop_between_two_epochs_is_not_part_of_a_step() {
         let steps = laid_end_to_end(&marks(&epochs(20_000)), true, |_| false, |_| true);
-        assert_eq!(lengths(&steps)[4], (1_000, None), "its own length and the usual gap");
+        assert_eq!(lengths(&steps)[4], (995, None), "its own length");
         let apart: Vec<(i64, i64)> = epochs(20_000).iter().map(|&(start, end)| (start, end - 300)).collect();
         let steps = laid_end_to_end(&marks(&apart), true, |_| false, |_| true);
         assert!(steps[..19].iter().all(|step| step.span.dur() == Dur::from_ps(1_000)), "{steps:?}");
