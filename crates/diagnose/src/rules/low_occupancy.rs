@@ -92,7 +92,9 @@ fn measured(facts: &Facts) -> Option<Finding> {
 
 fn possible(facts: &Facts) -> Option<Finding> {
     let low = facts.device.as_ref()?.low_occupancy.clone()?;
-    (low.share >= KERNEL_SHARE).then(|| {
+    // Kernels that wait for pages are long for another reason.
+    let waiting = super::unified_memory_faults::check(facts).is_some();
+    (low.share >= KERNEL_SHARE && !waiting).then(|| {
         let kernel = low.kernel.clone();
         Finding::new(&RULE, Severity::Info, low, facts.framework()).about(kernel).sure(0.5)
     })

@@ -248,8 +248,13 @@ impl Pass<'_, '_> {
 fn launched(config: LaunchConfig, device: Option<&Device>) -> Launched {
     let computed = device.and_then(|device| theoretical(device, &config));
     let waves = device.zip(computed).and_then(|(device, found)| waves(device, &config, found.blocks));
-    let filled = device.and_then(|device| filled(device, &config));
+    let filled = device.and_then(|device| filled(device, &config).filter(|_| is_small(device, &config)));
     Launched { config, computed, waves, filled }
+}
+
+/// Whether a grid has too few blocks for half of the multiprocessors.
+fn is_small(device: &Device, config: &LaunchConfig) -> bool {
+    config.blocks().zip(device.multiprocessors).is_some_and(|(blocks, all)| blocks <= u64::from(all / 2))
 }
 
 /// One kernel.
@@ -283,7 +288,7 @@ pub struct KernelRow {
     pub waves: Option<f64>,
     /// The share of slots that stay empty because the last wave is not full.
     pub tail: Option<f64>,
-    /// The share of the device's threads that it occupies at most, 0 to 1.
+    /// The share of the device's threads that it occupies at most, 0 to 1, if most multiprocessors have no block of it.
     pub filled: Option<f64>,
     /// Whether it uses the matrix units; `None` if its name does not say.
     pub tensor_core: Option<bool>,
@@ -367,6 +372,22 @@ impl Kernels {
 mod tests {
     use super::*;
     use crate::sketch::{Arg, Sketch};
+
+    #[test]
+    fn only_a_grid_for_few_multiprocessors_is_said_to_fill_little() {
+        let device = Device {
+            compute_capability: Some((8, 0)),
+            multiprocessors: Some(108),
+            ..Device::new(DeviceKind::Gpu, 0)
+        };
+        let filled = |blocks| {
+            let (grid, block) = (Some([blocks, 1, 1]), Some([128, 1, 1]));
+            let config = LaunchConfig { grid, block, registers: Some(32), ..LaunchConfig::default() };
+            launched(config, Some(&device)).filled
+        };
+        assert!(filled(54).is_some_and(|share| share < 0.05));
+        assert_eq!(filled(90), None, "a product that fills its tiles may have no more blocks");
+    }
 
     #[test]
     fn a_kernel_has_its_launch_its_op_and_its_delay() {
