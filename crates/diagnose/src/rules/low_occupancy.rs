@@ -10,7 +10,8 @@
 //! In a timeline: for at least {NOTABLE} of the step or {KERNEL_SHARE} of kernel time, the kernels that run at the same
 //! time together occupy less than {NEARLY_EMPTY} of the device's threads, by their grids and blocks. A kernel of one block
 //! is an example. Kernels of {SMALL_KERNEL} or less do not count: more threads would not make them shorter. A fix saves at
-//! most the part of this time that the empty threads could take over. What `serial-streams` claims does not count.
+//! most the part of this time that the empty threads could take over. If `serial-streams` fires, it
+//! says what to do about small grids.
 //!
 //! Otherwise: kernels whose occupancy, by launch configuration and device properties, is below {OCCUPANCY} take at least
 //! {KERNEL_SHARE} of kernel time. This is a remark without a promise.
@@ -53,16 +54,16 @@ thresholds! {
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
-    measured(facts).or_else(|| nearly_empty(facts)).or_else(|| possible(facts))
+    // Small grids that streams could run side by side are a finding of its own.
+    let serial = || super::serial_streams::check(facts).is_some();
+    measured(facts).or_else(|| if serial() { None } else { nearly_empty(facts).or_else(|| possible(facts)) })
 }
 
 /// Do kernels run that leave nearly all of the device empty?
 fn nearly_empty(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
     let fill = &detail.fill;
-    // What streams save by running side by side is a finding of its own.
-    let serial = super::serial_streams::check(facts).map_or(0.0, |streams| streams.claimed_ms());
-    let ms = (detail.per_step(fill.nearly_empty).min(facts.ms(Category::Compute)) - serial).max(0.0);
+    let ms = detail.per_step(fill.nearly_empty).min(facts.ms(Category::Compute));
     let (step, kernels) = (of_step(facts, ms), fill.nearly_empty.fraction_of(fill.kernels));
     if step < NOTABLE && kernels < KERNEL_SHARE {
         return None;
