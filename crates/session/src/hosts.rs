@@ -200,7 +200,9 @@ mod tests {
     #[test]
     fn results_are_in_order_and_those_that_never_came_are_passed_over() {
         let results = Results::new(4);
-        [3, 0, 2, 9].map(|number| results.put(number, number));
+        for number in [3, 0, 2, 9] {
+            results.put(number, number);
+        }
         assert_eq!(results.in_order(), [0, 2, 3]);
     }
 }
