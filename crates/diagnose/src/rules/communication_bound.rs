@@ -150,9 +150,12 @@ fn torch(exchanges: &Exchanges) -> Vec<String> {
             "Exchange less: send tokens or embeddings in 16 bits, and balance experts or tables, so that no rank waits.",
             "Overlap better: split the batch in two and compute on one half while the other is exchanged.",
         ]),
+        // NCCL runs an all-to-all as sends and receives too.
         (_, Some(Exchange::PointToPoint)) => lines([
-            "If these are the stages of a pipeline, use more micro-batches per step or an interleaved schedule: stages \
-             then wait less for one another.",
+            "If this is an all-to-all: send tokens or embeddings in 16 bits, and balance experts or tables, so that no rank \
+             waits.",
+            "If these are the stages of a pipeline: use more micro-batches per step or an interleaved schedule, so that \
+             stages wait less for one another.",
         ]),
         (Some(false), Some(_)) => lines([
             "No gradients are computed, so the ranks exchange parts of a split model: split it over fewer devices, and run \
