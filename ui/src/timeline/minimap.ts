@@ -39,7 +39,7 @@ export class Minimap {
   /** True when nothing that ran has a category. */
   get bare(): boolean {
     const shares = Object.entries(this.overview?.categories ?? {});
-    return this.overview !== null && !shares.some(([key, values]) => key !== "idle" && values.some((share) => share > 0));
+    return this.overview !== null && !shares.some(([key, values]) => key !== "idle" && key !== "unknown" && values.some((share) => share > 0));
   }
 
   /** Shares of equal columns over the whole trace: of each device, and of whatever stands for a trace without categories. */
