@@ -18,6 +18,17 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// The text of a file's beginning; `None` if it is no text. Every file of a folder is asked, and most are binary.
+pub(crate) fn printed(head: &[u8]) -> Option<Cow<'_, str>> {
+    const ESCAPE: u8 = 0x1b;
+    let text = decode(head.get(..SAMPLE).unwrap_or(head));
+    let is_printed = |byte: u8| byte >= b' ' || matches!(byte, b'\t' | b'\r' | b'\n' | ESCAPE);
+    text.bytes().all(is_printed).then(|| decode(head))
+}
+
+/// Number of bytes that show whether a file is text. Even, for UTF-16.
+const SAMPLE: usize = 64;
+
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units = bytes.as_chunks::<2>().0.iter().map(|&pair| unit(pair));
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
@@ -134,6 +145,14 @@ mod tests {
         assert_eq!(all("a, b ,\"c,\n\"\"d\"\"\"\r\ne,\n"), [vec!["a", "b", "c,\n\"d\""], vec!["e", ""]]);
         assert_eq!(all("\"open, end\nnext"), [vec!["\"open", "end"], vec!["next"]]);
         assert_eq!(all(""), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn a_binary_file_is_no_text() {
+        assert!(printed(b"timestamp, power\r\n\x1b[0m").is_some());
+        assert!(printed(b"\xff\xfet\0i\0m\0e\0\n\0").is_some_and(|text| text == "time\n"));
+        assert!(printed(b"\n\x08\x01\x12/host:CPU").is_none());
+        assert!(printed(b"").is_some());
     }
 
     #[test]

@@ -49,9 +49,7 @@ impl Reader for NcuReader {
         if head.starts_with(report::MAGIC) {
             return true;
         }
-        // Text is only examined if the first line can be text, because every file goes through this check.
-        let printed = head.iter().take(64).all(|&byte| byte >= b' ' || matches!(byte, b'\t' | b'\r' | b'\n'));
-        printed && (pages::recognises(&csv::decode(head)) || console::recognises(&csv::decode(head)))
+        csv::printed(head).is_some_and(|text| pages::recognises(&text) || console::recognises(&text))
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {

@@ -14,9 +14,10 @@ const JUDGED: usize = 200;
 /// The columns of such a log; `None` for any other text.
 pub(super) fn columns(text: &str, separator: char) -> Option<Vec<Column>> {
     let mut rest = text;
-    let mut rows: Vec<Vec<Cow<str>>> =
-        std::iter::from_fn(|| record(&mut rest, separator)).take(JUDGED).collect();
-    let (width, stamp) = (rows.first()?.len(), rows.first()?.iter().position(|cell| is_stamp(cell))?);
+    let first = record(&mut rest, separator)?;
+    let (width, stamp) = (first.len(), first.iter().position(|cell| is_stamp(cell))?);
+    let others = std::iter::from_fn(|| record(&mut rest, separator)).take(JUDGED - 1);
+    let mut rows: Vec<Vec<Cow<str>>> = std::iter::once(first).chain(others).collect();
     // The last row may be incomplete, both here and in the log.
     let whole = rows.iter().take_while(|row| row.len() == width && is_stamp(&row[stamp])).count();
     let has_unit = |cell: &Cow<str>| matches!(measured(cell), (Some(_), unit) if !unit.is_empty());

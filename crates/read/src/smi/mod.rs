@@ -39,7 +39,7 @@ impl Reader for SmiReader {
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
-        let text = csv::decode(head);
+        let Some(text) = csv::printed(head) else { return false };
         [query::recognises, dmon::recognises, page::recognises, dump::recognises]
             .iter()
             .any(|knows| knows(&text))
