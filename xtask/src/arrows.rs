@@ -56,8 +56,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "stepscope-timeline",
+        &["stepscope-trace", "stepscope-analyze", "stepscope-render", "stepscope-session"],
+    ),
+    (
         "stepscope-serve",
         &[
+            "stepscope-timeline",
             "stepscope-trace",
             "stepscope-read",
             "stepscope-analyze",

@@ -1,7 +1,7 @@
-//! The web page and its API: local HTTP, a store of open sessions, timeline tiles.
+//! The web page and its API: local HTTP, a store of open sessions.
 //!
 //! A request arrives in [`routes`], where the guard checks who is asking, and is answered from the [`store`]:
-//! it finds, watches and opens sessions, and each keeps its [`timeline`] and every answer that was computed
+//! it finds, watches and opens sessions, and each keeps its [`stepscope_timeline`] and every answer that was computed
 //! once ([`answers`], [`curves`] for what runs logged, [`home`] for the list of all runs, [`fleet`](mod@fleet) for all jobs and hosts, and [`tfprof`] for the model behind runs of classic TensorFlow). The page itself is part of the binary ([`assets`]). `API.md` beside this crate defines
 //! the interface with `ui/`.
 //!
@@ -26,7 +26,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod tfprof;
-mod timeline;
 
 pub use fleet::FleetOptions;
 #[doc(hidden)]

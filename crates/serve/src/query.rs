@@ -50,7 +50,7 @@ impl Query {
         if !ns.is_finite() || ns.abs() > 9.2e15 {
             return Err(Refusal::Query(key, ns.to_string()));
         }
-        Ok(crate::timeline::model::ps(ns))
+        Ok(stepscope_timeline::model::ps(ns))
     }
 
     /// Comma-separated numbers; `None` if the part is missing.

@@ -28,10 +28,10 @@ use crate::query::{LONGEST, Query};
 use crate::sql;
 use crate::store::{Opened, Store, Timeline};
 use crate::tfprof;
-use crate::timeline::event::{Same, Way};
-use crate::timeline::model::Model;
-use crate::timeline::tile::{MOST_LEVEL, TileAddress};
-use crate::timeline::{area, collectives, critical, event, frame, overview, tile};
+use stepscope_timeline::event::{Same, Way};
+use stepscope_timeline::model::Model;
+use stepscope_timeline::tile::{MOST_LEVEL, TileAddress};
+use stepscope_timeline::{area, collectives, critical, event, frame, overview, tile};
 
 /// Maximum number of hits in one answer.
 const MOST_HITS: usize = 5_000;

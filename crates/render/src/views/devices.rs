@@ -71,6 +71,9 @@ pub fn table(devices: &Devices, gpus: &[GpuSamples]) -> Table {
     table
 }
 
+/// Idle time below this share of a step needs no cause.
+const WORTH_NAMING: f64 = 0.01;
+
 fn headline(devices: &Devices) -> Option<String> {
     let busiest = devices
         .devices
@@ -80,7 +83,8 @@ fn headline(devices: &Devices) -> Option<String> {
     let Some((device, busy)) = busiest else {
         return Some("No device work was recorded; device utilisation is unknown".to_owned());
     };
-    let why = idle(device).first().map_or(String::new(), |&(cause, share)| match cause {
+    let cause = idle(device).into_iter().next().filter(|(_, share)| *share >= WORTH_NAMING);
+    let why = cause.map_or(String::new(), |(cause, share)| match cause {
         Category::Idle | Category::Unknown => {
             format!("; the cause of its idle time was not recorded ({} of the step)", percent(share))
         }

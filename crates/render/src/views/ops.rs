@@ -51,7 +51,7 @@ fn fill(table: &mut Table, ops: &Ops) {
     describe_window(table, ops.window);
     if !ops.rows.is_empty() {
         table.note(
-            "self: time without nested ops; share: of the self time of all ops on that side (host or device).",
+            "self: time without nested ops, summed over threads and devices; share: of the self time of all ops on that side (host or device).",
         );
     }
     if ops.rows.iter().any(|row| row.key.input) {
@@ -97,9 +97,13 @@ fn headline(ops: &Ops) -> String {
         Where::Device => "device",
     };
     let of = covers(ops.window);
+    let together = match (ops.side(), ops.devices) {
+        (Where::Device, devices @ 2..) => format!(" on {devices} devices together"),
+        _ => String::new(),
+    };
     let time = ops.window.per_step(first.self_ms).unwrap_or(first.self_ms);
     format!(
-        "{} takes {} of {where_} op time: {} {of}",
+        "{} takes {} of {where_} op time: {} {of}{together}",
         first.key.name,
         percent(first.fraction),
         duration_ms(time)

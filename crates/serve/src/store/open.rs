@@ -31,7 +31,7 @@ use super::timeline::Timeline;
 use crate::answers::LIMIT;
 use crate::error::Refusal;
 use crate::tfprof::LazyModel;
-use crate::timeline::model::{Findings, LaidOut, ns};
+use stepscope_timeline::model::{Findings, LaidOut, ns};
 
 /// A guess at what the partial results of one host use.
 const PARTIAL_BYTES: u64 = 256 << 10;

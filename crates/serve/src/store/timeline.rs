@@ -1,19 +1,18 @@
 //! The open traces of a session, for its timeline and for what was live at a moment.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use stepscope_analyze::memory::{Ledger, MemoryPartial};
 use stepscope_query::{Database, Limits};
-use stepscope_session::{HostProfile, Problem, Profile};
+use stepscope_session::{Problem, Profile};
 
 use super::found::Find;
 use super::loading::Loading;
 use super::open::profile;
 use crate::error::Refusal;
-use crate::timeline::model::{Findings, LaidOut, Model};
-use crate::timeline::search::Found;
+use stepscope_timeline::model::{Findings, LaidOut, Model};
+use stepscope_timeline::search::Found;
 
 /// Number of searches that are kept: those of the last few keystrokes.
 const SEARCHES: usize = 4;
@@ -49,14 +48,15 @@ impl Timeline {
 
     /// Analyses each host of a profile.
     pub(crate) fn analysed(profile: Profile) -> Self {
-        let look_at_all = || profile.hosts.par_iter().map(findings).collect::<Vec<Findings>>();
-        let (findings, laid_out) = rayon::join(look_at_all, || LaidOut::of(&profile));
-        Timeline::of(profile, findings, laid_out)
+        Timeline::on_both(Model::analysed(profile))
     }
 
     /// The timeline of traces that are already analysed.
     pub(super) fn of(profile: Profile, findings: Vec<Findings>, laid_out: LaidOut) -> Self {
-        let (model, recorded) = Model::of(profile, findings, laid_out);
+        Timeline::on_both(Model::of(profile, findings, laid_out))
+    }
+
+    fn on_both((model, recorded): (Model, Option<Model>)) -> Self {
         Timeline {
             model,
             recorded,
@@ -83,7 +83,7 @@ impl Timeline {
         if let Some((.., found)) = searches().iter().find(|(known, aligned, _)| same(known, *aligned)) {
             return Ok(found.clone());
         }
-        let pattern = crate::timeline::search::pattern(text)
+        let pattern = stepscope_timeline::search::pattern(text)
             .map_err(|_| Refusal::Query("q", text.chars().take(80).collect()))?;
         let found = Arc::new(Found::of(model, text, &pattern));
         let mut kept = searches();
@@ -114,11 +114,4 @@ impl Timeline {
             Ledgers { allocators: named.collect(), hosts: ledgers }
         })
     }
-}
-
-/// Analyses one host for the timeline. If that fails, the trace can still be shown.
-fn findings(loaded: &HostProfile) -> Findings {
-    let context = loaded.context();
-    let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
-    findings.unwrap_or_else(|_| Findings::none(&loaded.trace))
 }

@@ -99,6 +99,9 @@ type Entries = HashMap<OpKey, Entry, FxBuildHasher>;
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct OpsPartial {
     window: Window,
+    /// Number of devices of the host that has most.
+    #[serde(default)]
+    devices: usize,
     #[serde(with = "crate::stored::sorted")]
     entries: Entries,
 }
@@ -110,7 +113,8 @@ impl OpsPartial {
         let mut entries = Entries::default();
         host::collect(context, &windows, &mut entries);
         device::collect(context, &windows, &mut entries);
-        OpsPartial { window: windows.window, entries }
+        let devices = context.breakdown().devices.iter().filter(|device| device.process.is_some()).count();
+        OpsPartial { window: windows.window, devices, entries }
     }
 
     /// Names of the model's host ops with their executions and self time.
@@ -122,6 +126,7 @@ impl OpsPartial {
     /// Adds another host.
     pub fn merge(&mut self, other: OpsPartial) {
         self.window = self.window.merge(other.window);
+        self.devices = self.devices.max(other.devices);
         for (key, entry) in other.entries {
             let own = self.entries.entry(key).or_default();
             own.totals.add(&entry.totals);
@@ -150,7 +155,7 @@ impl OpsPartial {
     /// Ranks the ops.
     pub fn finish(self) -> Ops {
         let rows = self.entries.into_iter().map(|(key, entry)| OpRow::new(key, &entry));
-        Ops::ranked(self.window, rows.collect())
+        Ops::ranked(self.window, self.devices, rows.collect())
     }
 }
 
@@ -231,12 +236,14 @@ impl OpRow {
 pub struct Ops {
     /// What totals cover.
     pub window: Window,
+    /// Number of devices over which a step's device time is summed.
+    pub devices: usize,
     /// First the side that does the model's work, last the ops of the input pipeline; then by self time.
     pub rows: Vec<OpRow>,
 }
 
 impl Ops {
-    fn ranked(window: Window, mut rows: Vec<OpRow>) -> Self {
+    fn ranked(window: Window, devices: usize, mut rows: Vec<OpRow>) -> Self {
         rows.sort_by(|a, b| {
             let group = |row: &OpRow| (row.key.input, row.key.side);
             group(a)
@@ -254,7 +261,7 @@ impl Ops {
                 row.cumulative = if all > 0.0 { (above / all).min(1.0) } else { 0.0 };
             }
         }
-        Ops { window, rows }
+        Ops { window, devices, rows }
     }
 
     /// The same by type: one row per type, named after the type.
@@ -270,7 +277,7 @@ impl Ops {
         }
         let mut rows: Vec<OpRow> = types.into_values().collect();
         rows.iter_mut().for_each(OpRow::settle);
-        Ops::ranked(self.window, rows)
+        Ops::ranked(self.window, self.devices, rows)
     }
 
     /// The side that does the model's work: the device, if it ran any op.

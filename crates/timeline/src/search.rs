@@ -20,7 +20,7 @@ const MOST_PATTERN: usize = 1 << 20;
 
 /// The events that match.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub struct Found {
     text: String,
     total: usize,
     /// The shown names of what matches, as tiles number them; a recorded name may match where the shown one does not.
@@ -31,7 +31,7 @@ pub(crate) struct Found {
 }
 
 /// The pattern: text anywhere in a name, or a regular expression between slashes. Ignores case.
-pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
+pub fn pattern(text: &str) -> Result<Regex, regex::Error> {
     let between = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     let pattern = between.filter(|rest| !rest.is_empty()).map_or_else(|| regex::escape(text), str::to_owned);
     RegexBuilder::new(&pattern).case_insensitive(true).size_limit(MOST_PATTERN).build()
@@ -39,7 +39,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
 
 impl Found {
     /// Searches all tracks, on all cores.
-    pub(crate) fn of(model: &Model, text: &str, pattern: &Regex) -> Self {
+    pub fn of(model: &Model, text: &str, pattern: &Regex) -> Self {
         let wanted: Vec<Vec<bool>> =
             (0..model.hosts().len()).map(|host| kinds(model, host, pattern)).collect();
         let mut names = vec![false; model.names()];
@@ -72,7 +72,7 @@ impl Found {
     }
 
     /// One page of hits in time order, with the totals.
-    pub(crate) fn page(&self, model: &Model, offset: usize, limit: usize) -> Value {
+    pub fn page(&self, model: &Model, offset: usize, limit: usize) -> Value {
         let hits: Vec<Value> = self
             .in_time(model, offset, limit)
             .into_iter()

@@ -43,7 +43,7 @@ fn rank_ahead(late: i64, ahead: i64) -> ChromeTrace {
 fn an_op_shows_what_calls_inside_it_launched() {
     let opened = opened(&[rank(300)]);
     let model = &opened.model;
-    let found = opened.search(model, "aten::mm").unwrap().page(model, 0, 1);
+    let found = super::searched(model, "aten::mm").page(model, 0, 1);
     let number = |key: &str| u32::try_from(found["hits"][0][key].as_u64().unwrap()).unwrap();
     let flows = details(model, number("track"), number("event")).unwrap()["flows"].clone();
     assert_eq!((&flows[0]["kind"], &flows[0]["name"]), (&"launch inside".into(), &"gemm".into()), "{flows}");
@@ -80,16 +80,16 @@ fn ranks_are_drawn_where_their_collectives_end_together() {
     assert_eq!(ends(&opened.model), steps().collect::<Vec<f64>>());
     let mut recorded: Vec<f64> = (0..5).flat_map(|step| [at(step, 0), at(step, 2_500)]).collect();
     recorded.sort_by(f64::total_cmp);
-    assert_eq!(ends(opened.on(Some("recorded"))), recorded);
-    assert!(opened.model.aligned && !opened.on(Some("recorded")).aligned);
+    assert_eq!(ends(opened.recorded()), recorded);
+    assert!(opened.model.aligned && !opened.recorded().aligned);
     assert_eq!(opened.model.moves[1].map(|one| one.shift), Some(Dur::from_us(-2_500)));
     // A search counts its hits on the clock that is asked for.
     let hits = |model: &Model| {
-        let page = opened.search(model, "AllReduce").unwrap().page(model, 9, 1);
+        let page = super::searched(model, "AllReduce").page(model, 9, 1);
         page["hits"][0]["start_ns"].as_f64()
     };
     assert_eq!(hits(&opened.model), Some((4_000.0 + 700.0) * 1e3));
-    assert_eq!(hits(opened.on(Some("recorded"))), Some((4_000.0 + 700.0 + 2_500.0) * 1e3));
+    assert_eq!(hits(opened.recorded()), Some((4_000.0 + 700.0 + 2_500.0) * 1e3));
 }
 
 #[test]

@@ -8,15 +8,15 @@ use stepscope_trace::Dur;
 use super::model::{Model, ns};
 
 /// Number of pieces into which a host's trace is divided once; coarser overviews are built from them.
-pub(crate) const FINE: usize = 4096;
+pub const FINE: usize = 4096;
 
 /// The breakdown of each of [`FINE`] pieces of a trace.
-pub(crate) fn fine(context: &Context) -> Vec<Shares> {
+pub fn fine(context: &Context) -> Vec<Shares> {
     context.trace.span().map_or_else(Vec::new, |span| shares_over(context, span, FINE))
 }
 
 /// The shares of each bucket, by category, averaged over hosts.
-pub(crate) fn answer(model: &Model, buckets: usize) -> Value {
+pub fn answer(model: &Model, buckets: usize) -> Value {
     let mut sums = vec![[0.0; Category::COUNT]; buckets];
     for (number, host) in model.hosts().iter().enumerate() {
         let Some(span) = model.trace(number).span() else { continue };

@@ -13,9 +13,9 @@ use super::model::Model;
 use super::rows::{Piece, Stretch};
 
 /// Buckets per tile.
-pub(crate) const BUCKETS: i64 = 1024;
+pub const BUCKETS: i64 = 1024;
 /// The widest buckets are 2^62 ps.
-pub(crate) const MOST_LEVEL: u8 = 62;
+pub const MOST_LEVEL: u8 = 62;
 /// Number of wide spans of one row that may start in one bucket before more of them are merged. There is more
 /// than one only if events of a row overlap.
 const CROWD: u32 = 8;
@@ -27,17 +27,17 @@ const BEHIND: u8 = 2;
 
 /// Which tile.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TileAddress {
+pub struct TileAddress {
     /// A bucket is 2^level ps wide.
-    pub(crate) level: u8,
+    pub level: u8,
     /// Number of tiles to the left of it, from the session's origin.
-    pub(crate) tile: u64,
+    pub tile: u64,
 }
 
 impl TileAddress {
     /// Its start, its end and the width of a bucket, in picoseconds of the session. `None` beyond the end of
     /// time.
-    pub(crate) fn bounds(self) -> Option<(i64, i64, i64)> {
+    pub fn bounds(self) -> Option<(i64, i64, i64)> {
         let width = 1_i128 << self.level.min(MOST_LEVEL);
         let start = i128::from(self.tile).checked_mul(width * i128::from(BUCKETS))?;
         let start = i64::try_from(start).ok()?;
@@ -48,7 +48,7 @@ impl TileAddress {
 
 /// A track's share of a tile.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Part {
+pub struct Part {
     pub(crate) id: u32,
     pub(crate) first: u32,
     pub(crate) count: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Part {
 
 /// The spans of a tile in columns; API.md describes each.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Spans {
+pub struct Spans {
     pub(crate) parts: Vec<Part>,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
@@ -85,7 +85,7 @@ fn pool() -> Option<&'static ThreadPool> {
 }
 
 /// The spans of one tile on these tracks, in this order.
-pub(crate) fn spans(model: &Model, place: TileAddress, tracks: &[u32]) -> Spans {
+pub fn spans(model: &Model, place: TileAddress, tracks: &[u32]) -> Spans {
     let one = |&id: &u32| {
         let mut spans = Spans::default();
         if let Some(bounds) = place.bounds() {

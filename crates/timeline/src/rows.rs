@@ -27,7 +27,7 @@ const FAN: usize = 4;
 
 /// The row of each event of a track: lanes below each other, each as deep as its events nest.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub struct Layout {
     /// The first row of each lane.
     lanes: Vec<u16>,
     /// Where each row's events start; one more entry than rows.
@@ -36,7 +36,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// From the number of events at each depth.
-    pub(crate) fn of(nesting: &Nesting) -> Self {
+    pub fn of(nesting: &Nesting) -> Self {
         let mut lanes = Vec::with_capacity(nesting.lanes());
         let mut rows: Vec<u32> = Vec::new();
         for lane in nesting.counts() {
@@ -58,13 +58,13 @@ impl Layout {
     }
 
     /// Number of rows.
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.first.len() - 1
     }
 
     /// The row of an event.
     #[inline]
-    pub(crate) fn row_of(&self, track: &Track, index: usize) -> usize {
+    pub fn row_of(&self, track: &Track, index: usize) -> usize {
         self.row_in(track.nesting(), index)
     }
 
@@ -75,7 +75,7 @@ impl Layout {
     }
 
     /// Whether this row is the first of a lane, so that nothing encloses its events.
-    pub(crate) fn is_outermost(&self, row: usize) -> bool {
+    pub fn is_outermost(&self, row: usize) -> bool {
         self.lanes.iter().any(|&first| usize::from(first) == row)
     }
 }
@@ -86,23 +86,23 @@ const ROWS: usize = u16::MAX as usize;
 /// One event, or several consecutive events of a row: a node of the pyramid, and what a walk visits. Times are
 /// the trace's, in picoseconds. Contains everything needed for drawing, so that no event has to be looked up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub struct Piece {
     /// Start of the first.
-    pub(crate) start: i64,
+    pub start: i64,
     /// End of the last.
-    pub(crate) end: i64,
+    pub end: i64,
     /// Their total duration.
-    pub(crate) busy: i64,
+    pub busy: i64,
     /// Duration of the longest.
-    pub(crate) longest: i64,
+    pub longest: i64,
     /// Its index on the track.
-    pub(crate) longest_event: u32,
+    pub longest_event: u32,
     /// Its kind.
-    pub(crate) longest_kind: KindId,
+    pub longest_kind: KindId,
     /// Index of the first one on the track.
-    pub(crate) first: u32,
+    pub first: u32,
     /// Number of events.
-    pub(crate) count: u32,
+    pub count: u32,
 }
 
 impl Piece {
@@ -134,7 +134,7 @@ impl Piece {
     }
 
     /// Merges a piece that starts later.
-    pub(crate) fn merge(&mut self, later: &Piece) {
+    pub fn merge(&mut self, later: &Piece) {
         self.end = self.end.max(later.end);
         self.busy = self.busy.saturating_add(later.busy);
         self.count = self.count.saturating_add(later.count);
@@ -156,13 +156,13 @@ impl Piece {
 
 /// The range to walk: events that run at any time from `from` up to `to`, or start there.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Stretch {
+pub struct Stretch {
     /// Start, in picoseconds of the trace.
-    pub(crate) from: i64,
+    pub from: i64,
     /// End.
-    pub(crate) to: i64,
+    pub to: i64,
     /// Events that together are narrower than this may come as one piece, if they lie inside.
-    pub(crate) narrow: i64,
+    pub narrow: i64,
 }
 
 impl Stretch {
@@ -174,17 +174,17 @@ impl Stretch {
 
 /// The rows of a track.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub struct Rows {
     /// Events by row, then by time.
     events: Vec<u32>,
     rows: Vec<Pyramid>,
     /// Time in which anything ran.
-    pub(crate) busy: Dur,
+    pub busy: Dur,
 }
 
 impl Rows {
     /// Sorts the events into rows and builds the pyramids, in one pass over the track.
-    pub(crate) fn of(track: &Track, layout: &Layout) -> Self {
+    pub fn of(track: &Track, layout: &Layout) -> Self {
         let nesting = track.nesting();
         let mut rows: Vec<Growing> =
             layout.first.windows(2).map(|edge| Growing::new(edge[0]..edge[1], track.len())).collect();
@@ -209,7 +209,7 @@ impl Rows {
     }
 
     /// One row; empty if there is none with that number.
-    pub(crate) fn row<'a>(&'a self, track: &'a Track, number: usize) -> Row<'a> {
+    pub fn row<'a>(&'a self, track: &'a Track, number: usize) -> Row<'a> {
         match self.rows.get(number) {
             Some(Pyramid { events, leaf, levels }) => {
                 Row { track, events: &self.events[events.clone()], leaf: *leaf, levels }
@@ -219,12 +219,12 @@ impl Rows {
     }
 
     /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Heap memory in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         let nodes: usize = self.rows.iter().flat_map(|row| &row.levels).map(Vec::len).sum();
         self.events.len() * 4 + nodes * size_of::<Piece>() + self.rows.len() * size_of::<Pyramid>()
     }
@@ -316,7 +316,7 @@ impl Growing {
 
 /// One row of a track.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Row<'a> {
+pub struct Row<'a> {
     track: &'a Track,
     events: &'a [u32],
     leaf: usize,
@@ -325,12 +325,12 @@ pub(crate) struct Row<'a> {
 
 impl Row<'_> {
     /// Its events, in time order.
-    pub(crate) fn events(&self) -> &[u32] {
+    pub fn events(&self) -> &[u32] {
         self.events
     }
 
     /// Calls `visit` with every piece of a range, by start.
-    pub(crate) fn walk(&self, stretch: Stretch, visit: &mut impl FnMut(Piece)) {
+    pub fn walk(&self, stretch: Stretch, visit: &mut impl FnMut(Piece)) {
         match self.levels.last() {
             Some(top) => {
                 self.descend(self.levels.len() - 1, 0..top.len(), &stretch, visit);
@@ -342,7 +342,7 @@ impl Row<'_> {
     }
 
     /// The longest event of a range, wholly or partly inside.
-    pub(crate) fn longest(&self, from: i64, to: i64) -> Option<u32> {
+    pub fn longest(&self, from: i64, to: i64) -> Option<u32> {
         let mut best: Option<Piece> = None;
         self.walk(Stretch { from, to, narrow: i64::MAX }, &mut |piece| {
             if best.is_none_or(|best| piece.longest > best.longest) {

@@ -15,17 +15,33 @@ use super::event::{Same, Way, at, details, neighbour};
 use super::model::Model;
 use super::tile::{BUCKETS, Spans, TileAddress, spans};
 use super::{area, frame, overview, search};
-use crate::store::Timeline;
+
+/// A session on the clock that is shown by itself, and on the recorded one where that differs.
+struct Opened {
+    model: Model,
+    recorded: Option<Model>,
+}
+
+impl Opened {
+    fn recorded(&self) -> &Model {
+        self.recorded.as_ref().unwrap_or(&self.model)
+    }
+}
 
 /// A session of these traces, one per host.
-fn opened(traces: &[ChromeTrace]) -> Timeline {
+fn opened(traces: &[ChromeTrace]) -> Opened {
     let input = |(number, trace): (usize, &ChromeTrace)| {
         let bytes = Bytes::held(trace.text().into_bytes());
         (format!("host{number}"), Ok(Input::from_bytes(format!("host{number}.json"), bytes)))
     };
     let inputs = traces.iter().enumerate().map(input).collect();
     let profile = Profile::read("test".into(), vec!["test".into()], inputs, &Progress::new()).unwrap();
-    Timeline::analysed(profile)
+    let (model, recorded) = Model::analysed(profile);
+    Opened { model, recorded }
+}
+
+fn searched(model: &Model, text: &str) -> search::Found {
+    search::Found::of(model, text, &search::pattern(text).unwrap())
 }
 
 /// A slice in whole nanoseconds.
@@ -293,7 +309,7 @@ fn searches_find_every_event_in_time_order_page_by_page() {
             truth.extend(matching.map(|at| ((track.start(at) + host.shift).ps(), id, at)));
         }
         truth.sort_unstable();
-        let found = opened.search(model, text).unwrap();
+        let found = searched(model, text);
         let mut pages: Vec<(i64, u32, usize)> = Vec::new();
         for offset in (0..truth.len() + 70).step_by(70) {
             let page = found.page(model, offset, 70);

@@ -13,19 +13,19 @@ const MOST: usize = 50_000;
 
 /// The number of a host's step at a moment of the session: on the device that limits it, which may lag behind. `None` if
 /// there is no such host, `Some(None)` if it has no step then.
-pub(crate) fn step_at(model: &Model, host: usize, at: i64) -> Option<Option<i64>> {
+pub fn step_at(model: &Model, host: usize, at: i64) -> Option<Option<i64>> {
     let host = model.hosts().get(host)?;
     let at = Time::from_ps(at) - host.shift;
     Some(host.steps.iter().find(|step| step.window.contains(at)).map(|step| step.number))
 }
 
 /// The answer where there is no step.
-pub(crate) fn no_step(host: usize) -> Value {
+pub fn no_step(host: usize) -> Value {
     json!({"host": host, "step": null, "unknown": "there is no step in the middle of the view", "pieces": []})
 }
 
 /// The path of a host's step, or why it is unknown. `None` if there is no such host.
-pub(crate) fn answer(model: &Model, host: usize, step: i64) -> Option<Value> {
+pub fn answer(model: &Model, host: usize, step: i64) -> Option<Value> {
     let loaded = model.profile.hosts.get(host)?;
     Some(match CriticalPath::numbered(&loaded.context(), step) {
         Ok(path) => {

@@ -24,20 +24,24 @@ const EXACT: u64 = 1 << 53;
 
 /// Direction to a neighbour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
+    /// Later.
     Next,
+    /// Earlier.
     Previous,
 }
 
 /// What neighbours have in common.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Same {
+pub enum Same {
+    /// Their name.
     Name,
+    /// Their row.
     Row,
 }
 
 /// An event in short form, for searches and clicks.
-pub(crate) fn hit(model: &Model, id: u32, event: u32) -> Option<Json> {
+pub fn hit(model: &Model, id: u32, event: u32) -> Option<Json> {
     let entry = model.track(id)?;
     let track = entry.track(model);
     let index = index_on(track, event)?;
@@ -54,7 +58,7 @@ fn index_on(track: &Track, event: u32) -> Option<usize> {
 }
 
 /// Everything known about an event.
-pub(crate) fn details(model: &Model, id: u32, event: u32) -> Option<Json> {
+pub fn details(model: &Model, id: u32, event: u32) -> Option<Json> {
     let mut answer = hit(model, id, event)?;
     let entry = model.track(id)?;
     let (track, trace, host) = (entry.track(model), model.trace(entry.host), model.host(entry.host));
@@ -141,7 +145,7 @@ fn plain(value: &Value<'_>) -> Json {
 }
 
 /// The event before or after another one with the same name or row.
-pub(crate) fn neighbour(model: &Model, id: u32, event: u32, way: Way, same: Same) -> Option<Json> {
+pub fn neighbour(model: &Model, id: u32, event: u32, way: Way, same: Same) -> Option<Json> {
     let entry = model.track(id)?;
     let track = entry.track(model);
     let index = index_on(track, event)?;
@@ -171,7 +175,7 @@ pub(crate) fn neighbour(model: &Model, id: u32, event: u32, way: Way, same: Same
 
 /// The event of a row at a moment, or the longest within `tolerance` of it. Times are picoseconds of the
 /// session.
-pub(crate) fn at(model: &Model, id: u32, row: usize, at: i64, tolerance: i64) -> Option<Json> {
+pub fn at(model: &Model, id: u32, row: usize, at: i64, tolerance: i64) -> Option<Json> {
     let entry = model.track(id)?;
     let track = entry.track(model);
     let at = at.saturating_sub(model.host(entry.host).shift.ps());
@@ -183,7 +187,7 @@ pub(crate) fn at(model: &Model, id: u32, row: usize, at: i64, tolerance: i64) ->
 
 /// Links between events: launches of device work, and arrows in the file.
 #[derive(Debug)]
-pub(crate) struct Arrows {
+pub struct Arrows {
     /// Sorted by work.
     launches: Vec<Launch>,
     /// The same, sorted by call.

@@ -2,6 +2,7 @@
 //! the hosts' clocks differ, there are two: on clocks aligned there, and on those that were recorded.
 
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -12,7 +13,7 @@ use stepscope_analyze::states::launches::Launch;
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::{Context, Shares};
 use stepscope_render::words::terms;
-use stepscope_session::{HostClock, HostMove, Profile, moved, moves};
+use stepscope_session::{HostClock, HostMove, HostProfile, Profile, moved, moves};
 use stepscope_trace::{Dur, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
 
 use super::event::Arrows;
@@ -22,17 +23,17 @@ use super::rows::{Layout, Rows};
 
 /// A step as marked on the page.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub struct Step {
     pub(crate) number: i64,
     pub(crate) span: Span,
     /// The same on the device that limits it, which may lag behind.
-    pub(crate) window: Span,
+    pub window: Span,
     pub(crate) counted: bool,
 }
 
 /// Analysis results for one host's trace.
 #[derive(Debug)]
-pub(crate) struct Findings {
+pub struct Findings {
     categories: Vec<u8>,
     steps: Vec<Step>,
     step_name: String,
@@ -42,12 +43,12 @@ pub(crate) struct Findings {
     launches: Vec<Launch>,
     collectives: CollectivesPartial,
     /// Breakdown of each part of the trace.
-    pub(crate) shares: Vec<Shares>,
+    pub shares: Vec<Shares>,
 }
 
 impl Findings {
     /// Everything that the timeline needs.
-    pub(crate) fn of(context: &Context) -> Self {
+    pub fn of(context: &Context) -> Self {
         let (found, breakdown) = (context.steps(), context.breakdown());
         let windows = breakdown.bound().map_or(&[][..], |device| &device.steps[..]);
         let all = breakdown.steps.all.iter().enumerate().filter(|_| !breakdown.steps.whole_capture);
@@ -70,7 +71,7 @@ impl Findings {
     }
 
     /// If the analyses failed: the trace can still be shown.
-    pub(crate) fn none(trace: &Trace) -> Self {
+    pub fn none(trace: &Trace) -> Self {
         Findings {
             categories: vec![look::NONE; trace.kinds().len()],
             steps: Vec::new(),
@@ -84,11 +85,18 @@ impl Findings {
     }
 }
 
+/// Analyses one host for the timeline. If that fails, the trace can still be shown.
+fn findings(loaded: &HostProfile) -> Findings {
+    let context = loaded.context();
+    let findings = catch_unwind(AssertUnwindSafe(|| Findings::of(&context)));
+    findings.unwrap_or_else(|_| Findings::none(&loaded.trace))
+}
+
 /// One host on the session's clock.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub struct Host {
     /// Offset from the trace's time to the session's.
-    pub(crate) shift: Dur,
+    pub shift: Dur,
     of: Arc<HostParts>,
 }
 
@@ -102,7 +110,7 @@ impl Deref for Host {
 
 /// What is known of a host whatever its clock.
 #[derive(Debug)]
-pub(crate) struct HostParts {
+pub struct HostParts {
     /// Name and category of each kind.
     looks: Vec<(u32, u8)>,
     pub(crate) steps: Vec<Step>,
@@ -115,31 +123,31 @@ pub(crate) struct HostParts {
 impl HostParts {
     /// The number of a kind's name, and its category.
     #[inline]
-    pub(crate) fn look_of(&self, kind: KindId) -> (u32, u8) {
+    pub fn look_of(&self, kind: KindId) -> (u32, u8) {
         self.looks.get(kind.index()).copied().unwrap_or((0, look::NONE))
     }
 }
 
 impl Host {
     /// A time of the trace, in nanoseconds of the session.
-    pub(crate) fn ns(&self, at: Time) -> f64 {
+    pub fn ns(&self, at: Time) -> f64 {
         ns((at + self.shift) - Time::ZERO)
     }
 }
 
 /// A duration in nanoseconds.
-pub(crate) fn ns(length: Dur) -> f64 {
+pub fn ns(length: Dur) -> f64 {
     length.ps() as f64 / 1e3
 }
 
 /// Nanoseconds of a request, in picoseconds.
-pub(crate) fn ps(ns: f64) -> i64 {
+pub fn ps(ns: f64) -> i64 {
     (ns * 1e3).round() as i64
 }
 
 /// A group of tracks.
 #[derive(Debug)]
-pub(crate) struct ProcessEntry {
+pub struct ProcessEntry {
     pub(crate) host: usize,
     pub(crate) name: String,
     pub(crate) kind: ProcessKind,
@@ -147,7 +155,7 @@ pub(crate) struct ProcessEntry {
 
 /// One track.
 #[derive(Debug)]
-pub(crate) struct TrackEntry {
+pub struct TrackEntry {
     pub(crate) host: usize,
     /// Its index in its host's trace.
     place: usize,
@@ -158,22 +166,22 @@ pub(crate) struct TrackEntry {
 
 impl TrackEntry {
     /// The track itself.
-    pub(crate) fn track<'m>(&self, model: &'m Parts) -> &'m Track {
+    pub fn track<'m>(&self, model: &'m Parts) -> &'m Track {
         &model.trace(self.host).tracks()[self.place]
     }
 }
 
 /// The timeline of a session on one clock.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub struct Model {
     parts: Arc<Parts>,
     hosts: Vec<Host>,
     /// Wall-clock time of the session's origin, in nanoseconds since 1970.
-    pub(crate) origin_unix_ns: Option<i128>,
+    pub origin_unix_ns: Option<i128>,
     /// The end, in picoseconds of the session.
-    pub(crate) end: i64,
+    pub end: i64,
     /// Are the hosts moved to where their collectives end together?
-    pub(crate) aligned: bool,
+    pub aligned: bool,
 }
 
 impl Deref for Model {
@@ -186,30 +194,26 @@ impl Deref for Model {
 
 /// What the timeline of a session consists of, whatever the clock.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub struct Parts {
     /// Shared with the database that answers queries.
-    pub(crate) profile: Arc<Profile>,
+    pub profile: Arc<Profile>,
     pub(crate) processes: Vec<ProcessEntry>,
     tracks: Vec<TrackEntry>,
     /// The non-empty tracks, in display order.
-    pub(crate) order: Vec<u32>,
+    pub order: Vec<u32>,
     names: Vec<(usize, StrId)>,
     /// Collectives of several ranks; empty if there is one rank.
-    pub(crate) collectives: Vec<RankRun>,
+    pub collectives: Vec<RankRun>,
     /// How the hosts' clocks stand to one another; `None` if there is one clock.
-    pub(crate) clocks: Option<Clocks>,
+    pub clocks: Option<Clocks>,
     /// How each host has to move to be on one clock, if that is known of any but the reference.
-    pub(crate) moves: Vec<Option<HostMove>>,
+    pub moves: Vec<Option<HostMove>>,
 }
 
 impl Model {
     /// Numbers everything. `findings` are in the order of the hosts. Where hosts can be aligned at their collectives, they
     /// are, and the second model has them on their recorded clocks.
-    pub(crate) fn of(
-        profile: Profile,
-        mut findings: Vec<Findings>,
-        laid_out: LaidOut,
-    ) -> (Self, Option<Self>) {
+    pub fn of(profile: Profile, mut findings: Vec<Findings>, laid_out: LaidOut) -> (Self, Option<Self>) {
         let recorded = profile.shifts();
         let mut ranks = CollectivesPartial::default();
         findings.iter_mut().for_each(|found| ranks.merge(std::mem::take(&mut found.collectives)));
@@ -254,6 +258,13 @@ impl Model {
         }
     }
 
+    /// Analyses each host of a profile first.
+    pub fn analysed(profile: Profile) -> (Self, Option<Self>) {
+        let look_at_all = || profile.hosts.par_iter().map(findings).collect::<Vec<Findings>>();
+        let (findings, laid_out) = rayon::join(look_at_all, || LaidOut::of(&profile));
+        Model::of(profile, findings, laid_out)
+    }
+
     fn on(
         parts: &Arc<Parts>,
         hosts: &[Arc<HostParts>],
@@ -268,50 +279,50 @@ impl Model {
     }
 
     /// A host.
-    pub(crate) fn host(&self, number: usize) -> &Host {
+    pub fn host(&self, number: usize) -> &Host {
         &self.hosts[number]
     }
 
     /// All hosts.
-    pub(crate) fn hosts(&self) -> &[Host] {
+    pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 }
 
 impl Parts {
     /// The trace of a host.
-    pub(crate) fn trace(&self, host: usize) -> &Trace {
+    pub fn trace(&self, host: usize) -> &Trace {
         &self.profile.hosts[host].trace
     }
 
     /// The track with this number.
-    pub(crate) fn track(&self, id: u32) -> Option<&TrackEntry> {
+    pub fn track(&self, id: u32) -> Option<&TrackEntry> {
         self.tracks.get(id as usize)
     }
 
     /// All tracks, with their numbers.
-    pub(crate) fn tracks(&self) -> impl Iterator<Item = (u32, &TrackEntry)> {
+    pub fn tracks(&self) -> impl Iterator<Item = (u32, &TrackEntry)> {
         (0..).zip(&self.tracks)
     }
 
     /// The number of a host's track.
-    pub(crate) fn number_of(&self, host: usize, place: usize) -> u32 {
+    pub fn number_of(&self, host: usize, place: usize) -> u32 {
         let before: usize = self.profile.hosts[..host].iter().map(|loaded| loaded.trace.tracks().len()).sum();
         u32::try_from(before + place).unwrap_or(u32::MAX)
     }
 
     /// Number of names.
-    pub(crate) fn names(&self) -> usize {
+    pub fn names(&self) -> usize {
         self.names.len()
     }
 
     /// The name with this number.
-    pub(crate) fn name(&self, number: u32) -> &str {
+    pub fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", |&(host, id)| self.trace(host).str(id))
     }
 
     /// Memory of the session, including mapped files, which use memory while they are read.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let hosts = self.profile.hosts.iter().map(|loaded| loaded.trace.heap_bytes() as u64 + loaded.bytes);
         let rows = self.tracks.iter().map(|entry| entry.rows.heap_bytes() as u64);
         hosts.sum::<u64>() + rows.sum::<u64>()
@@ -346,14 +357,14 @@ fn shown_name(trace: &Trace, kind: &stepscope_trace::Kind) -> StrId {
 
 /// The tracks of a profile in rows, before any analysis.
 #[derive(Debug)]
-pub(crate) struct LaidOut {
+pub struct LaidOut {
     processes: Vec<ProcessEntry>,
     tracks: Vec<TrackEntry>,
 }
 
 impl LaidOut {
     /// Lays out all tracks, on all cores.
-    pub(crate) fn of(profile: &Profile) -> Self {
+    pub fn of(profile: &Profile) -> Self {
         let (mut processes, mut tracks) = (Vec::new(), Vec::new());
         for (host, loaded) in profile.hosts.iter().enumerate() {
             let first = processes.len();

@@ -97,7 +97,7 @@ struct OpenSlice {
 }
 
 /// Summarises a time range, in picoseconds of the session, on some tracks or all.
-pub(crate) fn answer(model: &Model, from: i64, to: i64, tracks: Option<&[u32]>) -> Value {
+pub fn answer(model: &Model, from: i64, to: i64, tracks: Option<&[u32]>) -> Value {
     let tracks = tracks.unwrap_or(&model.order);
     let one = |&id: &u32| model.track(id).map(|entry| on_track(model, entry, from, to)).unwrap_or_default();
     let sums = tracks.par_iter().map(one).reduce(Sums::default, |mut all, one| {

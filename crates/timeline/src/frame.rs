@@ -10,7 +10,7 @@ use super::tile::{Spans, TileAddress};
 const LONGEST_NAME: usize = 240;
 
 /// Writes a tile.
-pub(crate) fn write(model: &Model, place: TileAddress, spans: &Spans) -> Vec<u8> {
+pub fn write(model: &Model, place: TileAddress, spans: &Spans) -> Vec<u8> {
     let header = json!({
         "level": place.level, "tile": place.tile, "spans": spans.start.len(), "samples": spans.at.len(),
         "tracks": spans.parts, "names": names(model, &spans.name),
