@@ -35,7 +35,8 @@ export function rate(value: number | null | undefined, unit: string): string {
 function digits(value: number): string {
   const size = Math.abs(value);
   const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-  return places === 0 ? grouped.format(value) : value.toFixed(places);
+  const text = places === 0 ? grouped.format(value) : value.toFixed(places);
+  return text.replace("-", "−");
 }
 
 const TIMES: [number, string][] = [[1e-6, "ns"], [1e-3, "µs"], [1, "ms"], [1000, "s"]];
@@ -76,7 +77,7 @@ function minutes(value: number): string {
 /** A difference in milliseconds, with its sign. */
 export function signedMs(value: number | null | undefined): string {
   if (!known(value)) return UNKNOWN;
-  return value > 0 ? `+${ms(value)}` : ms(value).replace(/^-/, "−");
+  return value > 0 ? `+${ms(value)}` : ms(value);
 }
 
 const SIZES: [number, string][] = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"]];

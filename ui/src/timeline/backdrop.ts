@@ -136,7 +136,9 @@ export class Backdrop {
       context.fillStyle = theme.line;
       context.fillRect(x, 0, 1, height);
       context.fillStyle = theme.soft;
-      context.fillText(tickLabel(times[i] as number, text), x + 4, 9);
+      const label = tickLabel(times[i] as number, text);
+      // Half a number at the right edge would be a wrong number.
+      if (x + 4 + context.measureText(label).width <= width) context.fillText(label, x + 4, 9);
     }
     this.stepNames(context, scene, theme, 17, height - 18);
     context.fillStyle = theme.line;

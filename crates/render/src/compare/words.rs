@@ -103,7 +103,10 @@ fn causes(comparison: &Comparison) -> Vec<String> {
         _ => (&comparison.findings.new, "new"),
     };
     let findings = findings.iter().take(CAUSES).map(|it| format!("{} {word}", it.id));
-    moved.chain(findings).collect()
+    let judged = comparison.breakdown.iter().any(|delta| delta.measured.delta_ms.low.is_some());
+    let none = judged && !comparison.breakdown.iter().any(CategoryDelta::proven);
+    let unexplained = none.then(|| "no category alone changed by more than its noise".to_owned());
+    moved.chain(findings).chain(unexplained).collect()
 }
 
 /// `input −36.8 ms`.
