@@ -20,6 +20,8 @@ use crate::error::problem;
 
 /// How often a load is held against its limits.
 const LOOK: Duration = Duration::from_millis(50);
+/// What other work may add meanwhile to the memory of the process, which is all that the system tells.
+const OTHERS: u64 = 32 << 20;
 
 /// How a load ended.
 #[derive(Debug)]
@@ -117,8 +119,8 @@ impl Loads {
             let grown = anonymous_bytes().zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
             let met = if began.elapsed() > limits.load {
                 Some(words::too_slow(limits.load.as_secs_f64()))
-            } else if grown > limits.bytes {
-                Some(words::too_large(limits.bytes))
+            } else if grown > limits.bytes.max(OTHERS) {
+                Some(words::too_large(limits.bytes.max(OTHERS)))
             } else {
                 None
             };
