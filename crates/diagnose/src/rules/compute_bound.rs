@@ -1,4 +1,4 @@
-//! The model's own ops fill the step.
+//! Ops and kernels at work fill the step.
 //!
 //! # What it means
 //! The step spends its time on the model. This is where tuning everything else ends.
