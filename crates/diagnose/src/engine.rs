@@ -61,7 +61,8 @@ fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     let leads = |finding: &Finding| match finding.rule.about {
         About::Trust { .. } => 0,
         About::Answer => 1,
-        About::Habits | About::Cause => 2,
+        About::Habits | About::Cause if finding.cause.leads() => 2,
+        About::Habits | About::Cause => 3,
     };
     // What a loop does in every step is the better start.
     let first = |finding: &Finding| match finding.rule.about {
@@ -258,6 +259,29 @@ mod tests {
         let healthy = diagnose(&facts(&[(Category::Compute, 90), (Category::Input, 10)]));
         assert_eq!(ids(&healthy), ["compute-bound"]);
         assert_eq!(healthy[0].gain_ms, None);
+    }
+
+    /// A host of another name whose steps have these milliseconds per category.
+    fn rank(name: &str, owned: &[(Category, u16)]) -> HostSummary {
+        let mut host = facts(owned).summary.hosts.remove(0);
+        host.host = name.to_owned();
+        host
+    }
+
+    #[test]
+    fn the_rank_that_all_wait_for_comes_first_with_its_reason() {
+        let mut facts = facts(&[]);
+        let waits = rank("rank0", &[(Category::Compute, 40), (Category::Communication, 60)]);
+        let owned = [(Category::Compute, 40), (Category::Python, 52), (Category::Communication, 10)];
+        facts.summary = Summary::finish(vec![waits.clone(), rank("rank1", &owned)]);
+        let findings = diagnose(&facts);
+        let first = &findings[0];
+        assert_eq!((first.id(), first.subject.as_deref()), ("straggler", Some("rank1")));
+        assert!(first.words().summary.contains("mostly in `python`"), "{}", first.words().summary);
+        assert_eq!(first.gain_ms, Some(52.0));
+        facts.summary =
+            Summary::finish(vec![waits.clone(), HostSummary { host: "rank1".to_owned(), ..waits }]);
+        assert_eq!(ids(&diagnose(&facts))[0], "communication-bound", "equal ranks");
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub trait Cause: Any + fmt::Debug + Send + Sync {
         Some("record again, then run `stepscope compare BEFORE AFTER`")
     }
 
+    /// Does everything else wait for what it is about? Then it comes before other causes.
+    fn leads(&self) -> bool {
+        false
+    }
+
     /// Does it show that the rest of the recording says nothing about a loop's habits?
     fn hides_habits(&self) -> bool {
         false

@@ -43,6 +43,7 @@ mod tests {
         assert_eq!(Category::of_role(Role::Op, true), Some(Category::Dispatch));
         assert_eq!(Category::of_role(Role::HostCollective, true), Some(Category::Dispatch));
         assert_eq!(Category::of_role(Role::Kernel, true), Some(Category::Compute));
+        assert_eq!(Category::of_role(Role::DeviceMemory, true), Some(Category::Dispatch), "launches nothing");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(super) fn larger_period(names: &[u32], period: usize) -> Option<Larger> {
 }
 
 /// Whether one repetition mostly consists of smaller ones.
-fn holds_layers(names: &[u32], period: usize) -> bool {
+pub(super) fn holds_layers(names: &[u32], period: usize) -> bool {
     names.get(..period).and_then(find_period).is_some_and(|inner| inner * INNER <= period)
 }
 

@@ -4,13 +4,14 @@
 //! requests to a server, runs of a program and of an optimizer ([`repetition`]), the outermost repeating call
 //! ([`outer`]), calls of a compiled function, batches, one call that is a pass through the model, and only then
 //! the period of the sequence of kernels or ops on the busiest track ([`period`]), because layers inside a step
-//! have one as well. The result says which one was used.
+//! have one as well: [`evidence`] decides. The result says which one was used.
 //!
 //! A step lasts from its start to the start of the next one, so that the time between two markers counts too; a
 //! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
 //! averaged in.
 
 mod evaluation;
+mod evidence;
 mod larger;
 mod layers;
 mod markers;
@@ -31,6 +32,7 @@ use crate::states::timeline::{Mask, Timeline};
 use stepscope_trace::statistics::median_duration;
 
 use outer::Outer;
+use period::Period;
 pub use period::find_period;
 pub(crate) use repetition::called_function;
 
@@ -64,6 +66,13 @@ pub enum How {
     Annotations(String),
     /// The sequence of this many kernels or ops on a track repeats.
     Period(usize),
+    /// A sequence repeats, but its repetitions may be layers of one step.
+    Unclear {
+        /// Number of repetitions.
+        parts: usize,
+        /// Number of kernels or ops in each.
+        ops: usize,
+    },
     /// Nothing repeats.
     Nothing,
 }
@@ -163,15 +172,15 @@ impl Steps {
     pub fn of(recorded: &HostTrace) -> Self {
         let marked = markers::find(recorded).or_else(|| repetition::named_steps(recorded));
         let (origin, found) = match marked {
-            Some(found) => (Origin::Marker, Some(found)),
+            Some(found) => (Origin::Marker, Ok(found)),
             None => (Origin::Inferred, inferred(recorded).map(|found| evaluation::without(recorded, found))),
         };
         match found {
-            Some(candidate) => Steps::from(candidate, origin, recorded),
-            None => Steps {
+            Ok(candidate) => Steps::from(candidate, origin, recorded),
+            Err(how) => Steps {
                 origin: Origin::None,
-                how: How::Nothing,
-                kind: kind_of(recorded, &How::Nothing),
+                kind: kind_of(recorded, &how),
+                how,
                 all: Vec::new(),
                 track: None,
                 on_host: true,
@@ -253,27 +262,32 @@ fn host_works(recorded: &HostTrace, span: Span) -> bool {
     })
 }
 
-fn inferred(recorded: &HostTrace) -> Option<Candidate> {
+/// The steps, or why there are none.
+fn inferred(recorded: &HostTrace) -> Result<Candidate, How> {
     let sure = repetition::requests(recorded)
         .or_else(|| repetition::module_runs(recorded))
         .or_else(|| repetition::optimizer_steps(recorded));
-    if sure.is_some() {
-        return sure;
+    if let Some(sure) = sure {
+        return Ok(sure);
     }
     let (mut pass, mut around) = (None, None);
     match outer::find(recorded) {
-        Some(Outer::Repeated(turns)) => return Some(turns),
+        Some(Outer::Repeated(turns)) => return Ok(turns),
         Some(Outer::Single(found)) => pass = Some(found),
         Some(Outer::Around(found)) => around = Some(found),
         None => {}
     }
-    repetition::function_calls(recorded)
-        .or_else(|| repetition::batches(recorded))
-        .or(pass)
-        .or_else(|| period::find(recorded))
-        .or_else(|| repetition::ranges(recorded))
-        .or_else(|| repetition::single(recorded))
-        .or(around)
+    let called = repetition::function_calls(recorded).or_else(|| repetition::batches(recorded)).or(pass);
+    if let Some(called) = called {
+        return Ok(called);
+    }
+    let why = match period::find(recorded) {
+        Some(Period::Steps(steps)) => return Ok(steps),
+        Some(Period::Unclear { parts, ops }) => How::Unclear { parts, ops },
+        None => How::Nothing,
+    };
+    let ranges = repetition::ranges(recorded).or_else(|| repetition::single(recorded));
+    ranges.or(around).ok_or(why)
 }
 
 /// Gaps between markers smaller than this share of a step are excluded: they are the cost of the marker itself,
@@ -418,7 +432,8 @@ fn kind_of(recorded: &HostTrace, how: &How) -> StepKind {
         let trace = recorded.trace;
         trace.kinds().iter().any(|kind| trace.str(kind.name) == "BatchingSessionRun")
     };
-    if inference || (*how == How::Nothing && predicts()) { StepKind::Inference } else { StepKind::Training }
+    let none = matches!(how, How::Nothing | How::Unclear { .. });
+    if inference || (none && predicts()) { StepKind::Inference } else { StepKind::Training }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Steps by the period of a sequence: if nothing is marked and no function repeats, the kernels of a step still
 //! come in the same order every time.
 
-use stepscope_trace::{Dur, ProcessKind, Span, Track, TrackKind};
+use stepscope_trace::{Dur, ProcessKind, Span, Time, Track, TrackKind};
 
+use super::evidence::{Repetitions, is_fed};
 use super::larger::larger_period;
 use super::{Candidate, How, layers};
 use crate::host_trace::HostTrace;
-use crate::vocabulary::{CopyDirection, Role};
+use crate::vocabulary::Role;
 use stepscope_trace::statistics::median_duration;
 
 /// Number of events of the sequence that are examined. Enough for hundreds of steps, and bounded.
@@ -25,7 +26,20 @@ const OFTEN: u32 = 3;
 /// Number of periods tried.
 const TRIED: usize = 48;
 
-pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
+/// A sequence that repeats.
+pub(super) enum Period {
+    /// Its repetitions are steps.
+    Steps(Candidate),
+    /// They may be steps, or layers of one step.
+    Unclear {
+        /// Number of repetitions.
+        parts: usize,
+        /// Number of ops in each.
+        ops: usize,
+    },
+}
+
+pub(super) fn find(recorded: &HostTrace) -> Option<Period> {
     let on_device = busiest(recorded, true);
     let (track, on_host) = match on_device {
         Some(track) => (track, false),
@@ -37,31 +51,47 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
         .take(LONGEST)
         .collect();
     let names: Vec<u32> = work.iter().map(|&index| track.kind_of(index).0).collect();
+    let pauses = pauses(track, &work);
     let period = find_period(&names)?;
-    let (period, first) = match larger_period(&names, period) {
+    let mut nested = false;
+    let (period, first): (usize, Vec<usize>) = match larger_period(&names, period) {
         Some(larger) if !is_fed(recorded, track, &work, names.len() / period) => {
-            let first = larger.starts(|at| pause_before(track, &work, at));
+            nested = true;
+            let first = larger.starts(|at| pauses[at]);
             (larger.length, first.into_iter().map(|at| work[at]).collect())
         }
-        _ if is_loop(&names, period) => (period, starts(track, &work, &names, period)?),
+        _ if is_loop(&names, period) => (period, starts(&work, &pauses, &names, period)?),
         _ => return None,
     };
     if !is_most(track, &work, &first) || layers::are_walked_through(recorded, names.len() / period) {
         return None;
+    }
+    let repetitions = Repetitions {
+        recorded,
+        track,
+        on_host,
+        work: &work,
+        pauses: &pauses,
+        names: &names,
+        period,
+        first: &first,
+    };
+    if !nested && !repetitions.are_steps() {
+        return Some(Period::Unclear { parts: names.len() / period, ops: period });
     }
     let marks = first
         .iter()
         .enumerate()
         .map(|(number, &index)| (number as i64, Span::new(track.start(index), track.end(index))))
         .collect();
-    Some(Candidate {
+    Some(Period::Steps(Candidate {
         how: How::Period(period),
         marks,
         track: Some(track.id),
         on_host,
         ends_known: false,
         breaks: Vec::new(),
-    })
+    }))
 }
 
 /// Whether the repetition is a loop of steps, or of layers inside one step.
@@ -95,23 +125,6 @@ fn is_framed(names: &[u32], period: usize) -> bool {
     differ(0..edge) > most && differ(pairs - edge..pairs) > most
 }
 
-/// Whether the host copies something to the device for each repetition. Then each is a step: layers get nothing
-/// from the host.
-fn is_fed(recorded: &HostTrace, track: &Track, work: &[usize], repeats: usize) -> bool {
-    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
-    let (Some(&first), Some(&last)) = (work.first(), work.last()) else { return false };
-    let loops = Span::new(track.start(first), track.end(last));
-    // Parameters are copied before the first kernel.
-    let copied = |track: &Track| {
-        let places = track.first_from(loops.start)..track.first_from(loops.end);
-        let copy = |&index: &usize| vocabulary.role(track.kind_of(index)) == Role::Copy(CopyDirection::In);
-        places.filter(copy).count()
-    };
-    let own = |other: &&Track| other.process == track.process && other.kind == TrackKind::Stream;
-    let copies: usize = trace.tracks().iter().filter(own).map(copied).sum();
-    copies * 10 >= repeats * 9
-}
-
 /// Whether the repetitions cover most of the track's work.
 fn is_most(track: &Track, work: &[usize], first: &[usize]) -> bool {
     let (Some(&begin), Some(&last)) = (first.first(), first.last()) else { return false };
@@ -123,11 +136,15 @@ fn is_most(track: &Track, work: &[usize], first: &[usize]) -> bool {
     inside.ps() >= all.ps() / 2
 }
 
-fn pause_before(track: &Track, work: &[usize], at: usize) -> Dur {
-    match at.checked_sub(1) {
-        Some(before) => (track.start(work[at]) - track.end(work[before])).at_least_zero(),
-        None => Dur::ZERO,
-    }
+/// How long nothing runs before each event. Events inside others end before these do.
+fn pauses(track: &Track, work: &[usize]) -> Vec<Dur> {
+    let mut busy_until: Option<Time> = None;
+    let pause = |&index: &usize| {
+        let pause = busy_until.map_or(Dur::ZERO, |until| (track.start(index) - until).at_least_zero());
+        busy_until = busy_until.max(Some(track.end(index)));
+        pause
+    };
+    work.iter().map(pause).collect()
 }
 
 fn is_work(role: Role) -> bool {
@@ -239,14 +256,14 @@ fn distances(names: &[u32]) -> Vec<usize> {
 
 /// The first event of each repetition: among the names that occur once per period, the one with the longest
 /// pause before it.
-fn starts(track: &Track, work: &[usize], names: &[u32], period: usize) -> Option<Vec<usize>> {
+fn starts(work: &[usize], pauses: &[Dur], names: &[u32], period: usize) -> Option<Vec<usize>> {
     let expected = names.len() / period;
     let mut places: Vec<(u32, usize)> = names.iter().copied().zip(0..).collect();
     places.sort_unstable();
     places
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|same| same.len() + 1 >= expected && same.len() <= expected + 1)
-        .max_by_key(|same| median_duration(same.iter().map(|&(_, at)| pause_before(track, work, at))))
+        .max_by_key(|same| median_duration(same.iter().map(|&(_, at)| pauses[at])))
         .map(|same| same.iter().map(|&(_, at)| work[at]).collect())
         .or_else(|| (period == 1 && places.first()?.0 == places.last()?.0).then(|| work.to_vec()))
 }

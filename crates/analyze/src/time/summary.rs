@@ -147,6 +147,15 @@ impl HostSummary {
         self.middle_ms().filter(|_| !self.whole_capture)
     }
 
+    fn mean_ms(&self) -> f64 {
+        let steps = self.counted().count().max(1) as f64;
+        self.counted().map(|step| step.span.dur().ms()).sum::<f64>() / steps
+    }
+
+    fn communicates(&self) -> bool {
+        self.counted().any(|step| !step.shares.get(Category::Communication).is_zero())
+    }
+
     fn middle_ms(&self) -> Option<f64> {
         Moments::of(self.counted().map(|step| step.span.dur().ms())).map(|moments| moments.median)
     }
@@ -221,6 +230,8 @@ pub struct Summary {
 
 /// Hosts whose steps differ by less run in lockstep: each waits for the slowest.
 const IN_STEP: f64 = 1.02;
+/// The same for mean steps, which noise moves less: hosts that wait for one another need the same time for all steps.
+const IN_STEP_ON_AVERAGE: f64 = 1.05;
 
 /// The host that all others wait for: the one with the longest step, or, if hosts run in lockstep, the one that
 /// works longest in it. A host without steps, such as one whose file is cut, holds up nobody that has steps.
@@ -228,9 +239,13 @@ fn slowest(hosts: &[HostSummary]) -> usize {
     let with_steps: Vec<usize> = (0..hosts.len()).filter(|&index| !hosts[index].whole_capture).collect();
     let of = if with_steps.is_empty() { (0..hosts.len()).collect() } else { with_steps };
     let length = |index: usize| hosts[index].middle_ms().unwrap_or(0.0);
-    let longest = of.iter().map(|&index| length(index)).fold(0.0, f64::max);
-    let shortest = of.iter().map(|&index| length(index)).fold(f64::INFINITY, f64::min);
-    let in_step = longest <= shortest * IN_STEP;
+    let alike = |length: &dyn Fn(usize) -> f64, factor: f64| {
+        let lengths = || of.iter().map(|&index| length(index));
+        lengths().fold(0.0, f64::max) <= lengths().fold(f64::INFINITY, f64::min) * factor
+    };
+    let mean = |index: usize| hosts[index].mean_ms();
+    let communicate = of.iter().any(|&index| hosts[index].communicates());
+    let in_step = alike(&length, IN_STEP) || communicate && alike(&mean, IN_STEP_ON_AVERAGE);
     let key = |index: usize| if in_step { hosts[index].own_work_ms() } else { length(index) };
     of.into_iter().max_by(|&a, &b| key(a).total_cmp(&key(b)).then(b.cmp(&a))).unwrap_or(0)
 }

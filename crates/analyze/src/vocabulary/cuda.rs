@@ -36,6 +36,14 @@ const CALLS: &[(&str, Role)] = &[
     ("MemFree", Role::DeviceMemory),
     ("HostAlloc", Role::DeviceMemory),
     ("HostMalloc", Role::DeviceMemory),
+    ("HostRegister", Role::DeviceMemory),
+    ("HostUnregister", Role::DeviceMemory),
+    ("MemHost", Role::DeviceMemory),
+    ("MemMap", Role::DeviceMemory),
+    ("MemUnmap", Role::DeviceMemory),
+    ("MemRelease", Role::DeviceMemory),
+    ("MemAddress", Role::DeviceMemory),
+    ("MemPool", Role::DeviceMemory),
 ];
 
 /// A call of the CUDA or HIP runtime or driver.
@@ -139,6 +147,12 @@ pub fn is_host_fault(name: &str) -> bool {
 /// Whether it is a call that moves unified memory ahead of its use.
 pub fn is_prefetch(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("MemPrefetch"))
+}
+
+/// Whether it is a call that waits for everything a device or a context has to do.
+pub fn waits_for_all(call: &str) -> bool {
+    without_vendor(call)
+        .is_some_and(|call| call.starts_with("DeviceSynchronize") || call.starts_with("CtxSynchronize"))
 }
 
 /// Whether it is a call that records an event on a stream.

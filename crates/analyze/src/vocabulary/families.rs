@@ -22,6 +22,24 @@ const DENSE: &[&[&str]] = &[
     &["rnn"],
 ];
 
+/// Parts of names of kernels that may be matrix products.
+const PRODUCTS: &[&str] = &[
+    "gemm",
+    "conv",
+    "matmul",
+    "_mm",
+    "mm_",
+    "dot",
+    "attention",
+    "einsum",
+    "fprop",
+    "dgrad",
+    "wgrad",
+    "winograd",
+    "cijk",
+    "triton_tem",
+];
+
 /// Types that contain other ops, or that do not say what they compute.
 const OPAQUE: &[&[&str]] = &[
     &["fusion"],
@@ -114,6 +132,21 @@ fn push(words: &mut Vec<String>, word: &mut String) {
 fn is_of(name: &str, family: &[&[&str]]) -> bool {
     let words = words(name);
     family.iter().any(|phrase| words.windows(phrase.len()).any(|window| window == *phrase))
+}
+
+/// Parts of names of kernels that are matrix products, without a word for it.
+const NAMED_PRODUCTS: &[&str] = &["nvjet", "fmha", "flash", "cutlass"];
+
+/// Whether an op or a kernel is, or may be, dense matrix work.
+pub fn is_product(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    is_dense(name) || may_be_product(name) || NAMED_PRODUCTS.iter().any(|part| lower.contains(part))
+}
+
+/// Whether a kernel may be a matrix product, by parts of its name in lower case.
+pub fn may_be_product(kernel: &str) -> bool {
+    let kernel = kernel.to_ascii_lowercase();
+    PRODUCTS.iter().any(|part| kernel.contains(part))
 }
 
 /// Whether an op of this type is dense matrix work.

@@ -22,9 +22,9 @@ use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 pub use cuda::{
     Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_device_fault,
     is_elementwise, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed, is_stream_wait,
-    is_synchronous_copy, starts_graph, starts_kernels,
+    is_synchronous_copy, starts_graph, starts_kernels, waits_for_all,
 };
-pub use families::{is_callback, is_dense, is_opaque, words};
+pub use families::{is_callback, is_dense, is_opaque, is_product, may_be_product, words};
 pub use jax::is_library_function;
 #[cfg(test)]
 pub(crate) use profiled::LAUNCH;

@@ -30,13 +30,18 @@ fn host_op(name: &str, category: &str) -> Role {
         Role::Compile
     } else if is_annotation(name) {
         Role::Annotation
-    } else if name.starts_with("gloo:") {
+    } else if is_collective(name) {
         Role::HostCollective
     } else if category == "user_annotation" {
         super::ranges::role(name)
     } else {
         Role::Op
     }
+}
+
+/// Collectives of the processor: Gloo's own range, on its thread, and the op that hands the data to a backend.
+fn is_collective(name: &str) -> bool {
+    ["gloo:", "c10d::", "_c10d_functional::"].iter().any(|start| name.starts_with(start))
 }
 
 /// Parts of `torch.compile` at work, which it times itself since 2.6.
@@ -123,6 +128,7 @@ mod tests {
         assert_eq!(role(loader, "user_annotation"), Some(Role::InputWait));
         assert_eq!(role("load_batch", "user_annotation"), Some(Role::InputWait));
         assert_eq!(role("my_range", "user_annotation"), Some(Role::Annotation));
+        assert_eq!(role("c10d::allreduce_", "cpu_op"), Some(Role::HostCollective));
         assert_eq!(role("cudaLaunchKernel", "Runtime"), Some(Role::Launch));
         assert_eq!(role("anything", ""), None);
     }

@@ -6,7 +6,8 @@
 //!
 //! # How it is detected
 //! Calls such as `cudaMalloc` and `cudaFree` on the launching threads own at least {NOTABLE} of the step while the device
-//! is idle. The finding needs steps: a single start-up would look the same. A fix saves at most {GAIN} of this time.
+//! is idle. Without steps, a single start-up would look the same: then the finding needs {MANY} such calls that set nothing
+//! up, and is `info`. A fix saves at most {GAIN} of this time.
 //!
 //! # How to fix it
 //! PyTorch: use less memory per step, set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, and do not call
@@ -19,14 +20,14 @@
 //! Your own code: allocate before the loop, or use `cudaMallocAsync`.
 //!
 //! # How to check
-//! `launch` drops. `stepscope devices PATH` shows no gaps in allocating calls.
+//! `dispatch` drops. `stepscope devices PATH` shows no gaps in allocating calls.
 
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::several;
 
 use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
-use crate::finding::{Cause, Finding, Words};
+use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::lines;
@@ -44,6 +45,8 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// Steady steps need no allocation.
     GAIN: Share = 1.0;
+    /// Fewer calls without steps may be all that the program allocates.
+    MANY: Number = 10.0;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
@@ -52,18 +55,21 @@ fn check(facts: &Facts) -> Option<Finding> {
     let ms = total(&claims);
     let share = of_step(facts, ms);
     let whole = facts.summary.bound().is_none_or(|host| host.whole_capture);
-    // Without steps nobody can tell whether it happens once or again and again.
-    (share >= NOTABLE && !whole).then(|| {
-        let cause = Allocation { per_step: detail.idle.allocations as f64 / detail.steps.max(1) as f64, ms };
-        Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.85)
+    // Without steps, a few calls may happen once.
+    let recurs = !whole || detail.idle.allocations as f64 >= MANY;
+    (share >= NOTABLE && recurs).then(|| {
+        let calls = detail.idle.allocations as f64 / detail.steps.max(1) as f64;
+        let severity = if whole { Severity::Info } else { severity(share) };
+        let cause = Allocation { calls, ms };
+        Finding::new(&RULE, severity, cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.85)
     })
 }
 
 /// Device memory that is allocated in the steps.
 #[derive(Copy, Clone, Debug)]
 pub struct Allocation {
-    /// Calls per step that allocate or free it.
-    pub per_step: f64,
+    /// Calls per step that allocate or free it; in the whole capture without steps.
+    pub calls: f64,
     /// Milliseconds per step that the device waits for them.
     pub ms: f64,
 }
@@ -77,10 +83,25 @@ impl Cause for Allocation {
                 "Allocation stall: the device waits {} while its memory is allocated and freed.",
                 finding.owned(self.ms)
             ),
-            evidence: vec![format!(
-                "{} device memory; steady steps need none.",
-                several(self.per_step, "call per step allocates or frees", "calls per step allocate or free")
-            )],
+            evidence: vec![if finding.stepless {
+                format!(
+                    "{} device memory.",
+                    several(
+                        self.calls,
+                        "call in the capture allocates or frees",
+                        "calls in the capture allocate or free"
+                    )
+                )
+            } else {
+                format!(
+                    "{} device memory; steady steps need none.",
+                    several(
+                        self.calls,
+                        "call per step allocates or frees",
+                        "calls per step allocate or free"
+                    )
+                )
+            }],
             advice,
         }
     }
@@ -112,7 +133,7 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, Allocation { per_step: 6.0, ms: 4.0 });
-        speaks(&RULE, Allocation { per_step: 1.0, ms: 4.0 });
+        speaks(&RULE, Allocation { calls: 6.0, ms: 4.0 });
+        speaks(&RULE, Allocation { calls: 1.0, ms: 4.0 });
     }
 }

@@ -1,4 +1,4 @@
-//! The model's own ops fill the step.
+//! Ops and kernels at work fill the step.
 //!
 //! # What it means
 //! The step spends its time on the model. This is where tuning everything else ends.
@@ -106,6 +106,9 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
             (_, true, _) => {
                 "Most of the step is the model's own work, and part of it can be saved: see the other findings."
             }
+            (_, false, true) if finding.stepless => {
+                "The time is used well: what remains is the model itself, its precision and the hardware."
+            }
             (_, false, true) => {
                 "This is a healthy step: what remains is the model itself, its precision and the hardware."
             }
@@ -143,6 +146,16 @@ mod tests {
     use super::*;
     use crate::rules::shared::ops::sample;
     use crate::rules::testing::speaks;
+
+    #[test]
+    fn without_steps_none_is_called_healthy() {
+        let cause = Compute { top: vec![sample("MatMul")], on_device: true };
+        let finding = Finding::new(&RULE, Severity::Info, cause, Framework::PyTorch);
+        let mut finding = Finding { fraction: Some(0.95), ..finding };
+        assert!(faster_model(&finding, true)[0].contains("healthy step"));
+        finding.stepless = true;
+        assert!(!faster_model(&finding, true)[0].contains("step"));
+    }
 
     #[test]
     fn it_speaks() {

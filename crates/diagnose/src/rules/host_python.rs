@@ -6,7 +6,8 @@
 //! # How it is detected
 //! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. The finding names lines if a Python tracer saw them, with the library
 //! call that takes most of their time, else the user's ranges (`record_function`) that the time lies in. A fix saves at most
-//! {GAIN} of this time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
+//! {GAIN} of this time. Without frames and ranges, nobody can tell Python from a wait or from other processes that have the
+//! processor, and the finding says so. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
 //!
 //! # How to fix it
 //! Do the work every hundred steps, in another thread, or as ops. Keep metrics as tensors and read them only when you log.
@@ -127,13 +128,21 @@ impl Cause for LoopPython {
             advice.push(format!("To see which lines it is, record with Python frames: {record}."));
         }
         let evidence = if self.lines.is_empty() {
-            lines(["During this time nothing of the framework runs on any thread, and no device works."])
+            lines([
+                "During this time nothing of the framework runs on any thread, and no device works.",
+                "No Python frames were recorded: a wait, or other processes on the same processor, look the same.",
+            ])
         } else {
             self.lines.iter().take(3).map(|line| cost(line, self.traced)).collect()
         };
         Words {
             summary: format!(
-                "Host Python: Python in the training loop takes {}{most}.",
+                "Host Python: {} takes {}{most}.",
+                if self.lines.is_empty() {
+                    "Python in the training loop, or what it waits for,"
+                } else {
+                    "Python in the training loop"
+                },
                 finding.owned(finding.claimed_ms())
             ),
             evidence,
@@ -176,6 +185,16 @@ mod tests {
         let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
         speaks(&RULE, LoopPython { lines: vec![call], traced: true });
         speaks(&RULE, LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false });
+    }
+
+    #[test]
+    fn without_frames_python_is_not_blamed_alone() {
+        let said = words(&RULE, LoopPython { lines: Vec::new(), traced: false }, Framework::PyTorch);
+        assert!(said.summary.contains("or what it waits for"), "{}", said.summary);
+        assert!(said.evidence.iter().any(|line| line.contains("other processes")), "{:?}", said.evidence);
+        let line = PythonLine::new("train.py:12 log", 29.0);
+        let said = words(&RULE, LoopPython { lines: vec![line], traced: true }, Framework::PyTorch);
+        assert!(!said.summary.contains("or what it waits for"), "{}", said.summary);
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //!
 //! # How it is detected
 //! The recording has no step marker, no repeated function, program, optimizer step or batch, and no period in the ops of
-//! the busiest track. No annotation or NVTX range repeats with most of the device's work launched inside it. Recordings
+//! the busiest track. A period counts only if something shows that it is a step and not a layer of one: input, a loss, an
+//! update of parameters, a result or a wait for the device in each repetition, a long pause between them, or layers
+//! inside. No annotation or NVTX range repeats with most of the device's work launched inside it. Recordings
 //! of single kernels with counters have no steps by nature and do not get this finding.
 //!
 //! # How to fix it
@@ -20,8 +22,9 @@
 //! # How to check
 //! `stepscope steps PATH` lists the steps.
 
-use stepscope_analyze::steps::Origin;
+use stepscope_analyze::steps::{How, Origin};
 use stepscope_analyze::vocabulary::Framework;
+use stepscope_text::plural;
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
@@ -42,20 +45,43 @@ pub static RULE: Rule = Rule {
 fn check(facts: &Facts) -> Option<Finding> {
     let none = facts.timeline
         && facts.summary.bound().is_none_or(|host| host.whole_capture && host.origin == Origin::None);
-    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps, facts.recorder()))
+    let unclear = facts.summary.bound().and_then(|host| match host.how {
+        How::Unclear { parts, ops } => Some((parts, ops)),
+        _ => None,
+    });
+    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps { unclear }, facts.recorder()))
 }
 
-/// Nothing repeats.
+/// Nothing repeats, or only what may be layers.
 #[derive(Copy, Clone, Debug)]
-pub struct NoSteps;
+pub struct NoSteps {
+    /// How many parts repeat and the ops in each, if they may be layers of one step.
+    pub unclear: Option<(usize, usize)>,
+}
 
 impl Cause for NoSteps {
     fn words(&self, finding: &Finding) -> Words {
-        Words {
-            summary:
+        let (summary, evidence) = match self.unclear {
+            Some((parts, ops)) => (
+                format!(
+                    "No steps: {parts} equal parts repeat, which may be layers of one step or steps, so the breakdown \
+                     covers the whole capture."
+                ),
+                vec![format!(
+                    "A sequence of {} repeats {parts} times. Nothing comes once per repetition that only a loop does: \
+                     no new input, no loss, no update, no result, no wait.",
+                    plural(ops as u64, "op", "ops")
+                )],
+            ),
+            None => (
                 "No steps: nothing is marked and nothing repeats, so the breakdown covers the whole capture."
                     .to_owned(),
-            evidence: lines(["There is no step marker, no repeated function and no period in the ops."]),
+                lines(["There is no step marker, no repeated function and no period in the ops."]),
+            ),
+        };
+        Words {
+            summary,
+            evidence,
             advice: vec![
                 format!("Mark the steps: {}.", marker(finding.framework)),
                 format!("Record at least ten of them: {}.", capture(finding.framework)),
@@ -87,6 +113,7 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, NoSteps);
+        speaks(&RULE, NoSteps { unclear: None });
+        speaks(&RULE, NoSteps { unclear: Some((8, 96)) });
     }
 }

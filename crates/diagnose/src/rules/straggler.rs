@@ -6,7 +6,8 @@
 //! # How it is detected
 //! The median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the median host.
 //! Or one rank (host and device) arrives last at {LATE} of the collectives or more, and another waits for it at least
-//! {NOTABLE} of the step. Ranks are compared on one clock: hosts' clocks are aligned at the ends of the collectives that all
+//! {NOTABLE} of the step. The finding says in which category a slow host spends more than the others; if that is at
+//! least {SEVERE} of the step, it comes before what the host does, and a fix saves at most {GAIN} of it. Ranks are compared on one clock: hosts' clocks are aligned at the ends of the collectives that all
 //! ranks share. If a wait is shorter than that alignment is exact, it proves nothing.
 //!
 //! # How to fix it
@@ -16,16 +17,18 @@
 //! # How to check
 //! The hosts' medians move closer together.
 
+use stepscope_analyze::Category;
 use stepscope_analyze::devices::collectives::clock::Precision;
+use stepscope_analyze::time::summary::HostSummary;
 use stepscope_text::{duration_ms, plural, quoted, share, shell_word};
 use stepscope_trace::statistics::quantile;
 
-use super::shared::{of_step, on_one_clock, severity};
+use super::shared::{of_step, on_one_clock, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
-use crate::thresholds::NOTABLE;
-use crate::words::lines;
+use crate::thresholds::{NOTABLE, SEVERE};
+use crate::words::{self, lines};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -42,6 +45,8 @@ thresholds! {
     STRAGGLER: Number = 1.1;
     /// By chance alone, a rank is last at one collective in as many as there are ranks; with two ranks, at half of them.
     LATE: Share = 0.75;
+    /// What a host does beyond the others may go away entirely.
+    GAIN: Share = 1.0;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
@@ -57,13 +62,48 @@ fn slower_host(facts: &Facts) -> Option<Finding> {
     }
     // Hosts that run in step have steps of equal length; what each does in them differs all the same.
     let lengths = hosts.iter().filter_map(|host| host.median_ms());
-    let with_steps = hosts.iter().filter(|host| host.median_ms().is_some());
-    let own_work = with_steps.map(|host| host.own_work_ms());
-    let (ms, usual_ms) = beside_the_usual(slowest.median_ms()?, lengths)
-        .or_else(|| beside_the_usual(slowest.own_work_ms(), own_work))?;
-    let cause = SlowHost { name: slowest.host.clone(), ms, usual_ms, of: hosts.len() };
+    let with_steps = || hosts.iter().filter(|host| host.median_ms().is_some());
+    let own_work = with_steps().map(|host| host.own_work_ms());
+    let (ms, usual_ms, of_steps) =
+        beside_the_usual(slowest.median_ms()?, lengths).map(|(ms, usual)| (ms, usual, true)).or_else(
+            || beside_the_usual(slowest.own_work_ms(), own_work).map(|(ms, usual)| (ms, usual, false)),
+        )?;
+    let more = more_than_usual(slowest, &with_steps().collect::<Vec<_>>());
+    let line = more.first().filter(|(category, _)| *category == Category::Python);
+    let place = line.and_then(|_| facts.python.first()).map(|line| line.place.clone());
+    let share = of_step(facts, total(&more));
+    let cause = SlowHost {
+        name: slowest.host.clone(),
+        ms,
+        usual_ms,
+        of: hosts.len(),
+        of_steps,
+        most: more.first().copied(),
+        place,
+        severe: share >= SEVERE,
+    };
     let finding = Finding::new(&RULE, severity(1.0 - usual_ms / ms), cause, facts.framework());
-    Some(finding.about(slowest.host.clone()).sure(0.8))
+    let finding = finding.about(slowest.host.clone()).sure(0.8);
+    Some(if share >= SEVERE { finding.owning(more, Some(GAIN)) } else { finding })
+}
+
+/// Milliseconds per step that a host works longer than the median of the others, by category, the longest first.
+fn more_than_usual(slowest: &HostSummary, all: &[&HostSummary]) -> Vec<(Category, f64)> {
+    let spent = |host: &HostSummary, category| {
+        let steps = host.counted().count().max(1) as f64;
+        host.counted().map(|step| step.shares.get(category).ms()).sum::<f64>() / steps
+    };
+    let more = |category: Category| {
+        let others = all.iter().filter(|host| !std::ptr::eq(**host, slowest));
+        let mut others: Vec<f64> = others.map(|host| spent(host, category)).collect();
+        others.sort_by(f64::total_cmp);
+        (category, spent(slowest, category) - quantile(&others, 0.5).unwrap_or(0.0))
+    };
+    let mut more: Vec<_> =
+        Category::ALL.into_iter().filter(|category| !WAITING.contains(category)).map(more).collect();
+    more.retain(|(_, ms)| *ms > 0.0);
+    more.sort_by(|a, b| b.1.total_cmp(&a.1));
+    more
 }
 
 fn late_rank(facts: &Facts) -> Option<Finding> {
@@ -84,12 +124,18 @@ fn late_rank(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// A figure with the middle one of all, if it is far above it.
+/// A figure with the middle one of the others, if it is far above the middle one of all.
 fn beside_the_usual(figure: f64, all: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut all: Vec<f64> = all.collect();
     all.sort_by(f64::total_cmp);
     let usual = quantile(&all, 0.5)?;
-    (usual > 0.0 && figure / usual >= STRAGGLER).then_some((figure, usual))
+    (usual > 0.0 && figure / usual >= STRAGGLER).then(|| (figure, of_the_others(&all)))
+}
+
+/// The middle one of all but the largest, in ascending order.
+fn of_the_others(sorted: &[f64]) -> f64 {
+    let others = sorted.split_last().map_or(sorted, |(_, others)| others);
+    quantile(others, 0.5).unwrap_or(0.0)
 }
 
 /// One of several hosts that is slower.
@@ -97,12 +143,20 @@ fn beside_the_usual(figure: f64, all: impl Iterator<Item = f64>) -> Option<(f64,
 pub struct SlowHost {
     /// Its name.
     pub name: String,
-    /// Its median step in milliseconds.
+    /// Its median step, or its own work per step, in milliseconds.
     pub ms: f64,
-    /// That of the median host.
+    /// That of the median of the other hosts.
     pub usual_ms: f64,
     /// How many hosts there are.
     pub of: usize,
+    /// Are these steps, rather than own work in steps of equal length?
+    pub of_steps: bool,
+    /// Where it spends most of what it needs more than the others, in milliseconds per step.
+    pub most: Option<(Category, f64)>,
+    /// The line of Python that costs most, if that is where.
+    pub place: Option<String>,
+    /// Is it worth more than anything else?
+    pub severe: bool,
 }
 
 impl Cause for SlowHost {
@@ -110,13 +164,24 @@ impl Cause for SlowHost {
         let slower = if self.usual_ms > 0.0 { self.ms / self.usual_ms - 1.0 } else { 0.0 };
         let host = quoted(&self.name);
         let (ms, usual) = (duration_ms(self.ms), duration_ms(self.usual_ms));
+        let needs = if self.of_steps { "needs" } else { "itself works" };
+        let figure = if self.of_steps { "Median steps" } else { "Own work per step" };
+        let more = self.most.map(|(category, ms)| {
+            let line = self.place.as_ref().map(|place| format!(", most of it in {}", quoted(place)));
+            let (ms, key, what) = (duration_ms(ms), category.key(), words::category(category));
+            format!("{host} spends {ms} more per step in `{key}` ({what}){}.", line.unwrap_or_default())
+        });
+        let why =
+            self.most.map_or(String::new(), |(category, _)| format!(", mostly in `{}`", category.key()));
         Words {
             summary: format!(
-                "Straggler: {host} needs {ms} per step, {} more than the median of {} ({usual}); all wait for it.",
+                "Straggler: {host} {needs} {ms} per step, {} more than the median of {} ({usual}){why}; all wait for it.",
                 share(slower),
-                plural(self.of as u64, "host", "hosts")
+                plural(self.of.saturating_sub(1) as u64, "other host", "other hosts")
             ),
-            evidence: vec![format!("Median steps: {ms} on {host}, {usual} on the median host.")],
+            evidence: std::iter::once(format!("{figure}: {ms} on {host}, {usual} on the median of the others."))
+                .chain(more)
+                .collect(),
             advice: vec![
                 format!(
                     "See what it does differently: compare `stepscope report PATH --host {}` with the report of \
@@ -129,7 +194,14 @@ impl Cause for SlowHost {
             ],
         }
     }
+
+    fn leads(&self) -> bool {
+        self.severe
+    }
 }
+
+/// Time in these is spent waiting for others, or unknown.
+const WAITING: [Category; 4] = [Category::Communication, Category::Sync, Category::Idle, Category::Unknown];
 
 /// A rank that arrives late at collectives.
 #[derive(Clone, Debug)]
@@ -175,13 +247,26 @@ mod tests {
     use crate::rules::testing::{speaks, words};
     use stepscope_analyze::vocabulary::Framework;
 
+    fn slow(name: &str) -> SlowHost {
+        SlowHost {
+            name: name.into(),
+            ms: 12.0,
+            usual_ms: 10.0,
+            of: 8,
+            of_steps: true,
+            most: None,
+            place: None,
+            severe: false,
+        }
+    }
+
     #[test]
     fn the_command_is_one_piece_of_code_whatever_the_host_is_called() {
         for (name, command) in [
             ("worker-3", "`stepscope report PATH --host worker-3`"),
             ("a `b`", "`stepscope report PATH --host 'a .b.'`"),
         ] {
-            let cause = SlowHost { name: name.into(), ms: 12.0, usual_ms: 10.0, of: 8 };
+            let cause = slow(name);
             let said = words(&RULE, cause, Framework::Unknown);
             assert!(said.advice[0].contains(command), "{}", said.advice[0]);
         }
@@ -189,7 +274,9 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, SlowHost { name: "worker-3".into(), ms: 12.0, usual_ms: 10.0, of: 8 });
+        speaks(&RULE, slow("worker-3"));
+        let place = Some("train.py:12 augment".to_owned());
+        speaks(&RULE, SlowHost { of_steps: false, place, most: Some((Category::Python, 2.0)), ..slow("b") });
         let late = LateRank { name: "a GPU 1".into(), last: 0.9, waiting_ms: 5.0, of: 2, clocks: None };
         speaks(&RULE, late.clone());
         let clocks = Some(Precision { spread_ms: 0.003, matched: 240, apart_ms: Some(1.25) });

@@ -11,7 +11,7 @@ use stepscope_text::{plural, quoted};
 /// What a category's time is, in a few words.
 pub fn category(category: Category) -> &'static str {
     match category {
-        Category::Compute => "the model's own ops",
+        Category::Compute => "ops and kernels",
         Category::Communication => "collectives, not hidden",
         Category::TransferIn => "copies to the device, not hidden",
         Category::TransferOut => "copies from the device, not hidden",
@@ -20,7 +20,7 @@ pub fn category(category: Category) -> &'static str {
         Category::Tracing => "building graphs from Python",
         Category::Compile => "compiling and loading code",
         Category::Launch => "launching work on an idle device",
-        Category::Dispatch => "framework overhead",
+        Category::Dispatch => "framework and runtime overhead",
         Category::Python => "Python in the training loop",
         Category::Output => "checkpoints, summaries, results",
         Category::Sync => "host blocked, device idle",
@@ -42,6 +42,10 @@ pub fn how(how: &How) -> String {
         How::Period(length) => {
             let period = plural(*length as u64, "op", "ops");
             format!("found by the period of {period} on the busiest track (equal layers would look the same)")
+        }
+        How::Unclear { parts, ops } => {
+            let ops = plural(*ops as u64, "op", "ops");
+            format!("{parts} equal parts of {ops} repeat, which may be layers of one step or steps")
         }
         How::Nothing => "nothing is marked and nothing repeats".to_owned(),
     }

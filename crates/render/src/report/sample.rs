@@ -150,7 +150,8 @@ pub(crate) fn no_steps() -> Report {
     whole.whole_capture = true;
     whole.origin = Origin::None;
     whole.how = How::Nothing;
-    let finding = Finding::new(&unmarked::RULE, Severity::Warning, unmarked::NoSteps, Framework::Jax);
+    let finding =
+        Finding::new(&unmarked::RULE, Severity::Warning, unmarked::NoSteps { unclear: None }, Framework::Jax);
     Report {
         summary: Summary::finish(vec![whole]),
         findings: vec![finding],

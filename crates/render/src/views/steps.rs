@@ -1,6 +1,6 @@
 //! The steps, one per row: duration, breakdown, and which steps stand out.
 
-use stepscope_analyze::steps::Origin;
+use stepscope_analyze::steps::{How, Origin};
 use stepscope_analyze::time::summary::{HostSummary, StepRow, Summary};
 use stepscope_trace::statistics::{Moments, quantile};
 
@@ -106,6 +106,9 @@ fn headline(summary: &Summary) -> String {
         }
         (None, Some(host)) if host.origin != Origin::None => {
             format!("No step within {}", host.covers.span.map_or("it".to_owned(), crate::covers::time))
+        }
+        (None, Some(HostSummary { how: how @ How::Unclear { .. }, .. })) => {
+            format!("No steps found: {}", terms::how(how))
         }
         _ => "No steps found: there are no step markers, and nothing repeats".to_owned(),
     }

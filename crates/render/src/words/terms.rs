@@ -100,7 +100,7 @@ pub fn step_name(how: &How) -> String {
         | How::Annotations(name) => name.clone(),
         How::DeviceSteps => "Steps".to_owned(),
         How::Period(length) => format!("{length} kernels"),
-        How::Nothing => "capture".to_owned(),
+        How::Unclear { .. } | How::Nothing => "capture".to_owned(),
     }
 }
 

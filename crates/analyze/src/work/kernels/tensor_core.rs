@@ -1,6 +1,8 @@
 //! Whether a kernel uses the matrix units (tensor cores, matrix cores). Only its name shows it, and every
 //! generation of libraries has new names; the rules know names up to Blackwell and CDNA 3.
 
+use crate::vocabulary::may_be_product;
+
 /// Parts of names of kernels that use them.
 const USES: &[&str] = &[
     "hmma",
@@ -48,24 +50,6 @@ const USES: &[&str] = &[
 /// Parts of names of matrix products that do not use them.
 const DOES_WITHOUT: &[&str] = &["sgemm", "dgemm", "cgemm", "zgemm", "simt", "gemv", "ffma"];
 
-/// Parts of names of possible matrix products.
-const MAY_BE_PRODUCT: &[&str] = &[
-    "gemm",
-    "conv",
-    "matmul",
-    "_mm",
-    "mm_",
-    "dot",
-    "attention",
-    "einsum",
-    "fprop",
-    "dgrad",
-    "wgrad",
-    "winograd",
-    "cijk",
-    "triton_tem",
-];
-
 /// `None` if the name does not say.
 pub fn uses_tensor_cores(name: &str) -> Option<bool> {
     let name = name.to_ascii_lowercase();
@@ -80,7 +64,7 @@ pub fn uses_tensor_cores(name: &str) -> Option<bool> {
     if has(DOES_WITHOUT) {
         return Some(false);
     }
-    if has(MAY_BE_PRODUCT) { None } else { Some(false) }
+    if may_be_product(&name) { None } else { Some(false) }
 }
 
 /// Whether it is a matrix product without the matrix units.
