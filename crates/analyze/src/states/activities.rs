@@ -28,6 +28,8 @@ impl Does {
     pub(crate) const DELETES: Does = Does(1 << 5);
     /// Writes a checkpoint.
     pub(crate) const SAVES: Does = Does(1 << 6);
+    /// Creates a dataset: a new pipeline, while an epoch only creates an iterator.
+    pub(crate) const MAKES_DATASET: Does = Does(1 << 7);
 
     pub(crate) fn has(self, other: Does) -> bool {
         self.0 & other.0 != 0
@@ -94,7 +96,9 @@ fn named(name: &str) -> Does {
     let has = |word: &str| words.iter().any(|found| found == word);
     if op == "MakeIterator" {
         Does::SETS_UP.and(Does::MAKES_ITERATOR)
-    } else if has("dataset") || has("iterator") {
+    } else if has("dataset") {
+        Does::SETS_UP.and(Does::MAKES_DATASET)
+    } else if has("iterator") {
         Does::SETS_UP
     } else if concrete_function(op).is_some() || is_dense(op) || has("assign") || has("apply") {
         Does::MODEL

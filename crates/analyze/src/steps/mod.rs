@@ -1,8 +1,8 @@
 //! Steps: how long one iteration of the training or inference loop takes, even if it is not marked.
 //!
 //! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps),
-//! requests to a server, runs of a program and of an optimizer ([`repetition`]), the outermost repeating call
-//! ([`outer`]), calls of a compiled function, batches, one call that is a pass through the model, and only then
+//! requests to a server, runs of a program and of an optimizer ([`repetition`]), pipelines that are set up for a few batches
+//! each ([`pipelines`]), the outermost repeating call ([`outer`]), calls of a compiled function, batches, one call that is a pass through the model, and only then
 //! the period of the sequence of kernels or ops on the busiest track ([`period`]), because layers inside a step
 //! have one as well. The result says which one was used.
 //!
@@ -16,6 +16,7 @@ mod layers;
 mod markers;
 mod outer;
 mod period;
+mod pipelines;
 mod repetition;
 mod work;
 
@@ -56,12 +57,17 @@ pub enum How {
     FunctionCalls(String),
     /// Runs of this program on a device.
     ModuleRuns(String),
+    /// A repeating sequence of calls, in which those of this function do most of the work.
+    Sequence(String),
     /// Optimizer steps.
     OptimizerSteps(String),
     /// Batches taken from this loader.
     Batches(String),
     /// Annotations with this name.
     Annotations(String),
+    /// New input pipelines for a few calls of this function each, as `model.fit` and `model.predict` make them; so many per
+    /// step.
+    Pipelines(String, usize),
     /// The sequence of this many kernels or ops on a track repeats.
     Period(usize),
     /// Nothing repeats.
@@ -256,7 +262,8 @@ fn host_works(recorded: &HostTrace, span: Span) -> bool {
 fn inferred(recorded: &HostTrace) -> Option<Candidate> {
     let sure = repetition::requests(recorded)
         .or_else(|| repetition::module_runs(recorded))
-        .or_else(|| repetition::optimizer_steps(recorded));
+        .or_else(|| repetition::optimizer_steps(recorded))
+        .or_else(|| pipelines::find(recorded));
     if sure.is_some() {
         return sure;
     }
@@ -409,9 +416,12 @@ fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
 
 fn kind_of(recorded: &HostTrace, how: &How) -> StepKind {
     let inference = match how {
-        How::Marker(name) | How::FunctionCalls(name) | How::Annotations(name) | How::ModuleRuns(name) => {
-            is_prediction(name)
-        }
+        How::Marker(name)
+        | How::FunctionCalls(name)
+        | How::Sequence(name)
+        | How::Annotations(name)
+        | How::ModuleRuns(name)
+        | How::Pipelines(name, _) => is_prediction(name),
         _ => false,
     };
     let predicts = || {
