@@ -30,6 +30,8 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
     let mut spans: Vec<Span> = Vec::new();
     let mut starts: VecDeque<Time> = VecDeque::new();
     let mut before = Time::MIN;
+    // The end of what came before the first of `starts`.
+    let mut free = Time::MIN;
     // Until when the time after a checkpoint may belong to it.
     let mut saved: Option<Time> = None;
     for Activity { span, does } in all() {
@@ -42,9 +44,13 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
         if does.has(Does::WRITES) {
             let from =
                 starts.front().copied().filter(|_| span.start - before <= longest).unwrap_or(span.start);
+            let free_from = if from == span.start { before } else { free };
+            let all = Span::new(from, span.end);
+            let from = if does.has(Does::SAVES) { head_of(all, free_from, longest) } else { from };
             spans.push(Span::new(from, span.end));
             starts.clear();
             starts.push_back(span.end);
+            free = span.end;
             saved = if does.has(Does::SAVES) { Some(step_end(span.end, vocabulary, track)) } else { None };
         } else if ends {
             starts.clear();
@@ -54,8 +60,11 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
             if span.start - before > longest {
                 starts.clear();
             }
+            if starts.is_empty() {
+                free = before;
+            }
             if starts.len() == MOST_EVENTS {
-                starts.pop_front();
+                free = starts.pop_front().unwrap_or(free);
             }
             starts.push_back(span.start);
         }
@@ -65,6 +74,13 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
         last.end = tail_of(*last, limit);
     }
     united(spans)
+}
+
+/// Where a checkpoint starts: the framework walks its objects in Python before its first op, after `free`. A longer pause than
+/// the usual ones, or than the checkpoint itself, is something else.
+fn head_of(saved: Span, free: Time, longest: Dur) -> Time {
+    let pause = if free > Time::MIN { saved.start - free } else { longest };
+    if pause < longest.min(saved.dur()) { saved.start.min(free) } else { saved.start }
 }
 
 /// How much time after a checkpoint belongs to it: until something else starts or the step ends, and no longer
@@ -124,6 +140,22 @@ mod tests {
             ("EagerLocalExecute: WriteSummary", 90_010, 30),
         ]);
         assert_eq!(found, [(90_000, 90_050)]);
+    }
+
+    #[test]
+    fn the_walk_before_a_checkpoint_belongs_to_it_and_a_longer_pause_does_not() {
+        let saved = |pause: i64| {
+            let (op, save) = (1_000 + pause, 2_000 + pause);
+            spans(&[
+                ("TFE_Py_FastPathExecute_C", 0, 1_000),
+                ("EagerLocalExecute: MatMul", 10, 900),
+                ("TFE_Py_FastPathExecute_C", op, 100),
+                ("TFE_Py_ExecuteCancelable", save, 9_000),
+                ("EagerLocalExecute: SaveV2", save + 10, 8_000),
+            ])
+        };
+        assert_eq!(saved(5_000), [(1_000, 16_000)]);
+        assert_eq!(saved(15_000), [(16_000, 26_000)]);
     }
 
     #[test]

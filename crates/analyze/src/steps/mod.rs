@@ -19,6 +19,7 @@ mod period;
 mod pipelines;
 mod repetition;
 mod work;
+mod written;
 
 use std::cell::OnceCell;
 
@@ -26,9 +27,9 @@ use stepscope_trace::{Dur, ProcessKind, Span, TrackId};
 
 use crate::host_trace::HostTrace;
 use crate::host_trace::{merged, working_devices};
-use crate::states::State;
 use crate::states::timeline::DEVICE_BUSY;
 use crate::states::timeline::{Mask, Timeline};
+use crate::states::{State, StateLine};
 use stepscope_trace::statistics::median_duration;
 
 use outer::Outer;
@@ -188,7 +189,11 @@ impl Steps {
     }
 
     fn from(candidate: Candidate, origin: Origin, recorded: &HostTrace) -> Self {
-        let Candidate { how, marks, track, on_host, ends_known, breaks } = candidate;
+        let Candidate { how, mut marks, track, on_host, ends_known, breaks } = candidate;
+        if let Some(line) = track.filter(|_| ends_known && on_host).and_then(|track| line_of(recorded, track))
+        {
+            written::extend_last(&mut marks, line);
+        }
         let kind = kind_of(recorded, &how);
         let all = match kind {
             // A request lasts from its arrival to its answer, whenever the next one comes.
@@ -234,6 +239,11 @@ impl Steps {
     pub fn counted(&self) -> impl Iterator<Item = &Step> {
         self.all.iter().filter(|step| step.excluded.is_none())
     }
+}
+
+/// The states of a track.
+fn line_of<'c>(recorded: &'c HostTrace, track: TrackId) -> Option<&'c StateLine> {
+    recorded.states().lines.iter().find(|(other, _)| *other == track).map(|(_, line)| line)
 }
 
 /// Work of the host for a step, other than waiting.
