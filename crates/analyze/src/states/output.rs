@@ -16,7 +16,7 @@ const MOST_EVENTS: usize = 400;
 /// A pause this many times longer than usual between eager ops is something else …
 const LONG_PAUSE: i64 = 10;
 /// … unless it is shorter than this: a thread that loses its processor pauses for some slices of 4 ms.
-const SHORT: Dur = Dur::from_us(20_000);
+pub(super) const SHORT: Dur = Dur::from_us(20_000);
 
 /// When a Python thread prepares and writes something: from the first eager op for it to the end of the op that
 /// writes. `tf.summary` computes its histograms and images with eager ops, which count as output. Model work, a
@@ -78,19 +78,19 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
 
 /// Where a checkpoint starts: the framework walks its objects in Python before its first op, after `free`. A longer pause than
 /// the usual ones, or than the checkpoint itself, is something else.
-fn head_of(saved: Span, free: Time, longest: Dur) -> Time {
+pub(super) fn head_of(saved: Span, free: Time, longest: Dur) -> Time {
     let pause = if free > Time::MIN { saved.start - free } else { longest };
     if pause < longest.min(saved.dur()) { saved.start.min(free) } else { saved.start }
 }
 
 /// How much time after a checkpoint belongs to it: until something else starts or the step ends, and no longer
 /// than the checkpoint itself.
-fn tail_of(saved: Span, until: Time) -> Time {
+pub(super) fn tail_of(saved: Span, until: Time) -> Time {
     until.min(saved.end + saved.dur()).max(saved.end)
 }
 
 /// The end of the marked step that contains a time; the end of time if there is none.
-fn step_end(at: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
+pub(super) fn step_end(at: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
     let before = (0..track.first_from(at)).rev();
     let marker = before.take(NEAR).find(|&index| vocabulary.role(track.kind_of(index)) == Role::StepMarker);
     marker.map(|index| track.end(index)).filter(|end| *end > at).unwrap_or(Time::MAX)
