@@ -189,11 +189,7 @@ impl Steps {
     }
 
     fn from(candidate: Candidate, origin: Origin, recorded: &HostTrace) -> Self {
-        let Candidate { how, mut marks, track, on_host, ends_known, breaks } = candidate;
-        if let Some(line) = track.filter(|_| ends_known && on_host).and_then(|track| line_of(recorded, track))
-        {
-            written::extend_last(&mut marks, line);
-        }
+        let Candidate { how, marks, track, on_host, ends_known, breaks } = candidate;
         let kind = kind_of(recorded, &how);
         let all = match kind {
             // A request lasts from its arrival to its answer, whenever the next one comes.
@@ -206,7 +202,14 @@ impl Steps {
                     breaks.get(next).is_some_and(|other| other.start < gap.end)
                 };
                 let is_other = |gap: Span| is_broken(gap) || ends_known && pace.is_kept_in(gap);
-                laid_end_to_end(&marks, ends_known, |gap| devices.work(gap), is_other)
+                let line = track.filter(|_| ends_known && on_host).and_then(|track| line_of(recorded, track));
+                let written = line.map(|line| written::with_writes(&marks, line, is_other));
+                laid_end_to_end(
+                    written.as_deref().unwrap_or(&marks),
+                    ends_known,
+                    |gap| devices.work(gap),
+                    is_other,
+                )
             }
         };
         let mut steps = Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None };

@@ -1,5 +1,6 @@
-//! What a loop writes after the marker of a step. Steps reach from start to start, so that a checkpoint between two markers
-//! counts; after the last marker, nothing but the writing itself shows that it belongs to the loop.
+//! What a loop writes after the marker of a step. Where markers nearly touch, a longer gap between two of them is excluded
+//! unless it is regular; a checkpoint in it belongs to the loop all the same. After the last marker, nothing but the writing
+//! itself shows that.
 
 use stepscope_trace::{Span, Time};
 
@@ -8,22 +9,41 @@ use crate::states::{State, StateLine};
 /// Fewer writes between markers may be a coincidence.
 const REPEATS: usize = 2;
 
-/// Extends the last mark by what is written right after it, if the loop writes between earlier marks.
-pub(super) fn extend_last(marks: &mut [(i64, Span)], line: &StateLine) {
-    let between = marks.windows(2).filter(|pair| {
-        let (end, next) = (pair[0].1.end, pair[1].1.start);
-        written_after(end, line).is_some_and(|written| written.start < next)
-    });
-    if between.count() < REPEATS {
-        return;
+/// The marks, each with what is written after it and before the next one, if the loop does so repeatedly. Where
+/// `is_other_loop` is true of the gap, the write belongs to that.
+pub(super) fn with_writes(
+    marks: &[(i64, Span)],
+    line: &StateLine,
+    is_other_loop: impl Fn(Span) -> bool,
+) -> Vec<(i64, Span)> {
+    let mut all = marks.to_vec();
+    let mut found = 0;
+    for (mark, next) in all.iter_mut().zip(marks.iter().skip(1)) {
+        let gap = Span::new(mark.1.end, next.1.start);
+        if let Some(end) = last_write(gap, line).filter(|_| !is_other_loop(gap)) {
+            mark.1.end = end;
+            found += 1;
+        }
     }
-    let Some((_, last)) = marks.last_mut() else { return };
-    // A pause that is longer than the writing is something else.
-    if let Some(written) =
-        written_after(last.end, line).filter(|written| written.start - last.end <= written.dur())
+    if found < REPEATS {
+        return marks.to_vec();
+    }
+    if let Some((_, last)) = all.last_mut()
+        && let Some(written) = written_after(last.end, line)
+        // A pause that is longer than the writing is something else.
+        && written.start - last.end <= written.dur()
     {
         last.end = written.end;
     }
+    all
+}
+
+/// The end of the last write within a gap.
+fn last_write(gap: Span, line: &StateLine) -> Option<Time> {
+    let range = line.times.partition_point(|time| *time < gap.start)
+        ..line.times.partition_point(|time| *time < gap.end);
+    let last = range.start + line.states.get(range)?.iter().rposition(|state| state.has(State::Output))?;
+    line.times.get(last + 1).map(|end| (*end).min(gap.end))
 }
 
 /// The first write that starts at or after a time.
@@ -42,8 +62,8 @@ mod tests {
     use crate::sketch::{Arg, Sketch};
     use crate::steps::Steps;
 
-    /// Marked steps of 1 ms, with a write of 2 ms after each of these.
-    fn last_of(written: &[i64]) -> Dur {
+    /// The lengths of marked steps of 1 ms, with a write of 2 ms after each of these.
+    fn lengths(written: &[i64]) -> Vec<Dur> {
         let mut sketch = Sketch::new();
         let thread = sketch.thread("python");
         let mut at = 0;
@@ -59,13 +79,22 @@ mod tests {
         }
         let trace = sketch.finish();
         let steps = Steps::of(&Context::new(&trace, "host"));
-        steps.all.last().map_or(Dur::ZERO, |step| step.span.dur())
+        steps.all.iter().map(|step| step.span.dur()).collect()
+    }
+
+    fn last_of(written: &[i64]) -> Dur {
+        lengths(written).last().copied().unwrap_or_default()
     }
 
     #[test]
     fn what_the_loop_writes_after_the_last_marker_belongs_to_its_step() {
         assert_eq!(last_of(&[1, 3, 5]), Dur::from_us(3_100));
         assert_eq!(last_of(&[1, 3]), Dur::from_us(1_000));
+        assert_eq!(
+            lengths(&[0, 3])[..4],
+            [3_100, 1_000, 1_000, 3_100].map(Dur::from_us),
+            "irregular, but written"
+        );
         assert_eq!(last_of(&[5]), Dur::from_us(1_000), "a loop that never wrote before");
     }
 }
