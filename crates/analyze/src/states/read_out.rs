@@ -2,7 +2,8 @@
 //! files that TensorFlow does not write itself (`.keras`, `.h5`): no op writes, and the time between the reads goes into the
 //! file. Whoever reads all variables passes the model's state on to something else.
 //!
-//! Copying weights from one model to another reads them as well, and then assigns as many.
+//! Copying weights from one model to another reads them as well, and then assigns as many. A loop that reads them after most
+//! of its calls looks at them, to log a norm for example: nobody writes a checkpoint that often.
 
 use stepscope_trace::{Span, Time, Track};
 
@@ -20,6 +21,8 @@ pub(crate) struct ReadOut {
     pub(crate) span: Span,
     /// How many reads.
     pub(crate) reads: usize,
+    /// The end of what came before it.
+    free: Time,
     /// How many variables were assigned right after it.
     assigned: usize,
     /// No more reads belong to it.
@@ -29,19 +32,22 @@ pub(crate) struct ReadOut {
 /// All of them on a Python thread, in time order.
 pub(crate) fn read_out(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) -> Vec<ReadOut> {
     let mut all: Vec<ReadOut> = Vec::new();
-    let mut before = Time::MIN;
+    let (mut before, mut calls) = (Time::MIN, 0);
     for Activity { span, does } in activities(kinds, track, 0) {
         let other = [Does::MODEL, Does::COMPUTES, Does::FETCHES, Does::SETS_UP, Does::WRITES];
         let is_other = other.iter().any(|other| does.has(*other));
         let reads = does.has(Does::READS) && !is_other;
+        calls += usize::from(does.has(Does::MODEL) && !does.has(Does::ASSIGNS));
         match all.last_mut() {
             Some(last) if !last.closed && reads => {
                 last.span.end = span.end;
                 last.reads += 1;
             }
             // Releasing what was read.
-            Some(last) if !last.closed && !is_other && span.start - last.span.end <= SHORT => {
-                last.span.end = span.end;
+            Some(last) if !last.closed && !is_other => {
+                if span.start - last.span.end <= SHORT {
+                    last.span.end = span.end;
+                }
             }
             Some(last) if !last.closed => {
                 last.closed = true;
@@ -53,8 +59,7 @@ pub(crate) fn read_out(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) ->
         }
         if reads && all.last().is_none_or(|last| last.closed) {
             drop_if_short(&mut all);
-            let from = head_of(span, before, SHORT);
-            all.push(ReadOut { span: Span::new(from, span.end), reads: 1, assigned: 0, closed: false });
+            all.push(ReadOut { span, reads: 1, free: before, assigned: 0, closed: false });
         }
         before = span.end;
     }
@@ -62,12 +67,17 @@ pub(crate) fn read_out(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) ->
         close(last, last.span.end, vocabulary, track);
     }
     drop_if_short(&mut all);
+    if all.len() * 2 > calls {
+        all.clear();
+    }
     all
 }
 
-/// The time until something else starts belongs to it, up to its own length and to the end of the step.
+/// The time until something else starts belongs to it, up to its own length and to the end of the step; and a short walk over
+/// the model before the first read.
 fn close(last: &mut ReadOut, until: Time, vocabulary: &Vocabulary, track: &Track) {
     if last.reads >= LEAST {
+        last.span.start = head_of(last.span, last.free, SHORT);
         last.span.end = tail_of(last.span, until.min(step_end(last.span.end, vocabulary, track)));
     }
 }
@@ -84,14 +94,17 @@ mod tests {
     use super::*;
     use crate::sketch::{Arg, Sketch};
 
-    /// After a step of 10 ms, `reads` reads of 1 ms each with pauses of 4 ms, `then` as often as the number says, and a step
+    /// After `steps` steps of 10 ms together, `reads` reads of 1 ms each with pauses of 4 ms, `then` as often as the number says, and a step
     /// after another 8 ms.
-    fn read(reads: i64, then: (&str, i64)) -> Vec<(i64, i64, usize)> {
+    fn read_after(steps: i64, reads: i64, then: (&str, i64)) -> Vec<(i64, i64, usize)> {
         let mut sketch = Sketch::new();
         let thread = sketch.thread("python");
         let call = || [("tf_function_call", Arg::Text("notTraced-nonXla"))];
-        sketch.event(thread, "train_step", 0, 10_000, &call());
-        let mut at = 10_000;
+        let mut at = 0;
+        for _ in 0..steps {
+            sketch.event(thread, "train_step", at, 10_000 / steps, &call());
+            at += 10_000 / steps;
+        }
         for _ in 0..reads {
             sketch.event(thread, "TFE_Py_FastPathExecute_C", at + 500, 1_000, &[]);
             sketch.event(thread, "EagerLocalExecute: ReadVariableOp", at + 600, 800, &[]);
@@ -110,6 +123,10 @@ mod tests {
         found.iter().map(|found| (us(found.span.start), us(found.span.end), found.reads)).collect()
     }
 
+    fn read(reads: i64, then: (&str, i64)) -> Vec<(i64, i64, usize)> {
+        read_after(4, reads, then)
+    }
+
     #[test]
     fn variables_that_are_read_one_after_the_other_are_output_until_something_else_runs() {
         assert_eq!(read(12, ("none", 0)), [(10_000, 78_000, 12)]);
@@ -119,6 +136,20 @@ mod tests {
     #[test]
     fn a_few_values_or_weights_that_are_copied_are_no_output() {
         assert_eq!(read(3, ("none", 0)), []);
+        let each = std::iter::repeat_n(("EagerLocalExecute: ReadVariableOp", 500), 6);
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for step in 0..4 {
+            let call = [("tf_function_call", Arg::Text("notTraced-nonXla"))];
+            sketch.event(thread, "train_step", 10_000 * step, 1_000, &call);
+            for (at, (name, dur)) in each.clone().enumerate() {
+                sketch.event(thread, name, 10_000 * step + 1_000 * (at as i64 + 1), dur, &[]);
+            }
+        }
+        let trace = sketch.finish();
+        let vocabulary = Vocabulary::of(&trace);
+        let found = read_out(&Kinds::of(&trace, &vocabulary), &vocabulary, &trace.tracks()[0]);
+        assert!(found.is_empty(), "after every step: {found:?}");
         assert_eq!(read(12, ("EagerLocalExecute: AssignVariableOp", 12)), []);
     }
 
