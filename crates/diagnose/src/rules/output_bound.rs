@@ -6,8 +6,9 @@
 //!
 //! # How it is detected
 //! `output` owns at least {OUTPUT} of the step. Eager ops that lead to a write, such as those of `tf.summary` for
-//! histograms and images, are output too. So is time in which the loop reads at least four variables into Python one after the
-//! other, as `model.save` does for `.keras` and `.h5` files: no op writes those. A fix saves at most {GAIN} of the writing and of the work around it.
+//! histograms and images, are output too. So is time in which the loop now and then reads at least four variables into Python
+//! one after the other, as `model.save` does for `.keras` and `.h5` files: no op writes those. A fix saves at most
+//! {GAIN} of the writing and of the work around it.
 //!
 //! # How to fix it
 //! Write less often, or in the background.
