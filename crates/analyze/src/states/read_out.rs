@@ -45,9 +45,8 @@ pub(crate) fn read_out(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) ->
             }
             // Releasing what was read.
             Some(last) if !last.closed && !is_other => {
-                if span.start - last.span.end <= SHORT {
-                    last.span.end = span.end;
-                }
+                let near = span.start - last.span.end <= SHORT;
+                last.span.end = if near { span.end } else { last.span.end };
             }
             Some(last) if !last.closed => {
                 last.closed = true;
