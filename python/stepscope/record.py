@@ -299,7 +299,8 @@ def _close_at_exit():
 class window:
     """Skips the first ``warmup`` steps, records the next ``steps``, and writes the profile below ``logdir``.
 
-    ``python=True`` also records all Python calls, which slows the loop down. ``framework`` is ``"tensorflow"``,
+    ``python=True`` also records all Python calls, which slows the loop down; TensorFlow 2.21 cannot record them, whatever it
+    is asked for. ``framework`` is ``"tensorflow"``,
     ``"jax"`` or ``"torch"``; set it if the program imports several and the wrong one would be used.
     """
 

@@ -1,10 +1,11 @@
 //! What figures cover: which steps, what was excluded and why, and what there would be to select.
 
-use stepscope_trace::Span;
+use stepscope_trace::statistics::median_duration;
+use stepscope_trace::{Dur, Span};
 
 use crate::breakdown::selection::{Range, Selection};
 use crate::context::Context;
-use crate::steps::{Exclusion, Numbers};
+use crate::steps::{Exclusion, Numbers, StepKind, Steps};
 
 /// What figures cover, and what else exists.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -17,6 +18,12 @@ pub struct Coverage {
     pub span: Option<Span>,
     /// Excluded steps within the range, by reason.
     pub excluded: Vec<(Exclusion, usize)>,
+    /// Time between the steps that belongs to none of them: another loop, such as an evaluation.
+    #[serde(default)]
+    pub between: Dur,
+    /// The same, for pauses.
+    #[serde(default)]
+    pub paused: Dur,
     /// All steps that were found.
     pub found: Option<Numbers>,
     /// The whole recorded time.
@@ -38,6 +45,8 @@ impl Coverage {
             steps: numbers.map(Option::unwrap_or_default),
             span: windows.reduce(Span::hull),
             excluded: excluded.into_iter().filter(|(_, count)| *count > 0).collect(),
+            between: between(steps, false),
+            paused: between(steps, true),
             found: steps.found,
             recorded: context.trace.span(),
         }
@@ -61,6 +70,8 @@ impl Coverage {
             steps: both(self.steps.filter(|steps| steps.count > 0), other.steps).or(self.steps),
             span: hull(self.span, other.span),
             excluded: if self.excluded.is_empty() { other.excluded } else { self.excluded },
+            between: self.between.max(other.between),
+            paused: self.paused.max(other.paused),
             found: both(self.found, other.found),
             recorded: hull(self.recorded, other.recorded),
         }
@@ -71,6 +82,23 @@ impl Coverage {
         let asked = !matches!(self.selection.range, Range::Counted | Range::Whole);
         asked && (self.span.is_none() || self.steps.is_some_and(|steps| steps.count == 0))
     }
+}
+
+/// Shorter gaps between steps are the cost of their markers.
+const NOTABLE: f64 = 0.1;
+
+/// The time in notable gaps between steps, in pauses or in others. A server is free between its requests.
+fn between(steps: &Steps, pauses: bool) -> Dur {
+    if steps.whole_capture || steps.kind == StepKind::Inference {
+        return Dur::ZERO;
+    }
+    let usual = median_duration(steps.counted().map(|step| step.span.dur()));
+    let gaps = steps.all.windows(2).filter(|pair| {
+        let paused = pair[0].excluded == Some(Exclusion::Interrupted);
+        paused == pauses && pair[0].excluded != Some(Exclusion::Incomplete)
+    });
+    let lengths = gaps.map(|pair| pair[1].span.start - pair[0].span.end);
+    lengths.filter(|gap| gap.fraction_of(usual) >= NOTABLE).sum()
 }
 
 #[cfg(test)]
@@ -113,6 +141,22 @@ mod tests {
         let (covers, _) = looked_at(Selection { warm_up: true, ..Selection::default() });
         assert_eq!(covers.steps.map(|steps| steps.count), Some(10));
         assert_eq!(looked_at(range(Range::Steps(0, 2))).1, [(0, true), (1, true), (2, true)], "named");
+    }
+
+    #[test]
+    fn time_that_another_loop_takes_is_known() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        let mut at = 0;
+        for step in 0..12 {
+            let (name, length) = if step % 6 < 4 { ("train", 1_000) } else { ("eval", 2_500) };
+            sketch.event(thread, name, at, length, &[("step_num", Arg::Int(step))]);
+            sketch.event(thread, "a/MatMul:MatMul", at, length, &[]);
+            at += length;
+        }
+        let trace = sketch.finish();
+        let covers = Coverage::of(&Context::new(&trace, "host"));
+        assert_eq!((covers.between, covers.paused), (Dur::from_us(5_000), Dur::ZERO));
     }
 
     #[test]

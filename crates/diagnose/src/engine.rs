@@ -220,6 +220,7 @@ mod tests {
             ops: Vec::new(),
             output_ops: Vec::new(),
             around_output_ms: 0.0,
+            variables_read: 0.0,
             writers: Vec::new(),
             eager: Eager::default(),
             layers: Layers::default(),

@@ -6,7 +6,7 @@ use stepscope_analyze::breakdown::selection::Range;
 use stepscope_analyze::steps::Numbers;
 use stepscope_trace::Span;
 
-use crate::format::{decimal, plural, thousands};
+use crate::format::{decimal, duration_ms, plural, thousands};
 use crate::words::terms;
 
 /// One line: `steps 1 to 9, 12.3 to 98.1 ms; excluded: 1 start-up`.
@@ -21,11 +21,16 @@ pub fn words(covers: &Coverage) -> String {
     if let Some(span) = covers.span {
         text += &format!(", {}", time(span));
     }
-    if !covers.excluded.is_empty() {
-        let excluded = covers.excluded.iter();
-        let reasons = excluded
-            .map(|&(reason, count)| format!("{} {}", thousands(count as u64), terms::excluded(reason)));
-        text += &format!("; excluded: {}", reasons.collect::<Vec<_>>().join(", "));
+    let steps = covers.excluded.iter();
+    let steps =
+        steps.map(|&(reason, count)| format!("{} {}", thousands(count as u64), terms::excluded(reason)));
+    let between =
+        [(covers.between, "between steps (evaluation or other work)"), (covers.paused, "of pauses")];
+    let between = between.iter().filter(|(time, _)| !time.is_zero());
+    let between = between.map(|(time, what)| format!("{} {what}", duration_ms(time.ms())));
+    let excluded: Vec<String> = steps.chain(between).collect();
+    if !excluded.is_empty() {
+        text += &format!("; excluded: {}", excluded.join(", "));
     }
     text
 }
@@ -78,7 +83,7 @@ pub fn json(covers: &Coverage) -> Value {
 mod tests {
     use stepscope_analyze::Selection;
     use stepscope_analyze::steps::Exclusion;
-    use stepscope_trace::Time;
+    use stepscope_trace::{Dur, Time};
 
     use super::*;
 
@@ -92,6 +97,12 @@ mod tests {
             ..Coverage::default()
         };
         assert_eq!(words(&covers), "steps 1 to 9, 12.0 to 98.0 ms; excluded: 1 start-up");
+        covers.between = Dur::from_us(303_000);
+        assert!(
+            words(&covers).ends_with("1 start-up, 303 ms between steps (evaluation or other work)"),
+            "{}",
+            words(&covers)
+        );
         assert_eq!(json(&covers)["first_step"], 1);
         let late = Span::new(ms(155_358), ms(156_327));
         assert_eq!(time(late), "155.358 to 156.327 s");

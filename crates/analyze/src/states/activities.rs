@@ -11,7 +11,7 @@ use crate::vocabulary::{Role, Vocabulary, is_dense, is_python_frame, words};
 
 /// What an activity does; several at once are possible.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Does(u8);
+pub(crate) struct Does(u16);
 
 impl Does {
     /// Runs a compiled function, multiplies matrices or changes variables.
@@ -28,6 +28,14 @@ impl Does {
     pub(crate) const DELETES: Does = Does(1 << 5);
     /// Writes a checkpoint.
     pub(crate) const SAVES: Does = Does(1 << 6);
+    /// Creates a dataset: a new pipeline, while an epoch only creates an iterator.
+    pub(crate) const MAKES_DATASET: Does = Does(1 << 7);
+    /// Reads a variable.
+    pub(crate) const READS: Does = Does(1 << 8);
+    /// Assigns a variable.
+    pub(crate) const ASSIGNS: Does = Does(1 << 9);
+    /// Runs an op that is neither of these and does more than pass a value on.
+    pub(crate) const COMPUTES: Does = Does(1 << 10);
 
     pub(crate) fn has(self, other: Does) -> bool {
         self.0 & other.0 != 0
@@ -84,6 +92,10 @@ fn does(trace: &Trace, vocabulary: &Vocabulary, kind: KindId) -> Option<Does> {
     }
 }
 
+/// Ops around the reading of a variable that compute nothing.
+const PASSES_ON: &[&str] =
+    &["Identity", "DisableCopyOnRead", "VarIsInitializedOp", "VarHandleOp", "_EagerConst"];
+
 /// What an eager op does, by its type.
 fn named(name: &str) -> Does {
     if name == "TFE_DeleteTensorHandle" {
@@ -94,12 +106,20 @@ fn named(name: &str) -> Does {
     let has = |word: &str| words.iter().any(|found| found == word);
     if op == "MakeIterator" {
         Does::SETS_UP.and(Does::MAKES_ITERATOR)
-    } else if has("dataset") || has("iterator") {
+    } else if has("dataset") {
+        Does::SETS_UP.and(Does::MAKES_DATASET)
+    } else if has("iterator") {
         Does::SETS_UP
-    } else if concrete_function(op).is_some() || is_dense(op) || has("assign") || has("apply") {
+    } else if has("assign") {
+        Does::MODEL.and(Does::ASSIGNS)
+    } else if concrete_function(op).is_some() || is_dense(op) || has("apply") {
         Does::MODEL
-    } else {
+    } else if op == "ReadVariableOp" {
+        Does::READS
+    } else if PASSES_ON.contains(&op) {
         Does::default()
+    } else {
+        Does::COMPUTES
     }
 }
 

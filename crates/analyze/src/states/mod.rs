@@ -13,6 +13,7 @@ pub mod launches;
 mod line;
 pub mod missing_device;
 mod output;
+pub(crate) mod read_out;
 mod state;
 pub mod timeline;
 mod track_chunks;

@@ -16,7 +16,7 @@ const MOST_EVENTS: usize = 400;
 /// A pause this many times longer than usual between eager ops is something else …
 const LONG_PAUSE: i64 = 10;
 /// … unless it is shorter than this: a thread that loses its processor pauses for some slices of 4 ms.
-const SHORT: Dur = Dur::from_us(20_000);
+pub(super) const SHORT: Dur = Dur::from_us(20_000);
 
 /// When a Python thread prepares and writes something: from the first eager op for it to the end of the op that
 /// writes. `tf.summary` computes its histograms and images with eager ops, which count as output. Model work, a
@@ -30,6 +30,8 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
     let mut spans: Vec<Span> = Vec::new();
     let mut starts: VecDeque<Time> = VecDeque::new();
     let mut before = Time::MIN;
+    // The end of what came before the first of `starts`.
+    let mut free = Time::MIN;
     // Until when the time after a checkpoint may belong to it.
     let mut saved: Option<Time> = None;
     for Activity { span, does } in all() {
@@ -42,9 +44,13 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
         if does.has(Does::WRITES) {
             let from =
                 starts.front().copied().filter(|_| span.start - before <= longest).unwrap_or(span.start);
+            let free_from = if from == span.start { before } else { free };
+            let all = Span::new(from, span.end);
+            let from = if does.has(Does::SAVES) { head_of(all, free_from, longest) } else { from };
             spans.push(Span::new(from, span.end));
             starts.clear();
             starts.push_back(span.end);
+            free = span.end;
             saved = if does.has(Does::SAVES) { Some(step_end(span.end, vocabulary, track)) } else { None };
         } else if ends {
             starts.clear();
@@ -54,8 +60,11 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
             if span.start - before > longest {
                 starts.clear();
             }
+            if starts.is_empty() {
+                free = before;
+            }
             if starts.len() == MOST_EVENTS {
-                starts.pop_front();
+                free = starts.pop_front().unwrap_or(free);
             }
             starts.push_back(span.start);
         }
@@ -67,14 +76,21 @@ pub(crate) fn preparations(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track
     united(spans)
 }
 
+/// Where a checkpoint starts: the framework walks its objects in Python before its first op, after `free`. A longer pause than
+/// the usual ones, or than the checkpoint itself, is something else.
+pub(super) fn head_of(saved: Span, free: Time, longest: Dur) -> Time {
+    let pause = if free > Time::MIN { saved.start - free } else { longest };
+    if pause < longest.min(saved.dur()) { saved.start.min(free) } else { saved.start }
+}
+
 /// How much time after a checkpoint belongs to it: until something else starts or the step ends, and no longer
 /// than the checkpoint itself.
-fn tail_of(saved: Span, until: Time) -> Time {
+pub(super) fn tail_of(saved: Span, until: Time) -> Time {
     until.min(saved.end + saved.dur()).max(saved.end)
 }
 
 /// The end of the marked step that contains a time; the end of time if there is none.
-fn step_end(at: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
+pub(super) fn step_end(at: Time, vocabulary: &Vocabulary, track: &Track) -> Time {
     let before = (0..track.first_from(at)).rev();
     let marker = before.take(NEAR).find(|&index| vocabulary.role(track.kind_of(index)) == Role::StepMarker);
     marker.map(|index| track.end(index)).filter(|end| *end > at).unwrap_or(Time::MAX)
@@ -124,6 +140,22 @@ mod tests {
             ("EagerLocalExecute: WriteSummary", 90_010, 30),
         ]);
         assert_eq!(found, [(90_000, 90_050)]);
+    }
+
+    #[test]
+    fn the_walk_before_a_checkpoint_belongs_to_it_and_a_longer_pause_does_not() {
+        let saved = |pause: i64| {
+            let (op, save) = (1_000 + pause, 2_000 + pause);
+            spans(&[
+                ("TFE_Py_FastPathExecute_C", 0, 1_000),
+                ("EagerLocalExecute: MatMul", 10, 900),
+                ("TFE_Py_FastPathExecute_C", op, 100),
+                ("TFE_Py_ExecuteCancelable", save, 9_000),
+                ("EagerLocalExecute: SaveV2", save + 10, 8_000),
+            ])
+        };
+        assert_eq!(saved(5_000), [(1_000, 16_000)]);
+        assert_eq!(saved(15_000), [(16_000, 26_000)]);
     }
 
     #[test]

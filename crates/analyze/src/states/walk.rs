@@ -12,6 +12,7 @@ use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
 use super::line::Joining;
 use super::output::preparations;
+use super::read_out::read_out;
 use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
 use crate::vocabulary::names::concrete_function;
@@ -40,6 +41,8 @@ pub(super) struct Facts<'t> {
     activities: Kinds,
     /// Those that write something.
     writes: KindSet,
+    /// Those that read variables.
+    reads: KindSet,
     /// Python frames that may fetch a batch, by their names alone.
     fetching_frames: KindSet,
     /// Python frames that take the next item from a queue between threads or processes.
@@ -76,6 +79,7 @@ impl<'t> Facts<'t> {
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
             writes: activities.that_do(Does::WRITES),
+            reads: activities.that_do(Does::READS),
             activities,
             fetching_frames: fetching_frames(trace, vocabulary),
             queue_frames: trace.kinds_where(|kind| is_queue_frame(trace.kind_name(kind))),
@@ -147,6 +151,10 @@ impl<'t> Facts<'t> {
         }
         if place.on_python && track.has_any(&self.writes) {
             line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);
+        }
+        if place.on_python && track.has_any(&self.reads) {
+            let all = read_out(&self.activities, self.vocabulary, track);
+            line.cover(&all.iter().map(|read| read.span).collect::<Vec<_>>(), State::Output);
         }
         line
     }

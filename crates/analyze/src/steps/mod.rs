@@ -1,10 +1,10 @@
 //! Steps: how long one iteration of the training or inference loop takes, even if it is not marked.
 //!
 //! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps),
-//! requests to a server, runs of a program and of an optimizer ([`repetition`]), the outermost repeating call
-//! ([`outer`]), calls of a compiled function, batches, one call that is a pass through the model, and only then
-//! the period of the sequence of kernels or ops on the busiest track ([`period`]), because layers inside a step
-//! have one as well: [`evidence`] decides. The result says which one was used.
+//! requests to a server, runs of a program and of an optimizer ([`repetition`]), pipelines that are set up for a
+//! few batches each ([`pipelines`]), the outermost repeating call ([`outer`]), calls of a compiled function,
+//! batches, one call that is a pass through the model, and only then the period of the sequence of kernels or ops
+//! on the busiest track ([`period`]), because layers inside a step have one as well: [`evidence`] decides. The result says which one was used.
 //!
 //! A step lasts from its start to the start of the next one, so that the time between two markers counts too; a
 //! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
@@ -17,8 +17,10 @@ mod layers;
 mod markers;
 mod outer;
 mod period;
+mod pipelines;
 mod repetition;
 mod work;
+mod written;
 
 use std::cell::OnceCell;
 
@@ -26,9 +28,9 @@ use stepscope_trace::{Dur, ProcessKind, Span, TrackId};
 
 use crate::host_trace::HostTrace;
 use crate::host_trace::{merged, working_devices};
-use crate::states::State;
 use crate::states::timeline::DEVICE_BUSY;
 use crate::states::timeline::{Mask, Timeline};
+use crate::states::{State, StateLine};
 use stepscope_trace::statistics::median_duration;
 
 use outer::Outer;
@@ -58,12 +60,17 @@ pub enum How {
     FunctionCalls(String),
     /// Runs of this program on a device.
     ModuleRuns(String),
+    /// A repeating sequence of calls, in which those of this function do most of the work.
+    Sequence(String),
     /// Optimizer steps.
     OptimizerSteps(String),
     /// Batches taken from this loader.
     Batches(String),
     /// Annotations with this name.
     Annotations(String),
+    /// New input pipelines for a few calls of this function each, as `model.fit` and `model.predict` make them; so many per
+    /// step.
+    Pipelines(String, usize),
     /// The sequence of this many kernels or ops on a track repeats.
     Period(usize),
     /// A sequence repeats, but its repetitions may be layers of one step.
@@ -204,7 +211,14 @@ impl Steps {
                     breaks.get(next).is_some_and(|other| other.start < gap.end)
                 };
                 let is_other = |gap: Span| is_broken(gap) || ends_known && pace.is_kept_in(gap);
-                laid_end_to_end(&marks, ends_known, |gap| devices.work(gap), is_other)
+                let line = track.filter(|_| ends_known && on_host).and_then(|track| line_of(recorded, track));
+                let written = line.map(|line| written::with_writes(&marks, line, is_other));
+                laid_end_to_end(
+                    written.as_deref().unwrap_or(&marks),
+                    ends_known,
+                    |gap| devices.work(gap),
+                    is_other,
+                )
             }
         };
         let mut steps = Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None };
@@ -239,6 +253,11 @@ impl Steps {
     }
 }
 
+/// The states of a track.
+fn line_of<'c>(recorded: &'c HostTrace, track: TrackId) -> Option<&'c StateLine> {
+    recorded.states().lines.iter().find(|(other, _)| *other == track).map(|(_, line)| line)
+}
+
 /// Work of the host for a step, other than waiting.
 const HOST_WORK: Mask = Mask(
     State::Dispatch as u16
@@ -266,7 +285,8 @@ fn host_works(recorded: &HostTrace, span: Span) -> bool {
 fn inferred(recorded: &HostTrace) -> Result<Candidate, How> {
     let sure = repetition::requests(recorded)
         .or_else(|| repetition::module_runs(recorded))
-        .or_else(|| repetition::optimizer_steps(recorded));
+        .or_else(|| repetition::optimizer_steps(recorded))
+        .or_else(|| pipelines::find(recorded));
     if let Some(sure) = sure {
         return Ok(sure);
     }
@@ -423,9 +443,12 @@ fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
 
 fn kind_of(recorded: &HostTrace, how: &How) -> StepKind {
     let inference = match how {
-        How::Marker(name) | How::FunctionCalls(name) | How::Annotations(name) | How::ModuleRuns(name) => {
-            is_prediction(name)
-        }
+        How::Marker(name)
+        | How::FunctionCalls(name)
+        | How::Sequence(name)
+        | How::Annotations(name)
+        | How::ModuleRuns(name)
+        | How::Pipelines(name, _) => is_prediction(name),
         _ => false,
     };
     let predicts = || {

@@ -86,11 +86,18 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
     }
     let single = turns.spans.len() == 1;
     let family = families.1.get(turns.family)?;
-    let name = family.name.clone();
+    let name = match turns.named {
+        Named::AsBegun => family.name.clone(),
+        Named::Once(most) | Named::Several(most) => families.1.get(most)?.name.clone(),
+    };
     // A call may only enqueue its work; a few are all there is.
     let ends_known = family.annotated || turns.spans.len() <= 2;
     let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
-    let how = if family.annotated { How::Annotations(name) } else { How::FunctionCalls(name) };
+    let how = match turns.named {
+        _ if family.annotated => How::Annotations(name),
+        Named::Several(_) => How::Sequence(name),
+        _ => How::FunctionCalls(name),
+    };
     let candidate =
         Candidate { how, marks, track: Some(track), on_host: true, ends_known, breaks: Vec::new() };
     Some(match (single, sure) {
@@ -283,6 +290,19 @@ fn scopes(recorded: &HostTrace, track: &Track, families: &Families, left_out: &[
 struct Turns {
     family: usize,
     spans: Vec<Span>,
+    /// What does most of the work in them, if that is not the family that begins them.
+    named: Named,
+}
+
+/// What iterations are called.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Named {
+    /// As what begins them.
+    AsBegun,
+    /// As a call that occurs once in each.
+    Once(usize),
+    /// As a call that occurs several times in each.
+    Several(usize),
 }
 
 struct Search<'s> {
@@ -332,7 +352,7 @@ impl<'s> Search<'s> {
             let inside: Vec<Child> =
                 children.into_iter().filter(|child| child.scope.family == family).collect();
             let spans: Vec<Span> = inside.iter().map(|child| child.scope.span).collect();
-            let turns = Turns { family, spans };
+            let turns = Turns { family, spans, named: Named::AsBegun };
             match sort {
                 Sort::Pass => {
                     let several = fallback.filter(|(_, turns, _)| turns.spans.len() > 1);
@@ -348,7 +368,7 @@ impl<'s> Search<'s> {
                 {
                     let known = fallback.as_ref().is_some_and(|(_, turns, _)| turns.spans.len() > 1);
                     if sort == Sort::Range && named.is_none() {
-                        named = Some((held, Turns { family, spans: turns.spans.clone() }));
+                        named = Some((held, turns.clone()));
                     }
                     if !known {
                         // Frames inside a named range show that nothing repeats there.
@@ -434,9 +454,41 @@ impl<'s> Search<'s> {
         let led = |leader: usize| {
             let spans = turns_from(&in_turn, leader);
             let working = spans.iter().filter(|span| !self.work.within(**span).is_zero()).count();
-            (spans.len() >= 2 && working * 5 >= spans.len() * 4).then_some(Turns { family: leader, spans })
+            (spans.len() >= 2 && working * 5 >= spans.len() * 4).then(|| Turns {
+                family: leader,
+                spans,
+                named: self.name_of(leader, &parts, by_family, turns),
+            })
         };
         leaders.into_iter().find_map(led).map(|turns| (held, turns))
+    }
+}
+
+impl Search<'_> {
+    /// A helper that a loop happens to call first says nothing about its iterations: then they are called after the part that
+    /// does most of the work.
+    fn name_of(
+        &self,
+        leader: usize,
+        parts: &[usize],
+        by_family: &BTreeMap<usize, (usize, Dur)>,
+        turns: usize,
+    ) -> Named {
+        let of = |family: usize| by_family.get(&family).copied().unwrap_or_default();
+        let light = |family: usize| of(family).1.ps() < self.work.all().ps() / LEAST_PART;
+        if self.families[leader].annotated || !light(leader) {
+            return Named::AsBegun;
+        }
+        let speaks = |family: &&usize| {
+            let family = &self.families[**family];
+            !family.annotated && !PROGRAMS.contains(&family.name.as_str())
+        };
+        let most = parts.iter().filter(speaks).copied().max_by_key(|&family| of(family).1);
+        match most.filter(|&family| family != leader && !light(family)) {
+            Some(family) if of(family).0.abs_diff(turns) <= 1 => Named::Once(family),
+            Some(family) => Named::Several(family),
+            None => Named::AsBegun,
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Period> {
         .filter(|&index| is_work(vocabulary.role(track.kind_of(index))))
         .take(LONGEST)
         .collect();
-    let names: Vec<u32> = work.iter().map(|&index| track.kind_of(index).0).collect();
+    let names = names_of(recorded, track, &work);
     let pauses = pauses(track, &work);
     let period = find_period(&names)?;
     let mut nested = false;
@@ -92,6 +92,21 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Period> {
         ends_known: false,
         breaks: Vec::new(),
     }))
+}
+
+/// The names of work. The kernels of eager ops all have one name: the op around each has its own.
+fn names_of(recorded: &HostTrace, track: &Track, work: &[usize]) -> Vec<u32> {
+    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
+    let ops = trace.kinds_where(|kind| trace.kind_name(kind).starts_with("EagerLocalExecute: "));
+    let started: Vec<usize> = track.events_of(&ops).map(|(index, _)| index).collect();
+    let name = |&index: &usize| {
+        let own = track.kind_of(index);
+        let eager = vocabulary.role(own) == Role::EagerKernel;
+        let before = started.partition_point(|&op| op < index).checked_sub(1).map(|last| started[last]);
+        let around = before.filter(|&op| eager && track.end(op) >= track.end(index));
+        around.map_or(own, |op| track.kind_of(op)).0
+    };
+    work.iter().map(name).collect()
 }
 
 /// Whether the repetition is a loop of steps, or of layers inside one step.
@@ -277,6 +292,21 @@ mod tests {
         let one: Vec<u32> = (0..40).map(|i| if i % 5 == 0 { 1 } else { i }).collect();
         let all: Vec<u32> = one.iter().copied().cycle().take(40 * 6).collect();
         assert_eq!(find_period(&all), Some(40));
+    }
+
+    #[test]
+    fn kernels_of_eager_ops_are_told_apart_by_their_ops() {
+        let mut sketch = crate::sketch::Sketch::new();
+        let thread = sketch.thread("python");
+        let ops = ["MatMul", "BiasAdd", "Relu", "Sum", "Mul", "Sub"];
+        for (at, op) in ops.iter().cycle().take(ops.len() * 20).enumerate() {
+            let at = 100 * at as i64;
+            sketch.event(thread, &format!("EagerLocalExecute: {op}"), at, 80, &[]);
+            sketch.event(thread, "KernelAndDeviceFunc::Run", at + 20, 40, &[]);
+        }
+        let trace = sketch.finish();
+        let steps = crate::steps::Steps::of(&crate::context::Context::new(&trace, "host"));
+        assert_eq!((steps.how, steps.all.len()), (How::Period(ops.len()), 20));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn single(recorded: &HostTrace) -> Option<Candidate> {
 }
 
 /// All events with one name on one track, without those inside an equal one.
-type Repeats = BTreeMap<(String, u32), Vec<Span>>;
+pub(super) type Repeats = BTreeMap<(String, u32), Vec<Span>>;
 
 fn repeats(
     recorded: &HostTrace,
@@ -91,14 +91,19 @@ pub(super) fn function_calls(recorded: &HostTrace) -> Option<Candidate> {
     calls(recorded, REPEATS).filter(|(_, most)| *most).map(|(calls, _)| calls)
 }
 
-/// Calls of the function that does most, and whether that is also most of all known work.
-fn calls(recorded: &HostTrace, least: usize) -> Option<(Candidate, bool)> {
+/// Calls of compiled functions from Python, without those inside another one.
+pub(super) fn compiled_calls(recorded: &HostTrace) -> Repeats {
     let trace = recorded.trace;
     let python = |track: &Track| host_thread(track) && runs_python(trace, recorded.vocabulary(), track);
     let name = |name: &str, role| {
         (role == Role::FunctionCall && !is_library_function(name)).then(|| called_function(name))
     };
-    let calls = repeats(recorded, python, name);
+    repeats(recorded, python, name)
+}
+
+/// Calls of the function that does most, and whether that is also most of all known work.
+fn calls(recorded: &HostTrace, least: usize) -> Option<(Candidate, bool)> {
+    let calls = compiled_calls(recorded);
     let work = Work::of(recorded, &[]);
     let sum = |spans: &[Span]| spans.iter().map(|&span| work.within(span)).sum::<Dur>();
     // Calls that only hand work to other threads contain none of it: then their own duration is all there is.

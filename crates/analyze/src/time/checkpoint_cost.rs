@@ -12,6 +12,8 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
+use crate::states::activities::{Does, Kinds};
+use crate::states::read_out::{ReadOut, read_out};
 use crate::states::runs_python;
 use crate::time::python::frame_place;
 use crate::vocabulary::{Framework, Role};
@@ -26,6 +28,9 @@ pub struct CheckpointCost {
     /// Python functions that write, by place, with their time.
     #[serde(default)]
     pub writers: BTreeMap<String, Dur>,
+    /// Variables that were read into Python one after the other, as for a file that the framework does not write itself.
+    #[serde(default)]
+    pub variables: u64,
 }
 
 impl CheckpointCost {
@@ -52,6 +57,7 @@ impl CheckpointCost {
                 }
             }
         }
+        all.variables = variables_read(context, &windows);
         all
     }
 
@@ -59,6 +65,7 @@ impl CheckpointCost {
     pub fn merge(&mut self, other: &CheckpointCost) {
         self.stretches += other.stretches;
         self.steps += other.steps;
+        self.variables += other.variables;
         other
             .writers
             .iter()
@@ -74,11 +81,36 @@ impl CheckpointCost {
         all
     }
 
+    /// Variables per step that are read one after the other.
+    pub fn variables_per_step(&self) -> f64 {
+        self.variables as f64 / self.steps.max(1) as f64
+    }
+
     /// Milliseconds per step from the model's work, or a batch, to the next one, if something is written in
     /// between.
     pub fn stretches_ms(&self) -> f64 {
         self.stretches.ms() / self.steps.max(1) as f64
     }
+}
+
+/// How many variables were read one after the other in these windows, which are in time order.
+fn variables_read(context: &Context, windows: &[Span]) -> u64 {
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let kinds = Kinds::of(trace, vocabulary);
+    let reads = kinds.that_do(Does::READS);
+    if reads.is_empty() {
+        return 0;
+    }
+    let python = |track: &&Track| {
+        track.kind == TrackKind::Thread && runs_python(trace, vocabulary, track) && track.has_any(&reads)
+    };
+    let counted = |read: &ReadOut| {
+        let next = windows.partition_point(|window| window.end <= read.span.start);
+        windows.get(next).is_some_and(|window| window.start < read.span.end)
+    };
+    let threads = trace.tracks().iter().filter(python);
+    let all = threads.flat_map(|track| read_out(&kinds, vocabulary, track));
+    all.filter(counted).map(|read| read.reads as u64).sum()
 }
 
 /// The stretches of one step in which something was written.

@@ -247,7 +247,12 @@ fn from_steps(context: &Context) -> Option<InferencePartial> {
         return None;
     }
     let name = match &steps.how {
-        How::Marker(name) | How::FunctionCalls(name) | How::Annotations(name) | How::ModuleRuns(name) => name,
+        How::Marker(name)
+        | How::FunctionCalls(name)
+        | How::Sequence(name)
+        | How::Annotations(name)
+        | How::ModuleRuns(name)
+        | How::Pipelines(name, _) => name,
         _ => "step",
     };
     let mut shares = Shares::default();

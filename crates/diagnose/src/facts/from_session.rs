@@ -40,6 +40,7 @@ impl Facts {
             output_ops: op_costs(&session.ops, summary, |row| is_output_op(&row.key.kind)),
             around_output_ms: (session.checkpoint_cost.stretches_ms() - output_ms).max(0.0),
             writers: writers(&session.checkpoint_cost),
+            variables_read: session.checkpoint_cost.variables_per_step(),
             summary: summary.clone(),
             eager: session.eager.clone(),
             callbacks: session.callbacks.clone(),

@@ -131,6 +131,8 @@ pub struct Facts {
     pub output_ops: Vec<OpCost>,
     /// Milliseconds per step in Python and dispatch around what writes.
     pub around_output_ms: f64,
+    /// Variables per step that are read into Python one after the other.
+    pub variables_read: f64,
     /// Lines of Python that write, if a Python tracer saw them, longest first.
     pub writers: Vec<PythonLine>,
     /// Eager execution.

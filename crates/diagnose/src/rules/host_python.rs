@@ -14,7 +14,8 @@
 //!
 //! To see which lines it is, record with Python frames.
 //!
-//! TensorFlow and Keras: `ProfilerOptions(python_tracer_level=1)`.
+//! TensorFlow and Keras: name the parts of the loop, `with tf.profiler.experimental.Trace("metrics"):`. TensorFlow 2.21 records
+//! no Python frames, whatever `python_tracer_level` is; earlier releases do with `python_tracer_level=1`.
 //!
 //! JAX: `options.python_tracer_level = 1`.
 //!
@@ -124,8 +125,7 @@ impl Cause for LoopPython {
         }];
         advice.push(few_reads(finding.framework).to_owned());
         if !self.traced {
-            let record = frames(finding.framework);
-            advice.push(format!("To see which lines it is, record with Python frames: {record}."));
+            advice.push(frames(finding.framework).to_owned());
         }
         let evidence = if self.lines.is_empty() {
             lines([
@@ -160,15 +160,21 @@ fn cost(line: &PythonLine, traced: bool) -> String {
     }
 }
 
-/// How to record frames of Python.
+/// How to see which Python it is. TensorFlow 2.21 comes without the tracer of Python: it records no frame at any level.
 fn frames(framework: Framework) -> &'static str {
     match framework {
         Framework::TensorFlow | Framework::Keras => {
-            "`tf.profiler.experimental.ProfilerOptions(python_tracer_level=1)`"
+            "To see which part it is, name the parts of the loop: `with tf.profiler.experimental.Trace(\"metrics\"):`. \
+             `python_tracer_level=1` shows the lines in earlier releases; TensorFlow 2.21 records none."
         }
-        Framework::Jax => "`options = jax.profiler.ProfileOptions()`, `options.python_tracer_level = 1`",
-        Framework::PyTorch => "`torch.profiler.profile(with_stack=True)`",
-        Framework::Unknown => "switch on the profiler's Python tracer",
+        Framework::Jax => {
+            "To see which lines it is, record with Python frames: `options = jax.profiler.ProfileOptions()`, \
+             `options.python_tracer_level = 1`."
+        }
+        Framework::PyTorch => {
+            "To see which lines it is, record with Python frames: `torch.profiler.profile(with_stack=True)`."
+        }
+        Framework::Unknown => "To see which lines it is, switch on the profiler's Python tracer.",
     }
 }
 
@@ -195,6 +201,13 @@ mod tests {
         let line = PythonLine::new("train.py:12 log", 29.0);
         let said = words(&RULE, LoopPython { lines: vec![line], traced: true }, Framework::PyTorch);
         assert!(!said.summary.contains("or what it waits for"), "{}", said.summary);
+    }
+
+    #[test]
+    fn the_advice_for_tensorflow_does_not_rely_on_a_tracer_that_records_nothing() {
+        let cause = LoopPython { lines: Vec::new(), traced: false };
+        let advice = words(&RULE, cause, Framework::TensorFlow).advice.join(" ");
+        assert!(advice.contains("tf.profiler.experimental.Trace"), "{advice}");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //!
 //! # How it is detected
 //! `output` owns at least {OUTPUT} of the step. Eager ops that lead to a write, such as those of `tf.summary` for
-//! histograms and images, are output too. A fix saves at most {GAIN} of the writing and of the work around it.
+//! histograms and images, are output too. So is time in which the loop now and then reads at least four variables into Python
+//! one after the other, as `model.save` does for `.keras` and `.h5` files: no op writes those. A fix saves at most
+//! {GAIN} of the writing and of the work around it.
 //!
 //! # How to fix it
 //! Write less often, or in the background.
@@ -64,9 +66,11 @@ fn check(facts: &Facts) -> Option<Finding> {
     let severity = severity((written + python + dispatch) / step);
     let claims =
         vec![(Category::Output, written), (Category::Python, python), (Category::Dispatch, dispatch)];
-    let finding = Finding::new(&RULE, severity, Written { ops, lines }, facts.framework())
+    let variables = if ops.is_empty() && lines.is_empty() { facts.variables_read } else { 0.0 };
+    let sure = if variables > 0.0 { 0.7 } else { 0.9 };
+    let finding = Finding::new(&RULE, severity, Written { ops, lines, variables }, facts.framework())
         .owning(claims, Some(GAIN))
-        .sure(0.9);
+        .sure(sure);
     Some(finding.about(subject))
 }
 
@@ -77,6 +81,8 @@ pub struct Written {
     pub ops: Vec<OpCost>,
     /// The lines of Python that write, if a Python tracer saw them.
     pub lines: Vec<PythonLine>,
+    /// Variables per step that are read into Python one after the other, if nothing else shows what is written.
+    pub variables: f64,
 }
 
 impl Cause for Written {
@@ -95,12 +101,20 @@ impl Cause for Written {
         let frame = |line: &PythonLine| {
             format!("{}: {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
         };
+        let read = (self.variables > 0.0).then(|| {
+            format!(
+                "{} variables per step are read into Python one after the other, as `model.save` does. What Python writes \
+                 was not recorded.",
+                short(self.variables)
+            )
+        });
+        let what = match &read {
+            Some(_) => "reading out the model's variables, as for a checkpoint,",
+            None => "writing checkpoints, summaries or results",
+        };
         Words {
-            summary: format!(
-                "Output-bound: writing checkpoints, summaries or results{by} takes {}.",
-                finding.owned(spent)
-            ),
-            evidence: self.ops.iter().map(cost).chain(self.lines.iter().map(frame)).collect(),
+            summary: format!("Output-bound: {what}{by} takes {}.", finding.owned(spent)),
+            evidence: self.ops.iter().map(cost).chain(self.lines.iter().map(frame)).chain(read).collect(),
             advice: write_less(finding.framework, self.ops.iter().any(|op| op.op_type.contains("Summary"))),
         }
     }
@@ -141,9 +155,10 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, Written { ops: vec![sample("SaveV2")], lines: Vec::new() });
+        speaks(&RULE, Written { ops: vec![sample("SaveV2")], lines: Vec::new(), variables: 0.0 });
         let line = PythonLine::new("train.py:12 save", 12.0);
-        speaks(&RULE, Written { ops: Vec::new(), lines: vec![line] });
-        speaks(&RULE, Written { ops: vec![sample("WriteSummary")], lines: Vec::new() });
+        speaks(&RULE, Written { ops: Vec::new(), lines: vec![line], variables: 0.0 });
+        speaks(&RULE, Written { ops: Vec::new(), lines: Vec::new(), variables: 3.25 });
+        speaks(&RULE, Written { ops: vec![sample("WriteSummary")], lines: Vec::new(), variables: 0.0 });
     }
 }

@@ -35,10 +35,17 @@ pub fn how(how: &How) -> String {
         How::Marker(name) => format!("marked {}", quoted(name)),
         How::DeviceSteps => "derived for the device by the profiler".to_owned(),
         How::FunctionCalls(name) => format!("found by calls of {}", quoted(name)),
+        How::Sequence(name) => {
+            format!("found by a repeating sequence of calls, most of it in {}", quoted(name))
+        }
         How::ModuleRuns(name) => format!("found by runs of the program {}", quoted(name)),
         How::OptimizerSteps(name) => format!("found by optimizer steps, {}", quoted(name)),
         How::Batches(name) => format!("found by batches taken from {}", quoted(name)),
         How::Annotations(name) => format!("found by annotations {}", quoted(name)),
+        How::Pipelines(name, 1) => format!("found by new input pipelines for {}", quoted(name)),
+        How::Pipelines(name, count) => {
+            format!("found by every {count} new input pipelines for {}", quoted(name))
+        }
         How::Period(length) => {
             let period = plural(*length as u64, "op", "ops");
             format!("found by the period of {period} on the busiest track (equal layers would look the same)")

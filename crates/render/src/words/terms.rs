@@ -94,10 +94,12 @@ pub fn step_name(how: &How) -> String {
     match how {
         How::Marker(name)
         | How::FunctionCalls(name)
+        | How::Sequence(name)
         | How::ModuleRuns(name)
         | How::OptimizerSteps(name)
         | How::Batches(name)
-        | How::Annotations(name) => name.clone(),
+        | How::Annotations(name)
+        | How::Pipelines(name, _) => name.clone(),
         How::DeviceSteps => "Steps".to_owned(),
         How::Period(length) => format!("{length} kernels"),
         How::Unclear { .. } | How::Nothing => "capture".to_owned(),

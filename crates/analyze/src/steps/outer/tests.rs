@@ -95,3 +95,27 @@ fn what_warms_up_is_no_part_of_the_loop() {
     let steps = program(&scopes, &launches);
     assert_eq!((steps.how, steps.all.len()), (How::Annotations("turn".to_owned()), 4));
 }
+
+/// Iterations that begin with a helper, followed by `times` calls that launch most of the work, and one that launches some.
+fn after_a_helper(times: i64) -> Steps {
+    let (mut scopes, mut launches) = (Vec::new(), Vec::new());
+    for turn in (0..6).map(|turn| 1_000 * turn) {
+        scopes.push((FRAME, "buffer.py(3): clear", turn, 10));
+        for call in (0..times).map(|call| turn + 50 + 300 * call) {
+            scopes.push((FRAME, "train.py(9): one", call, 200));
+            launches.extend([call + 20, call + 60]);
+        }
+        scopes.push((FRAME, "train.py(20): sum_up", turn + 950, 40));
+        launches.push(turn + 960);
+    }
+    program(&scopes, &launches)
+}
+
+#[test]
+fn steps_are_called_after_what_does_the_work_and_not_after_a_helper() {
+    let once = after_a_helper(1);
+    assert_eq!((once.how, once.all.len()), (How::FunctionCalls("one".to_owned()), 6));
+    let thrice = after_a_helper(3);
+    assert_eq!((thrice.how, thrice.all.len()), (How::Sequence("one".to_owned()), 6));
+    assert_eq!(thrice.all[0].span.start.ps(), 0, "the helper still begins the step");
+}
