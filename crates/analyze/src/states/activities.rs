@@ -59,6 +59,11 @@ impl Kinds {
         )
     }
 
+    /// What an event of this kind does; `None` for transparent ones.
+    pub(crate) fn does(&self, kind: KindId) -> Option<Does> {
+        self.0.get(kind.index()).copied().flatten()
+    }
+
     /// Whether any event of the trace does this.
     pub(crate) fn any(&self, wanted: Does) -> bool {
         self.0.iter().flatten().any(|does| does.has(wanted))

@@ -5,7 +5,7 @@
 //! Copying weights from one model to another reads them as well, and then assigns as many. A loop that reads them after most
 //! of its calls looks at them, to log a norm for example: nobody writes a checkpoint that often.
 
-use stepscope_trace::{Span, Time, Track};
+use stepscope_trace::{Dur, Span, Time, Track};
 
 use super::activities::{Activity, Does, Kinds, activities};
 use super::output::{SHORT, head_of, step_end, tail_of};
@@ -32,10 +32,12 @@ pub(crate) struct ReadOut {
 /// All of them on a Python thread, in time order.
 pub(crate) fn read_out(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) -> Vec<ReadOut> {
     let mut all: Vec<ReadOut> = Vec::new();
+    if !may_read_out(kinds, track) {
+        return all;
+    }
     let (mut before, mut calls) = (Time::MIN, 0);
     for Activity { span, does } in activities(kinds, track, 0) {
-        let other = [Does::MODEL, Does::COMPUTES, Does::FETCHES, Does::SETS_UP, Does::WRITES];
-        let is_other = other.iter().any(|other| does.has(*other));
+        let is_other = is_other(does);
         let reads = does.has(Does::READS) && !is_other;
         calls += usize::from(does.has(Does::MODEL) && !does.has(Does::ASSIGNS));
         match all.last_mut() {
@@ -70,6 +72,25 @@ pub(crate) fn read_out(kinds: &Kinds, vocabulary: &Vocabulary, track: &Track) ->
         all.clear();
     }
     all
+}
+
+fn is_other(does: Does) -> bool {
+    let other = [Does::MODEL, Does::COMPUTES, Does::FETCHES, Does::SETS_UP, Does::WRITES];
+    other.iter().any(|other| does.has(*other))
+}
+
+/// Whether there are enough reads with nothing else between them. Most threads have none, and finding activities takes ten
+/// times as long as looking at kinds.
+fn may_read_out(kinds: &Kinds, track: &Track) -> bool {
+    let mut reads = 0;
+    (0..track.len()).any(|index| {
+        match kinds.does(track.kind_of(index)) {
+            Some(does) if is_other(does) && track.dur(index) > Dur::ZERO => reads = 0,
+            Some(does) if does.has(Does::READS) => reads += 1,
+            _ => {}
+        }
+        reads >= LEAST
+    })
 }
 
 /// The time until something else starts belongs to it, up to its own length and to the end of the step; and a short walk over
