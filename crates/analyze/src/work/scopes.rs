@@ -39,6 +39,10 @@ pub enum ScopeSource {
     Nothing,
 }
 
+/// The deepest level of the tree; what is below counts to it. Every scope has its whole path, so that without a bound one
+/// name of many slashes, or an endless recursion, would fill the memory.
+const DEEPEST: usize = 200;
+
 /// A path from the root, with what was recorded at its end.
 type Paths = BTreeMap<Vec<String>, (u64, Dur)>;
 
@@ -195,7 +199,7 @@ fn parts(path: &str) -> Vec<String> {
         match byte {
             b'(' => depth += 1,
             b')' => depth -= 1,
-            b'/' if depth <= 0 => {
+            b'/' if depth <= 0 && parts.len() + 1 < DEEPEST => {
                 parts.push(path[from..at].to_owned());
                 from = at + 1;
             }
@@ -347,6 +351,9 @@ fn stack_of(context: &Context, windows: &Windows, track: &Track, wanted: &[bool]
         let (kind, start, dur, end) =
             (track.kind_of(index), track.start(index), track.dur(index), track.end(index));
         close(&mut open, &mut places, start);
+        if open.len() >= DEEPEST {
+            continue;
+        }
         let parent = open.last_mut().map(|outer| {
             outer.inside += end.min(outer.end) - start;
             outer.place
@@ -386,6 +393,19 @@ mod tests {
     #[test]
     fn slashes_in_brackets_do_not_cut() {
         assert_eq!(parts("jit(f)/transpose(jvp(a/b))//mul"), ["jit(f)", "transpose(jvp(a/b))", "mul"]);
+    }
+
+    #[test]
+    fn what_is_below_the_deepest_level_counts_to_it() {
+        assert_eq!(parts(&"a/".repeat(10_000)).len(), DEEPEST);
+        let mut sketch = Sketch::new();
+        let python = sketch.thread("python");
+        for depth in 0..2_000 {
+            sketch.event(python, "$solve.py:1 recurse", depth, 10_000 - 2 * depth, &[]);
+        }
+        let (source, nodes) = tree(sketch);
+        assert_eq!((source, nodes.len()), (ScopeSource::PythonStack, DEEPEST));
+        assert_eq!((nodes[0].2, nodes[DEEPEST - 1].3), (10.0, 10.0 - 0.002 * (DEEPEST - 1) as f64));
     }
 
     #[test]
