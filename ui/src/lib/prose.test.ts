@@ -49,3 +49,7 @@ it("a backtick alone is a character", () => {
   expect(words("it's `so")).toBe("it's `so");
   expect(parse("")).toEqual([]);
 });
+
+it("a hyphen before a number is a minus, one within a name is not", () => {
+  expect(parse("input -34.9 ms (-3 %), ops-by-1 `-O2`").map((part) => part.text)).toEqual(["input −34.9 ms (−3 %), ops-by-1 ", "-O2"]);
+});

@@ -18,7 +18,8 @@ export function parse(text: string, pages: readonly PageInfo[]): Part[] {
     const piece = pieces[index] ?? "";
     const before = parts.at(-1);
     if (index % 2 === 0) {
-      if (piece !== "") parts.push({ kind: "text", text: piece });
+      // A terminal has a hyphen for a minus; the figures beside the sentence have the sign.
+      if (piece !== "") parts.push({ kind: "text", text: piece.replace(/(?<![^\s(])-(?=\d)/g, "−") });
     } else if (index === pieces.length - 1) {
       parts.push({ kind: "text", text: `\`${piece}` });
     } else {
