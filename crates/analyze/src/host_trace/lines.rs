@@ -1,27 +1,40 @@
 //! The states of all threads of the host, or of all streams of a device, as one timeline.
 
-use stepscope_trace::{ProcessId, ProcessKind};
+use rustc_hash::FxHashMap;
+use stepscope_trace::{ProcessId, ProcessKind, Trace};
 
 use super::HostTrace;
-use crate::states::StateLine;
 use crate::states::timeline::Timeline;
+use crate::states::{StateLine, States};
+
+/// Where the lines of each device are among the states, so that many devices do not look through all lines each.
+#[derive(Debug)]
+pub(super) struct DeviceLines(FxHashMap<ProcessId, Vec<usize>>);
+
+impl DeviceLines {
+    pub(super) fn of(trace: &Trace, states: &States) -> Self {
+        let mut places: FxHashMap<ProcessId, Vec<usize>> = FxHashMap::default();
+        for (place, (track, _)) in states.lines.iter().enumerate() {
+            places.entry(trace.process(trace.track(*track).process).id).or_default().push(place);
+        }
+        DeviceLines(places)
+    }
+}
 
 /// The states of the host's threads, or of one device's streams.
 pub(crate) fn merged<'c>(recorded: &'c HostTrace, device: Option<ProcessId>) -> Timeline<'c> {
     let trace = recorded.trace;
-    let lines: Vec<&StateLine> = recorded
-        .states()
-        .lines
-        .iter()
-        .filter(|(track, _)| {
-            let process = trace.process(trace.track(*track).process);
-            match device {
-                Some(device) => process.id == device,
-                None => process.kind != ProcessKind::Device,
-            }
-        })
-        .map(|(_, line)| line)
-        .collect();
+    let all = &recorded.states().lines;
+    let lines: Vec<&StateLine> = match device {
+        Some(device) => {
+            let own = recorded.device_lines().0.get(&device);
+            own.into_iter().flatten().map(|&place| &all[place].1).collect()
+        }
+        None => {
+            let on_host = |track| trace.process(trace.track(track).process).kind != ProcessKind::Device;
+            all.iter().filter(|(track, _)| on_host(*track)).map(|(_, line)| line).collect()
+        }
+    };
     Timeline::merge(&lines)
 }
 

@@ -11,6 +11,7 @@ use crate::states::States;
 use crate::states::launches::Launches;
 use crate::vocabulary::Vocabulary;
 
+use lines::DeviceLines;
 pub(crate) use lines::{merged, working_devices};
 
 /// A host's trace.
@@ -22,6 +23,7 @@ pub struct HostTrace<'t> {
     pub host: String,
     vocabulary: OnceLock<Vocabulary>,
     states: OnceLock<States>,
+    device_lines: OnceLock<DeviceLines>,
     launches: OnceLock<Launches>,
 }
 
@@ -33,6 +35,7 @@ impl<'t> HostTrace<'t> {
             host: host.into(),
             vocabulary: OnceLock::new(),
             states: OnceLock::new(),
+            device_lines: OnceLock::new(),
             launches: OnceLock::new(),
         }
     }
@@ -49,6 +52,10 @@ impl<'t> HostTrace<'t> {
             self.trace.rest_arguments();
             states
         })
+    }
+
+    fn device_lines(&self) -> &DeviceLines {
+        self.device_lines.get_or_init(|| DeviceLines::of(self.trace, self.states()))
     }
 
     /// Which host call launched which device work.
