@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use crate::sketch::{Arg, Sketch};
 
-    /// After `steps` steps of 10 ms together, `reads` reads of 1 ms each with pauses of 4 ms, `then` as often as the number says, and a step
-    /// after another 8 ms.
+    /// After `steps` steps of 10 ms together, `reads` reads of 1 ms each with pauses of 4 ms, `then` as often as the number
+    /// says, and a step after another 8 ms.
     fn read_after(steps: i64, reads: i64, then: (&str, i64)) -> Vec<(i64, i64, usize)> {
         let mut sketch = Sketch::new();
         let thread = sketch.thread("python");

@@ -5,7 +5,7 @@
 use stepscope_trace::{Dur, Span, Time, TrackKind};
 
 use super::repetition::{Repeats, compiled_calls};
-use super::{Candidate, How, words};
+use super::{Candidate, How, has_word};
 use crate::host_trace::HostTrace;
 use crate::vocabulary::Role;
 
@@ -18,8 +18,7 @@ const EVALUATION: &[&str] =
 
 /// Whether it is a name for evaluated batches.
 pub(super) fn is_evaluation(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    words(&name).any(|word| EVALUATION.contains(&word))
+    has_word(name, EVALUATION)
 }
 
 /// Words for functions that only measure a model.
@@ -33,18 +32,13 @@ const OTHER_UPDATES: &[&str] = &["target", "targets", "ema", "stats", "metric", 
 /// This many calls of one function in a row are a loop.
 const LOOP: usize = 3;
 
-fn has(name: &str, wanted: &[&str]) -> bool {
-    let name = name.to_ascii_lowercase();
-    words(&name).any(|word| wanted.contains(&word))
-}
-
 /// Whether a function of this name changes the parameters of a model, once per step.
 pub(super) fn is_update(name: &str) -> bool {
-    has(name, UPDATES) && !has(name, OTHER_UPDATES) && !is_evaluation(name)
+    has_word(name, UPDATES) && !has_word(name, OTHER_UPDATES) && !is_evaluation(name)
 }
 
 fn is_training(name: &str) -> bool {
-    has(name, TRAINING) && !has(name, MEASURES) && !is_evaluation(name)
+    has_word(name, TRAINING) && !has_word(name, MEASURES) && !is_evaluation(name)
 }
 
 /// Steps by the function that trains, if its name says so and another one was taken for the step: one that evaluates, or that
@@ -87,7 +81,7 @@ fn other_loops(candidate: &Candidate, calls: &Repeats) -> Vec<Span> {
         let time = |run: &&[Span]| run.last().map_or(Dur::ZERO, |last| last.end - run[0].start);
         let taken: Dur = loops.iter().map(time).sum();
         let all = starts.last().zip(starts.first()).map_or(Dur::ZERO, |(last, first)| *last - *first);
-        let measures = is_evaluation(name) || has(name, MEASURES);
+        let measures = is_evaluation(name) || has_word(name, MEASURES);
         if runs.len() * 2 < starts.len() && (measures || taken.ps() < all.ps() / 2) {
             found.extend(loops.into_iter().flatten());
         }

@@ -4,7 +4,8 @@
 //! requests to a server, runs of a program and of an optimizer ([`repetition`]), pipelines that are set up for a
 //! few batches each ([`pipelines`]), the outermost repeating call ([`outer`]), calls of a compiled function,
 //! batches, one call that is a pass through the model, and only then the period of the sequence of kernels or ops
-//! on the busiest track ([`period`]), because layers inside a step have one as well: [`evidence`] decides. The result says which one was used.
+//! on the busiest track ([`period`]), because layers inside a step have one as well: [`evidence`] decides.
+//! The result says which one was used.
 //!
 //! A step lasts from its start to the start of the next one, so that the time between two markers counts too; a
 //! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
@@ -439,6 +440,11 @@ pub(crate) fn is_prediction(name: &str) -> bool {
 /// The words of a name.
 fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Whether one of these is among the words of a name.
+fn has_word(name: &str, wanted: &[&str]) -> bool {
+    words(&name.to_ascii_lowercase()).any(|word| wanted.contains(&word))
 }
 
 fn kind_of(recorded: &HostTrace, how: &How) -> StepKind {
