@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::entry::{Entry, Label};
 use super::judge::{self, Judgement};
-use super::report::Report;
+use super::report::{self, Report};
 use super::tally::Source;
 
 /// Names the folder of further public recordings, as `owner+name/path in the repository`.
@@ -41,11 +41,16 @@ pub(crate) fn judge(
     let strangers = corpus.join("strangers");
     let mut sources = vec![("strangers", entries(&strangers.join("truth.json"), &strangers)?)];
     match std::env::var_os(STRANGERS).map(PathBuf::from) {
-        Some(folder) => sources.push(("more strangers", entries(&strangers.join("more.json"), &folder)?)),
+        Some(folder) => {
+            let mut more = entries(&strangers.join("more.json"), &folder)?;
+            more.extend(entries(&strangers.join("more-3.json"), &folder)?);
+            sources.push(("more strangers", more));
+        }
         None => println!("    {STRANGERS} is not set: further public recordings are skipped"),
     }
     let mut labelled = labels(&corpus.join("labelled"))?;
     labelled.extend(labels(&corpus.join("labelled-more"))?);
+    labelled.extend(labels(&corpus.join("labelled-3"))?);
     sources.push(("labelled", labelled));
     let judged = sources.into_iter().map(|(name, cases)| {
         let cases = cases.into_iter().filter(|case| only(&case.name)).collect::<Vec<_>>();
@@ -109,6 +114,7 @@ fn source(name: &str, cases: &[Case], binary: &Path) -> Source {
             Truth::Label(label) => judge::by_label(label, report),
         };
         judgement.faults.extend(promise(case, &by_name));
+        judgement.faults.extend(called_slower(case, &by_name, binary));
         source.add(report, &judgement);
         tell(&case.name, &judgement);
     }
@@ -127,6 +133,24 @@ fn promise(case: &Case, by_name: &BTreeMap<&str, (&Case, &Result<Report, String>
     let (before, report) = by_name.get(after.fixes.as_deref()?)?;
     let (Truth::Label(before), Ok(promise)) = (&before.truth, report) else { return None };
     judge::exceeded(before, promise, after)
+}
+
+/// A comparison that calls the fixed run slower although the stopwatch calls it faster.
+fn called_slower(
+    case: &Case,
+    by_name: &BTreeMap<&str, (&Case, &Result<Report, String>)>,
+    binary: &Path,
+) -> Option<String> {
+    let Truth::Label(after) = &case.truth else { return None };
+    let (before_case, _) = by_name.get(after.fixes.as_deref()?)?;
+    let Truth::Label(before) = &before_case.truth else { return None };
+    let verdict = report::compare(binary, &before_case.file, &case.file);
+    let faster = judge::faster(before, after)?;
+    match verdict.as_deref() {
+        Ok("slower") if faster => Some("compare calls the fix slower".to_owned()),
+        Ok(_) => None,
+        Err(error) => Some(error.clone()),
+    }
 }
 
 /// The reports on all cases, in order, computed in parallel.

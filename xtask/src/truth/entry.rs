@@ -2,6 +2,7 @@
 //! them must hold.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -14,7 +15,9 @@ pub(crate) struct Entry {
     /// Its path in the folder or in that repository.
     pub(crate) path: String,
     /// Bounds of the median step in milliseconds.
-    pub(crate) step_ms: Option<(f64, f64)>,
+    pub(crate) step_ms: Option<Bounds>,
+    /// Bounds of the mean step in milliseconds.
+    pub(crate) mean_ms: Option<(f64, f64)>,
     /// Finding no steps is also right.
     #[serde(default)]
     pub(crate) no_steps: bool,
@@ -43,6 +46,35 @@ pub(crate) struct Entry {
     pub(crate) not_says: Vec<Regex>,
 }
 
+/// One range, or several of which one must hold.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Bounds {
+    One((f64, f64)),
+    Several(Vec<(f64, f64)>),
+}
+
+impl Bounds {
+    /// Whether one of them holds the value.
+    pub(crate) fn contain(&self, value: f64) -> bool {
+        self.ranges().iter().any(|(low, high)| (*low..=*high).contains(&value))
+    }
+
+    fn ranges(&self) -> &[(f64, f64)] {
+        match self {
+            Bounds::One(range) => std::slice::from_ref(range),
+            Bounds::Several(ranges) => ranges,
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges = self.ranges().iter().map(|(low, high)| format!("{low} to {high}"));
+        out.write_str(&ranges.collect::<Vec<_>>().join(" or "))
+    }
+}
+
 /// What is known about a run that was recorded on purpose, with a stopwatch.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Label {
@@ -59,11 +91,37 @@ pub(crate) struct Label {
     pub(crate) says_not: Option<Regex>,
     /// The run that this one fixes: the actual gain is known.
     pub(crate) fixes: Option<String>,
+    /// Accepted as the first finding, instead of what `bottleneck` stands for; nothing is asked if it is empty.
+    pub(crate) accept: Option<Vec<String>>,
+    /// Neither critical nor a warning.
+    #[serde(default)]
+    pub(crate) never: Vec<String>,
+    /// Must appear, in any place.
+    #[serde(default)]
+    pub(crate) somewhere: Vec<String>,
+    /// Nothing may be critical.
+    #[serde(default)]
+    pub(crate) no_critical: bool,
 }
 
 impl Label {
     /// The ids for this bottleneck; empty if an op or nothing is named.
-    pub(crate) fn ids(&self) -> &'static [&'static str] {
+    pub(crate) fn ids(&self) -> Vec<&str> {
+        match &self.accept {
+            Some(accept) => accept.iter().map(String::as_str).collect(),
+            None => self.ids_of_bottleneck().to_vec(),
+        }
+    }
+
+    /// Whether every first finding is right.
+    pub(crate) fn accepts_any(&self) -> bool {
+        match &self.accept {
+            Some(accept) => accept.is_empty(),
+            None => self.bottleneck == "any",
+        }
+    }
+
+    fn ids_of_bottleneck(&self) -> &'static [&'static str] {
         match self.bottleneck.as_str() {
             "input" => &["input-bound"],
             "compute" | "healthy" => &["compute-bound"],

@@ -58,6 +58,18 @@ const TRUST: &[&str] = &[
     "overhead-distorts",
 ];
 
+/// The verdict of `stepscope compare --json`.
+pub(crate) fn compare(binary: &Path, base: &Path, new: &Path) -> Result<String, String> {
+    let output = Command::new(binary)
+        .args(["compare", "--json"])
+        .args([base, new])
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
+    let verdict = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
+    let verdict = verdict.and_then(|json| Some(json.get("verdict")?.as_str()?.to_owned()));
+    verdict.ok_or_else(|| format!("no comparison: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
 impl Report {
     /// Runs the binary over a recording.
     pub(crate) fn of(binary: &Path, recording: &Path) -> Result<Report, String> {
