@@ -36,9 +36,8 @@ impl Coverage {
         let (steps, breakdown) = (context.steps(), context.breakdown());
         let counted = || steps.all.iter().filter(|step| step.excluded.is_none());
         let windows = breakdown.counted().map(|(_, shares)| shares.window);
-        let reasons = [Exclusion::Startup, Exclusion::Incomplete, Exclusion::Interrupted];
         let count = |reason| steps.all.iter().filter(|step| step.excluded == Some(reason)).count();
-        let excluded = reasons.map(|reason| (reason, count(reason)));
+        let excluded = Exclusion::ALL.map(|reason| (reason, count(reason)));
         let numbers = (!steps.whole_capture).then(|| Numbers::of(counted().map(|step| step.number)));
         Coverage {
             selection: context.selection,

@@ -20,6 +20,7 @@ pub mod selection;
 mod shares;
 mod startup;
 mod sweep;
+mod unrecorded;
 mod within;
 
 use rayon::prelude::*;
@@ -99,6 +100,9 @@ impl Breakdown {
         } else {
             vec![host_breakdown(recorded, &host, &steps, &ground)]
         };
+        if recorded.states().has_device && !steps.whole_capture {
+            unrecorded::exclude(&mut steps.all, &devices);
+        }
         let bottleneck = bottleneck(&devices, &steps.all);
         if let Some(device) = devices.get(bottleneck) {
             startup::exclude_startup(&mut steps.all, device);

@@ -78,7 +78,7 @@ impl Selection {
                 Some(Exclusion::Startup) => named || self.warm_up,
                 Some(Exclusion::Interrupted) => named,
                 // Its length is unknown.
-                Some(Exclusion::Incomplete) | None => false,
+                Some(Exclusion::Incomplete | Exclusion::Unrecorded) | None => false,
             };
             step.excluded = step.excluded.filter(|_| !counts);
         }

@@ -12,6 +12,8 @@ const STARTUP_LENGTH: f64 = 1.5;
 const STARTUP_SHARE: f64 = 0.1;
 /// … or if it is this many times longer, whatever it does.
 const STARTUP_LENGTH_ALONE: f64 = 4.0;
+/// More steps than this that only take longer are a slow phase of the program: what is set up at first use takes a few steps.
+const MOST_ALONE: usize = 10;
 
 /// Excludes the first steps that only warm up. The rest must contain the work of a step: a marker around
 /// nothing does not make the previous step a warm-up.
@@ -23,6 +25,7 @@ pub(super) fn exclude_startup(steps: &mut [Step], device: &DeviceBreakdown) {
     let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].excluded.is_none()).collect();
     let all: Vec<(Dur, f64, Dur)> =
         places.iter().filter_map(|&index| device.steps.get(index)).map(building).collect();
+    let mut found: Vec<(usize, bool)> = Vec::new();
     // At most the first half can be warm-up: a program that always warms up never gets warm.
     for (index, &place) in places.iter().enumerate().take(all.len() / 2) {
         let (length, share, busy) = all[index];
@@ -43,6 +46,10 @@ pub(super) fn exclude_startup(steps: &mut [Step], device: &DeviceBreakdown) {
         if !rest_works || recurs || (!builds && ratio < STARTUP_LENGTH_ALONE) {
             break;
         }
+        found.push((place, builds));
+    }
+    let is_slow_phase = found.iter().filter(|(_, builds)| !builds).count() > MOST_ALONE;
+    for (place, _) in found.into_iter().filter(|(_, builds)| *builds || !is_slow_phase) {
         steps[place].excluded = Some(Exclusion::Startup);
     }
 }
@@ -107,6 +114,17 @@ mod tests {
         first_half[0] = (900, 0, 1);
         first_half[1] = (700, 0, 1);
         assert_eq!(startup(&first_half)[..3], [true, true, false]);
+    }
+
+    #[test]
+    fn a_long_slow_phase_is_no_startup_unless_it_builds() {
+        let slow = |count: usize, builds: i64| -> usize {
+            let steps: Vec<_> =
+                (0..100).map(|step| if step < count { (900, builds, 1) } else { (100, 0, 1) }).collect();
+            startup(&steps).iter().filter(|startup| **startup).count()
+        };
+        assert_eq!((slow(10, 0), slow(11, 0), slow(40, 0)), (10, 0, 0));
+        assert_eq!(slow(11, 500), 11);
     }
 
     #[test]

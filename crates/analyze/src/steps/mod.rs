@@ -1,7 +1,7 @@
 //! Steps: how long one iteration of the training or inference loop takes, even if it is not marked.
 //!
 //! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps),
-//! requests to a server, runs of a program and of an optimizer ([`repetition`]), pipelines that are set up for a
+//! requests to a server, runs of a program and of an optimizer ([`repetition`]), of a session ([`sessions`]), pipelines that are set up for a
 //! few batches each ([`pipelines`]), the outermost repeating call ([`outer`]), calls of a compiled function,
 //! batches, one call that is a pass through the model, and only then the period of the sequence of kernels or ops
 //! on the busiest track ([`period`]), because layers inside a step have one as well: [`evidence`] decides.
@@ -20,6 +20,7 @@ mod outer;
 mod period;
 mod pipelines;
 mod repetition;
+mod sessions;
 mod work;
 mod written;
 
@@ -103,6 +104,13 @@ pub enum Exclusion {
     Startup,
     /// What follows it is not the loop: an evaluation, a pause.
     Interrupted,
+    /// The device's side of it was not recorded.
+    Unrecorded,
+}
+
+impl Exclusion {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Startup, Self::Incomplete, Self::Interrupted, Self::Unrecorded];
 }
 
 /// One step.
@@ -287,6 +295,7 @@ fn inferred(recorded: &HostTrace) -> Result<Candidate, How> {
     let sure = repetition::requests(recorded)
         .or_else(|| repetition::module_runs(recorded))
         .or_else(|| repetition::optimizer_steps(recorded))
+        .or_else(|| sessions::find(recorded))
         .or_else(|| pipelines::find(recorded));
     if let Some(sure) = sure {
         return Ok(sure);
@@ -434,7 +443,9 @@ const INFERENCE: &[&str] =
 /// Whether it is such a name.
 pub(crate) fn is_prediction(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    INFERENCE.iter().any(|word| words(&name).any(|part| part == *word)) || name.contains("predict_function")
+    INFERENCE.iter().any(|word| words(&name).any(|part| part == *word))
+        || name.contains("predict_function")
+        || name == "model_run"
 }
 
 /// The words of a name.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, KindSet, ProcessKind, Span, Time, Trace, Track, TrackKind};
 
 use super::work::Work;
 use super::{Candidate, How};
@@ -51,6 +51,18 @@ fn repeats(
         }
     }
     all
+}
+
+/// The spans of a track's events of some kinds, without those inside another one.
+pub(super) fn outermost(track: &Track, kinds: &KindSet) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for (index, _) in track.events_of(kinds) {
+        let span = track.span_of(index);
+        if !span.is_empty() && spans.last().is_none_or(|last| last.end <= span.start) {
+            spans.push(span);
+        }
+    }
+    spans
 }
 
 /// Those that cover most time, if they repeat.

@@ -9,6 +9,7 @@ mod cuda;
 mod families;
 mod jax;
 pub mod names;
+mod onnx_runtime;
 mod profiled;
 mod python;
 mod pytorch;
@@ -179,6 +180,7 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
     let keys = signatures.keys(id);
     stepscope::role(name)
         .or_else(|| python::role(name, category))
+        .or_else(|| onnx_runtime::role(name, category))
         .or_else(|| pytorch::role(name, category))
         .or_else(|| tensorflow::role(name, keys))
         .or_else(|| cuda::host_role(name, category))
@@ -189,6 +191,11 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         } else {
             Role::Unknown
         })
+}
+
+/// Whether it is a call from the program that runs a model once: `Session.run` of TensorFlow 1, a run of ONNX Runtime.
+pub(crate) fn is_session_run(name: &str, category: &str) -> bool {
+    name == tensorflow::SESSION_RUN || category == "Session" && name == onnx_runtime::MODEL_RUN
 }
 
 /// The framework whose kernels these are, by their names. A profiler of the device alone sees nothing else of it.

@@ -4,6 +4,9 @@ use super::Role;
 use super::families::is_exchange;
 use super::signature::{KeySet, Keys};
 
+/// A call of `Session.run`.
+pub(super) const SESSION_RUN: &str = "SessionRun";
+
 /// Exact names.
 const EXACT: &[(&str, Role)] = &[
     ("tf.function-graph_building", Role::Tracing),
@@ -19,7 +22,7 @@ const EXACT: &[(&str, Role)] = &[
     ("BatchingSessionRun", Role::Framework),
     ("ProcessBatch", Role::Framework),
     ("FunctionRun", Role::Framework),
-    ("SessionRun", Role::Framework),
+    (SESSION_RUN, Role::Framework),
     ("RunGraph", Role::Framework),
 ];
 

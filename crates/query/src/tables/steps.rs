@@ -17,7 +17,7 @@ pub(crate) const STEP: Table = Table {
         Column::new("ts", Int, "start, ns since the session's origin"),
         Column::new("dur", Int, "duration, ns"),
         Column::new("counted", Int, "1 if reports count it, 0 if it is excluded"),
-        Column::new("excluded", Text, "why it is excluded: incomplete, startup or interrupted"),
+        Column::new("excluded", Text, "why it is excluded: incomplete, startup, interrupted or unrecorded"),
         Column::new("device", Text, "the device that limits the step"),
         Column::new("host", Text, "its host"),
     ],
@@ -44,6 +44,7 @@ fn excluded(reason: Exclusion) -> &'static str {
         Exclusion::Incomplete => "incomplete",
         Exclusion::Startup => "startup",
         Exclusion::Interrupted => "interrupted",
+        Exclusion::Unrecorded => "unrecorded",
     }
 }
 

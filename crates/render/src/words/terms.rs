@@ -112,12 +112,13 @@ pub fn excluded(reason: Exclusion) -> &'static str {
         Exclusion::Incomplete => "cut off",
         Exclusion::Startup => "start-up",
         Exclusion::Interrupted => "before a pause",
+        Exclusion::Unrecorded => "not recorded on the device",
     }
 }
 
 /// How many steps of a host were excluded and why: `3 excluded (2 start-up, 1 cut off)`.
 pub fn all_excluded(host: &HostSummary) -> Option<String> {
-    let counted = [Exclusion::Startup, Exclusion::Incomplete, Exclusion::Interrupted].map(|reason| {
+    let counted = Exclusion::ALL.map(|reason| {
         (reason, host.steps.iter().filter(|step| step.excluded == Some(reason)).count() as u64)
     });
     let sum: u64 = counted.iter().map(|(_, count)| count).sum();
