@@ -31,6 +31,8 @@ crate::rule::thresholds! {
     /// A kernel that reaches this share of a peak of the device is bound by that unit. Below it, latency limits the
     /// kernel, and more resident warps would hide it (Nsight Compute's own limit).
     LATENCY: Share = 0.60;
+    /// Plain copies reach 85 to 93 % of the peak of device memory; nothing gets closer.
+    STREAMING: Share = 0.85;
     /// What a launch takes by the profiler's clock if its kernel does nothing. No fix gets below it. Kernels of one small
     /// block last 1.6 to 1.8 µs on current devices.
     EMPTY_LAUNCH: Microseconds = 1.5;

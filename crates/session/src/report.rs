@@ -10,6 +10,7 @@ use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
+use stepscope_diagnose::facts::ProfiledKernel;
 use stepscope_diagnose::{Facts, Severity, diagnose};
 use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
 
@@ -97,7 +98,10 @@ fn merge(
     let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
     let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {
         let same = facts.counters.iter().filter(|kernel| kernel.counters.name == longest.name);
-        profiled_kernel(longest, same.map(|kernel| kernel.counters.fraction).sum())
+        Profiled {
+            untimed: untimed(&facts.counters),
+            ..profiled_kernel(longest, same.map(|kernel| kernel.counters.fraction).sum())
+        }
     });
     Ok(Report {
         targets,
@@ -123,7 +127,19 @@ fn profiled_kernel(kernel: &KernelCounters, fraction: f64) -> Profiled {
         fraction,
         compute: kernel.compute,
         memory: kernel.memory,
+        dram: kernel.dram,
+        untimed: Vec::new(),
     }
+}
+
+/// The kernels that were profiled, but whose time was not collected.
+fn untimed(kernels: &[ProfiledKernel]) -> Vec<String> {
+    let counters = kernels.iter().map(|kernel| &kernel.counters).filter(|kernel| kernel.total_ms <= 0.0);
+    let mut names: Vec<String> =
+        counters.map(|kernel| kernel_short_name(&kernel.name).into_owned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn op_row(row: &OpResult) -> OpRow {

@@ -5,7 +5,9 @@
 //!
 //! # How it is detected
 //! With Nsight Compute: few warps are resident (achieved occupancy, times the share of multiprocessors that have a block
-//! at all, is below {OCCUPANCY}), and no unit reaches {LATENCY} of its peak.
+//! at all, is below {OCCUPANCY}), and no unit reaches {LATENCY} of its peak. Or, by the launch configuration alone, blocks
+//! leave lanes of their warps idle: blocks of one thread, or more blocks than multiprocessors that fill at most
+//! {SPARSE} of their lanes.
 //!
 //! In a timeline: for at least {NOTABLE} of the step or {KERNEL_SHARE} of kernel time, the kernels that run at the same
 //! time together occupy less than {NEARLY_EMPTY} of the device's threads, by their grids and blocks. A kernel of one block
@@ -26,7 +28,7 @@
 use stepscope_analyze::Category;
 use stepscope_analyze::devices::bottleneck::EmptyKernel;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_analyze::work::counters::KernelCounters;
+use stepscope_analyze::work::counters::{KernelCounters, Waste};
 use stepscope_analyze::work::kernels::Limiter;
 use stepscope_text::{plural, quoted, share, short};
 
@@ -51,6 +53,8 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// Of the device's threads. One block of 128 threads per multiprocessor, as persistent kernels have, is more.
     NEARLY_EMPTY: Share = stepscope_analyze::devices::bottleneck::NEARLY_EMPTY;
+    /// Blocks of half a warp or less do the work of half as many warps.
+    SPARSE: Share = 0.50;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
@@ -83,8 +87,20 @@ pub(super) fn is_empty(kernel: &KernelCounters) -> bool {
     latency_bound && kernel.device_occupancy().is_some_and(|occupancy| occupancy < OCCUPANCY)
 }
 
+/// Do blocks leave most lanes of their warps without a thread? In a grid of few blocks this is hardly lost time, except
+/// where one thread does all the work of a block.
+pub(super) fn is_sparse(kernel: &KernelCounters) -> bool {
+    let one_thread = kernel.launch.threads() == Some(1);
+    let many_blocks = kernel.blocks.zip(kernel.multiprocessors).is_some_and(|(blocks, count)| blocks > count);
+    one_thread || (many_blocks && kernel.lanes().is_some_and(|lanes| lanes <= SPARSE))
+}
+
 fn measured(facts: &Facts) -> Option<Finding> {
     let estimate = |kernel: &KernelCounters| {
+        if let Some(lanes) = kernel.lanes().filter(|_| is_sparse(kernel)) {
+            let idle = 1.0 - lanes;
+            return Some(Estimate { share: idle, waste: Waste::Lanes(idle), measured: true });
+        }
         let occupancy = kernel.device_occupancy().filter(|_| is_empty(kernel))?;
         Some(Estimate::of(1.0 - occupancy))
     };
@@ -207,11 +223,19 @@ impl Cause for LowOccupancy {
 
 /// What counters show of one kernel.
 fn told(kernel: &KernelCounters) -> Told {
-    let mut evidence = Vec::new();
+    let (mut evidence, mut advice) = (Vec::new(), Vec::new());
+    let sparse = kernel.launch.threads().filter(|_| is_sparse(kernel));
+    if let Some((threads, lanes)) = sparse.zip(kernel.lanes()) {
+        let blocks = plural(u64::from(threads), "thread", "threads");
+        evidence.push(format!("Its blocks of {blocks} leave {} of their warps' lanes idle.", share(1.0 - lanes)));
+        advice.push(
+            "Start blocks of 128 threads or more, with one element per thread: a warp runs 32 threads at once."
+                .to_owned(),
+        );
+    }
     if let Some(occupancy) = kernel.device_occupancy() {
         evidence.push(format!("{} of the device's warp slots are in use.", share(occupancy)));
     }
-    let mut advice = Vec::new();
     if let Some(fact) = small_grid(kernel) {
         evidence.push(fact);
         advice.extend(lines([
@@ -228,7 +252,11 @@ fn told(kernel: &KernelCounters) -> Told {
             "Give each launch more to do at once: a larger problem or batch, or fused kernels.",
         ]));
     }
-    Told { trouble: "Low occupancy: too few resident threads to hide latency in", evidence, advice }
+    let trouble = match sparse {
+        Some(_) => "Low occupancy: most lanes of each warp are idle in",
+        None => "Low occupancy: too few resident threads to hide latency in",
+    };
+    Told { trouble, evidence, advice }
 }
 
 fn limit(limiter: Limiter) -> &'static str {
@@ -253,6 +281,7 @@ fn fewer(limiter: Limiter) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepscope_analyze::work::kernels::LaunchConfig;
     use stepscope_trace::Dur;
 
     use crate::rules::testing::{speaks, words};
@@ -271,6 +300,23 @@ mod tests {
         };
         speaks(&RULE, low);
         speaks(&RULE, Empty { kernel: one_thread(), filled: 1e-6, ms: 900.0, share: 0.9 });
+    }
+
+    #[test]
+    fn blocks_of_one_thread_are_named_by_their_launch_alone() {
+        let launched = |block, blocks| KernelCounters {
+            launch: LaunchConfig { block: Some([block, 1, 1]), ..LaunchConfig::default() },
+            blocks: Some(blocks),
+            multiprocessors: Some(80.0),
+            ..KernelCounters::default()
+        };
+        assert!(is_sparse(&launched(1, 100_000.0)) && is_sparse(&launched(1, 1.0)));
+        assert!(is_sparse(&launched(16, 100_000.0)));
+        assert!(!is_sparse(&launched(6, 6.0)), "too few warps to gain from packing them");
+        assert!(!is_sparse(&launched(32, 100_000.0)) && !is_sparse(&launched(48, 100_000.0)));
+        let said = told(&launched(1, 100_000.0));
+        assert!(said.evidence[0].contains("blocks of 1 thread leave 97 %"), "{said:?}");
+        assert!(said.trouble.contains("lanes"));
     }
 
     fn one_thread() -> EmptyKernel {

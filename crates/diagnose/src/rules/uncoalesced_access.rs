@@ -7,7 +7,10 @@
 //! # How it is detected
 //! With Nsight Compute: at least {EXCESS_SECTORS} of global memory's sectors are not needed, and memory limits the kernel
 //! (it is busier than compute, or it is what warps wait for). Full requests of 16 bytes per thread look half wasted to the
-//! counters and do not count. A promise never exceeds what useful work leaves of the device's peaks.
+//! counters and do not count. If sectors were not counted: the first cache reaches {LATENCY} of its peak, the kernel uses no
+//! shared memory, and a load or store takes at least {PASSES} passes through this cache. Where the needed bytes alone keep
+//! device memory at {STREAMING} of its peak, nothing is left to save. A promise never exceeds what
+//! useful work leaves of the device's peaks.
 //!
 //! # How to fix it
 //! Let neighbouring threads access neighbouring addresses: in CUDA, `threadIdx.x` along the contiguous dimension; in
@@ -24,7 +27,7 @@ use super::shared::counters::{self, Estimate, Told};
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::rule::{About, Rule, doc_of, thresholds};
-use crate::thresholds::LATENCY;
+use crate::thresholds::{LATENCY, STREAMING};
 use crate::words::lines;
 
 /// The rule.
@@ -40,6 +43,8 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// Contiguous lanes that are not aligned take five sectors instead of four, a fifth too many. More is a stride.
     EXCESS_SECTORS: Share = 0.25;
+    /// Contiguous lanes need one pass, or four with 16 bytes each. A fourth more is neither.
+    PASSES: Number = 5.0;
 }
 
 /// Waits that end when memory answers, or when it takes the next request.
@@ -47,15 +52,28 @@ const ON_MEMORY: [&str; 4] = ["long_scoreboard", "lg_throttle", "drain", "membar
 
 fn check(facts: &Facts) -> Option<Finding> {
     let estimate = |kernel: &KernelCounters| {
-        // Full requests of 16 bytes per lane are not excess: see `Access::is_vectorised`.
-        let excess = kernel.excess_sectors.filter(|excess| *excess >= EXCESS_SECTORS)?;
+        let excess = excess(kernel).filter(|excess| *excess >= EXCESS_SECTORS)?;
         // Near a peak of memory, what the useful sectors leave of it; else time falls at most as sectors do.
         let saturated = kernel.memory.is_some_and(|memory| memory >= LATENCY);
         let share = if saturated { 1.0 } else { excess };
         let waste = Waste::Sectors(excess);
-        is_bound_by_memory(kernel).then_some(Estimate { share, waste, measured: false })
+        let streams = kernel.dram.zip(kernel.dram_useful).is_some_and(|(dram, useful)| dram * useful >= STREAMING);
+        let bound = is_bound_by_memory(kernel) && !streams;
+        bound.then_some(Estimate { share, waste, measured: false })
     };
     counters::finding(facts, &RULE, told, estimate).map(|finding| finding.sure(0.9))
+}
+
+/// The share of sectors that are not needed. Full requests of 16 bytes per lane are not excess: see
+/// `Access::is_vectorised`. If sectors were not counted, all passes but one per instruction may go.
+fn excess(kernel: &KernelCounters) -> Option<f64> {
+    kernel.excess_sectors.or_else(|| repeated(kernel).map(|passes| 1.0 - 1.0 / passes))
+}
+
+/// How often an instruction passes through the first cache, if this keeps it busy.
+fn repeated(kernel: &KernelCounters) -> Option<f64> {
+    let busy = kernel.l1.is_some_and(|l1| l1 >= LATENCY);
+    kernel.passes.filter(|passes| busy && kernel.excess_sectors.is_none() && *passes >= PASSES)
 }
 
 fn is_bound_by_memory(kernel: &KernelCounters) -> bool {
@@ -69,6 +87,13 @@ fn told(kernel: &KernelCounters) -> Told {
         .map(|excess| format!("{} of the sectors that it moves are not needed.", share(excess)))
         .into_iter()
         .collect();
+    evidence.extend(repeated(kernel).map(|passes| {
+        format!(
+            "A load or store takes {} or more passes through the L1 cache; neighbouring addresses need 1, or 4 with 16 \
+             bytes per thread.",
+            decimal(passes, 0)
+        )
+    }));
     let sides = [("load", &kernel.loads), ("store", &kernel.stores)];
     evidence.extend(sides.into_iter().filter_map(|(what, access)| accessed(what, access)));
     let advice = lines([
@@ -102,6 +127,27 @@ mod tests {
     #[test]
     fn it_speaks() {
         speaks(&RULE, counters::sample(told));
+    }
+
+    #[test]
+    fn passes_show_scattered_addresses_that_no_sector_counter_saw() {
+        let column_per_thread = KernelCounters {
+            compute: Some(0.12),
+            memory: Some(0.97),
+            l1: Some(0.99),
+            l2: Some(0.02),
+            dram: Some(0.005),
+            passes: Some(8.25),
+            ..KernelCounters::default()
+        };
+        assert!(excess(&column_per_thread).is_some_and(|excess| (excess - 0.879).abs() < 0.001));
+        assert!(told(&column_per_thread).evidence[0].contains("8 or more passes"));
+        let vectors = KernelCounters { passes: Some(4.2), ..column_per_thread.clone() };
+        assert_eq!(excess(&vectors), None, "16 bytes per lane need four");
+        let counted = KernelCounters { excess_sectors: Some(0.0), ..column_per_thread.clone() };
+        assert_eq!(excess(&counted), Some(0.0), "counted sectors decide");
+        let idle = KernelCounters { l1: Some(0.3), ..column_per_thread };
+        assert_eq!(excess(&idle), None, "the cache is not what it waits for");
     }
 
     #[test]

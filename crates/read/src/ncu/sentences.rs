@@ -31,6 +31,8 @@ const STALLS: &[(&str, &str)] = &[
 
 const LATENCY: &str = "smsp__average_warp_latency_per_inst_issued.ratio";
 const SECTORS: &str = "memory_l2_theoretical_sectors_global";
+/// ncu has no single metric for this share.
+const FP32: &str = "fp32 peak";
 const EXCESS: &str = "derived__memory_l2_theoretical_sectors_global_excessive";
 
 /// The metrics in a piece of advice, in base units. Spaces and line breaks may occur between any words.
@@ -49,6 +51,9 @@ pub(super) fn metrics_in(advice: &str) -> Vec<(&'static str, f64)> {
             (between(&text, "total of ", " excessive sectors"), between(&text, "of the total ", " sectors)"))
     {
         found.extend([(EXCESS, excess), (SECTORS, all)]);
+    }
+    if let Some(achieved) = between(&text, "achieved ", "% of this device's fp32 peak") {
+        found.push((FP32, achieved));
     }
     found.extend(pattern(&text));
     found
@@ -115,6 +120,15 @@ mod tests {
         let sectors = "This kernel has uncoalesced global accesses resulting in a total of 5061562 excessive sectors \
                        (74% of the total 6802184 sectors). Check the table.";
         assert_eq!(metrics_in(sectors), [(EXCESS, 5_061_562.0), (SECTORS, 6_802_184.0)]);
+    }
+
+    #[test]
+    fn the_roofline_says_how_close_arithmetic_is_to_its_peak() {
+        let roofline = "The ratio of peak float (fp32) to double (fp64) performance on this device is 32:1. The kernel \
+                        achieved 10% of this device's fp32 peak performance and 0% of its fp64 peak performance.";
+        assert_eq!(metrics_in(roofline), [(FP32, 10.0)]);
+        let little = roofline.replace("achieved 10%", "achieved  close to 1%");
+        assert_eq!(metrics_in(&little), [], "no figure");
     }
 
     #[test]

@@ -101,6 +101,10 @@ pub struct Profiled {
     pub compute: Option<f64>,
     /// The same for the busiest memory unit.
     pub memory: Option<f64>,
+    /// The same for device memory.
+    pub dram: Option<f64>,
+    /// Kernels whose time was not collected: short names.
+    pub untimed: Vec<String>,
 }
 
 /// A file that was read.
@@ -194,7 +198,15 @@ impl Report {
         let (name, time) = (quoted(&kernel.kernel), share(kernel.fraction));
         let works =
             format!("{name} ({time} of the profiled time) reaches {} of the peak of {unit}", share(peak));
-        if peak >= NEAR_PEAK {
+        let caches = kernel.dram.filter(|dram| unit == "memory" && peak >= NEAR_PEAK && *dram < peak / 2.0);
+        if let Some(dram) = caches {
+            format!(
+                "The collected counters do not show whether the work is needed: {name} ({time} of the profiled time) keeps \
+                 caches at {} of their peak, and device memory at {}. Record with `ncu --set full` to see wasted accesses.",
+                share(peak),
+                share(dram)
+            )
+        } else if peak >= NEAR_PEAK {
             format!("The counters show no problem: {works}.")
         } else {
             format!(
@@ -202,6 +214,16 @@ impl Report {
                  to see stall reasons."
             )
         }
+    }
+
+    /// The profiled kernels without a time, which no share of the profiled time includes.
+    fn untimed(&self) -> Option<String> {
+        let names = &self.profiled.as_ref()?.untimed;
+        let more = match names.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        Some(format!("no time was collected for {}{more}", quoted(names.first()?)))
     }
 
     /// Whether a source shows what ran when.
@@ -274,7 +296,8 @@ impl Report {
             if self.only(Delivers::Counters) {
                 let timed = self.summary.length_ms() > 0.0;
                 let time = if timed { format!("{length} of kernels") } else { "not collected".to_owned() };
-                return vec![time, "profiled one at a time, without a timeline".to_owned()];
+                let alone = "profiled one at a time, without a timeline".to_owned();
+                return [Some(time), Some(alone), self.untimed()].into_iter().flatten().collect();
             }
             if self.only(Delivers::Samples) || self.only(Delivers::RunSamples) {
                 return vec!["hardware samples, without a timeline".to_owned()];

@@ -151,17 +151,22 @@ fn an_empty_report_is_a_report_all_the_same() {
 #[test]
 fn counters_without_trouble_say_how_near_the_peak_they_are() {
     let source = SourceRow { format: crate::format_named("ncu"), ..input_bound().sources.remove(0) };
-    let with = |compute, memory| {
-        let profiled = Profiled { kernel: "saxpy".to_owned(), fraction: 0.9, compute, memory };
+    let on_caches = |compute, memory, dram| {
+        let (kernel, untimed) = ("saxpy".to_owned(), Vec::new());
+        let profiled = Profiled { kernel, fraction: 0.9, compute, memory, dram, untimed };
         let (sources, findings) = (vec![source.clone()], Vec::new());
         Report { sources, findings, health: Vec::new(), profiled: Some(profiled), ..input_bound() }.answer()
     };
+    let with = |compute, memory| on_caches(compute, memory, None);
     let near = "The counters show no problem: `saxpy` (90 % of the profiled time) reaches 92 % of the peak of \
                 memory.";
     assert_eq!(with(Some(0.2), Some(0.92)), near);
     let far = with(Some(0.2), None);
     assert!(far.contains("reaches 20 % of the peak of compute") && far.contains("ncu --set full"), "{far}");
     assert!(with(None, None).starts_with("The counters of the profiled kernels show no problem"));
+    assert!(on_caches(Some(0.2), Some(0.92), Some(0.9)).starts_with("The counters show no problem"));
+    let cached = on_caches(Some(0.2), Some(0.92), Some(0.005));
+    assert!(cached.contains("caches at 92 %") && cached.contains("device memory at 0.5 %"), "{cached}");
 }
 
 #[test]

@@ -22,8 +22,8 @@ use crate::work::kernels::{LaunchConfig, LaunchKeys, Limiter};
 pub use join::Join;
 use metrics::{Figures, Means, Metric, Names};
 use rates::{
-    bank_conflicts, dram, dram_limit, excess_sectors, flops_per_s, limiter, over, sectors, stall, stalls,
-    traffic,
+    arithmetic, bank_conflicts, dram, dram_limit, excess_sectors, flops_per_s, limiter, over, passes,
+    sectors, stall, stalls, traffic,
 };
 pub use useful::{Unit, Waste};
 
@@ -215,6 +215,8 @@ const RAGGED: f64 = 0.05;
 /// Contiguous 4-byte lanes take 4 sectors, or 5 if they are not aligned.
 const CONTIGUOUS: f64 = 5.0;
 const SECTOR: f64 = 32.0;
+/// Threads of a warp.
+const WARP: u32 = 32;
 
 impl Access {
     /// Whether these are full, contiguous requests of 16 bytes per lane. They look half wasted, but are
@@ -302,6 +304,13 @@ pub struct KernelCounters {
     pub stores: Access,
     /// The share of global memory sectors that an ideal pattern would not need.
     pub excess_sectors: Option<f64>,
+    /// Passes through the first cache per load or store instruction, at least; `None` if unknown, or if shared memory may
+    /// take them.
+    pub passes: Option<f64>,
+    /// How often load and store units accept an instruction, as a share of their peak, at most.
+    pub requests: Option<f64>,
+    /// How close arithmetic is to its peak: the work that remains however data is loaded.
+    pub arithmetic: Option<f64>,
     /// The share of shared memory accesses repeated because of bank conflicts.
     pub bank_conflicts: Option<f64>,
     /// Utilisation of the shared memory path.
@@ -353,7 +362,10 @@ impl KernelCounters {
             Metric::StoreBytesPerSector,
         );
         let (dram, dram_peak) = dram(&figures).unzip();
-        let excess_sectors = excess_sectors(&figures, [loads, stores]);
+        let shared_bytes = key.launch.shared_bytes;
+        let excess_sectors = excess_sectors(&figures, [loads, stores], shared_bytes);
+        let issue = figures.get(Metric::Issue).or(figures.share(Metric::IssuePercent));
+        let issue = issue.map(|issue| issue.min(1.0));
         let seconds = entry.total.secs() / entry.launches.max(1) as f64;
         let needed = sectors(&figures, [loads, stores]).zip(excess_sectors);
         let needed = needed.map(|(sectors, excess)| sectors * (1.0 - excess) * SECTOR);
@@ -382,17 +394,17 @@ impl KernelCounters {
             loads,
             stores,
             bank_conflicts: bank_conflicts(&figures),
-            shared_busy: figures.share(Metric::SharedBusy),
+            shared_busy: figures.share(Metric::SharedBusy).or(figures.share(Metric::LsuWavefronts)),
             spills: figures.sum(Metric::LocalSpills, Metric::SharedSpills),
             stall: stall(&figures),
             stalls: stalls(&figures),
             traffic: traffic(&figures, [loads, stores], seconds),
             peak_bytes_per_s: dram_limit(&figures),
             peak_flops_per_s: figures.get(Metric::SheetFlopPeak),
-            issue: figures
-                .get(Metric::Issue)
-                .or(figures.share(Metric::IssuePercent))
-                .map(|issue| issue.min(1.0)),
+            issue,
+            passes: passes(&figures, shared_bytes),
+            requests: figures.share(Metric::LsuRequests),
+            arithmetic: arithmetic(&figures, issue),
             l1_hits: figures.share(Metric::L1Hits),
             l2_hits: figures.share(Metric::L2Hits),
             dram_bytes_per_s: figures.get(Metric::DramRate),
@@ -436,6 +448,12 @@ impl KernelCounters {
     /// The share of slots that stay empty because the last wave is not full.
     pub fn tail(&self) -> Option<f64> {
         self.waves.filter(|waves| *waves > 0.0).map(|waves| 1.0 - waves / waves.ceil())
+    }
+
+    /// The share of its warps' lanes that have a thread: a block of one thread takes a whole warp.
+    pub fn lanes(&self) -> Option<f64> {
+        let threads = self.launch.threads().filter(|threads| *threads > 0)?;
+        Some(f64::from(threads) / f64::from(threads.div_ceil(WARP).saturating_mul(WARP)))
     }
 
     /// Floating-point operations per byte of device memory.

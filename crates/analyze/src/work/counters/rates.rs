@@ -1,7 +1,7 @@
 //! Figures of one kernel that follow from several counters.
 
 use super::metrics::{Figures, Metric, flops};
-use super::{Access, PeakSource, RAGGED, SECTOR, VECTOR_BYTES};
+use super::{Access, PeakSource, RAGGED, SECTOR, VECTOR_BYTES, VECTOR_SECTORS};
 use crate::work::kernels::Limiter;
 
 /// A rate relative to its peak, at most 1.
@@ -32,7 +32,11 @@ pub(super) fn limiter(figures: &Figures) -> Option<Limiter> {
 
 /// ncu counts what an ideal pattern would need; if that was not collected, the requested bytes per sector are
 /// used.
-pub(super) fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {
+pub(super) fn excess_sectors(
+    figures: &Figures,
+    accesses: [Access; 2],
+    shared_bytes: Option<u64>,
+) -> Option<f64> {
     let counted = figures
         .get(Metric::ExcessSectors)
         .or_else(|| Some(figures.get(Metric::Sectors)? - figures.get(Metric::IdealSectors)?));
@@ -42,12 +46,13 @@ pub(super) fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option
             let vectors = accesses.iter().filter(|access| access.is_vectorised());
             let fine: f64 = vectors.filter_map(|access| access.sectors).sum::<f64>() * VECTOR_BYTES / SECTOR;
             let all = sectors(figures, accesses)?;
-            // If requests were not counted, up to half may be such requests, unless fewer bytes are requested.
+            // If requests were not counted, up to half may be such requests, unless fewer bytes are requested
+            // or there are too many requests for these sectors.
             let known = |access: &Access| {
                 let poor = |bytes| bytes < VECTOR_BYTES * (1.0 - RAGGED);
                 access.sectors_per_request.is_some() || access.bytes_per_sector.is_some_and(poor)
             };
-            let unknown = !accesses.iter().any(known);
+            let unknown = !accesses.iter().any(known) && !has_narrow_requests(figures, all, shared_bytes);
             if unknown && excess <= all * (VECTOR_BYTES / SECTOR + RAGGED) && excess > 0.0 {
                 return None;
             }
@@ -59,6 +64,53 @@ pub(super) fn excess_sectors(figures: &Figures, accesses: [Access; 2]) -> Option
         }
     };
     (all > 0.0).then(|| (excess / all).clamp(0.0, 1.0))
+}
+
+/// Requests per cycle that a multiprocessor's load and store units accept. Some devices accept twice as many,
+/// which makes the requests estimated from it too few, never too many.
+const REQUESTS_PER_CYCLE: f64 = 0.5;
+/// Without shared memory, other instructions of these units (shuffles, atomics) are at most so many of theirs.
+const OTHER_REQUESTS: f64 = 0.5;
+
+/// Whether a kernel that uses no shared memory makes more requests than its sectors would need with 16 bytes per lane.
+fn has_narrow_requests(figures: &Figures, sectors: f64, shared_bytes: Option<u64>) -> bool {
+    let by_device = || Some(figures.get(Metric::ElapsedCycles)? * figures.get(Metric::Multiprocessors)?);
+    let cycles = figures.get(Metric::SmCycles).or_else(by_device);
+    let requests = figures.share(Metric::LsuRequests).zip(cycles);
+    shared_bytes == Some(0)
+        && requests.is_some_and(|(busy, cycles)| {
+            let requests = busy * cycles * REQUESTS_PER_CYCLE;
+            sectors < requests * VECTOR_SECTORS * (1.0 - OTHER_REQUESTS)
+        })
+}
+
+/// Passes through the first cache per load or store instruction, at least. Both figures are shares of peaks, and a
+/// multiprocessor accepts at most one instruction in the time of a pass. Shared memory takes passes too: `None` if
+/// they cannot be told apart.
+pub(super) fn passes(figures: &Figures, shared_bytes: Option<u64>) -> Option<f64> {
+    let in_shared = figures.share(Metric::SharedBusy).or((shared_bytes == Some(0)).then_some(0.0))?;
+    let counted = figures.share(Metric::LsuWavefronts).zip(figures.share(Metric::LsuRequests));
+    // The load and store units are among those that the busiest compute unit is chosen from.
+    let (passes, requests) = counted.or_else(|| {
+        let first = figures.share(Metric::L1)?;
+        let lower = [Metric::L2, Metric::Dram].into_iter().filter_map(|unit| figures.share(unit));
+        let lower = lower.reduce(f64::max)?;
+        // What the first cache gets from the second one keeps it busy as well.
+        (lower < first / 2.0).then_some((first, figures.share(Metric::Compute)?))
+    })?;
+    (requests > 0.0).then(|| (passes - in_shared).max(0.0) / requests)
+}
+
+/// How close arithmetic is to its peak: what tiles, wider loads or other layouts leave to do. Issued instructions
+/// bound it from above if no arithmetic unit was counted.
+pub(super) fn arithmetic(figures: &Figures, issue: Option<f64>) -> Option<f64> {
+    let fp32 = over(flops_per_s(figures), figures.get(Metric::SheetFlopPeak))
+        .or(figures.share(Metric::Fp32Achieved))
+        .or(figures.share(Metric::Fma));
+    let units = [Metric::Alu, Metric::Fp64, Metric::Xu, Metric::Tensor].map(|unit| figures.share(unit));
+    let known = fp32.or(figures.share(Metric::Alu)).is_some();
+    let most = units.into_iter().chain([fp32]).flatten().reduce(f64::max);
+    most.filter(|_| known).or(issue)
 }
 
 pub(super) fn sectors(figures: &Figures, accesses: [Access; 2]) -> Option<f64> {

@@ -16,6 +16,15 @@ const LOAD_REQUESTS: &str = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
 const LOAD_BYTES: &str = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio";
 const EXCESS: &str = "derived__memory_l2_theoretical_sectors_global_excessive";
 
+/// Readers write it as a whole number, as timelines have it.
+const SHARED: &str = "shared memory";
+
+fn whole((_, value): &mut (StrId, Datum)) {
+    if let Datum::Float(bytes) = *value {
+        *value = Datum::Int(bytes as i64);
+    }
+}
+
 /// A launch: name, grid, microseconds, metrics.
 type Launch<'a> = (&'a str, &'a str, i64, &'a [(&'a str, f64)]);
 
@@ -29,6 +38,7 @@ fn profiled(launches: &[Launch<'_>]) -> Trace {
         let strings = &mut builder.strings;
         let mut args: Vec<_> =
             metrics.iter().map(|(name, value)| (strings.intern(name), Datum::Float(*value))).collect();
+        args.iter_mut().filter(|(name, _)| strings.get(*name) == SHARED).for_each(whole);
         args.push((strings.intern("grid"), Datum::Json(strings.intern(grid))));
         let (name, category) = (strings.intern(name), strings.intern(LAUNCH));
         let at = builder.arena.push(&args, &[]);
@@ -58,6 +68,54 @@ fn launches_alike_are_one_row_and_weighed_by_their_time() {
     assert_eq!(main.compute, Some(0.1), "where it was not collected it does not count");
     assert!((main.headroom(Waste::None).unwrap() - 0.3).abs() < 1e-9);
     assert_eq!((other.memory, other.headroom(Waste::None), other.excess_sectors), (None, None, None));
+}
+
+/// What the speed-of-light section has of a kernel: its passes and requests, and nothing about sectors.
+const PASSES: &str = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed";
+const REQUESTS: &str = "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed";
+const L1: &str = "l1tex__throughput.avg.pct_of_peak_sustained_active";
+const L2: &str = "lts__throughput.avg.pct_of_peak_sustained_elapsed";
+
+#[test]
+fn passes_per_request_show_scattered_accesses_unless_shared_memory_takes_them() {
+    let scattered = [(PASSES, 97.5), (REQUESTS, 11.8), (SHARED, 0.0)];
+    assert!((one(&scattered).passes.unwrap() - 8.26).abs() < 0.01);
+    let shared = [(PASSES, 97.5), (REQUESTS, 11.8), (SHARED, 4_096.0)];
+    assert_eq!(one(&shared).passes, None, "conflicts in shared memory look the same");
+    let coarse = [(L1, 99.0), (L2, 1.7), (COMPUTE, 11.8), (SHARED, 0.0)];
+    assert!((one(&coarse).passes.unwrap() - 8.39).abs() < 0.01, "a page of details has no more");
+    let fed = [(L1, 99.0), (L2, 80.0), (COMPUTE, 11.8), (SHARED, 0.0)];
+    assert_eq!(one(&fed).passes, None, "it may wait for the second cache");
+}
+
+#[test]
+fn half_wasted_sectors_are_wide_requests_unless_there_are_too_many_requests() {
+    let half = |busy: f64, shared: f64| {
+        let metrics = [
+            (EXCESS, 375_000.0),
+            ("memory_l2_theoretical_sectors_global", 750_000.0),
+            (LOAD_BYTES, 16.0),
+            ("sm__memory_throughput.avg.pct_of_peak_sustained_elapsed", busy),
+            ("sm__cycles_elapsed.sum", 1_478_480.0),
+            (SHARED, shared),
+        ];
+        one(&metrics).excess_sectors
+    };
+    assert_eq!(half(17.35, 0.0), Some(0.5), "6 sectors per request are no 16 bytes per thread");
+    assert_eq!(half(7.0, 0.0), None, "15 sectors may be");
+    assert_eq!(half(17.35, 1_024.0), None, "most requests may be for shared memory");
+}
+
+#[test]
+fn arithmetic_is_what_remains_however_data_is_loaded() {
+    let fma = "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed";
+    let alu = "sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_elapsed";
+    assert_eq!(one(&[(fma, 17.0), (alu, 4.0), (COMPUTE, 91.0)]).arithmetic, Some(0.17));
+    assert_eq!(one(&[(fma, 2.0), (alu, 60.0)]).arithmetic, Some(0.6), "whole numbers are work too");
+    assert_eq!(one(&[("fp32 peak", 10.0), (fma, 21.5)]).arithmetic, Some(0.1), "addresses are not");
+    let issue = [("smsp__issue_active.avg.per_cycle_active", 0.24), (COMPUTE, 83.0)];
+    assert_eq!(one(&issue).arithmetic, Some(0.24), "no more than was issued");
+    assert_eq!(one(&[(COMPUTE, 83.0)]).arithmetic, None);
 }
 
 #[test]

@@ -28,6 +28,11 @@ pub enum Waste {
     Sectors(f64),
     /// This share of the accesses to shared memory.
     Conflicts(f64),
+    /// Loads and stores of what registers or tiles could keep: caches and the units that issue them are busy with
+    /// repetitions. Arithmetic and what device memory delivers remain.
+    Requests,
+    /// This share of the lanes, because blocks do not fill their warps: one instruction could serve 32 threads.
+    Lanes(f64),
 }
 
 /// Shares that differ by less are the same figure, counted over slightly different cycles.
@@ -52,19 +57,24 @@ impl KernelCounters {
         // The busiest part of memory counts with its waste removed, not again as a whole.
         let named = |memory: f64| parts.is_some_and(|part| memory <= part + SAME);
         let memory = self.memory.filter(|&memory| waste == Waste::None || !named(memory));
-        let all = [
-            (Unit::Compute, self.compute),
-            (Unit::Memory, memory),
-            (Unit::Dram, self.dram),
-            (Unit::L1, self.l1),
-            (Unit::L2, self.l2),
-        ];
+        let all = match waste {
+            Waste::Requests => vec![(Unit::Compute, self.arithmetic), (Unit::Dram, self.dram)],
+            _ => vec![
+                (Unit::Compute, self.compute),
+                (Unit::Memory, memory),
+                (Unit::Dram, self.dram),
+                (Unit::L1, self.l1),
+                (Unit::L2, self.l2),
+            ],
+        };
         all.into_iter().filter_map(move |(unit, figure)| Some((unit, self.useful(unit, figure?, waste))))
     }
 
     fn useful(&self, unit: Unit, figure: f64, waste: Waste) -> f64 {
         match (waste, unit) {
-            (Waste::None, _) | (_, Unit::Compute) => figure,
+            // In a one-thread block, each instruction of a pipe or pass through a cache serves a single thread.
+            (Waste::Lanes(idle), Unit::Compute | Unit::L1 | Unit::Memory) => figure * (1.0 - idle),
+            (Waste::None | Waste::Requests | Waste::Lanes(_), _) | (_, Unit::Compute) => figure,
             // Caches may have kept unneeded sectors away from device memory: the bytes moved there decide.
             (Waste::Sectors(share), Unit::Dram) => figure * self.dram_useful.unwrap_or(1.0 - share),
             (Waste::Sectors(share), _) => figure * (1.0 - share),

@@ -191,7 +191,14 @@ fn cap(kernel: &TroubledKernel) -> Option<String> {
             format!("{most}: the needed sectors alone keep {name} at {figure} of {peak}.")
         }
         Waste::Conflicts(_) => format!("{most}: without the conflicts, {name} reaches {figure} of {peak}."),
+        Waste::Requests => format!("{most}: {} needs {figure} of {peak} anyway.", needed(unit)),
+        Waste::Lanes(_) => format!("{most}: with full warps, {name} reaches {figure} of {peak}."),
     })
+}
+
+/// What remains if data is loaded once.
+fn needed(unit: Unit) -> &'static str {
+    if unit == Unit::Dram { "device memory" } else { "arithmetic" }
 }
 
 /// What else the counters show.
