@@ -186,7 +186,9 @@ mod tests {
     use stepscope_trace::{Span, Time};
 
     use super::*;
-    use crate::facts::{DeviceWork, Exchanges, Loader, OpCost, PythonLine, Recording, WithoutMatrixUnits};
+    use crate::facts::{
+        DeviceWork, Exchanges, Loader, OpCost, Precision, PythonLine, Recording, WithoutMatrixUnits,
+    };
 
     /// Facts about steps that are all alike, with these milliseconds a category.
     fn facts(owned: &[(Category, u16)]) -> Facts {
@@ -218,6 +220,9 @@ mod tests {
             summary: Summary::finish(vec![host]),
             recording: Recording::default(),
             ops: Vec::new(),
+            precision: Precision::Single,
+            inner_loop: None,
+            called: Vec::new(),
             output_ops: Vec::new(),
             around_output_ms: 0.0,
             variables_read: 0.0,

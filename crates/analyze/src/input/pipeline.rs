@@ -104,6 +104,8 @@ pub struct Pipeline {
     pub batches_per_second: Option<f64>,
     /// Batches per second that it could deliver if nothing else slowed it down.
     pub most_batches_per_second: Option<f64>,
+    /// The types of the parts of a batch, e.g. `["float", "int32"]`; empty if they were not recorded.
+    pub types: Vec<String>,
     /// Examples per batch, and the source of that number.
     pub batch_size: Option<(u64, BatchFrom)>,
     /// The stage that limits it.
@@ -145,6 +147,7 @@ impl Pipeline {
             batches,
             batches_per_second: data.batches_per_second,
             most_batches_per_second: bound.as_ref().map(|bound| 1e3 / bound.unit_ms_per_batch),
+            types: types(&tallies),
             batch_size: batch_size(&tallies),
             has_prefetch_by_user: has(&stages, |stage| {
                 stage.kind == StageKind::Buffering && stage.written == Written::ByUser
@@ -420,6 +423,12 @@ fn charge_waiting(tallies: &[Tally], work: &[Option<Work>], behind: &[Option<usi
             (own.ms, own.most) = (rest, Some((at, rest)));
         }
     }
+}
+
+/// The types of what the outermost stage that states them delivers.
+fn types(tallies: &[Tally]) -> Vec<String> {
+    let types = tallies.iter().find_map(|tally| tally.types.as_deref()).unwrap_or_default();
+    types.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The outermost batching stage decides; otherwise the first dimension that all parts of an element share.

@@ -135,6 +135,9 @@ pub(super) struct Tally {
     /// The dataset op as recorded: what the user wrote, or what TensorFlow made of it.
     pub(super) dataset: Option<String>,
     pub(super) shapes: Option<String>,
+    /// The types of the parts of an element, e.g. `float int32`.
+    #[serde(default)]
+    pub(super) types: Option<String>,
     pub(super) calls: u64,
     /// Time inside the stage, including inputs and waiting.
     pub(super) total: Dur,
@@ -172,6 +175,7 @@ impl Tally {
     pub(super) fn add(&mut self, other: &Tally) {
         self.dataset = self.dataset.take().or_else(|| other.dataset.clone());
         self.shapes = self.shapes.take().or_else(|| other.shapes.clone());
+        self.types = self.types.take().or_else(|| other.types.clone());
         self.calls += other.calls;
         self.total += other.total;
         self.own += other.own;

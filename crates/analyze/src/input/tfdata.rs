@@ -147,6 +147,7 @@ struct OpenStage {
 struct ArgKeys {
     name: Option<StrId>,
     shapes: Option<StrId>,
+    types: Option<StrId>,
     id: Option<StrId>,
     parallelism: Option<StrId>,
     autotune: Option<StrId>,
@@ -182,6 +183,7 @@ impl<'c, 't> Finder<'c, 't> {
             keys: ArgKeys {
                 name: find("name"),
                 shapes: find("shapes"),
+                types: find("types"),
                 id: find("id"),
                 parallelism: find("parallelism"),
                 autotune: find("autotune"),
@@ -280,6 +282,8 @@ impl<'c, 't> Finder<'c, 't> {
                 set_text(&mut stage.dataset, &value);
             } else if key == keys.shapes {
                 set_text(&mut stage.shapes, &value);
+            } else if key == keys.types {
+                set_text(&mut stage.types, &value);
             } else if key == keys.parallelism {
                 // Profilers write "unavailable" if the stage was busy.
                 stage.parallelism = stage.parallelism.max(number());

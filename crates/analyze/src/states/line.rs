@@ -151,6 +151,27 @@ impl StateLine {
         changes.for_each(|(at, next)| self.put(at, next));
     }
 
+    /// Puts one state into those parts of some spans, which are in time order and do not overlap, in which the track does
+    /// nothing of its own.
+    pub(super) fn fill(&mut self, spans: &[Span], state: State) {
+        let idle = |mask: Mask| mask.0 & !(State::Dispatch as u16 | State::Present as u16) == 0;
+        let mut free = Vec::new();
+        for span in spans {
+            let mut at = span.start;
+            let mut index = self.times.partition_point(|&time| time <= at);
+            let mut current = index.checked_sub(1).map_or(Mask::default(), |before| self.states[before]);
+            while at < span.end {
+                let next = self.times.get(index).copied().unwrap_or(span.end).min(span.end);
+                if idle(current) && next > at {
+                    free.push(Span::new(at, next));
+                }
+                current = self.states.get(index).copied().unwrap_or_default();
+                (at, index) = (next, index + 1);
+            }
+        }
+        self.cover(&free, state);
+    }
+
     /// Adds a change at or after the last one.
     pub(super) fn put(&mut self, at: Time, state: Mask) {
         if self.times.last().is_some_and(|last| *last == at) {

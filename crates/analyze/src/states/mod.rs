@@ -9,6 +9,7 @@
 //! work of [`crate::breakdown`].
 
 pub(crate) mod activities;
+mod async_ops;
 pub mod launches;
 mod line;
 pub mod missing_device;
@@ -49,7 +50,7 @@ impl States {
         let device_unseen =
             !has_device && (uses_unseen_device(trace) || programs_without_work(trace, vocabulary));
         let facts = Facts::of(trace, vocabulary, has_device || device_unseen);
-        let lines = trace
+        let mut lines: Vec<(TrackId, StateLine)> = trace
             .tracks()
             .par_iter()
             .filter(|track| matches!(track.kind, TrackKind::Thread | TrackKind::Stream | TrackKind::Async))
@@ -57,6 +58,10 @@ impl States {
             .map(|track| (track.id, facts.line_of(track)))
             .filter(|(_, line)| !line.times.is_empty())
             .collect();
+        for (track, state, spans) in async_ops::waits(trace, &facts.input_runs, facts.has_device) {
+            let line = lines.iter_mut().find(|(id, _)| *id == track);
+            line.into_iter().for_each(|(_, line)| line.fill(&spans, state));
+        }
         States { lines, has_device, device_unseen }
     }
 }

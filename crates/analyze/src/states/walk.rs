@@ -17,7 +17,8 @@ use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
 use crate::vocabulary::names::concrete_function;
 use crate::vocabulary::{
-    Framework, Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels, takes_from_queue,
+    Framework, Role, Vocabulary, awaits_results, is_dense, is_python_frame, is_server_thread, op_type,
+    starts_kernels, takes_from_queue,
 };
 
 /// Number of events that are walked together: few enough that their states are still in the core's own cache when they are
@@ -28,15 +29,19 @@ const EVENTS_PER_WALK: usize = 1 << 17;
 pub(super) struct Facts<'t> {
     trace: &'t Trace,
     vocabulary: &'t Vocabulary,
-    has_device: bool,
+    pub(super) has_device: bool,
     /// What its kinds do on each sort of track that it has, by [`Place::number`].
     known: [OnceLock<Vec<Option<Known>>>; Place::NUMBERS],
     /// Numbers of graph runs that belong to the input pipeline.
-    input_runs: HashSet<i64, FxBuildHasher>,
+    pub(super) input_runs: HashSet<i64, FxBuildHasher>,
     /// True if device calls were recorded, but nothing of the framework that makes them.
     only_calls: bool,
     /// True if batches are fetched by eager ops, so that eager calls have to be examined.
     fetches_eagerly: bool,
+    /// Calls of eager ops of a program with a server, which may run in another process; and what those that run here
+    /// contain.
+    sent: KindSet,
+    run_here: KindSet,
     /// What eager ops do.
     activities: Kinds,
     /// Those that write something.
@@ -47,6 +52,9 @@ pub(super) struct Facts<'t> {
     fetching_frames: KindSet,
     /// Python frames that take the next item from a queue between threads or processes.
     queue_frames: KindSet,
+    /// Python frames that wait for results of a runtime that works on this host: what it does shows on its own threads, and
+    /// the rest is its overhead. Empty if there is a device.
+    awaiting: KindSet,
     /// Calls of compiled functions and markers of steps: a thread with these runs the loop. Empty unless such frames
     /// exist.
     looping: KindSet,
@@ -70,6 +78,7 @@ impl<'t> Facts<'t> {
                 && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
         });
         let activities = Kinds::of(trace, vocabulary);
+        let (sent, run_here) = eager_calls_of_servers(trace);
         let mut facts = Facts {
             trace,
             vocabulary,
@@ -78,11 +87,14 @@ impl<'t> Facts<'t> {
             input_runs: HashSet::default(),
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
+            sent,
+            run_here,
             writes: activities.that_do(Does::WRITES),
             reads: activities.that_do(Does::READS),
             activities,
             fetching_frames: fetching_frames(trace, vocabulary),
             queue_frames: trace.kinds_where(|kind| is_queue_frame(trace.kind_name(kind))),
+            awaiting: KindSet::default(),
             looping: KindSet::default(),
             context_managers: KindSet::default(),
             model: KindSet::default(),
@@ -92,6 +104,9 @@ impl<'t> Facts<'t> {
             call_key,
         };
         facts.input_runs = facts.find_input_runs();
+        if !has_device {
+            facts.awaiting = trace.kinds_where(|kind| awaits_results(trace.kind_name(kind)));
+        }
         if !facts.compiles.is_empty() {
             facts.whole_functions = trace.kinds_where(|kind| {
                 vocabulary.role(kind) == Role::Op
@@ -186,7 +201,7 @@ impl<'t> Facts<'t> {
         let usual = State::of_role(role, self.has_device).unwrap_or(State::Present);
         let differs = match role {
             Role::FunctionCall => self.call_key.is_some() || !self.compiles.is_empty(),
-            Role::EagerCall => self.fetches_eagerly,
+            Role::EagerCall => self.fetches_eagerly || self.sent.has(kind),
             Role::EagerKernel | Role::LaunchCopy => true,
             Role::ExecutorRun => !self.input_runs.is_empty(),
             Role::InputWait => !place.in_pipeline && self.fetching_frames.has(kind),
@@ -195,6 +210,7 @@ impl<'t> Facts<'t> {
         };
         let state = match role {
             Role::Unknown => self.unknown(kind, place),
+            Role::PythonFrame if self.awaiting.has(kind) => State::Dispatch,
             Role::InputWait if place.in_pipeline => State::InputWork,
             _ => place.pipeline_or(role, usual),
         };
@@ -237,7 +253,7 @@ impl Place {
         let name = trace.str(track.name);
         Place {
             on_device: trace.process(track.process).kind == ProcessKind::Device,
-            in_pipeline: name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next"),
+            in_pipeline: is_pipeline_thread(name),
             on_python: runs_python(trace, vocabulary, track),
         }
     }
@@ -380,6 +396,7 @@ impl<'f, 't> Walk<'f, 't> {
         match role {
             Role::FunctionCall if self.traces(index) => State::Tracing,
             Role::EagerCall if self.fetches_input(index) => State::InputWait,
+            Role::EagerCall if self.runs_elsewhere(index) => State::Communication,
             Role::EagerKernel if self.runs_function(index) => self.place.pipeline_or(role, State::Dispatch),
             Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
             // Generators that run the model return results; what they load is visible inside them.
@@ -456,9 +473,26 @@ impl<'f, 't> Walk<'f, 't> {
                 .any(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)) == Role::InputWait)
     }
 
+    /// An eager op that another process runs: this one only waits for the answer.
+    fn runs_elsewhere(&self, index: usize) -> bool {
+        /// What runs here shows at most this many events further inside: checks and copies of inputs come first.
+        const WITHIN: usize = 16;
+        let end = self.track.end(index);
+        self.facts.sent.has(self.track.kind_of(index))
+            && !(index + 1..self.track.len())
+                .take(WITHIN)
+                .take_while(|&inside| self.track.start(inside) < end)
+                .any(|inside| self.facts.run_here.has(self.track.kind_of(inside)))
+    }
+
     fn runs_function(&self, index: usize) -> bool {
         self.first_inside(index).is_some_and(|role| role != Role::Op)
     }
+}
+
+/// Whether a thread belongs to the input pipeline. Those that hand out batches do not: the step waits there.
+pub(super) fn is_pipeline_thread(name: &str) -> bool {
+    name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next")
 }
 
 /// Whether it is a frame that takes the next item from a queue.
@@ -466,6 +500,22 @@ fn is_queue_frame(name: &str) -> bool {
     let frame = name.strip_prefix('$').and_then(|frame| frame.split_once(' '));
     frame
         .is_some_and(|(place, function)| takes_from_queue(place.split(':').next().unwrap_or(place), function))
+}
+
+/// Calls of eager ops, and the events inside those that run in this process; empty unless the program has a server, and
+/// unless the recorder shows where ops run.
+fn eager_calls_of_servers(trace: &Trace) -> (KindSet, KindSet) {
+    if !trace.tracks().iter().any(|track| is_server_thread(trace.str(track.name))) {
+        return (KindSet::default(), KindSet::default());
+    }
+    let run_here = trace.kinds_where(|kind| {
+        let name = trace.kind_name(kind);
+        name.starts_with("EagerLocalExecute") || name.starts_with("KernelAndDeviceFunc")
+    });
+    if run_here.is_empty() {
+        return (KindSet::default(), run_here);
+    }
+    (trace.kinds_where(|kind| trace.kind_name(kind) == "EagerExecute"), run_here)
 }
 
 /// Python frames and ranges of users that look like loaders by name alone. PyTorch's own loader is one whatever runs
@@ -557,6 +607,13 @@ mod tests {
         let trace = sketch.finish();
         let context = Context::new(&trace, "host");
         assert!(context.breakdown().counted().all(|(_, step)| step.shares.get(Category::Input).is_zero()));
+    }
+
+    #[test]
+    fn waiting_for_results_of_the_host_is_not_python() {
+        let waits = [("$api.py:2479 block_until_ready", 955, 40), ("$tree_util.py:101 tree_leaves", 960, 10)];
+        assert_eq!(owned(Category::Dispatch, &waits), Dur::from_us(4 * (950 + 40)));
+        assert_eq!(owned(Category::Dispatch, &waits[1..]), Dur::from_us(4 * 950));
     }
 
     #[test]

@@ -114,6 +114,11 @@ pub fn takes_from_queue(file: &str, function: &str) -> bool {
     matches!(file, "queue.py" | "queues.py") && function == "get"
 }
 
+/// Whether a frame only waits until a runtime has computed its results.
+pub(crate) fn awaits_results(frame: &str) -> bool {
+    frame.starts_with('$') && matches!(frame.rsplit(' ').next(), Some("block_until_ready" | "try_to_block"))
+}
+
 /// Functions that write files or logs, in any file.
 const OUTPUT: &[&str] = &[
     "savefig",

@@ -42,6 +42,7 @@ const PREFIXES: &[(&str, Role)] = &[
     ("tf.constant", Role::Framework),
     ("ExecutorState::ProcessAsync", Role::Framework),
     ("RemoteCallOp", Role::Framework),
+    ("EagerService:", Role::Framework),
     ("XlaLaunch", Role::Framework),
     ("XlaCompile", Role::Compile),
     ("XlaCompilationCache", Role::Compile),
@@ -71,9 +72,14 @@ const OUTPUT_OPS: &[&str] = &[
     "CreateSummaryFileWriter",
     "PrintV2",
     "Print",
+    // The text that `tf.print` writes: with `summarize=-1` it takes longer than writing.
+    "StringFormat",
     "SaveDataset",
     "DatasetToTFRecord",
 ];
+
+/// Ops that pass tensors on to another device or process, or wait for them.
+const REMOTE_OPS: &[&str] = &["_Send", "_Recv", "_HostSend", "_HostRecv", "RemoteCall"];
 
 /// Ops that wait for the next batch.
 const INPUT_OPS: &[&str] = &[
@@ -116,13 +122,33 @@ fn op_role(op: &str) -> Option<Role> {
         Some(Role::InputWait)
     } else if is_output_op(op) {
         Some(Role::Output)
-    } else if is_exchange(op) {
+    } else if is_exchange(op) || REMOTE_OPS.contains(&op) {
         Some(Role::HostCollective)
     } else if op.ends_with("Dataset") || op.ends_with("DatasetV2") || op.ends_with("DatasetV3") {
         Some(Role::Framework)
     } else {
         None
     }
+}
+
+/// What an op of this type waits for while it runs in the background; `None` if it works itself or runs other ops.
+pub(crate) fn waits_for(op: &str) -> Option<Role> {
+    op_role(op).filter(|role| matches!(role, Role::InputWait | Role::HostCollective))
+}
+
+/// Whether an op of this type hands tensors to another process or device, or waits for them.
+pub fn is_remote_op(op: &str) -> bool {
+    REMOTE_OPS.contains(&op)
+}
+
+/// Whether an op of this type formats or prints text.
+pub fn is_print_op(op: &str) -> bool {
+    matches!(op, "PrintV2" | "Print" | "StringFormat")
+}
+
+/// Whether a thread belongs to a server that other processes send work to, or that sends work to others.
+pub(crate) fn is_server_thread(name: &str) -> bool {
+    name.starts_with("GrpcWorkerEnv") || name.starts_with("tf_GrpcWorkerEnv")
 }
 
 /// Whether an op of this type writes output.
@@ -197,6 +223,17 @@ mod tests {
         assert_eq!(role("save/SaveV2:SaveV2", none), Some(Role::Output));
         assert_eq!(role("dense/MatMul:MatMul", none), Some(Role::Op));
         assert_eq!(role("my own name", none), None);
+        assert_eq!(role("StringFormat:StringFormat", none), Some(Role::Output));
+    }
+
+    #[test]
+    fn what_other_processes_do_is_neither_an_op_nor_dispatch() {
+        let none = KeySet::default();
+        assert_eq!(role("EagerService:Enqueue", none), Some(Role::Framework));
+        assert_eq!(role("mul_2/_11:_Send", none), Some(Role::HostCollective));
+        assert_eq!(waits_for("_Recv"), Some(Role::HostCollective));
+        assert_eq!(waits_for("IteratorGetNext"), Some(Role::InputWait));
+        assert_eq!(waits_for("PartitionedCall"), None, "it runs other ops");
     }
 
     #[test]

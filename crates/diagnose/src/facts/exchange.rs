@@ -1,8 +1,8 @@
 //! What devices exchange in a session, by the names of its collectives, and whether the program learns.
 
 use stepscope_analyze::fleet::Session;
-use stepscope_analyze::vocabulary::is_collective;
-use stepscope_analyze::work::ops::OpRow;
+use stepscope_analyze::vocabulary::{Framework, is_collective, is_remote_op, op_type};
+use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 
 /// A sort of collective.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub enum Exchange {
 pub struct Exchanges {
     /// The sorts of collectives with their milliseconds in all, the longest first.
     pub sorts: Vec<(Exchange, f64)>,
+    /// Tensors go to other processes and come from there by calls of the framework's runtime, and no collective was
+    /// recorded.
+    pub remote: bool,
     /// Whether gradients are computed; `None` if no op of the model was recorded by name.
     pub learns: Option<bool>,
 }
@@ -35,7 +38,9 @@ pub struct Exchanges {
 impl Exchanges {
     pub(super) fn of(session: &Session) -> Self {
         let mut sorts: Vec<(Exchange, f64)> = Vec::new();
-        for row in session.ops.rows.iter().filter(|row| names(row).any(is_collective)) {
+        let is_remote = |row: &OpRow| op_type(&row.key.name).is_some_and(is_remote_op);
+        let known = |row: &&OpRow| names(row).any(is_collective) && !is_remote(row);
+        for row in session.ops.rows.iter().filter(known) {
             let found = names(row).map(sort_of).find(|sort| *sort != Exchange::Unknown);
             let sort = found.unwrap_or(Exchange::Unknown);
             match sorts.iter_mut().find(|(known, _)| *known == sort) {
@@ -44,9 +49,15 @@ impl Exchanges {
             }
         }
         sorts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let collectives = session.ops.rows.iter().any(|row| row.key.kind == COLLECTIVE && !is_remote(row));
+        let tensorflow = session
+            .summary
+            .bound()
+            .is_some_and(|host| matches!(host.framework, Framework::TensorFlow | Framework::Keras));
         let learns = session.ops.rows.iter().any(|row| names(row).any(is_gradient));
         let named = session.ops.rows.iter().any(|row| names(row).any(|name| name.starts_with("aten::")));
-        Exchanges { sorts, learns: (learns || named).then_some(learns) }
+        let remote = tensorflow && !collectives && sorts.is_empty();
+        Exchanges { sorts, remote, learns: (learns || named).then_some(learns) }
     }
 
     /// The sort that takes most of the time.

@@ -14,8 +14,8 @@ use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 use super::loading::{loader, python_lines, range_lines};
 use super::ops::op_costs;
 use super::{
-    DeviceWork, Exchanges, Facts, LowOccupancy, Memory, ProfiledKernel, PythonLine, Rebuilding,
-    RebuiltFunction, Recording, WithoutMatrixUnits,
+    DeviceWork, Exchanges, Facts, InnerLoop, LowOccupancy, Memory, Precision, ProfiledKernel, PythonLine,
+    Rebuilding, RebuiltFunction, Recording, WithoutMatrixUnits,
 };
 use crate::thresholds;
 
@@ -36,6 +36,9 @@ impl Facts {
             timeline: session.timeline,
             recording: recording(session),
             ops: op_costs(&session.ops, summary, is_model_op),
+            precision: Precision::of(session),
+            inner_loop: InnerLoop::of(&session.ops),
+            called: session.functions.rows.iter().map(|function| function.name.clone()).collect(),
             layers: Layers::of(&session.ops),
             output_ops: op_costs(&session.ops, summary, |row| is_output_op(&row.key.kind)),
             around_output_ms: (session.checkpoint_cost.stretches_ms() - output_ms).max(0.0),

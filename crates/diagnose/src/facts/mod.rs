@@ -3,9 +3,11 @@
 
 mod exchange;
 mod from_session;
+mod inner_loop;
 mod loading;
 mod ops;
 mod parts;
+mod precision;
 
 use stepscope_analyze::devices::bottleneck::DeviceDetail;
 use stepscope_analyze::devices::collectives::Waiting;
@@ -24,7 +26,9 @@ use stepscope_analyze::{Category, Shares};
 use stepscope_trace::Dur;
 
 pub use exchange::{Exchange, Exchanges};
+pub use inner_loop::InnerLoop;
 pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
+pub use precision::Precision;
 
 /// What the recording says about itself.
 #[derive(Clone, Debug, Default)]
@@ -127,6 +131,12 @@ pub struct Facts {
     pub recording: Recording,
     /// The model's op types in the steps, the costliest first.
     pub ops: Vec<OpCost>,
+    /// In which precision they run on the host's processor.
+    pub precision: Precision,
+    /// A loop inside the compiled step.
+    pub inner_loop: Option<InnerLoop>,
+    /// Compiled functions that the program calls.
+    pub called: Vec<String>,
     /// Ops that write, the costliest first.
     pub output_ops: Vec<OpCost>,
     /// Milliseconds per step in Python and dispatch around what writes.

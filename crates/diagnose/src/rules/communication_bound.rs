@@ -7,7 +7,9 @@
 //! `communication` owns at least {COMMUNICATION} of the step; the finding also reports what is hidden. With several ranks,
 //! it matches the same collectives (by step, order, name, group and size), on clocks that are aligned by the collectives'
 //! ends: until the last rank arrives, a rank waits; after that, data is exchanged. A fix saves at most {GAIN} of this time
-//! by overlap, fewer bytes or balance. Names of collectives and of ops of the backward pass say what is exchanged.
+//! by overlap, fewer bytes or balance. Names of collectives and of ops of the backward pass say what is exchanged. With
+//! TensorFlow's parameter servers there are no collectives: the time in which tensors of another process are awaited
+//! (`_Recv`), and calls that another process runs, are communication.
 //!
 //! # How to fix it
 //! Larger batches per device help in all frameworks.
@@ -16,7 +18,8 @@
 //! `gradient_as_bucket_view=True`. Sharded parameters: `reshard_after_forward=False`, prefetching. Activations of a split
 //! model, as in inference: fewer devices per copy. Stages of a pipeline: more micro-batches.
 //!
-//! TensorFlow and Keras: `CommunicationOptions(bytes_per_pack=...)`, NCCL.
+//! TensorFlow and Keras: `CommunicationOptions(bytes_per_pack=...)`, NCCL. Parameter servers: more of them, partitioned
+//! variables, larger batches per worker.
 //!
 //! JAX: `--xla_gpu_enable_latency_hiding_scheduler=true`, other shardings.
 //!
@@ -80,6 +83,9 @@ pub struct Collectives {
 
 impl Cause for Collectives {
     fn words(&self, finding: &Finding) -> Words {
+        if self.exchanges.remote {
+            return other_processes(finding, self.ms);
+        }
         let mut evidence = vec![format!(
             "Collectives take {} per step that is not hidden under compute.",
             duration_ms(self.ms)
@@ -104,6 +110,35 @@ impl Cause for Collectives {
             evidence,
             advice,
         }
+    }
+}
+
+/// Calls and tensors of other processes, without collectives.
+fn other_processes(finding: &Finding, ms: f64) -> Words {
+    Words {
+        summary: format!(
+            "Communication-bound: waiting for other processes, such as workers or parameter servers, takes {}.",
+            finding.owned(ms)
+        ),
+        evidence: lines([
+            "No collective was recorded: tensors travel by remote calls between processes.",
+            "Whether the other process is busy or the transfer is slow shows only in its own recording.",
+        ]),
+        advice: remote_calls(finding.framework),
+    }
+}
+
+fn remote_calls(framework: Framework) -> Vec<String> {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => lines([
+            "Record the other processes too, with one `stepscope capture HOST:PORT HOST:PORT ...`: on a coordinator this \
+             is the time that its workers take, on a worker the time for pulling variables and pushing gradients.",
+            "Move less per step: use larger batches per worker, look up embeddings instead of reading whole tables, and \
+             spread variables over more servers (`tf.distribute.experimental.partitioners.MinSizePartitioner`).",
+            "If the model fits on each machine, exchange gradients without servers: \
+             `tf.distribute.MultiWorkerMirroredStrategy`.",
+        ]),
+        _ => lines([ANYWHERE]),
     }
 }
 
@@ -220,7 +255,7 @@ mod tests {
 
     fn collectives(sorts: &[Exchange], learns: Option<bool>) -> Collectives {
         let sorts = sorts.iter().map(|sort| (*sort, 2.0)).collect();
-        Collectives { ms: 4.0, hidden_ms: 1.0, exchanges: Exchanges { sorts, learns }, waiting: None }
+        Collectives { ms: 4.0, hidden_ms: 1.0, exchanges: Exchanges { sorts, remote: false, learns }, waiting: None }
     }
 
     #[test]
@@ -261,6 +296,19 @@ mod tests {
         }
         assert!(advice(&[Exchange::AllReduce], Some(false)).contains("split model"));
         assert!(advice(&[Exchange::AllGather, Exchange::ReduceScatter], Some(true)).contains("reshard"));
+    }
+
+    #[test]
+    fn parameter_servers_have_no_collectives_to_pack() {
+        let remote = Exchanges { remote: true, ..Exchanges::default() };
+        let said = words(
+            &RULE,
+            Collectives { exchanges: remote.clone(), ..collectives(&[], None) },
+            Framework::TensorFlow,
+        );
+        assert!(said.summary.contains("waiting for other processes"), "{said:?}");
+        assert!(!said.advice.join(" ").contains("bytes_per_pack"), "{said:?}");
+        speaks(&RULE, Collectives { exchanges: remote, ..collectives(&[], None) });
     }
 
     #[test]

@@ -4,10 +4,18 @@
 //! The step spends its time on the model. This is where tuning everything else ends.
 //!
 //! # How it is detected
-//! `compute` owns at least {COMPUTE} of the step, and the device's side was recorded. The finding is always `info` and
-//! promises no gain: a profile cannot show what a better algorithm, a lower precision or faster hardware would save.
+//! `compute` owns at least {COMPUTE} of the step, and the device's side was recorded. The finding is `info` and promises
+//! no gain: a profile cannot show what a better algorithm, a lower precision or faster hardware would save.
+//!
+//! One exception: on the host's processor, the model may run in float64 by accident, because numpy's numbers are of that
+//! type. Batches of type `double`, and biases that TensorFlow adds in ops of their own although it fuses them in float32,
+//! are signs of it; then the finding is a warning. If dense ops take at least {DENSE} of the op time and nothing shows their
+//! type, the finding says so. In both cases a fix saves at most {DOUBLE} of the compute with TensorFlow and {DOUBLE_XLA} with
+//! JAX: float32 has half the bytes and twice as many numbers per instruction, and XLA has kernels that are for float32 alone.
 //!
 //! # How to fix it
+//! float64 by accident: `np.asarray(x, dtype=np.float32)` before data becomes a tensor; no `jax_enable_x64`.
+//!
 //! Use a smaller model, a lower precision (see `low-precision-unused`), fusion (`jit_compile=True`, `torch.compile`) or
 //! faster hardware.
 //!
@@ -15,11 +23,12 @@
 //! The step gets shorter: `stepscope compare BEFORE AFTER`.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::vocabulary::Framework;
+use stepscope_analyze::vocabulary::{Framework, is_callback, is_dense, is_opaque};
 use stepscope_text::{listed, quoted};
 
+use super::shared::is_jax;
 use super::shared::ops::cost;
-use crate::facts::{Facts, OpCost};
+use crate::facts::{Facts, OpCost, Precision};
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
 
@@ -36,6 +45,12 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// Below this share, something else is a better answer than the model's own work.
     COMPUTE: Share = 0.50;
+    /// With less of them, the model is not made of what a lower precision makes faster.
+    DENSE: Share = 0.50;
+    /// float32 has half the bytes and twice as many numbers per instruction.
+    DOUBLE: Share = 0.50;
+    /// XLA also has kernels for float32 alone: up to four times as fast.
+    DOUBLE_XLA: Share = 0.75;
 }
 
 /// Op types named.
@@ -51,12 +66,29 @@ fn check(facts: &Facts) -> Option<Finding> {
     bound.then(|| {
         let top = facts.ops.iter().take(NAMED).cloned().collect::<Vec<_>>();
         let subject = top.first().map(|op| op.op_type.clone());
-        let cause = Compute { top, on_device: facts.on_device() };
-        let finding = Finding::new(&RULE, Severity::Info, cause, facts.framework())
-            .owning(facts.claims(&[Category::Compute]), None)
-            .sure(0.9);
+        let precision = precision(facts);
+        let severity = match precision {
+            Some(precision) if precision.is_double() => Severity::Warning,
+            _ => Severity::Info,
+        };
+        let gain = precision.map(|_| if is_jax(facts) { DOUBLE_XLA } else { DOUBLE });
+        let cause = Compute { top, on_device: facts.on_device(), precision };
+        let finding = Finding::new(&RULE, severity, cause, facts.framework())
+            .owning(facts.claims(&[Category::Compute]), gain)
+            .sure(if gain.is_some() { 0.7 } else { 0.9 });
         finding.about(subject)
     })
+}
+
+/// The precision, where a lower one may save something: on the host's processor, if it is or may be float64 and the model is
+/// made of dense ops.
+fn precision(facts: &Facts) -> Option<Precision> {
+    let frameworks = [Framework::TensorFlow, Framework::Keras, Framework::Jax];
+    // XLA's fusions hide the products inside.
+    let dense = |op: &&OpCost| is_dense(&op.op_type) || (is_jax(facts) && is_opaque(&op.op_type));
+    let share: f64 = facts.ops.iter().filter(dense).map(|op| op.share).sum();
+    let may_be = facts.precision != Precision::Single && share >= DENSE;
+    (may_be && !facts.on_device() && frameworks.contains(&facts.framework())).then_some(facts.precision)
 }
 
 /// The model's own work.
@@ -66,6 +98,8 @@ pub struct Compute {
     pub top: Vec<OpCost>,
     /// On a device, rather than on the host's processor?
     pub on_device: bool,
+    /// The precision, if it is or may be float64.
+    pub precision: Option<Precision>,
 }
 
 impl Cause for Compute {
@@ -73,20 +107,62 @@ impl Cause for Compute {
         let most =
             self.top.first().map_or(String::new(), |op| format!("; {} costs most", quoted(&op.op_type)));
         let place = if self.on_device { "the device" } else { "the processor" };
+        let double = if self.precision.is_some_and(Precision::is_double) { " in float64" } else { "" };
+        let mut evidence: Vec<String> = self.top.iter().take(3).map(cost).collect();
+        evidence.extend(self.precision.map(|precision| sign(precision).to_owned()));
+        let mut advice = faster_model(finding, self.on_device);
+        if let Some(precision) = self.precision {
+            let first = if precision.is_double() { 0 } else { 1 };
+            advice.insert(first, in_single(precision, finding.framework));
+        }
+        // A callback is Python, whoever calls it.
+        let model = finding.framework != Framework::Unknown
+            && !self.top.first().is_some_and(|op| is_callback(&op.op_type));
         Words {
             summary: format!(
-                "Compute-bound: {place} {} for {}{most}.",
-                if finding.framework == Framework::Unknown { "computes" } else { "works on the model" },
+                "Compute-bound: {place} {}{double} for {}{most}.",
+                if model { "works on the model" } else { "computes" },
                 finding.owned(finding.claimed_ms())
             ),
-            evidence: self.top.iter().take(3).map(cost).collect(),
-            advice: faster_model(finding, self.on_device),
+            evidence,
+            advice,
         }
     }
 
     fn verify(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// What the recording shows of the precision.
+fn sign(precision: Precision) -> &'static str {
+    match precision {
+        Precision::DoubleBatches => "Batches are of type `double` (float64), so the model computes in float64.",
+        Precision::Unfused => {
+            "`BiasAdd` runs apart from its `MatMul`. On a processor, TensorFlow fuses both in float32 and below, not in \
+             float64."
+        }
+        Precision::Single | Precision::Unrecorded => "The recording does not contain the types of these ops.",
+    }
+}
+
+/// How to compute in float32.
+fn in_single(precision: Precision, framework: Framework) -> String {
+    let change = match framework {
+        Framework::Jax => "leave `jax_enable_x64` off, and create arrays with `dtype=jnp.float32`",
+        Framework::TensorFlow | Framework::Keras => {
+            "convert data before it becomes a tensor (`np.asarray(x, dtype=np.float32)`, `tf.cast(x, tf.float32)`), and \
+             keep `tf.keras.backend.floatx()` at `float32`"
+        }
+        Framework::PyTorch | Framework::Unknown => "convert data and parameters",
+    };
+    if precision.is_double() {
+        return format!("Compute in float32: {change}.");
+    }
+    format!(
+        "Check the types (`x.dtype`): numpy's default is float64, which takes about twice as long. If it is float64, \
+         compute in float32: {change}."
+    )
 }
 
 fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
@@ -98,7 +174,7 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
                 "Most of the time is compute, and part of it can be saved: see the other findings."
             }
             (Framework::Unknown, false, true) => {
-                "The processors are fed well: what remains is the kernels themselves, their precision and the hardware."
+                "Nothing else was found: what remains is the kernels themselves, their precision and the hardware."
             }
             (Framework::Unknown, false, false) => {
                 "Most of the time is compute. More work per call shrinks the share of everything else."
@@ -106,11 +182,8 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
             (_, true, _) => {
                 "Most of the step is the model's own work, and part of it can be saved: see the other findings."
             }
-            (_, false, true) if finding.stepless => {
-                "The time is used well: what remains is the model itself, its precision and the hardware."
-            }
             (_, false, true) => {
-                "This is a healthy step: what remains is the model itself, its precision and the hardware."
+                "Nothing else was found: what remains is the model itself, its precision and the hardware."
             }
             (_, false, false) => {
                 "Most of the step is the model's own work. Larger batches shrink the share of everything else."
@@ -145,20 +218,40 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::rules::shared::ops::sample;
-    use crate::rules::testing::speaks;
+    use crate::rules::testing::{speaks, words};
+
+    fn compute(precision: Option<Precision>) -> Compute {
+        Compute { top: vec![sample("MatMul")], on_device: precision.is_none(), precision }
+    }
 
     #[test]
-    fn without_steps_none_is_called_healthy() {
-        let cause = Compute { top: vec![sample("MatMul")], on_device: true };
-        let finding = Finding::new(&RULE, Severity::Info, cause, Framework::PyTorch);
-        let mut finding = Finding { fraction: Some(0.95), ..finding };
-        assert!(faster_model(&finding, true)[0].contains("healthy step"));
-        finding.stepless = true;
-        assert!(!faster_model(&finding, true)[0].contains("step"));
+    fn what_is_not_found_is_not_called_healthy() {
+        let finding = Finding::new(&RULE, Severity::Info, compute(None), Framework::PyTorch);
+        let finding = Finding { fraction: Some(0.95), ..finding };
+        let advice = faster_model(&finding, true);
+        assert!(advice[0].contains("Nothing else was found") && !advice.join(" ").contains("healthy"));
+    }
+
+    #[test]
+    fn float64_is_named_where_the_recording_shows_it_and_asked_for_where_it_does_not() {
+        let said = |precision| words(&RULE, compute(Some(precision)), Framework::TensorFlow);
+        let double = said(Precision::DoubleBatches);
+        assert!(double.summary.contains("in float64") && double.advice[0].contains("float32"), "{double:?}");
+        let unknown = said(Precision::Unrecorded);
+        assert!(!unknown.summary.contains("float64") && unknown.advice[1].contains("x.dtype"), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_callback_is_not_work_on_the_model() {
+        let cause = Compute { top: vec![sample("PyFunc")], on_device: false, precision: None };
+        assert!(!words(&RULE, cause, Framework::TensorFlow).summary.contains("on the model"));
     }
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, Compute { top: vec![sample("MatMul")], on_device: true });
+        speaks(&RULE, compute(None));
+        for precision in [Precision::DoubleBatches, Precision::Unfused, Precision::Unrecorded] {
+            speaks(&RULE, compute(Some(precision)));
+        }
     }
 }

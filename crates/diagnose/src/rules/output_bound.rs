@@ -7,8 +7,10 @@
 //! # How it is detected
 //! `output` owns at least {OUTPUT} of the step. Eager ops that lead to a write, such as those of `tf.summary` for
 //! histograms and images, are output too. So is time in which the loop now and then reads at least four variables into Python
-//! one after the other, as `model.save` does for `.keras` and `.h5` files: no op writes those. A fix saves at most
-//! {GAIN} of the writing and of the work around it.
+//! one after the other, as `model.save` does for `.keras` and `.h5` files: no op writes those. On the host's processor, ops
+//! that format and print text count with their whole time, also while the model's ops run beside them: they take a core
+//! away from those, which counts as another {AROUND} of it at most. A fix saves at most {GAIN} of the writing and of the work
+//! around it.
 //!
 //! # How to fix it
 //! Write less often, or in the background.
@@ -25,7 +27,7 @@
 //! `output` drops. The steps that write no longer stand out in `stepscope steps PATH`.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::vocabulary::Framework;
+use stepscope_analyze::vocabulary::{Framework, is_print_op};
 use stepscope_text::{duration_ms, listed, quoted, short};
 
 use super::shared::severity;
@@ -49,29 +51,45 @@ thresholds! {
     OUTPUT: Share = 0.10;
     /// What is written in the background costs the step nothing.
     GAIN: Share = 1.0;
+    /// What surrounds the printing of text goes away with it, up to this share of its time: the executor's work for it, and
+    /// what the model's ops lose to it on a processor that all of them share.
+    AROUND: Share = 0.50;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
     let step = facts.summary.length_ms();
-    if facts.share(Category::Output) < OUTPUT || step <= 0.0 {
+    let (written, printed) = (facts.ms(Category::Output), printed(facts));
+    if step <= 0.0 || written.max(printed) / step < OUTPUT {
         return None;
     }
-    let written = facts.ms(Category::Output);
+    let beside = (printed - written).clamp(0.0, facts.ms(Category::Compute));
+    let around = facts.around_output_ms.max(AROUND * printed);
     let python = facts.around_output_ms.min(facts.ms(Category::Python));
-    let dispatch = (facts.around_output_ms - python).min(facts.ms(Category::Dispatch));
+    let dispatch = (around - python).min(facts.ms(Category::Dispatch));
+    let compute = (AROUND * printed - dispatch).max(0.0).min(facts.ms(Category::Compute) - beside) + beside;
     let ops: Vec<_> = facts.output_ops.iter().take(3).cloned().collect();
     let lines: Vec<_> = facts.writers.iter().take(3).cloned().collect();
     let subject = ops.first().map(|op| op.op_type.clone());
     let subject = subject.or_else(|| lines.first().map(|line| line.place.clone()));
-    let severity = severity((written + python + dispatch) / step);
-    let claims =
-        vec![(Category::Output, written), (Category::Python, python), (Category::Dispatch, dispatch)];
+    let severity = severity((written + beside + python + dispatch) / step);
+    let claims = vec![
+        (Category::Output, written),
+        (Category::Python, python),
+        (Category::Dispatch, dispatch),
+        (Category::Compute, compute),
+    ];
     let variables = if ops.is_empty() && lines.is_empty() { facts.variables_read } else { 0.0 };
     let sure = if variables > 0.0 { 0.7 } else { 0.9 };
     let finding = Finding::new(&RULE, severity, Written { ops, lines, variables }, facts.framework())
         .owning(claims, Some(GAIN))
         .sure(sure);
     Some(finding.about(subject))
+}
+
+/// Milliseconds per step in ops that format and print text, where these share a processor with the model's ops.
+fn printed(facts: &Facts) -> f64 {
+    let prints = |op: &&OpCost| !facts.on_device() && is_print_op(&op.op_type);
+    facts.output_ops.iter().filter(prints).map(|op| op.ms_per_step).sum()
 }
 
 /// What is written.
@@ -108,15 +126,31 @@ impl Cause for Written {
                 short(self.variables)
             )
         });
+        let prints = self.ops.first().is_some_and(|op| is_print_op(&op.op_type));
         let what = match &read {
+            _ if prints => "formatting and printing text inside the step, with what it holds up,",
             Some(_) => "reading out the model's variables, as for a checkpoint,",
             None => "writing checkpoints, summaries or results",
         };
         Words {
             summary: format!("Output-bound: {what}{by} takes {}.", finding.owned(spent)),
             evidence: self.ops.iter().map(cost).chain(self.lines.iter().map(frame)).chain(read).collect(),
-            advice: write_less(finding.framework, self.ops.iter().any(|op| op.op_type.contains("Summary"))),
+            advice: if prints {
+                print_less(finding.framework)
+            } else {
+                write_less(finding.framework, self.ops.iter().any(|op| op.op_type.contains("Summary")))
+            },
         }
+    }
+}
+
+fn print_less(framework: Framework) -> Vec<String> {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => lines([
+            "Remove the `tf.print` from the step, or print every hundred steps: `if step % 100 == 0: tf.print(...)`.",
+            "Print a figure instead of all values: `tf.print(tf.reduce_mean(x))`, and leave `summarize` at its default of 3.",
+        ]),
+        _ => lines(["Print less often, and figures instead of all values."]),
     }
 }
 
@@ -151,7 +185,7 @@ fn write_less(framework: Framework, summaries: bool) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::rules::shared::ops::sample;
-    use crate::rules::testing::speaks;
+    use crate::rules::testing::{speaks, words};
 
     #[test]
     fn it_speaks() {
@@ -160,5 +194,13 @@ mod tests {
         speaks(&RULE, Written { ops: Vec::new(), lines: vec![line], variables: 0.0 });
         speaks(&RULE, Written { ops: Vec::new(), lines: Vec::new(), variables: 3.25 });
         speaks(&RULE, Written { ops: vec![sample("WriteSummary")], lines: Vec::new(), variables: 0.0 });
+        speaks(&RULE, Written { ops: vec![sample("StringFormat")], lines: Vec::new(), variables: 0.0 });
+    }
+
+    #[test]
+    fn printing_is_not_a_checkpoint() {
+        let cause = Written { ops: vec![sample("StringFormat")], lines: Vec::new(), variables: 0.0 };
+        let said = words(&RULE, cause, Framework::TensorFlow);
+        assert!(said.summary.contains("printing text") && said.advice[0].contains("tf.print"), "{said:?}");
     }
 }
