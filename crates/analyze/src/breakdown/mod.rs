@@ -265,9 +265,14 @@ fn whole(recorded: &HostTrace, host: &Timeline) -> Vec<Step> {
     span.map(|span| Step { number: 0, span, excluded: None }).into_iter().collect()
 }
 
+/// Whether work belongs to the step in whose time it was launched.
+fn is_own(steps: &Steps) -> bool {
+    steps.on_host && !steps.overlap()
+}
+
 fn host_breakdown(recorded: &HostTrace, host: &Timeline, steps: &Steps, ground: &Ground) -> DeviceBreakdown {
     let nothing = Timeline::default();
-    let own = if steps.on_host { launched::on_host(recorded, host, &steps.all) } else { None };
+    let own = if is_own(steps) { launched::on_host(recorded, host, &steps.all) } else { None };
     let asynchronous = own.is_some();
     let windows = own.unwrap_or_else(|| steps.all.iter().map(|step| step.span).collect());
     let shares: Vec<StepShares> =
@@ -283,7 +288,7 @@ fn device_breakdown(
     ground: &Ground,
 ) -> DeviceBreakdown {
     let device = merged(recorded, Some(process));
-    let own = if steps.on_host { launched::on_device(recorded, process, &steps.all) } else { None };
+    let own = if is_own(steps) { launched::on_device(recorded, process, &steps.all) } else { None };
     let asynchronous = own.is_some();
     let windows = own.unwrap_or_else(|| steps.all.iter().map(|step| step.span).collect());
     let starving = starving_waits(host, &device);

@@ -3,7 +3,8 @@
 //! In order of trust: what users and frameworks marked ([`markers`], and ranges that are called steps),
 //! requests to a server, runs of a program and of an optimizer ([`repetition`]), of a session ([`sessions`]), pipelines that are set up for a
 //! few batches each ([`pipelines`]), the outermost repeating call ([`outer`]), calls of a compiled function,
-//! batches, one call that is a pass through the model, and only then the period of the sequence of kernels or ops
+//! batches, one call that is a pass through the model, calls that a loop makes once per iteration ([`anchors`]), and only
+//! then the period of the sequence of kernels or ops
 //! on the busiest track ([`period`]), because layers inside a step have one as well: [`evidence`] decides.
 //! The result says which one was used.
 //!
@@ -11,14 +12,18 @@
 //! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
 //! averaged in.
 
+mod anchors;
+mod cycle;
 mod evaluation;
 mod evidence;
 mod larger;
 mod layers;
 mod markers;
+mod names;
 mod outer;
 mod period;
 mod pipelines;
+mod ranges;
 mod repetition;
 mod sessions;
 mod work;
@@ -38,7 +43,9 @@ use stepscope_trace::statistics::median_duration;
 use outer::Outer;
 use period::Period;
 pub use period::find_period;
+use ranges::Ranges;
 pub(crate) use repetition::called_function;
+use work::Work;
 
 /// How reliable the steps are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -70,6 +77,13 @@ pub enum How {
     Batches(String),
     /// Annotations with this name.
     Annotations(String),
+    /// Answers to requests with this name, on so many threads at once.
+    Requests {
+        /// The name.
+        name: String,
+        /// Number of threads.
+        threads: usize,
+    },
     /// New input pipelines for a few calls of this function each, as `model.fit` and `model.predict` make them; so many per
     /// step.
     Pipelines(String, usize),
@@ -183,13 +197,42 @@ struct Candidate {
     breaks: Vec<Span>,
 }
 
+impl Candidate {
+    /// From the first step to the end of the last.
+    fn hull(&self) -> Option<Span> {
+        let ((_, first), (_, last)) = (self.marks.first()?, self.marks.last()?);
+        let starts = self.marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.start);
+        let usual = if self.ends_known { Dur::ZERO } else { median_duration(starts) };
+        // An optimizer ends the first step, which began before.
+        let begin = match self.how {
+            How::OptimizerSteps(_) => first.start - usual,
+            _ => first.start,
+        };
+        Some(Span::new(begin, last.end.max(last.start + usual)))
+    }
+
+    /// Whether most of the work is done, or launched, from the first step to the last. A few kernels that repeat in a corner
+    /// of the recording are not the loop.
+    fn covers_most(&self, recorded: &HostTrace) -> bool {
+        let work = if self.on_host { Work::of(recorded, &[]) } else { Work::on_device(recorded) };
+        let held = self.hull().map_or(Dur::ZERO, |hull| work.within(hull));
+        work.all().is_zero() || work.is_most(held)
+    }
+}
+
 impl Steps {
     /// Finds the steps of one host.
     pub fn of(recorded: &HostTrace) -> Self {
-        let marked = markers::find(recorded).or_else(|| repetition::named_steps(recorded));
-        let (origin, found) = match marked {
+        let (origin, found) = match markers::find(recorded) {
             Some(found) => (Origin::Marker, Ok(found)),
-            None => (Origin::Inferred, inferred(recorded).map(|found| evaluation::without(recorded, found))),
+            None => {
+                let ranges = Ranges::of(recorded);
+                let found = || inferred(recorded, &ranges).map(|found| evaluation::without(recorded, found));
+                match ranges.named_steps() {
+                    Some(named) => (Origin::Marker, Ok(named)),
+                    None => (Origin::Inferred, found()),
+                }
+            }
         };
         match found {
             Ok(candidate) => Steps::from(candidate, origin, recorded),
@@ -256,10 +299,21 @@ impl Steps {
         Numbers::of(self.all.iter().map(|step| step.number))
     }
 
+    /// Whether several requests are under way at once: what runs in the time of one serves others as well.
+    pub(crate) fn overlap(&self) -> bool {
+        matches!(self.how, How::Requests { .. })
+    }
+
     /// The counted steps.
     pub fn counted(&self) -> impl Iterator<Item = &Step> {
         self.all.iter().filter(|step| step.excluded.is_none())
     }
+}
+
+/// The requests that several threads answer at once, if steps were found by them.
+pub(crate) fn overlapping_requests(recorded: &HostTrace, steps: &Steps) -> Option<(String, Vec<Span>)> {
+    let How::Requests { name, .. } = &steps.how else { return None };
+    Some((name.clone(), Ranges::of(recorded).overlapping(name)))
 }
 
 /// The states of a track.
@@ -291,8 +345,9 @@ fn host_works(recorded: &HostTrace, span: Span) -> bool {
 }
 
 /// The steps, or why there are none.
-fn inferred(recorded: &HostTrace) -> Result<Candidate, How> {
-    let sure = repetition::requests(recorded)
+fn inferred(recorded: &HostTrace, ranges: &Ranges) -> Result<Candidate, How> {
+    let sure = ranges
+        .requests()
         .or_else(|| repetition::module_runs(recorded))
         .or_else(|| repetition::optimizer_steps(recorded))
         .or_else(|| sessions::find(recorded))
@@ -301,23 +356,26 @@ fn inferred(recorded: &HostTrace) -> Result<Candidate, How> {
         return Ok(sure);
     }
     let (mut pass, mut around) = (None, None);
-    match outer::find(recorded) {
+    match outer::find(recorded, ranges) {
         Some(Outer::Repeated(turns)) => return Ok(turns),
         Some(Outer::Single(found)) => pass = Some(found),
         Some(Outer::Around(found)) => around = Some(found),
         None => {}
     }
-    let called = repetition::function_calls(recorded).or_else(|| repetition::batches(recorded)).or(pass);
-    if let Some(called) = called {
-        return Ok(called);
+    let covering = |found: &Candidate| found.covers_most(recorded);
+    let batches = || repetition::batches(recorded).filter(covering);
+    let called = repetition::function_calls(recorded).or_else(batches).or(pass);
+    let anchored = || ranges.optimizer_steps().filter(covering).or_else(|| anchors::find(recorded));
+    if let Some(found) = called.or_else(anchored) {
+        return Ok(found);
     }
     let why = match period::find(recorded) {
         Some(Period::Steps(steps)) => return Ok(steps),
         Some(Period::Unclear { parts, ops }) => How::Unclear { parts, ops },
         None => How::Nothing,
     };
-    let ranges = repetition::ranges(recorded).or_else(|| repetition::single(recorded));
-    ranges.or(around).ok_or(why)
+    let single = || repetition::single(recorded).filter(covering);
+    ranges.any().or_else(single).or(around).ok_or(why)
 }
 
 /// Gaps between markers smaller than this share of a step are excluded: they are the cost of the marker itself,
@@ -359,7 +417,7 @@ impl Devices<'_, '_> {
 struct Pace<'c, 't> {
     recorded: &'c HostTrace<'t>,
     marks: &'c [(i64, Span)],
-    work: OnceCell<Option<(work::Work, f64)>>,
+    work: OnceCell<Option<(Work, f64)>>,
 }
 
 impl Pace<'_, '_> {
@@ -369,7 +427,7 @@ impl Pace<'_, '_> {
     fn is_kept_in(&self, gap: Span) -> bool {
         let known = self.work.get_or_init(|| {
             let unknown = self.recorded.states().has_device && self.recorded.launches().all.is_empty();
-            let work = (!unknown).then(|| work::Work::of(self.recorded, &[]))?;
+            let work = (!unknown).then(|| Work::of(self.recorded, &[]))?;
             let marked: Dur = self.marks.iter().map(|(_, span)| span.dur()).sum();
             let done: Dur = self.marks.iter().map(|&(_, span)| work.within(span)).sum();
             Some((work, done.fraction_of(marked)))
@@ -466,6 +524,7 @@ fn kind_of(recorded: &HostTrace, how: &How) -> StepKind {
         | How::Annotations(name)
         | How::ModuleRuns(name)
         | How::Pipelines(name, _) => is_prediction(name),
+        How::Requests { .. } => true,
         _ => false,
     };
     let predicts = || {

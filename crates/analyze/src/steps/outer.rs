@@ -11,6 +11,8 @@ use std::ops::Range;
 
 use stepscope_trace::{Dur, Form, KindId, Span, Track};
 
+use super::names::{self, has, is_part_of_step};
+use super::ranges::Ranges;
 use super::work::Work;
 use super::{Candidate, How, is_prediction, words};
 use crate::host_trace::HostTrace;
@@ -36,6 +38,8 @@ enum Sort {
     Loop,
     /// A pass through a model or a program: at most one iteration.
     Pass,
+    /// What an iteration does once, by its name. Alone, it is no step.
+    Part,
     /// A user-defined range; it may be either.
     Range,
 }
@@ -66,8 +70,8 @@ pub(super) fn is_warm_up(name: &str) -> bool {
 }
 
 /// The outermost calls of the thread that does most of the work.
-pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
-    let (families, warm) = (families(recorded), warm_ups(recorded));
+pub(super) fn find(recorded: &HostTrace, ranges: &Ranges) -> Option<Outer> {
+    let (families, warm) = (families(recorded, ranges), warm_ups(recorded));
     let work = Work::of(recorded, &warm);
     if work.all().is_zero() {
         return None;
@@ -91,7 +95,7 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Outer> {
         Named::Once(most) | Named::Several(most) => families.1.get(most)?.name.clone(),
     };
     // A call may only enqueue its work; a few are all there is.
-    let ends_known = family.annotated || turns.spans.len() <= 2;
+    let ends_known = family.annotated && family.sort != Sort::Part || turns.spans.len() <= 2;
     let marks = turns.spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
     let how = match turns.named {
         _ if family.annotated => How::Annotations(name),
@@ -149,12 +153,12 @@ pub(super) fn warm_ups(recorded: &HostTrace) -> Vec<Span> {
 /// The family of each kind, and the families.
 type Families = (Vec<Option<usize>>, Vec<Family>);
 
-fn families(recorded: &HostTrace) -> Families {
+fn families(recorded: &HostTrace, ranges: &Ranges) -> Families {
     let trace = recorded.trace;
     let mut known: BTreeMap<(String, bool), usize> = BTreeMap::new();
     let mut all: Vec<Family> = Vec::new();
     let of_kind = (0..trace.kinds().len()).map(|index| {
-        let family = family(recorded, KindId::from_index(index))?;
+        let family = family(recorded, ranges, KindId::from_index(index))?;
         let key = (family.key.clone(), family.annotated);
         Some(*known.entry(key).or_insert_with(|| {
             all.push(family);
@@ -165,35 +169,6 @@ fn families(recorded: &HostTrace) -> Families {
     (of_kind, all)
 }
 
-/// Prefixes of names that libraries give to ranges around their own parts.
-const LIBRARIES: &[&str] = &[
-    "aten::",
-    "autograd::",
-    "torch::",
-    "c10",
-    "FSDP::",
-    "nccl",
-    "Torch-Compiled",
-    "CompiledFunction",
-    "##",
-    "[",
-    "PJRT_",
-];
-/// Words for parts of a model, of which a pass has many.
-const PARTS_OF_MODELS: &[&str] = &[
-    "layer",
-    "layers",
-    "block",
-    "blocks",
-    "attention",
-    "attn",
-    "mlp",
-    "ffn",
-    "norm",
-    "softmax",
-    "matmul",
-    "embedding",
-];
 /// Words for ranges with many iterations.
 const LOOPS: &[&str] = &["epoch", "epochs", "loop", "benchmark", "bench"];
 /// Words for one pass.
@@ -205,7 +180,7 @@ const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_i
 const PROGRAMS: &[&str] =
     &["main", "<module>", "_run_code", "_run_module_as_main", "wrapper", "inner", "decorate_context"];
 
-fn family(recorded: &HostTrace, kind: KindId) -> Option<Family> {
+fn family(recorded: &HostTrace, ranges: &Ranges, kind: KindId) -> Option<Family> {
     let (trace, name) = (recorded.trace, recorded.trace.kind_name(kind));
     if trace.kind(kind).form != Form::Slice || name.is_empty() {
         return None;
@@ -219,8 +194,11 @@ fn family(recorded: &HostTrace, kind: KindId) -> Option<Family> {
         Role::PythonFrame if is_library_frame(name) => None,
         Role::PythonFrame => Some(frame(name)),
         Role::Annotation if trace.str(trace.kind(kind).category) == "cuda_sync" => None,
-        Role::Annotation => range(name),
-        Role::Unknown if !is_code(name) => range(name).map(|family| Family { unknown: true, ..family }),
+        Role::Annotation => range(ranges, ranges.names.family(kind)?, name),
+        Role::Unknown if !is_code(name) => {
+            let family = range(ranges, ranges.names.family(kind)?, name)?;
+            Some(Family { unknown: true, ..family })
+        }
         _ => None,
     }
 }
@@ -234,39 +212,23 @@ fn frame(name: &str) -> Family {
     Family { key: name.to_owned(), name: shown.to_owned(), sort, annotated: false, unknown: false }
 }
 
-/// Whether one of `wanted` is among the words of a name, with or without a number.
-fn has(name: &str, wanted: &[&str]) -> bool {
-    let name = name.to_ascii_lowercase();
-    words(&name).any(|word| wanted.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit())))
-}
-
-/// Whether it is a library's range around its own part, or a range around a part of a model.
-pub(super) fn is_part(name: &str) -> bool {
-    LIBRARIES.iter().any(|library| name.starts_with(library))
-        || name.contains(":XLA ")
-        || has(name, PARTS_OF_MODELS)
-}
-
-fn range(name: &str) -> Option<Family> {
-    if is_part(name) || is_warm_up(name) {
+/// A range of a family; `shown` is its own name. Requests and tasks of a pool, which several threads run at once, are not a
+/// loop of one of them.
+fn range(ranges: &Ranges, family: &str, shown: &str) -> Option<Family> {
+    if is_warm_up(shown) || ranges.is_concurrent(family) {
         return None;
     }
-    let sort = if has(name, LOOPS) {
+    let sort = if has(shown, LOOPS) {
         Sort::Loop
-    } else if is_prediction(name) || has(name, PASSES) {
+    } else if is_part_of_step(names::shown(shown)) {
+        Sort::Part
+    } else if is_prediction(shown) || has(shown, PASSES) {
         Sort::Pass
     } else {
         Sort::Range
     };
-    let name = without_numbers(name);
-    (!name.is_empty()).then(|| Family { key: name.clone(), name, sort, annotated: true, unknown: false })
-}
-
-/// `token_7_processing` and `token_8_processing` are iterations of one loop.
-fn without_numbers(name: &str) -> String {
-    let parts = name.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty());
-    let joined = parts.collect::<Vec<_>>().join("#");
-    joined.trim_end_matches([' ', '_', '#', ':', '-', '=']).to_owned()
+    let name = names::shown(family).to_owned();
+    Some(Family { key: family.to_owned(), name, sort, annotated: true, unknown: false })
 }
 
 fn scopes(recorded: &HostTrace, track: &Track, families: &Families, left_out: &[Span]) -> Vec<Scope> {
@@ -339,11 +301,14 @@ impl<'s> Search<'s> {
                 if turns.spans.len() > 2 || matches!(sort, Sort::Pass | Sort::Range) {
                     return Some((held, turns, true));
                 }
-                fallback = Some((held, turns, true));
+                fallback = Some((held, turns, true)).filter(|_| sort != Sort::Part);
             }
             let around = by_family
                 .iter()
-                .filter(|(family, (count, _))| *count <= 2 || self.families[**family].sort == Sort::Loop)
+                .filter(|(family, (count, _))| {
+                    let sort = self.families[**family].sort;
+                    sort != Sort::Part && (*count <= 2 || sort == Sort::Loop)
+                })
                 .max_by_key(|(_, (_, held))| *held)
                 .map(|(&family, &(_, held))| (family, held))
                 .filter(|(_, held)| self.work.is_most(*held));

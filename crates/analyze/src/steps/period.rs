@@ -5,7 +5,7 @@ use stepscope_trace::{Dur, ProcessKind, Span, Time, Track, TrackKind};
 
 use super::evidence::{Repetitions, is_fed};
 use super::larger::larger_period;
-use super::{Candidate, How, layers};
+use super::{Candidate, How, cycle, layers};
 use crate::host_trace::HostTrace;
 use crate::vocabulary::Role;
 use stepscope_trace::statistics::median_duration;
@@ -52,16 +52,18 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Period> {
         .collect();
     let names = names_of(recorded, track, &work);
     let pauses = pauses(track, &work);
-    let period = find_period(&names)?;
     let mut nested = false;
-    let (period, first): (usize, Vec<usize>) = match larger_period(&names, period) {
-        Some(larger) if !is_fed(recorded, track, &work, names.len() / period) => {
+    let exact = find_period(&names);
+    let larger = exact.and_then(|period| Some((period, larger_period(&names, period)?)));
+    let (period, first): (usize, Vec<usize>) = match (larger, exact) {
+        (Some((period, larger)), _) if !is_fed(recorded, track, &work, names.len() / period) => {
             nested = true;
             let first = larger.starts(|at| pauses[at]);
             (larger.length, first.into_iter().map(|at| work[at]).collect())
         }
-        _ if is_loop(&names, period) => (period, starts(&work, &pauses, &names, period)?),
-        _ => return None,
+        (_, Some(period)) if !is_loop(&names, period) => return None,
+        (_, Some(period)) => (period, starts(&work, &pauses, &names, period)?),
+        (_, None) => cycle::find(track, &work, &names, &pauses)?,
     };
     if !is_most(track, &work, &first) || layers::are_walked_through(recorded, names.len() / period) {
         return None;
@@ -84,14 +86,16 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Period> {
         .enumerate()
         .map(|(number, &index)| (number as i64, Span::new(track.start(index), track.end(index))))
         .collect();
-    Some(Period::Steps(Candidate {
+    let found = Candidate {
         how: How::Period(period),
         marks,
         track: Some(track.id),
         on_host,
         ends_known: false,
         breaks: Vec::new(),
-    }))
+    };
+    // Other streams, and copies, count as well.
+    found.covers_most(recorded).then_some(Period::Steps(found))
 }
 
 /// The names of work. The kernels of eager ops all have one name: the op around each has its own.

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, Form, KindId, KindSet, ProcessKind, Span, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, KindId, KindSet, ProcessKind, Span, Time, Trace, Track, TrackKind};
 
 use super::work::Work;
 use super::{Candidate, How};
 use crate::host_trace::HostTrace;
 use crate::states::runs_python;
-use crate::states::timeline::is_inside;
 use crate::vocabulary::{Role, is_library_function};
 
 /// Fewer repetitions are a coincidence.
-const REPEATS: usize = 3;
+pub(super) const REPEATS: usize = 3;
 
 /// The last resort: one or two calls of a function are steps too, if each has a known end.
 pub(super) fn single(recorded: &HostTrace) -> Option<Candidate> {
@@ -76,7 +75,7 @@ fn heaviest(all: Repeats, least: usize, weight: impl Fn(&Span) -> Dur) -> Option
         .max_by_key(|(_, spans)| spans.iter().map(&weight).sum::<Dur>())
 }
 
-fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate {
+pub(super) fn candidate(how: How, track: u32, spans: Vec<Span>, on_host: bool) -> Candidate {
     let marks = spans.into_iter().enumerate().map(|(number, span)| (number as i64, span)).collect();
     Candidate {
         how,
@@ -202,123 +201,11 @@ pub(super) fn batches(recorded: &HostTrace) -> Option<Candidate> {
     fed.then(|| candidate(How::Batches(name), track, spans, true))
 }
 
-/// A thread's ranges with one name.
-type ByThread = (u32, Vec<Span>);
-
-/// Ranges around other things than steps, by parts of their names: many steps, or warm-up.
-const NO_STEPS: &[&str] = &["epoch", "warm", "init"];
-
-/// Words that users give to an iteration of their loop …
-const STEPS: &[&str] = &["step", "iter", "iteration", "batch"];
-/// … and parts of names of what they do in it: `load_batch`, `optimizer step`.
-const PARTS: &[&str] = &["optim", "load", "data", "fetch", "next", "read", "copy"];
-
-/// User-defined ranges around iterations with such names: `step 12`, `train_step`, `Iteration: 3`.
-pub(super) fn named_steps(recorded: &HostTrace) -> Option<Candidate> {
-    let is_step = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        super::words(&name).next_back().is_some_and(|last| STEPS.contains(&last))
-            && !PARTS.iter().any(|part| name.contains(part))
-    };
-    let (name, track, spans) = working_ranges(recorded, is_step, true)?;
-    Some(Candidate { ends_known: true, ..candidate(How::Marker(name), track, spans, true) })
-}
-
-/// Ranges around requests to a server.
-pub(super) fn requests(recorded: &HostTrace) -> Option<Candidate> {
-    let (name, track, spans) = working_ranges(recorded, super::is_prediction, true)?;
-    Some(Candidate { ends_known: true, ..candidate(How::Annotations(name), track, spans, true) })
-}
-
-/// Ranges with any name.
-///
-/// A library's layer may also cover most of the work, so a period of the kernels themselves comes first. If nothing
-/// but ranges was recorded, their names and their rhythm decided before.
-pub(super) fn ranges(recorded: &HostTrace) -> Option<Candidate> {
-    if Work::of(recorded, &[]).of_ranges {
-        return None;
-    }
-    let (name, track, spans) = working_ranges(recorded, |name| !super::outer::is_part(name), false)?;
-    Some(candidate(How::Annotations(name), track, spans, true))
-}
-
-/// Ranges with one name, however nested, that launch most of the device's work: NVTX around the body of a loop,
-/// or a library's own around each of its runs. If there are several, the outermost are the loop's.
-///
-/// With `any_name` also unknown events of a Python thread: formats without categories do not say what is an
-/// annotation.
-fn working_ranges(
-    recorded: &HostTrace,
-    wanted: impl Fn(&str) -> bool,
-    any_name: bool,
-) -> Option<(String, u32, Vec<Span>)> {
-    let warm_ups = super::outer::warm_ups(recorded);
-    let work_of = Work::of(recorded, &warm_ups);
-    let mut families: BTreeMap<String, (Dur, Vec<ByThread>)> = BTreeMap::new();
-    for ((name, track), mut spans) in outermost_of_their_name(recorded, wanted, any_name) {
-        spans.retain(|span| !is_inside(&warm_ups, span.start));
-        let (work, threads) = families.entry(name).or_default();
-        *work += spans.iter().map(|&span| work_of.within(span)).sum();
-        threads.push((track, spans));
-    }
-    let (name, threads) = families
-        .into_iter()
-        .filter(|(_, (work, _))| work_of.is_most(*work))
-        .map(|(name, (_, threads))| (name, threads))
-        .filter(|(_, threads)| threads.iter().any(|(_, spans)| spans.len() >= REPEATS))
-        .min_by_key(|(_, threads)| threads.iter().map(|(_, spans)| spans.len()).sum::<usize>())?;
-    let (track, spans) = threads.into_iter().max_by_key(|(_, spans)| spans.len())?;
-    Some((name, track, spans))
-}
-
-/// Annotations by name and thread, without those inside one with the same name. `step 7` is a `step`.
-fn outermost_of_their_name(recorded: &HostTrace, wanted: impl Fn(&str) -> bool, any_name: bool) -> Repeats {
-    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
-    let family = |kind: KindId| {
-        let name = trace.kind_name(kind);
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let stem = if stem.len() < name.len() {
-            stem.trim_end_matches([' ', '_', '#', ':', '-', '='])
-        } else {
-            name
-        };
-        let lower = stem.to_ascii_lowercase();
-        let role = vocabulary.role(kind);
-        let fits = (role == Role::Annotation || any_name && role == Role::Unknown)
-            && trace.kind(kind).form == Form::Slice
-            && !stem.is_empty()
-            && wanted(stem)
-            && !NO_STEPS.iter().any(|part| lower.contains(part));
-        fits.then(|| stem.to_owned())
-    };
-    let names: Vec<Option<String>> =
-        (0..trace.kinds().len()).map(|index| family(KindId::from_index(index))).collect();
-    let named = trace.kinds_where(|kind| names[kind.index()].is_some());
-    let mut all = Repeats::new();
-    for track in trace.tracks().iter().filter(|track| has_ranges(trace, track)) {
-        let mut own: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
-        let by_user = runs_python(trace, recorded.vocabulary(), track);
-        for (index, kind) in track.events_of(&named) {
-            let Some(name) = &names[kind.index()] else { continue };
-            if !by_user && vocabulary.role(kind) == Role::Unknown {
-                continue;
-            }
-            let (spans, span) = (own.entry(name).or_default(), track.span_of(index));
-            if !span.is_empty() && spans.last().is_none_or(|last| last.end <= span.start) {
-                spans.push(span);
-            }
-        }
-        all.extend(own.into_iter().map(|(name, spans)| ((name.to_owned(), track.id.0), spans)));
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::context::Context;
-    use crate::sketch::{Arg, Sketch};
-    use crate::steps::{Origin, StepKind, Steps};
+    use crate::sketch::Sketch;
 
     /// Ends of steps found by optimizer steps, in µs: per step `gradients` parameters, then an optimizer, in turn.
     fn optimized(gradients: &[i64], turns: i64) -> Vec<i64> {
@@ -350,117 +237,5 @@ mod tests {
         assert_eq!(optimized(&[2, 3], 2).len(), 4, "twice is no turn yet");
         assert_eq!(optimizers(&[0, 4, 4, 4, 9, 4, 4, 4]), 1, "an odd one is no turn");
         assert_eq!(optimizers(&[]), 1);
-    }
-
-    /// Kernels that no period shows, launched inside ranges of `name` (with their number, if it ends in a blank)
-    /// on a thread of no known name, all inside one range `benchmark`.
-    fn ranged(name: &str, inside: i64) -> Steps {
-        let mut sketch = Sketch::new();
-        let (thread, stream) = (sketch.thread("worker"), sketch.stream());
-        sketch.event_of(thread, "user_annotation", "benchmark", 0, 10_000, &[]);
-        for step in 0..8 {
-            let at = 1_000 * step;
-            let numbered = format!("{name}{step}");
-            let range = if name.ends_with(' ') { &numbered } else { name };
-            sketch.event_of(thread, "user_annotation", range, at, 100, &[]);
-            for kernel in 0..10 {
-                let id = 1 + 10 * step + kernel;
-                let called = if kernel < inside { at + 5 * kernel } else { at + 200 + 5 * kernel };
-                sketch.event_of(
-                    thread,
-                    "cuda_runtime",
-                    "cudaLaunchKernel",
-                    called,
-                    2,
-                    &[("correlation", Arg::Int(id))],
-                );
-                let kernel_name = format!("kernel{}", (id * id) % 37);
-                sketch.event_of(
-                    stream,
-                    "kernel",
-                    &kernel_name,
-                    at + 300 + 40 * kernel,
-                    40,
-                    &[("correlation", Arg::Int(id))],
-                );
-            }
-        }
-        let trace = sketch.finish();
-        Steps::of(&Context::new(&trace, "host"))
-    }
-
-    #[test]
-    fn ranges_that_launch_most_of_the_work_are_steps_on_any_thread_and_at_any_depth() {
-        for name in ["turn", "turn "] {
-            let steps = ranged(name, 10);
-            assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::Annotations("turn".to_owned())));
-            assert_eq!(steps.all.len(), 8);
-            assert_eq!(steps.all[0].span.dur(), Dur::from_us(1_000), "from start to start");
-        }
-    }
-
-    #[test]
-    fn ranges_that_are_called_steps_are_marks() {
-        for (name, family) in [("step ", "step"), ("train_step", "train_step"), ("Iteration: ", "Iteration")]
-        {
-            let steps = ranged(name, 10);
-            assert_eq!((steps.origin, steps.how), (Origin::Marker, How::Marker(family.to_owned())));
-            assert_eq!(steps.all.len(), 8);
-        }
-        assert_eq!(ranged("step ", 3).origin, Origin::None, "most of the work is elsewhere");
-        assert_eq!(ranged("load_batch", 10).origin, Origin::Inferred, "that is a part of a step");
-    }
-
-    #[test]
-    fn ranges_around_requests_keep_their_own_length() {
-        let steps = ranged("request ", 10);
-        assert_eq!((steps.kind, steps.all.len()), (StepKind::Inference, 8));
-        assert!(steps.all.iter().all(|step| step.span.dur() == Dur::from_us(100)), "{:?}", steps.all);
-    }
-
-    /// Nothing but ranges on one thread: (name, start, length) in microseconds, per iteration of 1 ms; `{}` in a name
-    /// is its number.
-    fn ranges_alone(parts: &[(&str, i64, i64)], turns: i64) -> Steps {
-        let mut sketch = Sketch::new();
-        let thread = sketch.thread("worker");
-        sketch.event_of(thread, "cuda_driver", "cuModuleGetLoadingMode", 0, 1, &[]);
-        for turn in 0..turns {
-            for (name, at, us) in parts {
-                let name = name.replace("{}", &turn.to_string());
-                sketch.event_of(thread, "user_annotation", &name, 1_000 * turn + at, *us, &[]);
-            }
-        }
-        let trace = sketch.finish();
-        Steps::of(&Context::new(&trace, "host"))
-    }
-
-    #[test]
-    fn ranges_alone_that_repeat_are_steps() {
-        let pair = [("forward", 10, 300), ("backward", 320, 600)];
-        let steps = ranges_alone(&pair, 8);
-        assert_eq!((steps.origin, steps.how), (Origin::Inferred, How::Annotations("forward".to_owned())));
-        assert_eq!((steps.all.len(), steps.all[0].span.dur()), (8, Dur::from_us(1_000)));
-        let parts = [("reader", 0, 100), ("backbone", 100, 300), ("encoder", 110, 200), ("head", 450, 400)];
-        assert_eq!(ranges_alone(&parts, 8).how, How::Annotations("reader".to_owned()));
-        for (name, family) in
-            [("iteration", "iteration"), ("step {}", "step"), ("train_batch", "train_batch")]
-        {
-            let steps = ranges_alone(&[(name, 0, 400), ("forward", 10, 200)], 8);
-            assert_eq!((steps.origin, steps.how), (Origin::Marker, How::Marker(family.to_owned())));
-            assert_eq!((steps.all.len(), steps.all[0].span.dur()), (8, Dur::from_us(1_000)));
-        }
-    }
-
-    #[test]
-    fn ranges_alone_that_are_rare_or_cover_little_are_no_steps() {
-        assert_eq!(ranges_alone(&[("forward", 0, 900)], 2).origin, Origin::None);
-        assert_eq!(ranges_alone(&[("poll", 0, 20)], 50).origin, Origin::None);
-        assert_eq!(ranges_alone(&[("layer {}", 0, 900)], 12).origin, Origin::None);
-    }
-
-    #[test]
-    fn ranges_that_launch_little_of_the_work_or_only_warm_up_are_no_steps() {
-        assert_eq!(ranged("turn", 3).origin, Origin::None);
-        assert_eq!(ranged("warm-up ", 10).origin, Origin::None);
     }
 }

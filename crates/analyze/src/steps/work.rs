@@ -14,12 +14,17 @@ use crate::vocabulary::Role;
 struct Piece {
     at: Span,
     work: Dur,
+    /// True if nothing but a copy.
+    copies: bool,
     /// Total work of all earlier pieces.
     before: Dur,
 }
 
 /// Host work that takes less than one part in this many of the user's ranges says nothing about them.
 const NEGLIGIBLE: i64 = 100;
+
+/// Copies on a device.
+const COPIES: Mask = Mask(State::CopyIn as u16 | State::CopyOut as u16 | State::CopyDevice as u16);
 
 /// The work of a recording over the host's time.
 pub(super) struct Work {
@@ -53,6 +58,18 @@ impl Work {
             }
         }
         pieces.retain(|piece| !crate::states::timeline::is_inside(left_out, piece.at.start));
+        Work::from(pieces, of_ranges)
+    }
+
+    /// The work of the busiest device over its own time.
+    pub(super) fn on_device(recorded: &HostTrace) -> Self {
+        Work::from(devices(recorded), false)
+    }
+
+    fn from(mut pieces: Vec<Piece>, of_ranges: bool) -> Self {
+        // What is copied before the first kernel are parameters: a program loads them once.
+        let loaded = pieces.iter().position(|piece| !piece.copies).unwrap_or(0);
+        pieces.drain(..loaded);
         let mut all = Dur::ZERO;
         for piece in &mut pieces {
             piece.before = all;
@@ -69,6 +86,17 @@ impl Work {
     /// The part within `span`.
     pub(super) fn within(&self, span: Span) -> Dur {
         self.until(span.end) - self.until(span.start)
+    }
+
+    /// How many pieces begin within `span`.
+    pub(super) fn count(&self, span: Span) -> usize {
+        let before = |at: Time| self.pieces.partition_point(|piece| piece.at.start < at);
+        before(span.end) - before(span.start)
+    }
+
+    /// When the first piece begins.
+    pub(super) fn begins(&self) -> Option<Time> {
+        self.pieces.first().map(|piece| piece.at.start)
     }
 
     /// Whether `part` is most of the work.
@@ -88,10 +116,14 @@ impl Work {
 }
 
 fn launched(recorded: &HostTrace) -> Vec<Piece> {
-    let piece = |launch: &crate::states::launches::Launch| Piece {
-        at: Span::new(launch.called, launch.called),
-        work: recorded.trace.track(launch.work.track).dur(launch.work.index as usize),
-        before: Dur::ZERO,
+    let piece = |launch: &crate::states::launches::Launch| {
+        let (track, index) = (recorded.trace.track(launch.work.track), launch.work.index as usize);
+        Piece {
+            at: Span::new(launch.called, launch.called),
+            work: track.dur(index),
+            copies: matches!(recorded.vocabulary().role(track.kind_of(index)), Role::Copy(_)),
+            before: Dur::ZERO,
+        }
     };
     let mut pieces: Vec<Piece> = recorded.launches().all.iter().map(piece).collect();
     pieces.sort_by_key(|piece| piece.at.start);
@@ -106,7 +138,7 @@ fn ranges(recorded: &HostTrace) -> Vec<Piece> {
         vocabulary.role(kind) == Role::Annotation
             && trace.kind(kind).form == Form::Slice
             && !named.is_empty()
-            && !super::outer::is_part(named)
+            && !super::names::is_part(named)
     });
     let covered = |track: &Track| {
         let mut pieces: Vec<Piece> = Vec::new();
@@ -115,7 +147,7 @@ fn ranges(recorded: &HostTrace) -> Vec<Piece> {
             let start = pieces.last().map_or(span.start, |last| span.start.max(last.at.end));
             if start < span.end {
                 let at = Span::new(start, span.end);
-                pieces.push(Piece { at, work: at.dur(), before: Dur::ZERO });
+                pieces.push(Piece { at, work: at.dur(), copies: false, before: Dur::ZERO });
             }
         }
         pieces
@@ -139,7 +171,8 @@ fn busy(line: &Timeline, states: Mask) -> Vec<Piece> {
     let Some(span) = line.span() else { return pieces };
     line.sweep(&Timeline::default(), span, |at, mask, _| {
         if mask.0 & states.0 != 0 {
-            pieces.push(Piece { at, work: at.dur(), before: Dur::ZERO });
+            let copies = mask.0 & COPIES.0 != 0 && mask.0 & states.0 & !COPIES.0 == 0;
+            pieces.push(Piece { at, work: at.dur(), copies, before: Dur::ZERO });
         }
     });
     pieces

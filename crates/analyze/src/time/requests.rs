@@ -9,7 +9,7 @@ use stepscope_trace::statistics::Moments;
 use stepscope_trace::{Form, KindId, Span, TrackKind};
 
 use crate::context::Context;
-use crate::steps::is_prediction;
+use crate::steps::{is_prediction, overlapping_requests};
 use crate::vocabulary::words;
 
 /// Latencies kept for a file.
@@ -65,12 +65,41 @@ impl RequestsPartial {
     }
 }
 
-/// The name and the spans of the requests of one host. Phases of a request (`queue`, `prefill`) are recorded under the
-/// same category; those that are called requests come first, then what takes longest.
+/// The name and the spans of the requests of one host: asynchronous operations, or ranges of several threads at once.
 pub(super) fn recorded(context: &Context) -> Option<(String, Vec<Span>)> {
+    asynchronous(context).or_else(|| overlapping_requests(context, context.steps()))
+}
+
+/// How an operation is known to be a request. The better a sign, the later.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    /// Its name is a number, which differs from one to the next.
+    Number,
+    /// Its category is called so.
+    Category,
+    /// Its name is.
+    Name,
+}
+
+impl Sign {
+    /// The fewest operations that show it.
+    fn least(self) -> usize {
+        match self {
+            Sign::Number => NUMBERED,
+            Sign::Category | Sign::Name => 2,
+        }
+    }
+}
+
+/// Fewer operations whose names are numbers may be anything.
+const NUMBERED: usize = 10;
+
+/// Phases of a request (`queue`, `prefill`) are recorded under the same category; those that are called requests come first,
+/// then what takes longest.
+fn asynchronous(context: &Context) -> Option<(String, Vec<Span>)> {
     let trace = context.trace;
-    let mut families: BTreeMap<(bool, String), Vec<Span>> = BTreeMap::new();
-    let named: Vec<Option<(bool, String)>> =
+    let mut families: BTreeMap<(Sign, String), Vec<Span>> = BTreeMap::new();
+    let named: Vec<Option<(Sign, String)>> =
         (0..trace.kinds().len()).map(|index| family(context, KindId::from_index(index))).collect();
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Async) {
         for (index, kind) in track.kinds().iter().enumerate() {
@@ -84,14 +113,13 @@ pub(super) fn recorded(context: &Context) -> Option<(String, Vec<Span>)> {
         }
     }
     let length = |spans: &[Span]| spans.iter().map(|span| span.dur().ps()).fold(0, i64::saturating_add);
-    let found = families.into_iter().filter(|(_, spans)| spans.len() > 1);
-    let found = found.max_by_key(|((by_name, _), spans)| (*by_name, length(spans)));
+    let found = families.into_iter().filter(|((sign, _), spans)| spans.len() >= sign.least());
+    let found = found.max_by_key(|((sign, _), spans)| (*sign, length(spans)));
     found.map(|((_, name), spans)| (name, spans))
 }
 
-/// The name of a kind without its number, and whether it is called a request itself; `None` if neither it nor its
-/// category is.
-fn family(context: &Context, kind: KindId) -> Option<(bool, String)> {
+/// The name of a kind without its number, and what shows that it is a request; `None` if nothing does.
+fn family(context: &Context, kind: KindId) -> Option<(Sign, String)> {
     let (trace, described) = (context.trace, context.trace.kind(kind));
     if described.form != Form::Slice {
         return None;
@@ -99,9 +127,21 @@ fn family(context: &Context, kind: KindId) -> Option<(bool, String)> {
     let (name, category) = (trace.kind_name(kind), trace.str(described.category));
     let stem: Vec<String> =
         words(name).into_iter().filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit())).collect();
-    let by_name = is_request(name);
-    let stem = if stem.is_empty() { category.to_owned() } else { stem.join(" ") };
-    (by_name || is_request(category)).then_some((by_name, stem))
+    let sign = if is_request(name) {
+        Sign::Name
+    } else if is_request(category) {
+        Sign::Category
+    } else if stem.is_empty() {
+        Sign::Number
+    } else {
+        return None;
+    };
+    let stem = match (stem.is_empty(), category.is_empty()) {
+        (false, _) => stem.join(" "),
+        (true, false) => category.to_owned(),
+        (true, true) => "numbered operation".to_owned(),
+    };
+    Some((sign, stem))
 }
 
 fn is_request(name: &str) -> bool {
@@ -150,6 +190,16 @@ mod tests {
         assert_eq!((found.name.as_str(), found.count, found.ms.max), ("req", 2, 20.0));
         let found = latencies(&[("request", "7", 0, 10), ("request", "8", 5, 20)]).unwrap();
         assert_eq!((found.name.as_str(), found.count), ("request", 2));
+    }
+
+    #[test]
+    fn operations_that_are_called_by_numbers_are_one_family() {
+        let names: Vec<String> = (1..=40).map(|number| number.to_string()).collect();
+        let all: Vec<_> =
+            names.iter().zip(0..).map(|(name, at)| ("sim", name.as_str(), at * 3, 20)).collect();
+        let found = latencies(&all).unwrap();
+        assert_eq!((found.name.as_str(), found.count, found.ms.median), ("sim", 40, 20.0));
+        assert_eq!(latencies(&all[..9]), None, "a few may be anything");
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub fn how(how: &How) -> String {
         How::OptimizerSteps(name) => format!("found by optimizer steps, {}", quoted(name)),
         How::Batches(name) => format!("found by batches taken from {}", quoted(name)),
         How::Annotations(name) => format!("found by annotations {}", quoted(name)),
+        How::Requests { name, threads } => {
+            format!("found by answers of {} on {threads} threads at once", quoted(name))
+        }
         How::Pipelines(name, 1) => format!("found by new input pipelines for {}", quoted(name)),
         How::Pipelines(name, count) => {
             format!("found by every {count} new input pipelines for {}", quoted(name))

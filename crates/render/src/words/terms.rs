@@ -99,6 +99,7 @@ pub fn step_name(how: &How) -> String {
         | How::OptimizerSteps(name)
         | How::Batches(name)
         | How::Annotations(name)
+        | How::Requests { name, .. }
         | How::Pipelines(name, _) => name.clone(),
         How::DeviceSteps => "Steps".to_owned(),
         How::Period(length) => format!("{length} kernels"),
