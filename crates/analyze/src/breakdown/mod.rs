@@ -32,7 +32,7 @@ use crate::states::timeline::DEVICE_BUSY;
 use crate::states::timeline::{Mask, Timeline, is_inside};
 use crate::states::{State, StateLine, runs_python};
 use crate::steps::{Step, Steps};
-use crate::vocabulary::{Framework, Role};
+use crate::vocabulary::{Framework, Role, is_server_thread};
 
 use selection::Selection;
 pub use shares::{Category, Shares};
@@ -249,7 +249,9 @@ fn fallback_category(recorded: &HostTrace, steps: &Steps) -> Category {
     if recorded.vocabulary().framework == Framework::Unknown {
         return Category::Idle;
     }
-    if known || marked { Category::Python } else { Category::Idle }
+    // A process that runs what others send waits for them, and has no Python of its own.
+    let serves = trace.tracks().iter().any(|track| is_server_thread(trace.str(track.name)));
+    if known || (marked && !serves) { Category::Python } else { Category::Idle }
 }
 
 /// Whether a thread has nothing but annotations: a profiler sees only the threads that it was switched on for.

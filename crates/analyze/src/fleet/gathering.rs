@@ -77,6 +77,7 @@ impl Gathering {
             memory: sums.memory.finish(),
             eager: sums.eager,
             callbacks: sums.callbacks,
+            graph_loops: sums.graph_loops,
             setup: sums.setup,
             checkpoint_cost: sums.checkpoint_cost,
             functions: sums.functions.finish(),

@@ -17,6 +17,7 @@ use crate::states::missing_device::MissingDevice;
 use crate::time::callbacks::Callbacks;
 use crate::time::checkpoint_cost::CheckpointCost;
 use crate::time::eager::Eager;
+use crate::time::graph_loops::GraphLoops;
 use crate::time::odd_steps::OddSteps;
 use crate::time::pipeline_setup::SetUp;
 use crate::time::requests::{Latencies, RequestsPartial};
@@ -55,6 +56,8 @@ struct Sums {
     memory: MemoryPartial,
     eager: Eager,
     callbacks: Callbacks,
+    #[serde(default)]
+    graph_loops: GraphLoops,
     setup: SetUp,
     checkpoint_cost: CheckpointCost,
     functions: FunctionsPartial,
@@ -132,6 +135,7 @@ impl HostPartial {
             memory: host.memory,
             eager: rest.eager,
             callbacks: rest.callbacks,
+            graph_loops: rest.graph_loops,
             setup: rest.setup,
             checkpoint_cost: rest.checkpoint_cost,
             functions: rest.functions,
@@ -158,6 +162,7 @@ impl Sums {
         self.memory.merge(other.memory);
         self.eager.merge(&other.eager);
         self.callbacks.merge(other.callbacks);
+        self.graph_loops.merge(other.graph_loops);
         self.setup.merge(other.setup);
         self.checkpoint_cost.merge(&other.checkpoint_cost);
         self.functions.merge(other.functions);
@@ -212,6 +217,7 @@ impl HostSide {
 struct LoopSide {
     eager: Eager,
     callbacks: Callbacks,
+    graph_loops: GraphLoops,
     setup: SetUp,
     checkpoint_cost: CheckpointCost,
     functions: FunctionsPartial,
@@ -222,6 +228,7 @@ impl LoopSide {
         LoopSide {
             eager: Eager::of(context),
             callbacks: Callbacks::of(context),
+            graph_loops: GraphLoops::of(context),
             setup: SetUp::of(context),
             checkpoint_cost: CheckpointCost::of(context),
             functions: FunctionsPartial::of(context),
@@ -268,6 +275,8 @@ pub struct Session {
     pub eager: Eager,
     /// Host callbacks.
     pub callbacks: Callbacks,
+    /// Loops inside the compiled step.
+    pub graph_loops: GraphLoops,
     /// Pipelines that are set up in the steps.
     pub setup: SetUp,
     /// What surrounds output.

@@ -12,6 +12,7 @@ pub(crate) mod activities;
 mod async_ops;
 pub mod launches;
 mod line;
+pub(crate) mod lock_waits;
 pub mod missing_device;
 mod output;
 pub(crate) mod read_out;

@@ -11,6 +11,7 @@ use stepscope_trace::{Form, KindId, KindSet, ProcessKind, Span, StrId, Time, Tra
 use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
 use super::line::Joining;
+use super::lock_waits::LockWaits;
 use super::output::preparations;
 use super::read_out::read_out;
 use super::track_chunks::chunks;
@@ -42,6 +43,8 @@ pub(super) struct Facts<'t> {
     /// contain.
     sent: KindSet,
     run_here: KindSet,
+    /// Waits for the interpreter lock.
+    lock: Option<LockWaits>,
     /// What eager ops do.
     activities: Kinds,
     /// Those that write something.
@@ -89,6 +92,7 @@ impl<'t> Facts<'t> {
             fetches_eagerly,
             sent,
             run_here,
+            lock: LockWaits::of(trace, vocabulary),
             writes: activities.that_do(Does::WRITES),
             reads: activities.that_do(Does::READS),
             activities,
@@ -163,6 +167,9 @@ impl<'t> Facts<'t> {
         };
         if self.only_calls && !place.on_device {
             line.bridge_launches();
+        }
+        if let Some(lock) = self.lock.as_ref().filter(|_| place.on_python) {
+            line.cover(&lock.on(track), if lock.by_input { State::InputWait } else { State::Present });
         }
         if place.on_python && track.has_any(&self.writes) {
             line.cover(&preparations(&self.activities, self.vocabulary, track), State::Output);

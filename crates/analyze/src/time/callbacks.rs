@@ -11,8 +11,9 @@ use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKi
 
 use crate::breakdown::Shares;
 use crate::context::Context;
+use crate::states::lock_waits::LockWaits;
 use crate::states::timeline::united;
-use crate::states::{State, StateLine};
+use crate::states::{State, StateLine, runs_python};
 use crate::time::python::user_place;
 use crate::time::recurrence::Recurrence;
 use crate::vocabulary::names::{framework_op, hlo_opcode, without_number};
@@ -41,6 +42,12 @@ pub struct Callbacks {
     /// The breakdown of the time in which the input pipeline runs Python in its own threads.
     #[serde(default)]
     pub beside: Shares,
+    /// Time in which the loop's calls wait for the interpreter lock.
+    #[serde(default)]
+    pub locked: Dur,
+    /// Threads that prepare batches hold it then.
+    #[serde(default)]
+    pub locked_by_input: bool,
     /// How often a step has one; with several hosts, the first host that has any.
     pub recurrence: Recurrence,
     /// Number of steps analysed.
@@ -53,6 +60,7 @@ impl Callbacks {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let windows: Vec<Span> = breakdown.counted().map(|(_, step)| step.window).collect();
         let mut all = Callbacks { steps: windows.len() as u64, ..Callbacks::default() };
+        all.find_lock_waits(context, &windows);
         let kinds: Vec<Option<String>> =
             (0..trace.kinds().len()).map(|index| callback(context, KindId::from_index(index))).collect();
         if kinds.iter().all(Option::is_none) {
@@ -114,8 +122,27 @@ impl Callbacks {
         }
     }
 
+    fn find_lock_waits(&mut self, context: &Context, windows: &[Span]) {
+        let Some(lock) = LockWaits::of(context.trace, context.vocabulary()) else { return };
+        self.locked_by_input = lock.by_input;
+        let python = |track: &&Track| runs_python(context.trace, context.vocabulary(), track);
+        let waits = context.trace.tracks().iter().filter(python).flat_map(|track| lock.on(track)).collect();
+        for wait in united(waits) {
+            let first = windows.partition_point(|window| window.end <= wait.start);
+            let inside = windows[first..].iter().take_while(|window| window.start < wait.end);
+            self.locked += inside.map(|window| window.intersect(wait).dur()).sum::<Dur>();
+        }
+    }
+
+    /// Milliseconds per step in which the loop's calls wait for the interpreter lock.
+    pub fn locked_ms(&self) -> f64 {
+        self.locked.ms() / self.steps.max(1) as f64
+    }
+
     /// Adds another host.
     pub fn merge(&mut self, other: Callbacks) {
+        self.locked += other.locked;
+        self.locked_by_input |= other.locked_by_input;
         other.ops.into_iter().for_each(|(op, time)| *self.ops.entry(op).or_default() += time);
         other
             .functions

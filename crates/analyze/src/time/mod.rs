@@ -5,6 +5,7 @@ pub mod callbacks;
 pub mod checkpoint_cost;
 pub mod critical;
 pub mod eager;
+pub mod graph_loops;
 pub mod inference;
 pub mod odd_steps;
 pub mod over_time;

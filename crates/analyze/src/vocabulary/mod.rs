@@ -31,7 +31,7 @@ pub use jax::is_library_function;
 pub(crate) use profiled::LAUNCH;
 pub use profiled::has_timeline;
 pub(crate) use profiled::launch_tracks;
-pub(crate) use python::awaits_results;
+pub(crate) use python::{awaits_results, blocks, puts_into_queue};
 pub use python::{is_library_frame, is_python_frame, takes_from_queue};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};

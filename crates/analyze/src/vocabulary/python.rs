@@ -114,6 +114,23 @@ pub fn takes_from_queue(file: &str, function: &str) -> bool {
     matches!(file, "queue.py" | "queues.py") && function == "get"
 }
 
+/// Whether a frame hands an item to a queue between threads.
+pub(crate) fn puts_into_queue(frame: &str) -> bool {
+    let parts = frame.strip_prefix('$').and_then(|frame| frame.split_once(' '));
+    parts.is_some_and(|(place, function)| {
+        matches!(place.split(':').next(), Some("queue.py" | "queues.py")) && function == "put"
+    })
+}
+
+/// Functions in which a thread gives the interpreter lock up until something happens.
+const BLOCKING: &[&str] =
+    &["acquire", "wait", "sleep", "join", "select", "poll", "recv", "recv_into", "accept", "read"];
+
+/// Whether a frame of XLA's tracer waits without running Python.
+pub(crate) fn blocks(frame: &str) -> bool {
+    frame.starts_with('$') && frame.rsplit(' ').next().is_some_and(|function| BLOCKING.contains(&function))
+}
+
 /// Whether a frame only waits until a runtime has computed its results.
 pub(crate) fn awaits_results(frame: &str) -> bool {
     frame.starts_with('$') && matches!(frame.rsplit(' ').next(), Some("block_until_ready" | "try_to_block"))

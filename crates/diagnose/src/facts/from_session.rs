@@ -37,7 +37,7 @@ impl Facts {
             recording: recording(session),
             ops: op_costs(&session.ops, summary, is_model_op),
             precision: Precision::of(session),
-            inner_loop: InnerLoop::of(&session.ops),
+            inner_loop: InnerLoop::of(&session.ops, &session.graph_loops),
             called: session.functions.rows.iter().map(|function| function.name.clone()).collect(),
             layers: Layers::of(&session.ops),
             output_ops: op_costs(&session.ops, summary, |row| is_output_op(&row.key.kind)),

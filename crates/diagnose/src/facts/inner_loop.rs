@@ -1,6 +1,7 @@
 //! A loop inside the compiled step: `tf.map_fn`, `tf.scan`, `tf.while_loop`, `jax.lax.scan`. Each round runs the same small
 //! ops again, and each of them costs what starting an op costs.
 
+use stepscope_analyze::time::graph_loops::GraphLoops;
 use stepscope_analyze::vocabulary::words;
 use stepscope_analyze::work::ops::{OpRow, Ops, Where};
 
@@ -27,10 +28,10 @@ const AROUND: [&str; 3] = ["gradient_tape", "StatefulPartitionedCall", "Partitio
 
 impl InnerLoop {
     /// The loop that runs most ops in the steps; `None` if there is none.
-    pub(super) fn of(ops: &Ops) -> Option<Self> {
+    pub(super) fn of(ops: &Ops, graph: &GraphLoops) -> Option<Self> {
         let rows: Vec<&OpRow> =
             ops.rows.iter().filter(|row| row.key.side == Where::Host && !row.key.input).collect();
-        in_graph(&rows, ops).or_else(|| in_program(&rows, ops))
+        in_graph(&rows, ops).or_else(|| in_program(&rows, ops)).or_else(|| by_rounds(&rows, graph))
     }
 }
 
@@ -60,6 +61,18 @@ fn loop_scope(op: &str) -> Option<&str> {
     let at = parts.iter().take(parts.len().saturating_sub(1)).position(|part| is_loop(part))?;
     let scope = at.checked_sub(1).and_then(|before| parts.get(before)).copied().unwrap_or("");
     Some(if AROUND.contains(&scope) { "" } else { scope })
+}
+
+/// The executor counts rounds, also of ops that are too cheap to be recorded.
+fn by_rounds(rows: &[&OpRow], graph: &GraphLoops) -> Option<InnerLoop> {
+    let rounds = graph.rounds as f64;
+    if rounds < LEAST_ROUNDS {
+        return None;
+    }
+    // What surrounds a loop bears its name.
+    let mut parts = rows.iter().flat_map(|row| row.key.name.split('/'));
+    let name = parts.find(|part| matches!(*part, "map" | "scan")).unwrap_or("while").to_owned();
+    Some(InnerLoop { maps: name == "map", name, rounds, ops: graph.share(), time: graph.share() })
 }
 
 /// XLA has an op for the whole loop, with those of its body inside.

@@ -1,6 +1,6 @@
 //! How data is loaded, and the lines of Python that cost most, in the shape that rules need.
 
-use stepscope_analyze::input::{Input, Pipeline as InputPipeline, Written};
+use stepscope_analyze::input::{Input, Pipeline as InputPipeline, Stage, Written};
 use stepscope_analyze::time::python::PythonFrame;
 use stepscope_analyze::vocabulary::takes_from_queue;
 
@@ -39,8 +39,7 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
         stage_ms: bound.map(|bound| bound.ms_per_batch),
         parallelism: stage.and_then(|stage| stage.parallelism).map(|parallelism| parallelism as f64),
         prefetches: pipeline.has_prefetch_by_user,
-        parallel: stage
-            .is_some_and(|stage| stage.written == Written::ByUser && stage.name.starts_with("Parallel")),
+        parallel: stage.is_some_and(asked_for_parallel_calls),
         ran_parallel: stage.is_some_and(|stage| {
             stage.parallelism.map_or(stage.name.starts_with("Parallel"), |ways| ways > 1)
         }),
@@ -51,6 +50,16 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
         batch_size: pipeline.batch_size.map(|(size, _)| size),
         python_inside: pipeline.runs_python,
         caches: pipeline.has_cache,
+    }
+}
+
+/// Whether the user wrote `num_parallel_calls`: the stage as it was written has it in its name, also if TensorFlow fused it
+/// with others.
+fn asked_for_parallel_calls(stage: &Stage) -> bool {
+    match stage.written {
+        Written::ByUser | Written::Unknown => stage.name.starts_with("Parallel"),
+        Written::Fused => stage.dataset.as_deref().is_some_and(|dataset| dataset.contains("Parallel")),
+        Written::MadeParallel | Written::Injected => false,
     }
 }
 

@@ -61,7 +61,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
         let ms = facts.ms(Category::Communication);
         let (waiting, exchanges) = (facts.waiting.clone(), facts.exchanges.clone());
-        let cause = Collectives { ms, hidden_ms, exchanges, waiting };
+        let cause = Collectives { ms, hidden_ms, exchanges, waiting, on_device: facts.on_device() };
         Finding::new(&RULE, severity(share), cause, facts.framework())
             .owning(facts.claims(&[Category::Communication]), Some(GAIN))
             .sure(0.85)
@@ -79,6 +79,8 @@ pub struct Collectives {
     pub exchanges: Exchanges,
     /// The collectives of several ranks, compared.
     pub waiting: Option<Waiting>,
+    /// Between devices, rather than processors?
+    pub on_device: bool,
 }
 
 impl Cause for Collectives {
@@ -98,7 +100,7 @@ impl Cause for Collectives {
         });
         evidence.extend(most(&self.exchanges));
         evidence.extend(self.waiting.iter().flat_map(waits));
-        let mut advice = exchange_less(finding.framework, &self.exchanges);
+        let mut advice = exchange_less(finding.framework, &self.exchanges, self.on_device);
         // Faster links and fewer bytes do nothing against waiting.
         if self.waiting.as_ref().is_some_and(|found| found.waiting_ms() > found.transfer_ms()) {
             let balance = "Balance the ranks first: most of this time is waiting. Give each rank the same work and the \
@@ -158,7 +160,7 @@ fn most(exchanges: &Exchanges) -> Option<String> {
     Some(format!("Most of it is {name}: {} of the collectives' time.", share(ms / all)))
 }
 
-fn exchange_less(framework: Framework, exchanges: &Exchanges) -> Vec<String> {
+fn exchange_less(framework: Framework, exchanges: &Exchanges, on_device: bool) -> Vec<String> {
     match framework {
         Framework::PyTorch => torch(exchanges),
         Framework::TensorFlow | Framework::Keras => lines([
@@ -166,6 +168,9 @@ fn exchange_less(framework: Framework, exchanges: &Exchanges) -> Vec<String> {
             "Exchange in larger packs and over NCCL: `tf.distribute.experimental.CommunicationOptions(\
              bytes_per_pack=50 * 1024 * 1024)`.",
         ]),
+        Framework::Jax if !on_device => {
+            lines(["Use larger batches per device, or shard so that fewer axes need an exchange."])
+        }
         Framework::Jax => lines([
             "Let XLA overlap collectives with compute: `XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true` \
              (on GPUs).",
@@ -255,7 +260,7 @@ mod tests {
 
     fn collectives(sorts: &[Exchange], learns: Option<bool>) -> Collectives {
         let sorts = sorts.iter().map(|sort| (*sort, 2.0)).collect();
-        Collectives { ms: 4.0, hidden_ms: 1.0, exchanges: Exchanges { sorts, remote: false, learns }, waiting: None }
+        Collectives { on_device: true, ms: 4.0, hidden_ms: 1.0, exchanges: Exchanges { sorts, remote: false, learns }, waiting: None }
     }
 
     #[test]

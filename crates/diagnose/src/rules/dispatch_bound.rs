@@ -4,7 +4,8 @@
 //! Typical of small models: the executor costs a few microseconds per op, whatever the op does.
 //!
 //! # How it is detected
-//! `dispatch` owns at least {DISPATCH} of the step, and `eager-dispatch` does not explain it. A fix saves at most {GAIN} of
+//! `dispatch` owns at least {DISPATCH} of the step, and neither `eager-dispatch` nor waiting for the interpreter lock
+//! (`input-bound`, `host-python`) explains it. A fix saves at most {GAIN} of
 //! this time. What stands out in single steps does not count: a checkpoint or a new epoch is not the cost of the ops. If one
 //! call from Python takes most of it, such as `tf.constant` of a large array, the finding names it. If the input pipeline
 //! runs Python in other threads for at least {MOST} of it, the finding says so, because only one thread runs Python at a
@@ -33,6 +34,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{decimal, duration_ms, quoted, share};
 
 use super::eager_dispatch;
+use super::input_bound::locked_ms;
 use super::shared::of_step;
 use crate::facts::{Facts, InnerLoop};
 use crate::finding::{Cause, Finding, Severity, Words};
@@ -61,7 +63,7 @@ thresholds! {
 fn check(facts: &Facts) -> Option<Finding> {
     // What a checkpoint or a new epoch dispatches is not the cost of the ops.
     let ms = facts.own_ms(Category::Dispatch).min(facts.usual_ms(Category::Dispatch));
-    if of_step(facts, ms) < DISPATCH || eager_dispatch::check(facts).is_some() {
+    if of_step(facts, ms) < DISPATCH || eager_dispatch::check(facts).is_some() || locked_ms(facts).is_some() {
         return None;
     }
     let ops_per_step = facts.ops.iter().map(|op| op.count_per_step).sum();

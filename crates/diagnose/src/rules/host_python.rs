@@ -7,7 +7,8 @@
 //! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. The finding names lines if a Python tracer saw them, with the library
 //! call that takes most of their time, else the user's ranges (`record_function`) that the time lies in. A fix saves at most
 //! {GAIN} of this time. Without frames and ranges, nobody can tell Python from a wait or from other processes that have the
-//! processor, and the finding says so. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
+//! processor, and the finding says so. If calls of the loop end long after their work, they wait for the interpreter lock that
+//! other threads hold: then the loop's overhead counts too, because only one thread runs Python at a time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
 //!
 //! # How to fix it
 //! Do the work every hundred steps, in another thread, or as ops. Keep metrics as tensors and read them only when you log.
@@ -29,6 +30,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted};
 
 use super::eager_dispatch;
+use super::input_bound::{lock_evidence, locked_ms};
 use super::shared::{of_step, severity};
 use crate::facts::{Facts, PythonLine};
 use crate::finding::{Cause, Finding, Severity, Words};
@@ -60,7 +62,10 @@ fn check(facts: &Facts) -> Option<Finding> {
     // Python between eager ops is the cost of starting them.
     let eager = eager_dispatch::check(facts).map_or(0.0, |_| eager_dispatch::between(facts));
     let ms = (facts.ms(Category::Python) - eager).max(0.0);
-    let share = of_step(facts, ms);
+    // Other threads that run Python slow down all that the loop does in between.
+    let locked_ms = locked_ms(facts).filter(|_| !facts.callbacks.locked_by_input);
+    let dispatch = locked_ms.map_or(0.0, |_| facts.ms(Category::Dispatch));
+    let share = of_step(facts, ms + dispatch);
     (share >= PYTHON).then(|| {
         let traced = !facts.python.is_empty();
         // A tracer sees all of it. Ranges are worth naming only if most of it lies in one.
@@ -71,14 +76,14 @@ fn check(facts: &Facts) -> Option<Finding> {
             (false, false) => Vec::new(),
         };
         let place = lines.first().map(|line| line.place.clone());
-        let cause = LoopPython { lines, traced };
+        let cause = LoopPython { lines, traced, locked_ms };
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
         let severity = if whole { Severity::Info } else { severity(share) };
         // A tracer of Python makes it look slower than it is.
         let distorted = super::overhead_distorts::check(facts).is_some();
         let finding = Finding::new(&RULE, severity, cause, facts.framework())
-            .owning(vec![(Category::Python, ms)], Some(GAIN))
+            .owning(vec![(Category::Python, ms), (Category::Dispatch, dispatch)], Some(GAIN))
             .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(place)
     })
@@ -100,10 +105,15 @@ pub struct LoopPython {
     pub lines: Vec<PythonLine>,
     /// Whether a tracer saw the lines.
     pub traced: bool,
+    /// Milliseconds per step in which the loop waits for the interpreter lock that other threads hold.
+    pub locked_ms: Option<f64>,
 }
 
 impl Cause for LoopPython {
     fn words(&self, finding: &Finding) -> Words {
+        if let Some(ms) = self.locked_ms {
+            return taking_turns(finding, ms);
+        }
         let first = self.lines.first().map(|line| quoted(&line.place));
         let half = |line: &&PythonLine| line.ms_per_step >= 0.5 * finding.claimed_ms();
         let most = match self.lines.first().filter(half) {
@@ -151,6 +161,23 @@ impl Cause for LoopPython {
     }
 }
 
+/// Several threads run Python.
+fn taking_turns(finding: &Finding, ms: f64) -> Words {
+    Words {
+        summary: format!(
+            "Host Python: the loop takes turns with other threads that run Python, and waits for the interpreter lock; with \
+             its own overhead that takes {}.",
+            finding.owned(finding.claimed_ms())
+        ),
+        evidence: vec![lock_evidence(ms)],
+        advice: lines([
+            "Run the Python of other threads (a loader, logging, metrics) in processes of its own (`multiprocessing`): more \
+             threads do not help.",
+            "Or run less Python there: `numpy` on whole batches instead of loops.",
+        ]),
+    }
+}
+
 fn cost(line: &PythonLine, traced: bool) -> String {
     let (place, ms) = (quoted(&line.place), duration_ms(line.ms_per_step));
     match &line.through {
@@ -185,27 +212,28 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: Some(4.0) });
         let line = PythonLine::new("train.py:12 log", 12.0);
-        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true });
+        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None });
         let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
-        speaks(&RULE, LoopPython { lines: vec![call], traced: true });
-        speaks(&RULE, LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false });
+        speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None });
+        speaks(&RULE, LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false, locked_ms: None });
     }
 
     #[test]
     fn without_frames_python_is_not_blamed_alone() {
-        let said = words(&RULE, LoopPython { lines: Vec::new(), traced: false }, Framework::PyTorch);
+        let said = words(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None }, Framework::PyTorch);
         assert!(said.summary.contains("or what it waits for"), "{}", said.summary);
         assert!(said.evidence.iter().any(|line| line.contains("other processes")), "{:?}", said.evidence);
         let line = PythonLine::new("train.py:12 log", 29.0);
-        let said = words(&RULE, LoopPython { lines: vec![line], traced: true }, Framework::PyTorch);
+        let said = words(&RULE, LoopPython { lines: vec![line], traced: true, locked_ms: None }, Framework::PyTorch);
         assert!(!said.summary.contains("or what it waits for"), "{}", said.summary);
     }
 
     #[test]
     fn the_advice_for_tensorflow_does_not_rely_on_a_tracer_that_records_nothing() {
-        let cause = LoopPython { lines: Vec::new(), traced: false };
+        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None };
         let advice = words(&RULE, cause, Framework::TensorFlow).advice.join(" ");
         assert!(advice.contains("tf.profiler.experimental.Trace"), "{advice}");
     }
@@ -213,7 +241,7 @@ mod tests {
     #[test]
     fn a_place_is_most_of_it_only_with_half_of_the_time() {
         let said = |ms| {
-            let cause = LoopPython { lines: vec![PythonLine::new("train.py:12 log", ms)], traced: true };
+            let cause = LoopPython { lines: vec![PythonLine::new("train.py:12 log", ms)], traced: true, locked_ms: None };
             words(&RULE, cause, Framework::PyTorch).summary
         };
         assert!(said(29.0).contains("most of it in `train.py:12 log`"), "{}", said(29.0));

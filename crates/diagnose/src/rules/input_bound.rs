@@ -9,6 +9,10 @@
 //! written, with its cost per batch. For a DataLoader, it says whether there are worker processes. For a plain loader, it
 //! names file and line if Python was traced. A fix saves at most {GAIN} of the wait.
 //!
+//! Only one thread runs Python at a time. If the threads that prepare batches run Python, calls of the loop end long after
+//! their work, because they wait for the interpreter lock. From {LOCKED} of the step on, the finding says so, and counts
+//! the loop's own overhead and Python too: all of it is slower while threads take turns.
+//!
 //! # How to fix it
 //! TensorFlow and Keras: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)` and `.prefetch(tf.data.AUTOTUNE)` at the end;
 //! `.interleave(..., num_parallel_calls=tf.data.AUTOTUNE)` for reading; `.cache()` for what fits in memory. Replace
@@ -30,7 +34,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted};
 
-use super::shared::severity;
+use super::shared::{of_step, severity};
 use crate::facts::{Facts, Loader, PythonLine};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -52,16 +56,37 @@ thresholds! {
     INPUT: Share = 0.20;
     /// A batch that is ready in time costs nothing.
     GAIN: Share = 1.0;
+    /// A loop that nobody holds up waits for the lock for microseconds.
+    LOCKED: Share = 0.10;
 }
 
-fn check(facts: &Facts) -> Option<Finding> {
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
+    let locked_ms = locked_ms(facts).filter(|_| facts.callbacks.locked_by_input);
+    let claims = match locked_ms {
+        Some(_) => facts.claims(&[Category::Input, Category::Dispatch, Category::Python]),
+        None => facts.claims(&[Category::Input]),
+    };
     let share = facts.share(Category::Input);
-    (share >= INPUT).then(|| {
-        let cause = InputWait { loader: facts.loader.clone(), wait_ms: facts.ms(Category::Input) };
-        Finding::new(&RULE, severity(share), cause, facts.framework())
-            .owning(facts.claims(&[Category::Input]), Some(GAIN))
-            .sure(0.95)
+    (share >= INPUT || (locked_ms.is_some() && share > 0.0)).then(|| {
+        let cause =
+            InputWait { loader: facts.loader.clone(), wait_ms: facts.ms(Category::Input), locked_ms };
+        Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.95)
     })
+}
+
+/// Milliseconds per step in which the loop's calls wait for the interpreter lock, if they are worth mentioning.
+pub(super) fn locked_ms(facts: &Facts) -> Option<f64> {
+    let ms = facts.callbacks.locked_ms();
+    (of_step(facts, ms) >= LOCKED).then_some(ms)
+}
+
+/// What waiting for the lock shows, for findings about any thread that holds it.
+pub(super) fn lock_evidence(ms: f64) -> String {
+    format!(
+        "For {} per step, calls of the loop have done their work and wait for the interpreter lock: other threads run \
+         Python, and only one can at a time.",
+        duration_ms(ms)
+    )
 }
 
 /// Waiting for data.
@@ -71,11 +96,13 @@ pub struct InputWait {
     pub loader: Loader,
     /// Milliseconds per step that the step waits.
     pub wait_ms: f64,
+    /// Milliseconds per step of it in which the loop waits for the interpreter lock that threads of the loader hold.
+    pub locked_ms: Option<f64>,
 }
 
 impl Cause for InputWait {
     fn words(&self, finding: &Finding) -> Words {
-        let Said { why, evidence, advice } = match &self.loader {
+        let Said { why, mut evidence, mut advice } = match &self.loader {
             Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),
             Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref()),
             Loader::Queue => queue(),
@@ -83,6 +110,19 @@ impl Cause for InputWait {
             Loader::Unknown => unknown(finding.framework),
         };
         let measured = || vec![format!("The step waits {} for its batch.", duration_ms(self.wait_ms))];
+        if let Some(ms) = self.locked_ms {
+            evidence.insert(0, lock_evidence(ms));
+            advice.insert(0, without_threads(finding.framework).to_owned());
+            return Words {
+                summary: format!(
+                    "Input-bound: the loop takes turns with threads that prepare batches in Python, and waits for batches \
+                     and for the interpreter lock; with its own overhead that takes {}.",
+                    finding.owned(self.wait_ms)
+                ),
+                evidence,
+                advice,
+            };
+        }
         Words {
             summary: format!(
                 "Input-bound: the step waits {} for its next batch{why}.",
@@ -90,6 +130,27 @@ impl Cause for InputWait {
             ),
             evidence: if evidence.is_empty() { measured() } else { evidence },
             advice,
+        }
+    }
+}
+
+/// How to prepare batches without the loop's interpreter.
+fn without_threads(framework: Framework) -> &'static str {
+    match framework {
+        Framework::Keras => {
+            "More threads do not help, processes do: `PyDataset(workers=4, use_multiprocessing=True)`. Or run less Python: \
+             `numpy` on whole batches, or TensorFlow ops in a `tf.data` pipeline."
+        }
+        Framework::TensorFlow => {
+            "More threads do not help. Prepare batches in other processes (`multiprocessing`, the `tf.data` service), or \
+             run less Python: `numpy` on whole batches, or TensorFlow ops in `ds.map`."
+        }
+        Framework::Jax => {
+            "More threads do not help. Prepare batches in other processes (a loader such as Grain with `worker_count=4`, or \
+             `multiprocessing`), or run less Python: `numpy` on whole batches."
+        }
+        Framework::PyTorch | Framework::Unknown => {
+            "More threads do not help. Prepare batches in other processes, or run less Python: `numpy` on whole batches."
         }
     }
 }
@@ -190,13 +251,14 @@ mod tests {
     use crate::rules::testing::{finding, speaks, words};
 
     fn wait(loader: Loader) -> InputWait {
-        InputWait { loader, wait_ms: 30.0 }
+        InputWait { loader, wait_ms: 30.0, locked_ms: None }
     }
 
     #[test]
     fn it_speaks() {
         speaks(&RULE, wait(Loader::Unknown));
         speaks(&RULE, wait(Loader::Queue));
+        speaks(&RULE, InputWait { locked_ms: Some(4.0), ..wait(Loader::Queue) });
         speaks(&RULE, wait(Loader::Python(vec![PythonLine::new("train.py:12 load", 12.0)])));
     }
 
@@ -206,6 +268,14 @@ mod tests {
             |workers| words(&RULE, wait(Loader::TorchLoader { workers, inside: None }), Framework::PyTorch);
         assert!(said(false).advice[0].contains("num_workers=4, pin_memory=True, persistent_workers=True"));
         assert!(said(true).advice[0].contains("more workers"));
+    }
+
+    #[test]
+    fn threads_that_take_turns_are_told_to_be_processes() {
+        let cause = InputWait { locked_ms: Some(4.0), ..wait(Loader::Unknown) };
+        let said = words(&RULE, cause, Framework::Keras);
+        assert!(said.evidence[0].contains("interpreter lock"), "{said:?}");
+        assert!(said.advice[0].contains("use_multiprocessing=True"), "{said:?}");
     }
 
     #[test]

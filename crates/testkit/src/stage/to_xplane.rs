@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Call, Direction, Event, Kernel, Place, Run, What};
+use super::{Call, Direction, Event, Kernel, Ns, Place, Run, What};
 use crate::xspace::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 
 /// The name of a launching call.
@@ -39,18 +39,18 @@ pub fn write(run: &Run, calls: Calls) -> Vec<u8> {
 }
 
 /// A plane, with the numbers of its names.
-struct Plane {
-    plane: XPlane,
+pub(super) struct Plane {
+    pub(super) plane: XPlane,
     names: BTreeMap<String, i64>,
     stats: BTreeMap<String, i64>,
 }
 
 impl Plane {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Plane { plane: XPlane::named(name), names: BTreeMap::new(), stats: BTreeMap::new() }
     }
 
-    fn stat(&mut self, name: &str, value: XValue) -> XStat {
+    pub(super) fn stat(&mut self, name: &str, value: XValue) -> XStat {
         let next = self.stats.len() as i64 + 1;
         let id = *self.stats.entry(name.to_owned()).or_insert(next);
         if id == next {
@@ -60,6 +60,10 @@ impl Plane {
     }
 
     fn add(&mut self, line: (i64, &str), name: &str, event: &Event, stats: Vec<XStat>) {
+        self.put(line, name, (event.start, event.end), stats);
+    }
+
+    pub(super) fn put(&mut self, line: (i64, &str), name: &str, (start, end): (Ns, Ns), stats: Vec<XStat>) {
         let next = self.names.len() as i64 + 1;
         let id = *self.names.entry(name.to_owned()).or_insert(next);
         if id == next {
@@ -69,7 +73,7 @@ impl Plane {
             self.plane.lines.push(XLine { id: line.0, name: line.1.to_owned(), ..XLine::default() });
             self.plane.lines.len() - 1
         });
-        let mut made = XEvent::at(event.start * 1_000, (event.end - event.start) * 1_000, id);
+        let mut made = XEvent::at(start * 1_000, (end - start) * 1_000, id);
         made.stats = stats;
         self.plane.lines[at].events.push(made);
     }

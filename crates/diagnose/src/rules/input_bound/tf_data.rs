@@ -5,6 +5,7 @@ use stepscope_text::{decimal, duration_ms, quoted, short};
 
 use super::Said;
 use crate::facts::Pipeline;
+use crate::words::lines;
 
 pub(super) fn said(pipeline: &Pipeline, framework: Framework) -> Said {
     Said { why: why(pipeline), evidence: evidence(pipeline), advice: advice(pipeline, framework) }
@@ -98,7 +99,17 @@ fn named(pipeline: &Pipeline) -> Option<String> {
     pipeline.written_as.as_deref().or(pipeline.bottleneck_stage.as_deref()).map(as_code)
 }
 
+/// Whether batches come from the tf.data service: what happens here is only unpacking.
+fn is_served(pipeline: &Pipeline) -> bool {
+    let service = |stage: Option<&str>| stage.is_some_and(|stage| stage.starts_with("DataService"));
+    let unpacks = pipeline.heaviest.as_deref().is_some_and(|op| op.contains("UncompressElement"));
+    service(pipeline.bottleneck_stage.as_deref()) || (unpacks && service(pipeline.after.as_deref()))
+}
+
 fn why(pipeline: &Pipeline) -> String {
+    if is_served(pipeline) {
+        return "; the workers of the `tf.data` service cannot keep up".to_owned();
+    }
     let Some(name) = named(pipeline) else { return String::new() };
     let how = match (pipeline.python_inside, pipeline.parallelism) {
         (true, _) => "runs Python, one element at a time".to_owned(),
@@ -115,6 +126,11 @@ fn why(pipeline: &Pipeline) -> String {
 
 fn evidence(pipeline: &Pipeline) -> Vec<String> {
     let mut said = Vec::new();
+    if is_served(pipeline) {
+        let cost = pipeline.stage_ms.map_or(String::new(), |ms| format!(" {} per batch", duration_ms(ms)));
+        said.push(format!("The pipeline waits{cost} for elements of the service, and only unpacks them here."));
+        return said;
+    }
     if let Some(name) = named(pipeline) {
         let run_as = pipeline.bottleneck_stage.as_deref().map(quoted);
         let run_as = run_as.map_or(String::new(), |stage| format!(" (run as {stage})"));
@@ -150,6 +166,12 @@ fn evidence(pipeline: &Pipeline) -> Vec<String> {
 }
 
 fn advice(pipeline: &Pipeline, framework: Framework) -> Vec<String> {
+    if is_served(pipeline) {
+        return lines([
+            "Run more workers of the service, or make its pipeline faster: the slow stage is there.",
+            "Record the workers too, with one `stepscope capture HOST:PORT HOST:PORT ...`, to see which stage it is.",
+        ]);
+    }
     let mut advice = vec![main_advice(pipeline)];
     if pipeline.prefetches {
         advice.push(
@@ -259,7 +281,7 @@ mod tests {
     use crate::rules::testing::words;
 
     fn advised(pipeline: Pipeline) -> String {
-        let cause = InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0 };
+        let cause = InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0, locked_ms: None };
         words(&RULE, cause, Framework::TensorFlow).advice.join("\n")
     }
 
@@ -284,6 +306,19 @@ mod tests {
         assert!(prefetching.contains("runs empty") && !prefetching.contains(".cache()"), "{prefetching}");
         let parallel = advised(map(true, false, false));
         assert!(!parallel.contains("num_parallel_calls") && parallel.contains(".prefetch("), "{parallel}");
+    }
+
+    #[test]
+    fn the_service_is_not_blamed_on_what_unpacks_its_elements() {
+        let served = Pipeline {
+            bottleneck_stage: Some("ParallelMapV2".into()),
+            after: Some("DataService".into()),
+            heaviest: Some("UncompressElement".into()),
+            ran_parallel: true,
+            ..Pipeline::default()
+        };
+        let said = advised(served);
+        assert!(said.contains("more workers of the service") && !said.contains("mapped function"), "{said}");
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn tensorflow(name: &str, call: &str) -> Advice {
                  a new trace."
             ),
             "If shapes vary, trace once for all of them: `@tf.function(reduce_retracing=True)`, or \
-             `input_signature=[tf.TensorSpec([None, 28], tf.float32)]`."
+             `input_signature=[tf.TensorSpec([None, *x.shape[1:]], x.dtype)]`."
                 .to_owned(),
         ],
         recreated: format!(
