@@ -142,20 +142,30 @@ mod tests {
         assert_eq!(looked_at(range(Range::Steps(0, 2))).1, [(0, true), (1, true), (2, true)], "named");
     }
 
-    #[test]
-    fn time_that_another_loop_takes_is_known() {
+    /// Twelve marked batches of 1 ms; evaluated ones take 2.5 ms.
+    fn evaluating(evaluates: impl Fn(i64) -> bool) -> (Coverage, Dur) {
         let mut sketch = Sketch::new();
         let thread = sketch.thread("python");
         let mut at = 0;
         for step in 0..12 {
-            let (name, length) = if step % 6 < 4 { ("train", 1_000) } else { ("eval", 2_500) };
+            let (name, length) = if evaluates(step) { ("eval", 2_500) } else { ("train", 1_000) };
             sketch.event(thread, name, at, length, &[("step_num", Arg::Int(step))]);
             sketch.event(thread, "a/MatMul:MatMul", at, length, &[]);
             at += length;
         }
         let trace = sketch.finish();
-        let covers = Coverage::of(&Context::new(&trace, "host"));
-        assert_eq!((covers.between, covers.paused), (Dur::from_us(5_000), Dur::ZERO));
+        let context = Context::new(&trace, "host");
+        (Coverage::of(&context), context.steps().counted().map(|step| step.span.dur()).sum())
+    }
+
+    #[test]
+    fn another_loop_is_excluded_once_and_part_of_the_loop_if_it_recurs() {
+        let (once, counted) = evaluating(|step| (4..6).contains(&step));
+        assert_eq!((once.between, once.paused), (Dur::from_us(5_000), Dur::ZERO));
+        assert_eq!(counted, Dur::from_us(10_000));
+        let (again, counted) = evaluating(|step| step % 4 == 3);
+        assert_eq!((again.between, again.paused), (Dur::ZERO, Dur::ZERO));
+        assert_eq!(counted, Dur::from_us(6_000 + 2 * 2_500), "the last cycle lacks its evaluation");
     }
 
     #[test]

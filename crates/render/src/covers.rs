@@ -24,8 +24,10 @@ pub fn words(covers: &Coverage) -> String {
     let steps = covers.excluded.iter();
     let steps =
         steps.map(|&(reason, count)| format!("{} {}", thousands(count as u64), terms::excluded(reason)));
-    let between =
-        [(covers.between, "between steps (evaluation or other work)"), (covers.paused, "of pauses")];
+    let between = [
+        (covers.between, "between steps that does not recur"),
+        (covers.paused, "of pauses that do not recur"),
+    ];
     let between = between.iter().filter(|(time, _)| !time.is_zero());
     let between = between.map(|(time, what)| format!("{} {what}", duration_ms(time.ms())));
     let excluded: Vec<String> = steps.chain(between).collect();
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(words(&covers), "steps 1 to 9, 12.0 to 98.0 ms; excluded: 1 start-up");
         covers.between = Dur::from_us(303_000);
         assert!(
-            words(&covers).ends_with("1 start-up, 303 ms between steps (evaluation or other work)"),
+            words(&covers).ends_with("1 start-up, 303 ms between steps that does not recur"),
             "{}",
             words(&covers)
         );

@@ -76,7 +76,7 @@ impl Selection {
         for step in &mut breakdown.steps.all {
             let counts = match step.excluded {
                 Some(Exclusion::Startup) => named || self.warm_up,
-                Some(Exclusion::Interrupted) => named,
+                Some(Exclusion::Interrupted | Exclusion::IncompleteCycle) => named,
                 // Its length is unknown.
                 Some(Exclusion::Incomplete | Exclusion::Unrecorded) | None => false,
             };

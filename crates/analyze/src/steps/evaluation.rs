@@ -153,7 +153,7 @@ mod tests {
 
     use crate::context::Context;
     use crate::sketch::{Arg, Sketch};
-    use crate::steps::{How, Origin, Steps};
+    use crate::steps::{Filling, How, Origin, Steps};
 
     /// Epochs of four trained batches, each followed by `evaluated` batches; all are calls of one function.
     fn fit(evaluated: i64) -> Steps {
@@ -177,11 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn evaluated_batches_are_no_steps_and_take_no_time_from_them() {
+    fn evaluated_batches_are_no_steps_and_what_they_take_after_each_epoch_is_known() {
         let steps = fit(6);
         assert_eq!((steps.origin, steps.all.len()), (Origin::Inferred, 12));
-        let mut counted = steps.counted().map(|step| step.span.dur());
-        assert!(counted.all(|length| length == Dur::from_us(1_000)), "{:?}", steps.all);
+        let lengths: Vec<Dur> = steps.counted().map(|step| step.span.dur()).collect();
+        let epoch = [1_000, 1_000, 1_000, 1_000 + 6 * 400].map(Dur::from_us);
+        assert_eq!(lengths, [epoch, epoch].concat(), "the last epoch lacks its evaluation");
+        assert!(steps.pauses.iter().all(|pause| pause.filling == Filling::AnotherLoop), "{:?}", steps.pauses);
+        assert_eq!(steps.pauses.len(), 2);
     }
 
     #[test]
@@ -210,7 +213,8 @@ mod tests {
         let steps = called(&[("train_step", 5), ("loss", 12)], 4);
         assert_eq!(steps.how, How::FunctionCalls("train_step".to_owned()));
         assert_eq!(steps.all.len(), 20);
-        assert!(steps.counted().all(|step| step.span.dur() <= Dur::from_us(1_000)), "{:?}", steps.all);
+        let long = steps.counted().filter(|step| step.span.dur() > Dur::from_us(1_000));
+        assert_eq!(long.map(|step| step.span.dur()).collect::<Vec<_>>(), [Dur::from_us(13_000); 3]);
         let acting = called(&[("policy", 15), ("train_step", 1)], 6);
         assert_eq!((acting.how, acting.all.len()), (How::FunctionCalls("train_step".to_owned()), 6));
         assert_eq!(acting.all[0].span.dur(), Dur::from_us(16_000), "acting is part of the step");

@@ -8,16 +8,18 @@
 //! on the busiest track ([`period`]), because layers inside a step have one as well: [`evidence`] decides.
 //! The result says which one was used.
 //!
-//! A step lasts from its start to the start of the next one, so that the time between two markers counts too; a
-//! request lasts until its answer. Incomplete steps and warm-up steps are excluded with a reason, never
-//! averaged in.
+//! A step lasts from its start to the start of the next one, so that the time between two markers counts too, however
+//! long it is, if it recurs ([`layout`]); a request lasts until its answer. Incomplete steps, warm-up steps and pauses
+//! that do not recur are excluded with a reason, never averaged in.
 
 mod anchors;
 mod cycle;
 mod evaluation;
 mod evidence;
+mod gaps;
 mod larger;
 mod layers;
+mod layout;
 mod markers;
 mod names;
 mod outer;
@@ -26,20 +28,20 @@ mod pipelines;
 mod ranges;
 mod repetition;
 mod sessions;
+mod whole_cycles;
 mod work;
 mod written;
 
-use std::cell::OnceCell;
-
+use stepscope_trace::statistics::median_duration;
 use stepscope_trace::{Dur, ProcessKind, Span, TrackId};
 
 use crate::host_trace::HostTrace;
-use crate::host_trace::{merged, working_devices};
-use crate::states::timeline::DEVICE_BUSY;
-use crate::states::timeline::{Mask, Timeline};
+use crate::states::timeline::Mask;
 use crate::states::{State, StateLine};
-use stepscope_trace::statistics::median_duration;
 
+pub use gaps::Filling;
+use gaps::RecordedGaps;
+use layout::Layout;
 use outer::Outer;
 use period::Period;
 pub use period::find_period;
@@ -116,15 +118,18 @@ pub enum Exclusion {
     Incomplete,
     /// It traced, compiled or grew memory, and later ones did not.
     Startup,
-    /// What follows it is not the loop: an evaluation, a pause.
+    /// What follows it is not the loop: a pause that does not recur.
     Interrupted,
     /// The device's side of it was not recorded.
     Unrecorded,
+    /// It belongs to a cycle of which the recording lacks the recurring pause.
+    IncompleteCycle,
 }
 
 impl Exclusion {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Startup, Self::Incomplete, Self::Interrupted, Self::Unrecorded];
+    /// All of them, in the order in which reports name them.
+    pub const ALL: [Self; 5] =
+        [Self::Startup, Self::Incomplete, Self::Interrupted, Self::Unrecorded, Self::IncompleteCycle];
 }
 
 /// One step.
@@ -182,6 +187,20 @@ pub struct Steps {
     pub whole_capture: bool,
     /// Those that were found, before some were selected.
     pub found: Option<Numbers>,
+    /// Long times between two of them that recur, in time order.
+    pub pauses: Vec<Pause>,
+}
+
+/// A long time between two steps that recurs, such as an evaluation after each epoch. It is part of the step before it,
+/// or after it if it is a wait for that one's batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pause {
+    /// The position of the step that it is part of.
+    pub step: usize,
+    /// When.
+    pub span: Span,
+    /// What fills it.
+    pub filling: Filling,
 }
 
 /// Result of one way of finding steps.
@@ -245,6 +264,7 @@ impl Steps {
                 on_host: true,
                 whole_capture: false,
                 found: None,
+                pauses: Vec::new(),
             },
         }
     }
@@ -252,28 +272,22 @@ impl Steps {
     fn from(candidate: Candidate, origin: Origin, recorded: &HostTrace) -> Self {
         let Candidate { how, marks, track, on_host, ends_known, breaks } = candidate;
         let kind = kind_of(recorded, &how);
-        let all = match kind {
+        let (all, pauses) = match kind {
             // A request lasts from its arrival to its answer, whenever the next one comes.
-            StepKind::Inference if ends_known => marks.iter().map(own_length).collect(),
+            StepKind::Inference if ends_known => (marks.iter().map(own_length).collect(), Vec::new()),
             _ => {
-                let devices = Devices { recorded, lines: OnceCell::new() };
-                let pace = Pace { recorded, marks: &marks, work: OnceCell::new() };
-                let is_broken = |gap: Span| {
-                    let next = breaks.partition_point(|other| other.start < gap.start);
-                    breaks.get(next).is_some_and(|other| other.start < gap.end)
-                };
-                let is_other = |gap: Span| is_broken(gap) || ends_known && pace.is_kept_in(gap);
-                let line = track.filter(|_| ends_known && on_host).and_then(|track| line_of(recorded, track));
-                let written = line.map(|line| written::with_writes(&marks, line, is_other));
-                laid_end_to_end(
-                    written.as_deref().unwrap_or(&marks),
-                    ends_known,
-                    |gap| devices.work(gap),
-                    is_other,
-                )
+                let line = track.filter(|_| on_host).and_then(|track| line_of(recorded, track));
+                let gaps = RecordedGaps::new(recorded, &marks, line, &breaks, ends_known);
+                let written = line
+                    .filter(|_| ends_known)
+                    .map(|line| written::with_writes(&marks, line, |gap| gaps.is_another_loop(gap)));
+                let laid = Layout::of(&marks, ends_known, &gaps);
+                (laid.steps(written.as_deref().unwrap_or(&marks)), laid.pauses())
             }
         };
-        let mut steps = Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None };
+        let mut steps =
+            Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None, pauses };
+        whole_cycles::count(&mut steps.all, &steps.pauses);
         if origin == Origin::Marker && on_host {
             steps.exclude_empty_ends(|span| host_works(recorded, span));
         }
@@ -378,120 +392,8 @@ fn inferred(recorded: &HostTrace, ranges: &Ranges) -> Result<Candidate, How> {
     ranges.any().or_else(single).or(around).ok_or(why)
 }
 
-/// Gaps between markers smaller than this share of a step are excluded: they are the cost of the marker itself,
-/// and a stopwatch in the loop does not see them either.
-const NEGLIGIBLE_GAP: f64 = 0.02;
-/// Where such gaps are usual, a gap of this share of a step is something that the loop does between two steps.
-const NOTABLE_GAP: f64 = 0.1;
-/// A gap is filled with the model's work like the steps if it has at least this share of their density.
-const SAME_PACE: f64 = 0.5;
-/// A gap of this many steps is not part of the loop, unless such gaps are regular.
-const INTERRUPTION: i64 = 5;
-
-/// This many equally spaced pauses are not a coincidence.
-const REGULAR: usize = 3;
-
 fn own_length(&(number, span): &(i64, Span)) -> Step {
     Step { number, span, excluded: None }
-}
-
-/// Device activity, only computed if a gap is long.
-struct Devices<'c, 't> {
-    recorded: &'c HostTrace<'t>,
-    lines: OnceCell<Vec<Timeline<'c>>>,
-}
-
-impl Devices<'_, '_> {
-    /// Whether a device works for most of this time. Then it is not a pause: a host that runs ahead is blocked
-    /// when all queues are full, and its own pace says nothing.
-    fn work(&self, gap: Span) -> bool {
-        let lines = self.lines.get_or_init(|| {
-            let devices = working_devices(self.recorded).into_iter();
-            devices.map(|device| merged(self.recorded, Some(device))).collect()
-        });
-        lines.iter().any(|line| line.time_in(DEVICE_BUSY, gap).fraction_of(gap.dur()) > 0.5)
-    }
-}
-
-/// The density of the model's work in marked steps and between them, only computed if a gap is long.
-struct Pace<'c, 't> {
-    recorded: &'c HostTrace<'t>,
-    marks: &'c [(i64, Span)],
-    work: OnceCell<Option<(Work, f64)>>,
-}
-
-impl Pace<'_, '_> {
-    /// Whether the model works in this gap as it does in the steps: another loop runs there, such as an evaluation
-    /// between two epochs. What a device does there may have been launched before, so that without launches nobody
-    /// can tell.
-    fn is_kept_in(&self, gap: Span) -> bool {
-        let known = self.work.get_or_init(|| {
-            let unknown = self.recorded.states().has_device && self.recorded.launches().all.is_empty();
-            let work = (!unknown).then(|| Work::of(self.recorded, &[]))?;
-            let marked: Dur = self.marks.iter().map(|(_, span)| span.dur()).sum();
-            let done: Dur = self.marks.iter().map(|&(_, span)| work.within(span)).sum();
-            Some((work, done.fraction_of(marked)))
-        });
-        let Some((work, density)) = known else { return false };
-        *density > 0.0 && work.within(gap).fraction_of(gap.dur()) >= SAME_PACE * density
-    }
-}
-
-/// Turns markers into steps that reach from start to start. A long gap in which `works` reports no work is not
-/// part of them, nor is one that `is_other_loop`.
-fn laid_end_to_end(
-    marks: &[(i64, Span)],
-    ends_known: bool,
-    works: impl Fn(Span) -> bool,
-    is_other_loop: impl Fn(Span) -> bool,
-) -> Vec<Step> {
-    let gap_after = |index: usize| Span::new(marks[index].1.end, marks[index + 1].1.start);
-    let gaps: Vec<Dur> = marks.windows(2).map(|pair| pair[1].1.start - pair[0].1.end).collect();
-    let length = median_duration(marks.iter().map(|(_, span)| span.dur()));
-    let gap = median_duration(gaps.iter().copied());
-    let tight = ends_known && gap.fraction_of(length) < NEGLIGIBLE_GAP;
-    let longest = Dur::from_ps((length + gap.at_least_zero()).ps().saturating_mul(INTERRUPTION));
-    // Beyond what separates two steps anyway.
-    let stands_out = |index: usize| (gaps[index] - gap.at_least_zero()).fraction_of(length) >= NOTABLE_GAP;
-    let others: Vec<usize> = (0..gaps.len())
-        .filter(|&index| stands_out(index) && gaps[index].ps() >= gap.ps().saturating_mul(2))
-        .filter(|&index| is_other_loop(gap_after(index)))
-        .collect();
-    let is_other = |index: usize| others.binary_search(&index).is_ok();
-    let paused =
-        |index: usize| !tight && gaps[index] > longest && !is_other(index) && !works(gap_after(index));
-    // Where the usual gap is nothing, a longer one belongs to the loop if it recurs.
-    let recurs = tight && {
-        let long: Vec<usize> =
-            (0..gaps.len()).filter(|&index| stands_out(index) && !is_other(index)).collect();
-        is_regular(&long)
-    };
-    let mut pauses: Vec<usize> = (0..gaps.len()).filter(|&index| paused(index)).collect();
-    if is_regular(&pauses) {
-        pauses.clear();
-    }
-    let step = |(index, &(number, span)): (usize, &(i64, Span))| {
-        let (end, excluded) = match marks.get(index + 1).map(|(_, next)| next.start) {
-            // The last one has no successor: its marker says where it ended; otherwise its end is unknown.
-            None => (span.end, (!ends_known).then_some(Exclusion::Incomplete)),
-            Some(next) if pauses.binary_search(&index).is_ok() => {
-                (span.end.min(next), Some(Exclusion::Interrupted))
-            }
-            Some(next) if tight && !(recurs && stands_out(index)) => (span.end.min(next), None),
-            Some(next) if is_other(index) => ((span.end + gap.at_least_zero()).min(next), None),
-            Some(next) => (next, None),
-        };
-        Step { number, span: Span::new(span.start, end), excluded }
-    };
-    marks.iter().enumerate().map(step).collect()
-}
-
-/// Whether pauses recur regularly. Then they belong to the loop: checkpoints, for example, whose time all steps
-/// share.
-fn is_regular(pauses: &[usize]) -> bool {
-    let apart = || pauses.windows(2).map(|pair| pair[1] - pair[0]);
-    let (least, most) = (apart().min().unwrap_or(0), apart().max().unwrap_or(0));
-    pauses.len() >= REGULAR && most - least <= 1
 }
 
 /// Names that frameworks and users give to predictions.
@@ -541,101 +443,10 @@ mod tests {
 
     use super::*;
 
-    fn marks(spans: &[(i64, i64)]) -> Vec<(i64, Span)> {
-        let span = |&(start, end)| Span::new(Time::from_ps(start), Time::from_ps(end));
-        spans.iter().enumerate().map(|(number, ends)| (number as i64, span(ends))).collect()
-    }
-
-    fn lengths(steps: &[Step]) -> Vec<(i64, Option<Exclusion>)> {
-        steps.iter().map(|step| (step.span.dur().ps(), step.excluded)).collect()
-    }
-
-    #[test]
-    fn markers_that_nearly_touch_keep_their_own_length() {
-        let steps =
-            laid_end_to_end(&marks(&[(0, 1000), (1005, 2005), (2010, 3010)]), true, |_| false, |_| false);
-        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (1000, None)]);
-    }
-
-    #[test]
-    fn time_between_markers_belongs_to_the_step_before() {
-        let steps =
-            laid_end_to_end(&marks(&[(0, 600), (1000, 1600), (2000, 2600)]), true, |_| false, |_| false);
-        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (600, None)]);
-    }
-
-    #[test]
-    fn a_pause_is_not_part_of_the_loop() {
-        let steps = laid_end_to_end(
-            &marks(&[(0, 600), (1000, 1600), (9000, 9600), (10_000, 10_600)]),
-            true,
-            |_| false,
-            |_| false,
-        );
-        assert_eq!(steps[1].excluded, Some(Exclusion::Interrupted));
-        assert_eq!(steps[1].span.dur(), Dur::from_ps(600));
-    }
-
-    #[test]
-    fn pauses_after_every_so_many_steps_are_part_of_the_loop() {
-        let starts = |pause_after: &[i64]| -> Vec<(i64, i64)> {
-            let paused = |number: i64| pause_after.iter().filter(|&&last| last < number).count() as i64;
-            (0..20).map(|number| number * 1_000 + paused(number) * 20_000).map(|at| (at, at + 600)).collect()
-        };
-        let excluded = |pause_after: &[i64]| {
-            let steps = laid_end_to_end(&marks(&starts(pause_after)), true, |_| false, |_| false);
-            steps.iter().filter(|step| step.excluded == Some(Exclusion::Interrupted)).count()
-        };
-        assert_eq!(excluded(&[4, 9, 14]), 0);
-        assert_eq!(excluded(&[2, 9, 11]), 3, "now and then");
-        assert_eq!(excluded(&[4, 9]), 2, "twice may be an accident");
-    }
-
-    /// Twenty steps of a microsecond that nearly touch, with a pause of this length after every fifth.
-    fn epochs(pause: i64) -> Vec<(i64, i64)> {
-        (0..20).map(|number| number * 1_000 + number / 5 * pause).map(|at| (at, at + 995)).collect()
-    }
-
-    #[test]
-    fn what_the_loop_does_after_each_epoch_counts_even_if_steps_nearly_touch() {
-        for pause in [300, 20_000] {
-            let steps = laid_end_to_end(&marks(&epochs(pause)), true, |_| false, |_| false);
-            assert_eq!(steps[3].span.dur(), Dur::from_ps(995));
-            assert_eq!(steps[4].span.dur(), Dur::from_ps(1_000 + pause), "a checkpoint");
-            assert!(steps.iter().all(|step| step.excluded.is_none()));
-        }
-        let once = marks(&[(0, 995), (1_000, 1_995), (90_000, 90_995), (91_000, 91_995)]);
-        let steps = laid_end_to_end(&once, true, |_| false, |_| false);
-        assert_eq!(lengths(&steps)[1], (995, None), "once may be an accident");
-        let short = marks(&[(0, 995), (1_000, 1_995), (2_300, 3_295), (3_300, 4_295)]);
-        let steps = laid_end_to_end(&short, true, |_| false, |_| false);
-        assert_eq!(lengths(&steps)[1], (995, None), "however short");
-    }
-
-    #[test]
-    fn another_loop_between_two_epochs_is_not_part_of_a_step() {
-        let steps = laid_end_to_end(&marks(&epochs(20_000)), true, |_| false, |_| true);
-        assert_eq!(lengths(&steps)[4], (995, None), "its own length");
-        let apart: Vec<(i64, i64)> = epochs(20_000).iter().map(|&(start, end)| (start, end - 300)).collect();
-        let steps = laid_end_to_end(&marks(&apart), true, |_| false, |_| true);
-        assert!(steps[..19].iter().all(|step| step.span.dur() == Dur::from_ps(1_000)), "{steps:?}");
-    }
-
-    #[test]
-    fn a_gap_in_which_a_device_works_is_no_pause() {
-        let spans = [(0, 100), (200, 300), (400, 500), (3_000, 3_100), (5_600, 5_700)];
-        let steps = laid_end_to_end(&marks(&spans), false, |_| true, |_| false);
-        assert!(steps[..4].iter().all(|step| step.excluded.is_none()), "{steps:?}");
-    }
-
     #[test]
     fn marks_around_nothing_at_the_ends_are_no_steps_and_those_in_between_are() {
-        let all = laid_end_to_end(
-            &marks(&[(0, 10), (10, 20), (20, 30), (30, 40), (40, 50)]),
-            true,
-            |_| false,
-            |_| false,
-        );
+        let span = |start| Span::new(Time::from_ps(start), Time::from_ps(start + 10));
+        let all = (0..5).map(|number| own_length(&(number, span(10 * number)))).collect();
         let mut steps = Steps {
             origin: Origin::Marker,
             how: How::Marker("train".to_owned()),
@@ -645,6 +456,7 @@ mod tests {
             on_host: true,
             whole_capture: false,
             found: None,
+            pauses: Vec::new(),
         };
         steps.exclude_empty_ends(|span| [10, 30].contains(&span.start.ps()));
         let apart: Vec<bool> = steps.all.iter().map(|step| step.excluded.is_some()).collect();
@@ -652,12 +464,5 @@ mod tests {
         steps.all.iter_mut().for_each(|step| step.excluded = None);
         steps.exclude_empty_ends(|_| false);
         assert_eq!(steps.counted().count(), 5, "nothing was recorded inside of any");
-    }
-
-    #[test]
-    fn a_step_whose_end_nobody_knows_is_incomplete() {
-        let steps =
-            laid_end_to_end(&marks(&[(0, 10), (1000, 1010), (2000, 2010)]), false, |_| false, |_| false);
-        assert_eq!(lengths(&steps), [(1000, None), (1000, None), (10, Some(Exclusion::Incomplete))]);
     }
 }

@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(last_of(&[1, 3]), Dur::from_us(1_000));
         assert_eq!(
             lengths(&[0, 3])[..4],
-            [3_100, 1_000, 1_000, 3_100].map(Dur::from_us),
+            [3_200, 1_000, 1_000, 3_200].map(Dur::from_us),
             "irregular, but written"
         );
         assert_eq!(last_of(&[5]), Dur::from_us(1_000), "a loop that never wrote before");

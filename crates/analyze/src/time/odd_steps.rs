@@ -1,5 +1,6 @@
-//! Occasional steps that take much longer because they do something extra: an evaluation in the loop, an update
-//! after several accumulations. The mean step includes a share of that; the median does not show it.
+//! Occasional steps that take much longer because they do something extra: an evaluation in the loop or after it, an
+//! update after several accumulations, a shuffle buffer that fills again. The mean step includes a share of that; the
+//! median does not show it.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +8,11 @@ use stepscope_trace::{Dur, KindId, Span, Track, TrackKind};
 
 use crate::breakdown::{Category, Shares, StepShares};
 use crate::context::Context;
-use crate::states::runs_python;
+use crate::host_trace::merged;
+use crate::states::{State, runs_python};
+use crate::steps::{Filling, Step};
 use crate::time::recurrence::Recurrence;
-use crate::vocabulary::Role;
+use crate::vocabulary::{Role, iterator_path};
 use crate::work::functions::name_of;
 use stepscope_trace::statistics::median_duration;
 
@@ -18,6 +21,8 @@ pub const LONG: f64 = 2.0;
 /// A function with at most this share of its calls in the other steps belongs to the odd ones. Its time there says
 /// nothing: a function that all steps call is long in the long ones.
 const ELSEWHERE: f64 = 0.1;
+/// More than half: of an excess, of a wait, of the waits.
+const MOST: f64 = 0.5;
 
 /// The odd steps of one host.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -32,6 +37,41 @@ pub struct OddSteps {
     pub excess: Shares,
     /// Functions that are only called in them, longest first, in milliseconds per odd step.
     pub functions: Vec<(String, f64)>,
+    /// Another loop between the steps, such as an evaluation.
+    #[serde(default)]
+    pub other_loop: Option<OtherLoop>,
+    /// The stage of the input pipeline in which they wait for their batch, if it is the same in most of them.
+    #[serde(default)]
+    pub waits_for: Option<String>,
+}
+
+/// Another loop that runs after every so many steps.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OtherLoop {
+    /// After which steps.
+    pub recurrence: Recurrence,
+    /// Its median duration in milliseconds.
+    pub ms: f64,
+    /// What it takes from the counted steps, in total.
+    pub shares: Shares,
+}
+
+impl OtherLoop {
+    fn of(context: &Context) -> Option<Self> {
+        let breakdown = context.breakdown();
+        let pauses = breakdown.steps.pauses.iter().filter(|pause| pause.filling == Filling::AnotherLoop);
+        let spans: Vec<Span> = pauses.map(|pause| pause.span).collect();
+        let follows = |step: &Step| {
+            let next = spans.partition_point(|pause| pause.start < step.span.start);
+            spans.get(next).is_some_and(|pause| pause.start < step.span.end)
+        };
+        let recurrence = Recurrence::of(breakdown.counted().map(|(step, _)| follows(step)));
+        (recurrence.steps > 0).then(|| OtherLoop {
+            recurrence,
+            ms: median_duration(spans.iter().map(|span| span.dur())).ms(),
+            shares: breakdown.owned_within(context, &spans),
+        })
+    }
 }
 
 impl OddSteps {
@@ -56,10 +96,54 @@ impl OddSteps {
             recurrence: Recurrence::of(counted.iter().map(|step| is_odd(step))),
             odd_ms: median_duration(odd.iter().map(|step| step.window.dur())).ms(),
             usual_ms: median_duration(usual.iter().map(|step| step.window.dur())).ms(),
-            excess,
             functions: functions(context, &odd),
+            other_loop: OtherLoop::of(context),
+            // Only then is it worth the search.
+            waits_for: (excess.get(Category::Input).fraction_of(excess.total()) >= MOST)
+                .then(|| blocked_stage(context, &odd))
+                .flatten(),
+            excess,
         })
     }
+}
+
+/// The stage of a tf.data pipeline that the longest waits of these steps are for: the innermost one of which a single call
+/// takes most of the wait. A shuffle that fills its buffer asks for thousands of elements in one call.
+fn blocked_stage(context: &Context, odd: &[&StepShares]) -> Option<String> {
+    let trace = context.trace;
+    let host = merged(context, None);
+    let mut waits: Vec<(Span, usize, &str)> = Vec::new();
+    let mut all = host.spans_in(State::InputWait).peekable();
+    for step in odd {
+        while all.next_if(|wait| wait.end <= step.window.start).is_some() {}
+        let mut longest: Option<Span> = None;
+        while let Some(wait) = all.next_if(|wait| wait.start < step.window.end) {
+            longest = longest.into_iter().chain([wait]).max_by_key(|wait| wait.dur());
+        }
+        waits.extend(longest.map(|wait| (wait, 0, "")));
+    }
+    let stages = trace.kinds_where(|kind| context.vocabulary().role(kind) == Role::InputStage);
+    for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
+        for (index, kind) in track.events_of(&stages) {
+            let span = track.span_of(index);
+            let next = waits.partition_point(|(wait, ..)| wait.end <= span.start);
+            let Some((wait, depth, name)) = waits.get_mut(next) else { break };
+            if span.intersect(*wait).dur().fraction_of(wait.dur()) < MOST {
+                continue;
+            }
+            let Some(path) = iterator_path(trace.kind_name(kind)) else { continue };
+            let (deep, last) = path.fold((0, ""), |(deep, _), stage| (deep + 1, stage));
+            if deep > *depth {
+                (*depth, *name) = (deep, last);
+            }
+        }
+    }
+    let bare = |name: &str| name.split('[').next().unwrap_or(name).to_owned();
+    let mut names: Vec<String> = waits.iter().map(|(.., name)| bare(name)).collect();
+    names.sort_unstable();
+    let most = names.chunk_by(|a, b| a == b).max_by_key(|same| same.len())?;
+    let many = most.len() as f64 > MOST * names.len() as f64;
+    most.first().filter(|name| many && !name.is_empty()).cloned()
 }
 
 /// The calls of a function.

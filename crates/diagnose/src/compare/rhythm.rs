@@ -24,6 +24,8 @@ pub struct Rhythm {
     pub every: f64,
     /// What a slow step costs on top of a typical one, in milliseconds.
     pub extra_ms: f64,
+    /// A step that takes longer is slow, in milliseconds.
+    pub slow_ms: f64,
 }
 
 /// The rhythm of a side's steps; `None` where slow steps are no part of it.
@@ -38,6 +40,7 @@ pub fn rhythm(steps: &[f64]) -> Option<Rhythm> {
         typical_ms,
         every: 1.0 / share,
         extra_ms,
+        slow_ms: SLOW * middle,
     })
 }
 

@@ -13,6 +13,10 @@
 //! their work, because they wait for the interpreter lock. From {LOCKED} of the step on, the finding says so, and counts
 //! the loop's own overhead and Python too: all of it is slower while threads take turns.
 //!
+//! If a few recurring steps wait for at least {CONCENTRATED} of the time, such as the last one of each epoch, the finding says
+//! how long and how often, and names the stage of a tf.data pipeline that a single call waits in: usually a shuffle buffer
+//! that is filled again.
+//!
 //! # How to fix it
 //! TensorFlow and Keras: `ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)` and `.prefetch(tf.data.AUTOTUNE)` at the end;
 //! `.interleave(..., num_parallel_calls=tf.data.AUTOTUNE)` for reading; `.cache()` for what fits in memory. Replace
@@ -21,6 +25,9 @@
 //!
 //! PyTorch: `DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)`. If there are workers already, use
 //! more of them, a larger `prefetch_factor` and a cheaper `__getitem__`.
+//!
+//! A shuffle buffer that fills again at each epoch: a smaller buffer, `.cache()` before `.shuffle`, or `.shuffle` before what
+//! decodes, and one iterator for all epochs with `.repeat()` and `.prefetch`.
 //!
 //! JAX: a background thread that keeps two batches on the device with `jax.device_put`, or a loader with workers such as
 //! Grain.
@@ -31,6 +38,7 @@
 mod tf_data;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted};
 
@@ -38,7 +46,7 @@ use super::shared::{of_step, severity};
 use crate::facts::{Facts, Loader, PythonLine};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
-use crate::words::lines;
+use crate::words::{in_steps, lines};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -58,6 +66,8 @@ thresholds! {
     GAIN: Share = 1.0;
     /// A loop that nobody holds up waits for the lock for microseconds.
     LOCKED: Share = 0.10;
+    /// If a few long steps hold this share of all waiting, they are what has to be explained.
+    CONCENTRATED: Share = 0.5;
 }
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
@@ -68,8 +78,8 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     };
     let share = facts.share(Category::Input);
     (share >= INPUT || (locked_ms.is_some() && share > 0.0)).then(|| {
-        let cause =
-            InputWait { loader: facts.loader.clone(), wait_ms: facts.ms(Category::Input), locked_ms };
+        let (loader, wait_ms) = (facts.loader.clone(), facts.ms(Category::Input));
+        let cause = InputWait { loader, wait_ms, locked_ms, long: long_waits(facts, wait_ms) };
         Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.95)
     })
 }
@@ -89,6 +99,29 @@ pub(super) fn lock_evidence(ms: f64) -> String {
     )
 }
 
+/// The waits of a few steps that hold most of all waiting.
+fn long_waits(facts: &Facts, wait_ms: f64) -> Option<LongWaits> {
+    let odd = facts.odd.as_ref().filter(|odd| odd.recurrence.recurs() && odd.recurrence.of > 1)?;
+    let excess = odd.excess.get(Category::Input).ms();
+    let per_step = excess / facts.summary.count.max(1) as f64;
+    (per_step >= CONCENTRATED * wait_ms).then(|| LongWaits {
+        recurrence: odd.recurrence,
+        ms: excess / odd.recurrence.steps.max(1) as f64,
+        stage: odd.waits_for.clone(),
+    })
+}
+
+/// Long waits in a few steps.
+#[derive(Clone, Debug)]
+pub struct LongWaits {
+    /// In which steps.
+    pub recurrence: Recurrence,
+    /// The mean of them in milliseconds.
+    pub ms: f64,
+    /// The stage of the pipeline in which a single call lasts as long as the wait, e.g. `Shuffle`.
+    pub stage: Option<String>,
+}
+
 /// Waiting for data.
 #[derive(Clone, Debug)]
 pub struct InputWait {
@@ -98,17 +131,23 @@ pub struct InputWait {
     pub wait_ms: f64,
     /// Milliseconds per step of it in which the loop waits for the interpreter lock that threads of the loader hold.
     pub locked_ms: Option<f64>,
+    /// The waits of a few steps, if those hold most of it.
+    pub long: Option<LongWaits>,
 }
 
 impl Cause for InputWait {
     fn words(&self, finding: &Finding) -> Words {
-        let Said { why, mut evidence, mut advice } = match &self.loader {
+        let mut said = match &self.loader {
             Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),
             Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref()),
             Loader::Queue => queue(),
             Loader::Python(lines) => python(lines, finding.framework),
             Loader::Unknown => unknown(finding.framework),
         };
+        if let Some(long) = &self.long {
+            long.explain(&self.loader, &mut said);
+        }
+        let Said { why, mut evidence, mut advice } = said;
         let measured = || vec![format!("The step waits {} for its batch.", duration_ms(self.wait_ms))];
         if let Some(ms) = self.locked_ms {
             evidence.insert(0, lock_evidence(ms));
@@ -151,6 +190,32 @@ fn without_threads(framework: Framework) -> &'static str {
         }
         Framework::PyTorch | Framework::Unknown => {
             "More threads do not help. Prepare batches in other processes, or run less Python: `numpy` on whole batches."
+        }
+    }
+}
+
+impl LongWaits {
+    /// Puts first what the long waits show.
+    fn explain(&self, loader: &Loader, said: &mut Said) {
+        let often = match self.recurrence.every.filter(|every| *every > 1) {
+            Some(every) => format!("every {every} steps"),
+            None => format!("in {}", in_steps(&self.recurrence)),
+        };
+        let wait = duration_ms(self.ms);
+        said.evidence.insert(0, format!("Most of the waiting: {wait} {often}, as at the start of an epoch."));
+        match (loader, &self.stage) {
+            (Loader::TfData(pipeline), Some(stage)) => {
+                let (why, advice) = tf_data::at_epoch_starts(pipeline, stage);
+                said.why = format!("; {often}, {wait} {why}");
+                said.advice = advice;
+            }
+            (Loader::TorchLoader { workers: true, .. }, _) => {
+                said.why = format!("; {often}, it waits {wait} for the DataLoader's workers");
+                let keep = "If these are the starts of epochs, keep the workers: `DataLoader(..., \
+                            persistent_workers=True)`. Otherwise each epoch starts new processes.";
+                said.advice.insert(0, keep.to_owned());
+            }
+            _ => {}
         }
     }
 }
@@ -248,10 +313,31 @@ fn in_background(place: &str, framework: Framework) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Pipeline;
     use crate::rules::testing::{finding, speaks, words};
 
     fn wait(loader: Loader) -> InputWait {
-        InputWait { loader, wait_ms: 30.0, locked_ms: None }
+        InputWait { loader, wait_ms: 30.0, locked_ms: None, long: None }
+    }
+
+    fn long_wait(loader: Loader, stage: Option<&str>) -> InputWait {
+        let recurrence = Recurrence { steps: 3, of: 24, every: Some(8) };
+        let long = LongWaits { recurrence, ms: 240.0, stage: stage.map(str::to_owned) };
+        InputWait { long: Some(long), ..wait(loader) }
+    }
+
+    #[test]
+    fn a_buffer_that_fills_at_each_epoch_is_named_with_its_rhythm() {
+        let pipeline = || Loader::TfData(Pipeline::default());
+        let said = words(&RULE, long_wait(pipeline(), Some("Shuffle")), Framework::TensorFlow);
+        assert!(said.summary.contains("every 8 steps, 240 ms"), "{said:?}");
+        assert!(said.summary.contains("`.shuffle(...)`"), "{said:?}");
+        assert!(said.advice[0].contains("smaller buffer"), "{said:?}");
+        let other = words(&RULE, long_wait(pipeline(), Some("TFRecord")), Framework::TensorFlow);
+        assert!(other.advice[0].contains(".repeat()") && !other.summary.contains("shuffle"), "{other:?}");
+        let workers = Loader::TorchLoader { workers: true, inside: None };
+        let said = words(&RULE, long_wait(workers, None), Framework::PyTorch);
+        assert!(said.advice[0].contains("persistent_workers=True"), "{said:?}");
     }
 
     #[test]

@@ -7,25 +7,33 @@
 //! Of {STEPS} steps or more, the 90th percentile is at least {TAIL} times the median, or the standard deviation is at least
 //! {SPREAD} of the mean. The finding names the category that varies most.
 //!
+//! If another loop that runs the model, such as an evaluation, follows every so many steps and takes at least {NOTABLE} of
+//! the time per step, the finding owns that time.
+//!
 //! If steps of at least {LONG} times the median recur, and call functions that the others do not call or come at equal distances,
 //! the finding says how often. It owns what they compute beyond the others if that is at least {NOTABLE} of the step: an
 //! evaluation in the loop. A fix saves at most {GAIN} of that. Such a finding is a `warning`: only the author knows how
 //! often it is wanted.
 //!
 //! # How to fix it
-//! Depending on the category: keep more batches ready, write in the background, find the shapes that compile, look for
+//! An evaluation between epochs: run it after every few epochs, on fewer batches, or in another process on saved
+//! checkpoints.
+//!
+//! Otherwise, depending on the category: keep more batches ready, write in the background, find the shapes that compile, look for
 //! other programs on the machine.
 //!
 //! # How to check
 //! `stepscope steps PATH`. `compare` also reports how many steps it takes to see a difference through the noise.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::time::odd_steps::OddSteps;
+use stepscope_analyze::time::odd_steps::{OddSteps, OtherLoop};
+use stepscope_analyze::time::peaks::Peaks;
 use stepscope_analyze::time::summary::HostSummary;
+use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted, share, short};
 use stepscope_trace::statistics::Moments;
 
-use super::shared::{of_step, total};
+use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -63,6 +71,9 @@ fn check(facts: &Facts) -> Option<Finding> {
     if (facts.summary.count as f64) < STEPS || moments.median <= 0.0 || moments.mean <= 0.0 {
         return None;
     }
+    if let Some(finding) = facts.odd.as_ref().and_then(|odd| other_loop(facts, odd)) {
+        return Some(finding);
+    }
     let (tail, spread) = (moments.p90 / moments.median, moments.stddev? / moments.mean);
     if let Some((odd, claims)) = facts.odd.as_ref().and_then(|odd| Some((odd, recurring(facts, odd)?))) {
         // Only its author knows whether it is wanted as often.
@@ -73,7 +84,23 @@ fn check(facts: &Facts) -> Option<Finding> {
         let varies =
             Category::ALL.into_iter().max_by(|&a, &b| deviation(host, a).total_cmp(&deviation(host, b)));
         let varies = varies.filter(|category| *category != Category::Unknown);
-        Finding::new(&RULE, Severity::Info, Variance { spread, tail, varies }, facts.framework()).sure(0.8)
+        let lengths: Vec<f64> = host.counted().map(|step| step.span.dur().ms()).collect();
+        let cause = Variance { spread, tail, varies, peaks: Peaks::of(&lengths) };
+        Finding::new(&RULE, Severity::Info, cause, facts.framework()).sure(0.8)
+    })
+}
+
+/// Another loop between the steps that recurs and takes a notable share of the time.
+fn other_loop(facts: &Facts, odd: &OddSteps) -> Option<Finding> {
+    let other = odd.other_loop.as_ref().filter(|other| other.recurrence.recurs())?;
+    let claims = facts.owned_over(&other.shares, facts.summary.count as u64);
+    let share = of_step(facts, total(&claims));
+    let cause = Evaluation { other: other.clone(), usual_ms: odd.usual_ms, functions: odd.functions.clone() };
+    (share >= NOTABLE).then(|| {
+        Finding::new(&RULE, severity(share), cause, facts.framework())
+            .owning(claims, Some(GAIN))
+            .in_steps(other.recurrence)
+            .sure(0.8)
     })
 }
 
@@ -108,6 +135,8 @@ pub struct Variance {
     pub tail: f64,
     /// The category that varies most from step to step.
     pub varies: Option<Category>,
+    /// The two kinds of steps, if there are two.
+    pub peaks: Option<Peaks>,
 }
 
 impl Cause for Variance {
@@ -115,12 +144,16 @@ impl Cause for Variance {
         let what = self.varies.map_or(String::new(), |category| {
             format!("; `{}` varies most ({})", category.key(), words::category(category))
         });
-        Words {
-            summary: format!(
+        let summary = match self.peaks {
+            Some(peaks) => format!("Step variance: {}{what}.", peaks_words(&peaks)),
+            None => format!(
                 "Step variance: steps differ by {} of their mean, and one in ten takes at least {} times the median{what}.",
                 share(self.spread),
                 short(self.tail)
             ),
+        };
+        Words {
+            summary,
             evidence: vec![
                 format!("Standard deviation over mean: {}.", share(self.spread)),
                 format!("90th percentile over median: {}.", short(self.tail)),
@@ -157,6 +190,69 @@ impl Cause for LongSteps {
     }
 }
 
+/// `steps are of two kinds, about 22.9 ms and 130 ms (44 % of them)`.
+pub fn peaks_words(peaks: &Peaks) -> String {
+    let (short, long) = (duration_ms(peaks.short_ms), duration_ms(peaks.long_ms));
+    match peaks.alternate {
+        true => format!("steps alternate between about {short} and {long}"),
+        false => {
+            format!("steps are of two kinds, about {short} and {long} ({} of them)", share(peaks.long_share))
+        }
+    }
+}
+
+/// Another loop between the steps.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// When it runs, and what it takes.
+    pub other: OtherLoop,
+    /// The median duration of the steps that it does not follow, in milliseconds.
+    pub usual_ms: f64,
+    /// Functions that are only called in the steps that it follows, in milliseconds per such step.
+    pub functions: Vec<(String, f64)>,
+}
+
+impl Cause for Evaluation {
+    fn words(&self, finding: &Finding) -> Words {
+        let per_step = self.other.shares.total().ms() / self.other.recurrence.of.max(1) as f64;
+        let every = match self.other.recurrence.every {
+            Some(every) => format!("after every {every} steps"),
+            None => format!("after {}", in_steps(&self.other.recurrence)),
+        };
+        let mut evidence = vec![
+            format!("It takes {} each time; the other steps take {}.", duration_ms(self.other.ms), duration_ms(self.usual_ms)),
+            "It runs the model between the steps, as an evaluation does.".to_owned(),
+        ];
+        evidence.extend(self.functions.iter().take(2).map(|(name, ms)| {
+            format!("Only then is {} called: {} each time.", quoted(name), duration_ms(*ms))
+        }));
+        Words {
+            summary: format!(
+                "Step variance: an evaluation, or another loop that runs the model, runs {every} and takes {} on average.",
+                finding.owned(per_step)
+            ),
+            evidence,
+            advice: evaluate_less(finding.framework),
+        }
+    }
+}
+
+/// How to spend less time on evaluations.
+fn evaluate_less(framework: Framework) -> Vec<String> {
+    let less = match framework {
+        Framework::Keras => {
+            "If it is an evaluation, run it less often or on fewer batches: `model.fit(..., validation_freq=5, \
+             validation_steps=10)`."
+        }
+        _ => "If it is an evaluation, run it less often or on fewer batches.",
+    };
+    lines([
+        less,
+        "Evaluate saved checkpoints in another process, so that training does not wait.",
+        "Train longer between two evaluations: longer epochs also set up fewer iterators.",
+    ])
+}
+
 const LOOK: &str = "Look at the long steps: `stepscope steps PATH --sort duration_ms`.";
 
 /// What makes a category vary.
@@ -184,13 +280,27 @@ fn usual_reason(varies: Option<Category>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_analyze::Shares;
+    use stepscope_analyze::time::recurrence::Recurrence;
+
     use super::*;
     use crate::rules::testing::speaks;
 
     #[test]
     fn it_speaks() {
         for varies in Category::ALL {
-            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(varies) });
+            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(varies), peaks: None });
         }
+        let peaks = Peaks { short_ms: 10.0, long_ms: 90.0, long_share: 0.4, alternate: false };
+        for alternate in [false, true] {
+            let peaks = Some(Peaks { alternate, ..peaks });
+            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input), peaks });
+        }
+        let other = OtherLoop {
+            recurrence: Recurrence { steps: 3, of: 18, every: Some(6) },
+            ms: 300.0,
+            shares: Shares::default(),
+        };
+        speaks(&RULE, Evaluation { other, usual_ms: 10.0, functions: vec![("test_step".to_owned(), 290.0)] });
     }
 }

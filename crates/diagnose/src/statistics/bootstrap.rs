@@ -4,6 +4,13 @@
 //! Whole blocks of consecutive steps are drawn, as long as the steps' own dependence asks for, so that a run
 //! of slow steps stays a run of slow steps. Each run is drawn from by itself; what differs *between* runs is
 //! added by the caller, since two or three runs are too few to be drawn from.
+//!
+//! Slow steps at a fixed distance, such as a checkpoint every hundred steps, are drawn among themselves: how long they
+//! take is chance, how many there are is not.
+
+use std::borrow::Cow;
+
+use stepscope_analyze::time::recurrence::Recurrence;
 
 use super::confidence::Confidence;
 use super::dependence::block_length;
@@ -21,30 +28,57 @@ const STEPS_DRAWN: usize = 20_000_000;
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
     steps: &'a [f64],
+    /// Those that are drawn in blocks.
+    usual: Cow<'a, [f64]>,
+    /// Slow ones at a fixed distance.
+    slow: Vec<f64>,
     block: usize,
+}
+
+/// A step is slow if it takes this many times the median. Load makes steps slower by less, or makes so many slower that
+/// they are the median.
+const SLOW: f64 = 2.0;
+/// More slow steps than this share are no exception.
+const MOST_SLOW: f64 = 0.4;
+
+/// Which steps are slow, if they come at a fixed distance from the first step to the last.
+fn slow_by_rhythm(steps: &[f64]) -> Option<Vec<bool>> {
+    let middle = super::median(steps).filter(|middle| *middle > 0.0)?;
+    let slow: Vec<bool> = steps.iter().map(|step| *step > SLOW * middle).collect();
+    let often = Recurrence::of(slow.iter().copied());
+    let few = often.steps as f64 <= MOST_SLOW * often.of as f64;
+    (often.recurs() && often.is_periodic() && few).then_some(slow)
 }
 
 impl<'a> Sample<'a> {
     /// Steps in the order in which they ran.
     pub fn new(steps: &'a [f64]) -> Self {
-        Sample { steps, block: block_length(steps) }
+        let Some(slow) = slow_by_rhythm(steps) else {
+            return Sample { steps, usual: steps.into(), slow: Vec::new(), block: block_length(steps) };
+        };
+        let of = |wanted: bool| -> Vec<f64> {
+            steps.iter().zip(&slow).filter(|(_, slow)| **slow == wanted).map(|(step, _)| *step).collect()
+        };
+        let usual = of(false);
+        Sample { steps, block: block_length(&usual), usual: usual.into(), slow: of(true) }
     }
 
     /// How many independent pieces it is worth.
     fn blocks(&self) -> f64 {
-        self.steps.len() as f64 / self.block as f64
+        self.usual.len() as f64 / self.block as f64
     }
 
     fn draw(&self, random: &mut Random, into: &mut Vec<f64>) {
-        let n = self.steps.len();
+        let n = self.usual.len();
         into.clear();
         while into.len() < n {
             let start = random.below(n);
             let length = self.block.min(n - into.len());
             let tail = (n - start).min(length);
-            into.extend_from_slice(&self.steps[start..start + tail]);
-            into.extend_from_slice(&self.steps[..length - tail]);
+            into.extend_from_slice(&self.usual[start..start + tail]);
+            into.extend_from_slice(&self.usual[..length - tail]);
         }
+        into.extend(self.slow.iter().map(|_| self.slow[random.below(self.slow.len())]));
     }
 }
 
@@ -138,6 +172,23 @@ mod tests {
 
     fn log_median(steps: &mut [f64]) -> f64 {
         median_in_place(steps).unwrap().ln()
+    }
+
+    #[test]
+    fn a_cost_at_a_fixed_rhythm_is_no_chance() {
+        let mut random = Random::new(5);
+        let mut steps = |slow: &dyn Fn(usize) -> bool| -> Vec<f64> {
+            let usual = series(&mut random, 24, 10.0, 0.3, 0.0);
+            (0..).zip(usual).map(|(step, ms)| if slow(step) { ms + 250.0 } else { ms }).collect()
+        };
+        let width = |steps: &[f64]| {
+            let side = [Sample::new(steps)];
+            let of = |values: &mut [f64]| mean(values).unwrap();
+            interval(&side, &side, &of, &log_ratio, once()).unwrap().widest()
+        };
+        let regular = width(&steps(&|step| step % 8 == 0));
+        let random = width(&steps(&|step| [1, 2, 17].contains(&step)));
+        assert!(regular < 1.0 && random > 20.0, "{regular} {random}");
     }
 
     fn coverage(n: usize, rho: f64) -> f64 {

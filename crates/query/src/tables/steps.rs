@@ -45,6 +45,7 @@ fn excluded(reason: Exclusion) -> &'static str {
         Exclusion::Startup => "startup",
         Exclusion::Interrupted => "interrupted",
         Exclusion::Unrecorded => "unrecorded",
+        Exclusion::IncompleteCycle => "incomplete_cycle",
     }
 }
 

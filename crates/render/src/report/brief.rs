@@ -23,6 +23,7 @@ pub fn brief_json(report: &Report) -> Value {
         "steps": {
             "count": report.summary.count,
             "origin": host.map_or("none", |host| terms::origin(host.origin)),
+            "mean_ms": moments.map(|moments| moments.mean),
             "median_ms": moments.map(|moments| moments.median),
             "p90_ms": moments.map(|moments| moments.p90),
         },

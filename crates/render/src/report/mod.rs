@@ -29,7 +29,7 @@ use stepscope_trace::series::Series;
 use stepscope_trace::{Delivers, Format};
 
 use crate::format::{duration_ms, plural};
-use crate::words::{quoted, share, terms};
+use crate::words::{quoted, share, step_times, terms};
 use crate::{gpu_samples, health};
 
 pub use brief::{brief_json, finding_json};
@@ -262,11 +262,9 @@ impl Report {
             .map(|(category, _, part)| format!("{} {}", category.key(), share(*part)))
             .collect();
         match self.summary.step_ms {
-            Some(moments) => format!(
-                "No problem found: a step takes {} ({}).",
-                duration_ms(moments.median),
-                most.join(", ")
-            ),
+            Some(moments) => {
+                format!("No problem found: a step takes {} ({}).", duration_ms(moments.mean), most.join(", "))
+            }
             None if most.is_empty() => "Nothing to report: the recording is empty.".to_owned(),
             None => format!("No problem found: in the whole capture, {}.", most.join(", ")),
         }
@@ -320,10 +318,13 @@ impl Report {
             count => {
                 let (high, name) =
                     if count < STEPS_FOR_P90 { (moments.max, "longest") } else { (moments.p90, "p90") };
-                vec![
+                let mean =
+                    step_times::mean_beside(&moments).map(|mean| format!("{} mean", duration_ms(mean)));
+                let usual = [
                     format!("{} median", duration_ms(moments.median)),
                     format!("{} {name}", duration_ms(high)),
-                ]
+                ];
+                mean.into_iter().chain(usual).chain(step_times::shape(host)).collect()
             }
         };
         parts.push(format!("{steps} {}", terms::how(&host.how)));

@@ -98,8 +98,12 @@ pub(crate) fn input_bound() -> Report {
         parallelism: Some(1.0),
         ..Pipeline::default()
     };
-    let cause =
-        input_bound::InputWait { loader: Loader::TfData(pipeline), wait_ms: waits * length, locked_ms: None };
+    let cause = input_bound::InputWait {
+        loader: Loader::TfData(pipeline),
+        wait_ms: waits * length,
+        locked_ms: None,
+        long: None,
+    };
     let mut input =
         Finding::new(&input_bound::RULE, Severity::Critical, cause, Framework::TensorFlow).sure(0.95);
     input.winnable = Some(1.0);

@@ -5,7 +5,7 @@ use stepscope_analyze::time::summary::{HostSummary, StepRow, Summary};
 use stepscope_trace::statistics::{Moments, quantile};
 
 use crate::format::duration_ms;
-use crate::words::terms;
+use crate::words::{step_times, terms};
 use crate::{Cell, Column, Format, Table};
 
 /// Width of the bars in text.
@@ -89,11 +89,13 @@ fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
 
 fn headline(summary: &Summary) -> String {
     match (summary.step_ms, summary.bound()) {
-        (Some(Moments { median, p90, p99, stddev, .. }), Some(host)) => {
+        (Some(moments @ Moments { median, p90, p99, stddev, .. }), Some(host)) => {
+            let mean = step_times::mean_beside(&moments)
+                .map_or(String::new(), |mean| format!("mean {}, ", duration_ms(mean)));
             let spread = stddev
                 .map_or(String::new(), |spread| format!(", standard deviation {}", duration_ms(spread)));
             format!(
-                "{} per step (median of {}; p90 {}, p99 {}{spread}), {}",
+                "{} per step (median of {}; {mean}p90 {}, p99 {}{spread}), {}",
                 duration_ms(median),
                 summary.count,
                 duration_ms(p90),

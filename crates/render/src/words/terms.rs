@@ -114,6 +114,7 @@ pub fn excluded(reason: Exclusion) -> &'static str {
         Exclusion::Startup => "start-up",
         Exclusion::Interrupted => "before a pause",
         Exclusion::Unrecorded => "not recorded on the device",
+        Exclusion::IncompleteCycle => "in an incomplete cycle",
     }
 }
 

@@ -106,6 +106,32 @@ fn is_served(pipeline: &Pipeline) -> bool {
     service(pipeline.bottleneck_stage.as_deref()) || (unpacks && service(pipeline.after.as_deref()))
 }
 
+/// What a pipeline does where a single call of a stage lasts as long as the wait, and what to do about that.
+pub(super) fn at_epoch_starts(pipeline: &Pipeline, stage: &str) -> (String, Vec<String>) {
+    let name = as_code(stage);
+    let mut advice = Vec::new();
+    let why = if bare(stage).starts_with("Shuffle") {
+        advice.push(
+            "Use a smaller buffer: `.shuffle(n)` prepares `n` elements before it delivers the first one, again in each \
+             epoch."
+                .to_owned(),
+        );
+        let cached = if pipeline.caches { "" } else { "keep prepared elements with `.cache()` before it, or " };
+        advice.push(format!(
+            "Make its elements cheap: {cached}shuffle file names or raw records, and decode after `.shuffle`."
+        ));
+        format!("until {name} has filled its buffer again")
+    } else {
+        format!("for the first element of {name}")
+    };
+    advice.push(
+        "Keep one iterator for all epochs, so that the next epoch is prepared while this one computes: `.repeat()` \
+         in the pipeline and `.prefetch(tf.data.AUTOTUNE)` at its end."
+            .to_owned(),
+    );
+    (why, advice)
+}
+
 fn why(pipeline: &Pipeline) -> String {
     if is_served(pipeline) {
         return "; the workers of the `tf.data` service cannot keep up".to_owned();
@@ -281,7 +307,7 @@ mod tests {
     use crate::rules::testing::words;
 
     fn advised(pipeline: Pipeline) -> String {
-        let cause = InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0, locked_ms: None };
+        let cause = InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0, locked_ms: None, long: None };
         words(&RULE, cause, Framework::TensorFlow).advice.join("\n")
     }
 

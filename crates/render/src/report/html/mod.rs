@@ -19,7 +19,7 @@ use self::page::{Html, tag, text};
 use self::parts::{Value, figures, table};
 use super::{Report, STEPS_FOR_P90};
 use crate::format::{bytes, duration_ms, plural, thousands};
-use crate::words::{quoted, share, terms};
+use crate::words::{quoted, share, step_times, terms};
 
 pub use page::{Section, html_page};
 
@@ -55,6 +55,9 @@ fn overview(report: &Report) -> Html {
     match (report.summary.step_ms, report.bound()) {
         (Some(moments), Some(host)) => {
             let (one, many) = terms::step_kind(host.kind);
+            if let Some(mean) = step_times::mean_beside(&moments) {
+                add(duration_ms(mean), format!("mean {one}"));
+            }
             add(duration_ms(moments.median), format!("median {one}"));
             let longest = duration_ms(moments.max);
             match report.summary.count {
