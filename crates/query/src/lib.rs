@@ -23,7 +23,6 @@ mod rows;
 mod schema;
 mod shortcut;
 mod tables;
-mod text;
 mod vtab;
 mod world;
 

@@ -210,6 +210,8 @@ fn faults(scene: &Scene, recorder: Recorder, told: &Report) -> Vec<String> {
             faults.push(format!("{} by {recorder:?}: {what}", scene.name));
         }
     };
+    let wrong = ["no-device-trace", "recompilation"].into_iter().find(|id| ids.contains(id));
+    check(wrong.is_none(), format!("{wrong:?}"));
     check(ids.first().is_some_and(|first| expected.first.contains(first)), format!("verdict of {ids:?}"));
     check(expected.also.is_none_or(|also| ids.contains(&also)), format!("{:?} in {ids:?}", expected.also));
     let all: f64 = summary.breakdown_ms.iter().map(|(_, ms)| ms).sum();
@@ -376,6 +378,12 @@ fn copies_fill_the_step() {
 }
 
 #[test]
+fn copies_without_kernels_are_what_the_device_did() {
+    let marked = shapes().into_iter().filter(|shape| shape.marked);
+    play(&marked.map(scenes::copies_alone).collect::<Vec<_>>());
+}
+
+#[test]
 fn waiting_for_results_keeps_the_host_from_preparing() {
     for read in [true, false] {
         for_each_shape(|shape| scenes::waiting(shape, read));
@@ -403,6 +411,12 @@ fn what_kernels_do_is_told() {
 fn steps_that_are_not_like_the_others_do_not_hide_the_usual_one() {
     for_each_shape(scenes::variance);
     for_each_shape(scenes::startup);
+}
+
+#[test]
+fn code_that_is_loaded_at_first_is_not_compiled_again_and_again() {
+    let marked = shapes().into_iter().filter(|shape| shape.marked);
+    play(&marked.map(scenes::loading).collect::<Vec<_>>());
 }
 
 #[test]

@@ -24,7 +24,7 @@ mod unrecorded;
 mod within;
 
 use rayon::prelude::*;
-use stepscope_trace::{Dur, KindId, ProcessId, Span, Time};
+use stepscope_trace::{Dur, KindId, ProcessId, Span, Time, TrackKind};
 
 use crate::host_trace::HostTrace;
 use crate::host_trace::{merged, working_devices};
@@ -243,6 +243,10 @@ fn fallback_category(recorded: &HostTrace, steps: &Steps) -> Category {
     let marked = steps.on_host && steps.track.is_some();
     // Nothing but ranges: what runs inside and outside of them was not recorded.
     if recorded.states().lines.iter().all(|(_, line)| is_blank(line)) {
+        return Category::Unknown;
+    }
+    // Nothing but a device's queues, by a writer that records nothing else: so was the host.
+    if recorded.trace.tracks().iter().all(|track| track.kind == TrackKind::Stream) {
         return Category::Unknown;
     }
     // A profiler that only records device calls does not see the framework: unrecorded time may be either.

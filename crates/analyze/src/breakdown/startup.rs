@@ -18,13 +18,22 @@ const MOST_ALONE: usize = 10;
 /// Excludes the first steps that only warm up. The rest must contain the work of a step: a marker around
 /// nothing does not make the previous step a warm-up.
 pub(super) fn exclude_startup(steps: &mut [Step], device: &DeviceBreakdown) {
+    let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].excluded.is_none()).collect();
+    let counted = || places.iter().filter_map(|&index| device.steps.get(index));
+    // The first launch of a kernel loads its code: launching is part of building where it makes the step longer, and
+    // where the recording has the loop's first step.
+    let from_start = steps.first().is_some_and(|step| step.excluded.is_none());
+    let launching = median_duration(counted().map(|shares| shares.shares.get(Category::Launch)));
+    let usual_length = median_duration(counted().map(|shares| shares.window.dur()));
     let building = |shares: &StepShares| {
-        let time = shares.shares.get(Category::Tracing) + shares.shares.get(Category::Compile);
+        let of = |category| shares.shares.get(category);
+        let loading = of(Category::Launch).max(launching) - launching;
+        let longer = shares.window.dur().max(usual_length) - usual_length;
+        let loading = if from_start && loading.ps() * 2 >= longer.ps() { loading } else { Dur::ZERO };
+        let time = of(Category::Tracing) + of(Category::Compile) + loading;
         (shares.window.dur(), time.fraction_of(shares.window.dur()), shares.busy)
     };
-    let places: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].excluded.is_none()).collect();
-    let all: Vec<(Dur, f64, Dur)> =
-        places.iter().filter_map(|&index| device.steps.get(index)).map(building).collect();
+    let all: Vec<(Dur, f64, Dur)> = counted().map(building).collect();
     let mut found: Vec<(usize, bool)> = Vec::new();
     // At most the first half can be warm-up: a program that always warms up never gets warm.
     for (index, &place) in places.iter().enumerate().take(all.len() / 2) {
@@ -101,6 +110,26 @@ mod tests {
         assert_eq!(startup(&[(500, 400, 1), (480, 400, 1), (510, 400, 1), (490, 400, 1)]), [false; 4]);
         assert_eq!(startup(&[(140, 40, 1), (100, 0, 1), (100, 0, 1), (100, 0, 1)]), [false; 4]);
         assert_eq!(startup(&[]), [false; 0]);
+    }
+
+    #[test]
+    fn a_first_step_that_loads_code_is_startup_and_a_loop_that_always_launches_is_not() {
+        let launching = |steps: &[(i64, i64)]| {
+            let lengths: Vec<(i64, i64, i64)> = steps.iter().map(|&(length, _)| (length, 0, 1)).collect();
+            let mut device = device(&lengths);
+            for (step, &(_, launch)) in device.steps.iter_mut().zip(steps) {
+                step.shares.add(Category::Launch, Dur::from_ps(launch));
+            }
+            let mut found = none_apart(steps.len());
+            exclude_startup(&mut found, &device);
+            found.iter().filter(|step| step.excluded.is_some()).count()
+        };
+        assert_eq!(launching(&[(300, 250), (100, 50), (100, 50), (100, 50)]), 1);
+        assert_eq!(
+            launching(&[(160, 80), (100, 70), (100, 70), (100, 70)]),
+            0,
+            "it is longer for another reason"
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What is known of a host's devices, and of the calls that feed them.
 
-use stepscope_trace::{Device, DeviceKind, KindId, Trace};
+use stepscope_trace::{Device, DeviceKind, Dur, KindId, ProcessKind, Trace, Track, TrackKind};
 
 use crate::context::Context;
 use crate::states::launches::LaunchCalls;
+use crate::states::missing_device::starts_any_kernel;
 use crate::vocabulary::Role;
 use crate::vocabulary::has_timeline;
 use crate::work::gpu_specs::{USUAL_SPEEDUP, peaks_of};
@@ -49,11 +50,31 @@ impl Feeding {
     }
 }
 
-/// Not by the kernels' table: what runs on a TPU is no kernel.
+/// Whether the device's side was recorded. Not by the kernels' table: what runs on a TPU is no kernel.
 pub(super) fn computed_on_device(context: &Context) -> bool {
     let computes = |role: Role| matches!(role, Role::Kernel | Role::Collective);
     (0..context.trace.kinds().len())
         .any(|index| computes(context.vocabulary().role(KindId::from_index(index))))
+        || only_copies(context)
+}
+
+/// A program that mostly copies needs no kernel; one that prepares a device copies little.
+const COPYING: f64 = 0.05;
+
+/// Whether copies are all that the device did: no call started a kernel, and copies take a notable part of the time.
+fn only_copies(context: &Context) -> bool {
+    let trace = context.trace;
+    let copies = trace.kinds_where(|kind| matches!(context.vocabulary().role(kind), Role::Copy(_)));
+    if copies.is_empty() || starts_any_kernel(trace) {
+        return false;
+    }
+    let on_device = |track: &&Track| {
+        track.kind == TrackKind::Stream && trace.process(track.process).kind == ProcessKind::Device
+    };
+    let tracks = trace.tracks().iter().filter(on_device);
+    let copied: Dur =
+        tracks.map(|track| track.events_of(&copies).map(|(index, _)| track.dur(index)).sum::<Dur>()).sum();
+    trace.span().is_some_and(|span| copied.fraction_of(span.dur()) >= COPYING)
 }
 
 /// By the device's name; of one that is not listed, NVIDIA's since compute capability 7.0. The last cards that are

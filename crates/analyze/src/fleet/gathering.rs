@@ -89,6 +89,7 @@ impl Gathering {
             requests: sums.requests.finish(),
             feeding: sums.feeding,
             missing_device: sums.missing_device,
+            ranges: sums.ranges,
             python_frames: sums.frames as f64 / sums.events.max(1) as f64,
         })
     }

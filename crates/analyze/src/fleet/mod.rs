@@ -18,6 +18,7 @@ use crate::time::callbacks::Callbacks;
 use crate::time::checkpoint_cost::CheckpointCost;
 use crate::time::eager::Eager;
 use crate::time::graph_loops::GraphLoops;
+use crate::time::named_ranges::NamedRanges;
 use crate::time::odd_steps::OddSteps;
 use crate::time::pipeline_setup::SetUp;
 use crate::time::requests::{Latencies, RequestsPartial};
@@ -72,6 +73,9 @@ struct Sums {
     feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.
     missing_device: Option<MissingDevice>,
+    /// Ranges around time of which nothing else is known.
+    #[serde(default)]
+    ranges: NamedRanges,
     frames: u64,
     events: u64,
 }
@@ -146,6 +150,7 @@ impl HostPartial {
             requests: RequestsPartial::of(context),
             feeding: Feeding::of(context),
             missing_device: missing_device(context),
+            ranges: NamedRanges::of(context),
             frames: python_frames(context),
             events: trace.events(),
         };
@@ -173,6 +178,7 @@ impl Sums {
         self.requests.merge(other.requests);
         self.feeding.merge(&other.feeding);
         self.missing_device = self.missing_device.or(other.missing_device);
+        self.ranges = self.ranges.or(other.ranges);
         self.frames += other.frames;
         self.events += other.events;
         self
@@ -299,6 +305,8 @@ pub struct Session {
     pub feeding: Feeding,
     /// Why no kernel of a device was recorded; `None` where some were.
     pub missing_device: Option<MissingDevice>,
+    /// Ranges around time of which nothing else is known.
+    pub ranges: NamedRanges,
     /// The share of events that are frames of a Python tracer.
     pub python_frames: f64,
 }

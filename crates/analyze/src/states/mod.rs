@@ -15,6 +15,7 @@ mod line;
 pub(crate) mod lock_waits;
 pub mod missing_device;
 mod output;
+pub(crate) mod ranges;
 pub(crate) mod read_out;
 mod state;
 pub mod timeline;

@@ -7,6 +7,7 @@ pub mod critical;
 pub mod eager;
 pub mod graph_loops;
 pub mod inference;
+pub mod named_ranges;
 pub mod odd_steps;
 pub mod over_time;
 pub mod peaks;

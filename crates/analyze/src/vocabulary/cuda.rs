@@ -100,6 +100,31 @@ pub fn is_device_call(name: &str) -> bool {
     without_vendor(name).is_some()
 }
 
+/// Whether it is a call that prepares a device, a library or code, and that a loop does not repeat.
+pub fn prepares_device(name: &str) -> bool {
+    const CALLS: &[&str] = &[
+        "Init",
+        "CtxCreate",
+        "DevicePrimaryCtx",
+        "DeviceReset",
+        "SetDevice",
+        "ModuleLoad",
+        "ModuleGetFunction",
+        "LibraryLoad",
+        "LibraryGet",
+        "GetFuncBySymbol",
+        "Link",
+        "StreamCreate",
+        "GraphInstantiate",
+    ];
+    const LIBRARIES: &[&str] =
+        &["cublas", "cudnn", "cusparse", "cusolver", "cufft", "curand", "nvrtc", "nccl"];
+    const PREPARING: &[&str] = &["Create", "Init", "CompileProgram", "Plan"];
+    without_vendor(name).is_some_and(|call| CALLS.iter().any(|start| call.starts_with(start)))
+        || (LIBRARIES.iter().any(|library| name.starts_with(library))
+            && PREPARING.iter().any(|part| name.contains(part)))
+}
+
 /// Whether it is a call that launches a whole graph of kernels.
 pub fn starts_graph(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("GraphLaunch"))
@@ -349,6 +374,29 @@ fn contains_ignoring_case(text: &[u8], part: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_that_prepare_are_told_from_those_of_a_loop() {
+        for name in [
+            "cuModuleLoadData",
+            "cudaStreamCreate",
+            "cuLibraryLoadData",
+            "nvrtcCompileProgram",
+            "cublasCreate_v2",
+        ] {
+            assert!(prepares_device(name), "{name}");
+        }
+        for name in [
+            "cudaLaunchKernel",
+            "cudaMemcpy",
+            "cudaMalloc",
+            "cudaStreamSynchronize",
+            "cublasSgemm_v2",
+            "Init",
+        ] {
+            assert!(!prepares_device(name), "{name}");
+        }
+    }
 
     #[test]
     fn copies_of_every_spelling_have_a_direction() {

@@ -52,13 +52,17 @@ fn is_compiling(name: &str) -> bool {
         || name.contains("compile_fx")
 }
 
-/// What CUPTI counts as overhead is the profiler's own, except for code that is loaded onto the device on first
-/// use, which also takes its time unrecorded, once.
+/// What CUPTI counts as overhead is the profiler's own, except for code that is brought onto the device on first use, which
+/// also takes its time unrecorded, once. The driver's compiler is a compiler; loading code is part of a first launch.
 fn overhead(name: &str) -> Role {
     let lower = name.to_ascii_lowercase();
-    let loads =
-        ["module load", "lazy function load", "driver compiler"].iter().any(|sort| lower.contains(sort));
-    if loads { Role::Compile } else { Role::Bookkeeping }
+    if lower.contains("driver compiler") {
+        Role::Compile
+    } else if ["module load", "lazy function load"].iter().any(|sort| lower.contains(sort)) {
+        Role::Launch
+    } else {
+        Role::Bookkeeping
+    }
 }
 
 /// The markers that `torch.profiler` writes around `prof.step()`.
@@ -111,8 +115,9 @@ mod tests {
     #[test]
     fn code_that_is_brought_to_the_device_is_no_overhead_of_the_recorder() {
         for name in ["Runtime Triggered Module Loading", "Lazy Function Loading"] {
-            assert_eq!(role(name, "overhead"), Some(Role::Compile), "{name}");
+            assert_eq!(role(name, "overhead"), Some(Role::Launch), "{name}");
         }
+        assert_eq!(role("Driver Compiler", "overhead"), Some(Role::Compile));
         assert_eq!(role("Activity Buffer Request", "overhead"), Some(Role::Bookkeeping));
     }
 

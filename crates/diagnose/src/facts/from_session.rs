@@ -108,6 +108,7 @@ fn recording(session: &Session) -> Recording {
             .map(|issue| issue.detail.clone())
             .collect(),
         python_frames: session.python_frames,
+        ranges: session.ranges.ms_per_step(),
     }
 }
 

@@ -45,6 +45,9 @@ pub struct Recording {
     pub complaints: Vec<String>,
     /// The share of events that are frames of a Python tracer.
     pub python_frames: f64,
+    /// The program's own ranges around time of which nothing else is known, with their milliseconds per step, longest
+    /// first.
+    pub ranges: Vec<(String, f64)>,
 }
 
 /// Device work, over all devices.
@@ -237,13 +240,19 @@ impl Facts {
     }
 
     /// Milliseconds per step that a category owns of its own: without what setting up the device's runtime or allocating
-    /// its memory takes, and without what only shows because the host was held up before. What is done about the
+    /// its memory takes, without single gaps of a capture without steps, and without what only shows because the host was held up before. What is done about the
     /// category would not make those shorter.
     pub fn own_ms(&self, category: Category) -> f64 {
         let others = self.detail.as_ref().map_or(0.0, |detail| {
             let idle = &detail.idle;
-            let all =
-                [&idle.startup, &idle.allocation, &idle.in_copies, &idle.after_copies, &idle.after_waits];
+            let all = [
+                &idle.startup,
+                &idle.once,
+                &idle.allocation,
+                &idle.in_copies,
+                &idle.after_copies,
+                &idle.after_waits,
+            ];
             detail.per_step(all.iter().map(|shares| shares.get(category)).sum())
         });
         (self.ms(category) - others).max(0.0)

@@ -50,6 +50,7 @@ rules! {
     output_bound,
     overhead_distorts,
     pageable_copies,
+    range_dominates,
     recompilation,
     restarted_run,
     retracing,

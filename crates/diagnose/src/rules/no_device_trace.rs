@@ -11,6 +11,9 @@
 //! device's side is missing; programs were started, but ran after the recording ended or were not traced; the device's
 //! library was called, but nothing was started; the library was watched, but nobody called it; unknown. The profiler's own errors, and its warnings about the device, are shown with a fix.
 //!
+//! A device that only copies is recorded: copies without kernels are its work. If the program marks ranges, the finding
+//! names the one with the most time in which nothing else was recorded.
+//!
 //! # How to fix it
 //! Ask for the device: `nsys profile --trace=cuda,nvtx,osrt …`, with `--trace-fork-before-exec=true` if child processes
 //! do the work.
@@ -29,6 +32,7 @@ use stepscope_analyze::states::missing_device::MissingDevice;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{plural, printable};
 
+use super::shared::ranges::Ranges;
 use crate::complaints;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
@@ -45,11 +49,12 @@ pub static RULE: Rule = Rule {
     source: doc_of!("no_device_trace.rs"),
 };
 
-fn check(facts: &Facts) -> Option<Finding> {
+pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
     (facts.timeline && unseen).then(|| {
         let missing_device = facts.recording.missing_device.clone().unwrap_or(MissingDevice::Unseen);
-        let cause = NoDevice { missing_device, complaints: facts.recording.complaints.clone() };
+        let (complaints, ranges) = (facts.recording.complaints.clone(), Ranges::of(facts));
+        let cause = NoDevice { missing_device, complaints, ranges };
         Finding::new(&RULE, Severity::Warning, cause, facts.recorder())
     })
 }
@@ -61,12 +66,15 @@ pub struct NoDevice {
     pub missing_device: MissingDevice,
     /// The profiler's own errors, and its warnings about the device.
     pub complaints: Vec<String>,
+    /// The program's own ranges, which show where the time goes.
+    pub ranges: Ranges,
 }
 
 impl Cause for NoDevice {
     fn words(&self, finding: &Finding) -> Words {
         let mut evidence = vec![seen(&self.missing_device)];
         evidence.extend(self.complaints.iter().map(|text| complaint(text)));
+        evidence.extend(self.ranges.evidence());
         let mut advice: Vec<String> = Vec::new();
         for known in self.complaints.iter().filter_map(|text| complaints::known(text)) {
             let fix = sentence(known.fix);
@@ -85,7 +93,8 @@ impl Cause for NoDevice {
                     .to_owned(),
             );
         }
-        Words { summary: format!("No device trace: {}.", summary(&self.missing_device)), evidence, advice }
+        let (why, largest) = (summary(&self.missing_device), self.ranges.largest());
+        Words { summary: format!("No device trace: {why}{largest}."), evidence, advice }
     }
 }
 
@@ -197,7 +206,7 @@ mod tests {
 
     fn missing(missing_device: MissingDevice, complaints: &[&str], framework: Framework) -> Words {
         let complaints = complaints.iter().map(|&text| text.to_owned()).collect();
-        words(&RULE, NoDevice { missing_device, complaints }, framework)
+        words(&RULE, NoDevice { missing_device, complaints, ranges: Ranges::default() }, framework)
     }
 
     #[test]
@@ -207,8 +216,18 @@ mod tests {
             NoDevice {
                 missing_device: MissingDevice::Unseen,
                 complaints: vec!["Failed to load libcupti".into()],
+                ranges: Ranges::sample(),
             },
         );
+    }
+
+    #[test]
+    fn ranges_say_where_the_time_goes() {
+        let (missing_device, ranges) = (MissingDevice::Unknown, Ranges::sample());
+        let said =
+            words(&RULE, NoDevice { missing_device, complaints: Vec::new(), ranges }, Framework::Unknown);
+        assert!(said.summary.ends_with("; the range `find_centers` takes 67.7 ms (52 %)."), "{}", said.summary);
+        assert!(said.evidence.iter().any(|fact| fact.contains("`backbone`: 30.0 ms (23 %)")), "{said:?}");
     }
 
     #[test]

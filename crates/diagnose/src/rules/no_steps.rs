@@ -26,6 +26,7 @@ use stepscope_analyze::steps::{How, Origin};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::plural;
 
+use super::shared::ranges::Ranges;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of};
@@ -49,23 +50,31 @@ fn check(facts: &Facts) -> Option<Finding> {
         How::Unclear { parts, ops } => Some((parts, ops)),
         _ => None,
     });
-    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps { unclear }, facts.recorder()))
+    // Where the device's side is missing, that finding names the ranges.
+    let ranges = match super::no_device_trace::check(facts).is_some() {
+        true => Ranges::default(),
+        false => Ranges::of(facts),
+    };
+    none.then(|| Finding::new(&RULE, Severity::Warning, NoSteps { unclear, ranges }, facts.recorder()))
 }
 
 /// Nothing repeats, or only what may be layers.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct NoSteps {
     /// How many parts repeat and the ops in each, if they may be layers of one step.
     pub unclear: Option<(usize, usize)>,
+    /// The program's own ranges around time of which nothing else is known.
+    pub ranges: Ranges,
 }
 
 impl Cause for NoSteps {
     fn words(&self, finding: &Finding) -> Words {
-        let (summary, evidence) = match self.unclear {
+        let largest = self.ranges.largest();
+        let (summary, mut evidence) = match self.unclear {
             Some((parts, ops)) => (
                 format!(
                     "No steps: {parts} equal parts repeat, which may be layers of one step or steps, so the breakdown \
-                     covers the whole capture."
+                     covers the whole capture{largest}."
                 ),
                 vec![format!(
                     "A sequence of {} repeats {parts} times. Nothing comes once per repetition that only a loop does: \
@@ -74,11 +83,13 @@ impl Cause for NoSteps {
                 )],
             ),
             None => (
-                "No steps: nothing is marked and nothing repeats, so the breakdown covers the whole capture."
-                    .to_owned(),
+                format!(
+                    "No steps: nothing is marked and nothing repeats, so the breakdown covers the whole capture{largest}."
+                ),
                 lines(["There is no step marker, no repeated function and no period in the ops."]),
             ),
         };
+        evidence.extend(self.ranges.evidence());
         Words {
             summary,
             evidence,
@@ -113,7 +124,7 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, NoSteps { unclear: None });
-        speaks(&RULE, NoSteps { unclear: Some((8, 96)) });
+        speaks(&RULE, NoSteps { unclear: None, ranges: Ranges::default() });
+        speaks(&RULE, NoSteps { unclear: Some((8, 96)), ranges: Ranges::sample() });
     }
 }

@@ -5,7 +5,9 @@
 //!
 //! # How it is detected
 //! As `retracing`, for programs that are compiled while no `tf.function` is traced: `tracing` and `compile` own at least
-//! {REBUILDING} of the step, in two steps or more. Frames of `jax.jit` in the loop show that the function is recreated.
+//! {REBUILDING} of the step, in two steps or more. Where fewer than two steps were recorded, a function that is compiled
+//! twice or more shows it; otherwise everything may be compiled for the first time. Code that is loaded onto a device at
+//! the first launch of a kernel is not compiled. Frames of `jax.jit` in the loop show that the function is recreated.
 //! Without a Python trace, the finding leaves open whether that or varying shapes are the reason. A fix saves at most
 //! {GAIN} of tracing and compiling.
 //!
@@ -54,7 +56,9 @@ fn check(facts: &Facts) -> Option<Finding> {
     // Where tf.functions are traced anew, that is the cause, and compiling follows from it.
     let traced = !is_jax(facts) && facts.share(Category::Tracing) > 0.0;
     let recurrence = steps_with(facts, &BUILDING, REBUILDING);
-    if !compiles || traced || share < REBUILDING || !recurrence.recurs() {
+    let again = |function: &RebuiltFunction| function.compiles.max(function.traces) >= 2;
+    let recurs = recurrence.steps >= 2 || (recurrence.recurs() && facts.rebuilt.iter().any(again));
+    if !compiles || traced || share < REBUILDING || !recurs {
         return None;
     }
     Some(building::found(facts, &RULE, recurrence, GAIN, |functions, steps| Recompiled { functions, steps }))

@@ -9,8 +9,10 @@
 //! With fewer than {FEW_STEPS} steps, nothing shows what recurs. The finding then looks for single calls that each take
 //! at least {SINGLE_CALL} of the recorded time while the device is idle: creating a context, loading a library or a module,
 //! compiling a function at its first use. It fires if these calls together take more than {STARTUP} of the recorded time,
-//! or if capturing graphs takes more than {SEVERE} of it, and names the calls. In a program that calls CUDA itself, the
-//! time before the device's first work and after its last work counts too.
+//! or if capturing graphs takes more than {SEVERE} of it, and names the calls. Calls that prepare the device or load code
+//! count however short they are, as do ranges that the program calls its warm-up, and, without any step, what is compiled
+//! and what nothing explains before the first kernel. In a program that calls CUDA itself, all time before the device's
+//! first work and after its last work counts.
 //!
 //! # How to fix it
 //! Record later.
@@ -28,6 +30,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::devices::bottleneck::IdleCause;
 use stepscope_analyze::steps::Exclusion;
 use stepscope_text::{duration_ms, plural, quoted, share};
+use stepscope_trace::Dur;
 
 use super::shared::of_step;
 use crate::facts::Facts;
@@ -80,13 +83,17 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// Without steps to compare, it shows in single calls that take most of the time.
 fn setting_up(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
-    let setup_ms = detail.per_step(detail.idle.get(IdleCause::Startup));
+    // In a capture without steps, what is built is built for the first time.
+    let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
+    let building = if whole { detail.idle.get(IdleCause::Building) } else { Dur::ZERO };
+    let setup_ms = detail.per_step(detail.idle.get(IdleCause::Startup) + building);
+    let warm_up_ms = detail.per_step(detail.idle.warm_up);
     // What is captured is replayed later: a recording that holds the capture is not of the loop.
     let captured_ms = detail.per_step(detail.idle.captured);
-    let shows = of_step(facts, setup_ms) > STARTUP || of_step(facts, captured_ms) > SEVERE;
+    let shows = of_step(facts, setup_ms.max(warm_up_ms)) > STARTUP || of_step(facts, captured_ms) > SEVERE;
     shows.then(|| {
-        // A capture is setup, whether or not the device waits for it.
-        let ms = setup_ms.max(captured_ms);
+        // A capture is setup, whether or not the device waits for it. So is what the program calls its warm-up.
+        let ms = setup_ms.max(captured_ms).max(warm_up_ms);
         let share = of_step(facts, ms);
         let calls = detail.idle.startup_calls.iter();
         let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();

@@ -41,6 +41,36 @@ pub(super) fn class_of(category: &str) -> Class {
     }
 }
 
+/// What a name alone says about where an event ran, for writers without categories.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hint {
+    /// A copy or fill as devices report them: `[MEMCPY] DtoH`, `[CUDA memset]`, `Memcpy HtoD (Pinned -> Device)`.
+    Copy,
+    /// A kernel's signature: `void f<float>(float*)`.
+    Kernel,
+    /// A call of a device's library or an op of a framework, which run on a host thread.
+    Call,
+}
+
+/// The hint in a name, if there is one.
+pub(super) fn hint_of(name: &str) -> Option<Hint> {
+    let lower = || name.get(..name.len().min(24)).unwrap_or(name).to_ascii_lowercase();
+    let capital_after = |start: &str| {
+        name.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    };
+    if name.starts_with('[') && ["memcpy", "memset"].iter().any(|word| lower().contains(word)) {
+        Some(Hint::Copy)
+    } else if ["Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"].iter().any(|start| name.starts_with(start)) {
+        Some(Hint::Copy)
+    } else if name.starts_with("void ") && name.contains('(') {
+        Some(Hint::Kernel)
+    } else if ["cuda", "hip", "cu"].iter().any(|start| capital_after(start)) || name.starts_with("aten::") {
+        Some(Hint::Call)
+    } else {
+        None
+    }
+}
+
 /// Kind and ordinal of the device in a process name or label: `GPU 0`, `/device:TPU:1`. PyTorch's first profiler called the
 /// device's side `CUDA functions`.
 pub(super) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
@@ -91,6 +121,20 @@ pub(super) fn device_line(name: &str) -> TrackKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_say_where_events_without_categories_ran() {
+        for copy in ["[MEMCPY] DtoH", "[CUDA memcpy Host-to-Device]", "[CUDA memset]", "Memcpy HtoD (Pinned -> Device)"] {
+            assert_eq!(hint_of(copy), Some(Hint::Copy), "{copy}");
+        }
+        assert_eq!(hint_of("void at::native::copy<4>(int, float*)"), Some(Hint::Kernel));
+        for call in ["cudaMemcpyAsync", "cuLaunchKernel", "hipMemcpy", "aten::copy_"] {
+            assert_eq!(hint_of(call), Some(Hint::Call), "{call}");
+        }
+        for neither in ["MemcpyH2D", "train_step", "custom", "[1] layer", "ünder"] {
+            assert_eq!(hint_of(neither), None, "{neither}");
+        }
+    }
 
     #[test]
     fn device_names_of_all_recorders_are_understood() {

@@ -7,7 +7,7 @@ use stepscope_trace::{
 };
 
 use super::args::ArgWriter;
-use super::category::{Class, class_of};
+use super::category::{Class, Hint, class_of, hint_of};
 use super::event::Fields;
 use super::header::Header;
 use super::pairs::{OpenSlice, Pairs};
@@ -34,6 +34,8 @@ pub(super) struct Loader {
     tracks: Tracks,
     args: ArgWriter,
     classes: FxHashMap<StrId, Class>,
+    /// What names say of events without a known category.
+    hints: FxHashMap<StrId, Option<Hint>>,
     threads: Pairs<PlaceId>,
     asyncs: Pairs<AsyncKey>,
     /// The latest time on each track with separate starts and ends.
@@ -93,9 +95,12 @@ impl Loader {
                 Dur::ZERO
             }
         };
-        let (class, kind, _) = self.kind(text, fields, Form::Slice);
+        let (class, kind, name) = self.kind(text, fields, Form::Slice);
         let place = self.place(text, fields);
         let track = self.tracks.track(&mut self.builder, place, class);
+        if class == Class::Neutral {
+            self.take_hint(place, name);
+        }
         let args = self.take_args(text, fields);
         self.builder.event(track, start, dur, kind, args);
         if !self.ends.is_empty() {
@@ -103,6 +108,14 @@ impl Loader {
         }
         if fields.flow_in || fields.flow_out {
             self.bind(text, fields, track, start);
+        }
+    }
+
+    /// What the name of an event without a known category says about where it ran.
+    fn take_hint(&mut self, place: PlaceId, name: StrId) {
+        let strings = &self.builder.strings;
+        if let Some(hint) = *self.hints.entry(name).or_insert_with(|| hint_of(strings.get(name))) {
+            self.tracks.hint(place, hint);
         }
     }
 

@@ -11,7 +11,7 @@ use stepscope_trace::{
     Device, DeviceKind, NoteKind, ProcessId, ProcessKind, StrId, TraceBuilder, TrackId, TrackKind,
 };
 
-use super::category::{Class, device_line, device_of};
+use super::category::{Class, Hint, device_line, device_of};
 
 /// Beyond this many tracks, all new ones share one: a broken file must not create a track per event.
 const MAX_TRACKS: usize = 1 << 16;
@@ -48,6 +48,17 @@ struct Lane {
     undecided: Option<TrackId>,
     host: bool,
     capture: bool,
+    /// What names say of events without a known category.
+    copies: bool,
+    kernels: bool,
+    calls: bool,
+}
+
+impl Lane {
+    /// Whether its events can be a device's work, by their names.
+    fn may_be_queue(&self) -> bool {
+        (self.copies || self.kernels) && !self.calls && !self.host && !self.capture
+    }
 }
 
 /// A counter or a set of asynchronous operations, which belongs to a process as a whole.
@@ -148,6 +159,16 @@ impl Tracks {
         *slot.insert(place.undecided.take().unwrap_or_else(new))
     }
 
+    /// Remembers what the name of an event without a known category says about its place.
+    pub(super) fn hint(&mut self, place: PlaceId, hint: Hint) {
+        let place = &mut self.places[place.0 as usize];
+        match hint {
+            Hint::Copy => place.copies = true,
+            Hint::Kernel => place.kernels = true,
+            Hint::Call => place.calls = true,
+        }
+    }
+
     /// The track for the end of a flow at a place.
     pub(super) fn flow_track(&mut self, builder: &mut TraceBuilder, place: PlaceId) -> TrackId {
         let place = &mut self.places[place.0 as usize];
@@ -194,7 +215,10 @@ impl Tracks {
     pub(super) fn finish(self, builder: &mut TraceBuilder, devices: Vec<Device>) {
         let mut settling = Settling::new(builder, &self.processes);
         for place in &self.places {
-            settling.facts[place.process as usize].work |= place.work.is_some();
+            let facts = &mut settling.facts[place.process as usize];
+            facts.work |= place.work.is_some();
+            // A writer without categories: one that shows copies as devices report them shows the device's queues.
+            facts.queues |= place.copies && place.may_be_queue();
         }
         for place in &self.places {
             settling.place(place);
@@ -236,6 +260,8 @@ struct Facts {
     device_name: StrId,
     /// True if it contains device work.
     work: bool,
+    /// True if lanes of it are queues by the names of their events.
+    queues: bool,
     /// The trace's processes: host, device, other.
     made: [Option<ProcessId>; 3],
 }
@@ -288,6 +314,8 @@ impl<'b> Settling<'b> {
             (ProcessKind::Other, TrackKind::Derived)
         } else if place.host {
             (ProcessKind::Host, TrackKind::Thread)
+        } else if facts.queues && !facts.work && place.may_be_queue() {
+            (ProcessKind::Device, TrackKind::Stream)
         } else if facts.work {
             (ProcessKind::Device, TrackKind::Derived)
         } else if facts.device.is_some() {

@@ -228,6 +228,30 @@ pub fn pinned_copies(shape: Shape) -> Scene {
     shape.recorded(Cause::PinnedCopies, "", vec![host], &Owner::Of(copies))
 }
 
+/// Copies from pinned memory and nothing else: no kernel is missing.
+pub fn copies_alone(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    shape.each_step(&mut host, |host, _| {
+        for _ in 0..3 {
+            host.within(What::Op("aten::copy_"), |host| {
+                host.copy(COMPUTE, Direction::In, true, shape.part(32));
+            });
+        }
+    });
+    shape.recorded(Cause::PinnedCopies, " alone", vec![host], &Owner::Of(copies))
+}
+
+/// The first launches load code, so that the first step is twice as long; nothing is compiled.
+pub fn loading(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    let usual = host.launch_ns;
+    shape.each_step(&mut host, |host, number| {
+        host.launch_ns = if number == 0 { 2 * shape.step / shape.kernels as Ns } else { usual };
+        host.model(&shape.kernels(98, GEMM));
+    });
+    shape.recorded(Cause::Healthy, " loading", vec![host], &Owner::Open)
+}
+
 /// After each of four parts of a step, the host waits for its result, reading it or not, and only then prepares
 /// what follows, which would have been hidden under the previous part.
 pub fn waiting(shape: Shape, read: bool) -> Scene {

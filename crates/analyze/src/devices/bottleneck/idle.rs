@@ -9,11 +9,11 @@ use stepscope_trace::{Dur, EventId, Span, Time, Track};
 
 use super::Device;
 use super::copies::Copied;
-use super::ranges;
-use super::setup::Setup;
+use super::setup::{SINGLE, Setup};
 use crate::breakdown::{Category, Shares, owner};
 use crate::host_trace::merged;
 use crate::states::launches::waits_for_copy;
+use crate::states::ranges;
 use crate::states::timeline::DEVICE_BUSY;
 use crate::vocabulary::Role;
 
@@ -78,6 +78,12 @@ pub struct Idle {
     pub startup_calls: Vec<(String, Dur)>,
     /// Time spent capturing graphs of kernels.
     pub captured: Dur,
+    /// Time inside ranges that the program calls its warm-up.
+    #[serde(default)]
+    pub warm_up: Dur,
+    /// Breakdown of single long gaps that nothing explains, where too few steps show whether they come again.
+    #[serde(default)]
+    pub once: Shares,
     /// Breakdown of the time for allocating device memory.
     pub allocation: Shares,
     /// Number of calls that allocated or freed device memory.
@@ -120,8 +126,13 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let ground = &context.breakdown().ground;
     let setup = Setup::of(device);
     let calls = calls(device, copied, &setup);
-    let mut found =
-        Idle { startup_calls: setup.named(context.trace), captured: setup.captured, ..Idle::default() };
+    let mut found = Idle {
+        startup_calls: setup.named(context.trace),
+        captured: setup.captured,
+        warm_up: setup.warm_up,
+        ..Idle::default()
+    };
+    let mut single = SingleGaps::of(device);
     let mut unexplained: Vec<Span> = Vec::new();
     let (mut busy_until, mut looked_until) = (Time::MIN, Time::MIN);
     let mut follows: Option<(Call, Dur)> = None;
@@ -142,17 +153,68 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
                 follows = wait_before(&calls, span.start);
             }
             let category = owner(host, device, ground, span.start);
-            if matches!(category, Category::Idle | Category::Unknown | Category::Python) {
+            if is_unexplained(category) {
                 unexplained.push(span);
             }
-            each_piece(&calls, span, |piece, call| found.add(piece.dur(), category, call, &mut follows));
+            let starts = setup.until.is_some_and(|until| span.end <= until);
+            each_piece(&calls, span, |piece, call| {
+                // Before its first kernel, a program starts: it imports libraries and reads its model.
+                let call = call.or((starts && is_unexplained(category)).then_some(Call::Startup));
+                if call.is_none() && single.takes(category, piece.dur()) {
+                    return found.causes[IdleCause::Unknown as usize] += piece.dur();
+                }
+                found.add(piece.dur(), category, call, &mut follows);
+            });
         });
         let until = |at: Time| calls.partition_point(|(span, _)| span.start < at);
         let inside = calls.get(until(window.start)..until(window.end)).unwrap_or_default();
         found.allocations += inside.iter().filter(|(_, call)| *call == Call::Allocation).count() as u64;
     }
-    found.ranges = ranges::holding(device, &unexplained);
+    let threads = device.feeding_threads().into_iter().map(|id| context.trace.track(id));
+    found.ranges = ranges::holding(context.trace, context.vocabulary(), threads, &unexplained);
+    found.once = single.shares();
     found
+}
+
+/// What the host does is unknown, or some Python.
+fn is_unexplained(category: Category) -> bool {
+    matches!(category, Category::Idle | Category::Unknown | Category::Python)
+}
+
+/// Gaps that each take much of a capture with few steps: imports, reading of a file. Nobody knows whether they come again.
+struct SingleGaps {
+    least: Option<Dur>,
+    gaps: Vec<(Category, Dur)>,
+}
+
+impl SingleGaps {
+    /// More of them are a habit.
+    const MOST: usize = 3;
+
+    fn of(device: &Device) -> Self {
+        let window = device.windows.iter().map(|window| window.dur()).max().unwrap_or_default();
+        let few = device.context.breakdown().steps.whole_capture;
+        let least = few.then(|| Dur::from_ps((window.ps() as f64 * SINGLE) as i64));
+        SingleGaps { least, gaps: Vec::new() }
+    }
+
+    /// Whether it is one of them.
+    fn takes(&mut self, category: Category, gap: Dur) -> bool {
+        let single =
+            is_unexplained(category) && self.least.is_some_and(|least| !gap.is_zero() && gap >= least);
+        // Bounded: no capture holds more parts of this size.
+        if single {
+            self.gaps.push((category, gap));
+        }
+        single
+    }
+
+    fn shares(self) -> Shares {
+        let mut shares = Shares::default();
+        let rare = self.gaps.len() <= Self::MOST;
+        self.gaps.into_iter().filter(|_| rare).for_each(|(category, gap)| shares.add(category, gap));
+        shares
+    }
 }
 
 impl Idle {
@@ -219,7 +281,10 @@ fn calls(device: &Device, copied: &Copied, setup: &Setup) -> Vec<(Span, Call)> {
             (0..track.len()).filter_map(|index| Some((track.span_of(index), call_of(track, index)?)));
         found.extend(lasting.filter(|(span, _)| !span.is_empty()));
     }
-    found.sort_unstable_by_key(|(span, _)| (span.start, std::cmp::Reverse(span.end)));
+    // A call that sets something up may allocate, too: what it is as a whole comes first.
+    found.sort_unstable_by_key(|(span, call)| {
+        (span.start, std::cmp::Reverse(span.end), *call != Call::Startup)
+    });
     // The driver's call inside the runtime's, or another thread's: the first to start stands for both.
     let mut until = Time::MIN;
     for (span, _) in &mut found {

@@ -8,7 +8,6 @@ mod chains;
 mod copies;
 mod fill;
 mod idle;
-mod ranges;
 mod setup;
 mod streams;
 mod unified;

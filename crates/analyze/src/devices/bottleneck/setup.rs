@@ -2,12 +2,13 @@
 //! as single calls that take much of the recorded time and do not repeat.
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::{Dur, KindId, Span, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, KindId, KindSet, Span, Time, Trace, Track, TrackId, TrackKind};
 
 use super::Device;
 use crate::states::launches::Launch;
 use crate::vocabulary::{
-    Capture, Framework, Role, capture, is_compiled_region, is_device_call, starts_graph,
+    Capture, Framework, Role, capture, is_compiled_region, is_device_call, is_warm_up, prepares_device,
+    starts_graph,
 };
 use stepscope_trace::statistics::median_duration;
 
@@ -34,6 +35,10 @@ pub(super) struct Setup {
     around: Vec<Span>,
     /// Time spent capturing graphs of kernels, which are replayed later.
     pub(super) captured: Dur,
+    /// Time inside ranges that the program calls its warm-up, whatever happens in them.
+    pub(super) warm_up: Dur,
+    /// Until here a capture without steps has run no kernel: what nothing explains until then is the program's start.
+    pub(super) until: Option<Time>,
 }
 
 impl Setup {
@@ -60,6 +65,9 @@ impl Setup {
                 calls.extend(long_ops(&roles, single));
             }
         }
+        let warm_ups = if few { warm_ups(trace, &threads) } else { Vec::new() };
+        let warm_up = warm_ups.iter().map(|(span, _)| span.dur()).sum();
+        calls.extend(warm_ups);
         // Setup happens once: a call that is long in every other step is something else.
         let mut times: FxHashMap<KindId, usize> = FxHashMap::default();
         calls.iter().for_each(|(_, kind)| *times.entry(*kind).or_default() += 1);
@@ -68,6 +76,10 @@ impl Setup {
             let recurs = !few && times.get(kind).is_some_and(|&calls| calls * 2 >= steps);
             !recurs && counts(span)
         });
+        // Many short calls add up.
+        if few {
+            calls.extend(preparing(trace, &threads).into_iter().filter(|(span, _)| counts(span)));
+        }
         calls.extend(long_launches(device, few).into_iter().filter(|(span, _)| counts(span)));
         let captures: Vec<(Span, KindId)> =
             captures(trace).into_iter().filter(|(span, _)| counts(span)).collect();
@@ -76,7 +88,7 @@ impl Setup {
         // The first launch of a kernel may be a long call as well.
         calls.sort_by_key(|&(span, kind)| (span.start, span.end, kind.index()));
         calls.dedup();
-        Setup { calls, around: around(device), captured }
+        Setup { calls, around: around(device), captured, warm_up, until: first_kernel(device) }
     }
 
     pub(super) fn spans(&self) -> impl Iterator<Item = Span> {
@@ -131,6 +143,44 @@ fn long_launches(device: &Device, few: bool) -> Vec<(Span, KindId)> {
     // What is long in every other step belongs to the loop.
     let rare = few || others.len() * 2 < device.windows.len();
     loading.into_iter().chain(others.into_iter().filter(|_| rare)).map(call_of).collect()
+}
+
+/// Calls that prepare the device, a library or code for it, of any length.
+fn preparing(trace: &Trace, threads: &[TrackId]) -> Vec<(Span, KindId)> {
+    let kinds = trace.kinds_where(|kind| prepares_device(trace.kind_name(kind)));
+    outermost(trace, threads, &kinds)
+}
+
+/// Ranges that are named as the program's warm-up.
+fn warm_ups(trace: &Trace, threads: &[TrackId]) -> Vec<(Span, KindId)> {
+    let kinds = trace.kinds_where(|kind| is_warm_up(trace.kind_name(kind)));
+    outermost(trace, threads, &kinds)
+}
+
+/// The events of some kinds on some threads that lie in no other of them.
+fn outermost(trace: &Trace, threads: &[TrackId], kinds: &KindSet) -> Vec<(Span, KindId)> {
+    let mut found: Vec<(Span, KindId)> = Vec::new();
+    for track in threads.iter().map(|&id| trace.track(id)) {
+        let mut until = Time::MIN;
+        for (index, kind) in track.events_of(kinds) {
+            let span = track.span_of(index);
+            if span.start >= until && !span.is_empty() {
+                until = span.end;
+                found.push((span, kind));
+            }
+        }
+    }
+    found
+}
+
+/// The start of the device's first kernel in a capture without steps.
+fn first_kernel(device: &Device) -> Option<Time> {
+    let context = device.context;
+    let (trace, vocabulary) = (context.trace, context.vocabulary());
+    let kernels = trace.kinds_where(|kind| vocabulary.role(kind) == Role::Kernel);
+    let first = |track: &Track| track.events_of(&kernels).next().map(|(index, _)| track.start(index));
+    let whole = context.breakdown().steps.whole_capture;
+    device.streams().filter(|_| whole).filter_map(first).min()
 }
 
 /// From start to end of each graph capture: launches in between run nothing, and it happens once.
@@ -260,6 +310,32 @@ mod tests {
         }
         let idle = detail("cpu_op", "aten::mm", 50).idle;
         assert_eq!((idle.get(IdleCause::Startup), idle.startup_calls), (Dur::ZERO, Vec::new()));
+    }
+
+    /// 40 kernels of 1 ms, each after a module of 2 ms is loaded for it, and a range of 600 ms before them.
+    fn loading(range: &str) -> DeviceDetail {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("main"), sketch.stream());
+        sketch.event(thread, range, 0, 600_000, &[]);
+        for turn in 0..40 {
+            let (at, id) = (600_000 + turn * 4_000, || [("correlation", Arg::Int(turn + 1))]);
+            sketch.event_of(thread, "cuda_driver", "cuModuleLoadData", at, 2_000, &[]);
+            sketch.event_of(thread, "cuda_driver", "cuLaunchKernel", at + 2_000, 10, &id());
+            sketch.event_of(stream, "kernel", &format!("kernel_{turn}"), at + 2_100, 1_000, &id());
+        }
+        let trace = sketch.finish();
+        DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default()
+    }
+
+    #[test]
+    fn many_short_calls_and_named_ranges_are_set_up_too() {
+        let idle = loading("load_data").idle;
+        let modules = idle.startup_calls.iter().find(|(name, _)| name == "cuModuleLoadData");
+        assert_eq!(modules.map(|(_, time)| *time), Some(Dur::from_us(80_000)), "{idle:?}");
+        assert_eq!(idle.warm_up, Dur::ZERO);
+        let idle = loading("warm up").idle;
+        assert_eq!(idle.warm_up, Dur::from_us(600_000), "{idle:?}");
+        assert!(idle.get(IdleCause::Startup) >= Dur::from_us(680_000), "{idle:?}");
     }
 
     /// Ten steps of 20 launches of one kernel; one launch in each of the last `stalled` steps takes 40 ms.

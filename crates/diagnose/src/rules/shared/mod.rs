@@ -6,6 +6,7 @@ pub(super) mod copies;
 pub(super) mod counters;
 pub(super) mod kernels;
 pub(super) mod ops;
+pub(super) mod ranges;
 pub(super) mod runs;
 
 use stepscope_analyze::Category;

@@ -1,31 +1,35 @@
-//! User-defined ranges around parts of a program, and the device's unexplained idle time in each: if nothing
-//! else was recorded, only they show what the host does.
+//! User-defined ranges around parts of a program, and the time of gaps in each: if nothing else was recorded, only they
+//! show what the host does.
 
 use std::collections::BTreeMap;
 
 use stepscope_trace::{Dur, Form, KindId, Span, Time, Trace, Track};
 
-use super::Device;
-use crate::states::is_range;
+use super::is_range;
+use crate::vocabulary::Vocabulary;
 
 /// Maximum number of ranges reported.
 const NAMED: usize = 5;
 
-/// The ranges in which the device is idle, with the time of `gaps` inside each but not in a nested one, longest
-/// first. `gaps` are in time order.
-pub(super) fn holding(device: &Device, gaps: &[Span]) -> Vec<(String, Dur)> {
-    let trace = device.context.trace;
+/// The ranges on some threads with the time of `gaps` inside each but not in a nested one, longest first. `gaps` are in
+/// time order.
+pub(crate) fn holding<'t>(
+    trace: &Trace,
+    vocabulary: &Vocabulary,
+    tracks: impl Iterator<Item = &'t Track>,
+    gaps: &[Span],
+) -> Vec<(String, Dur)> {
     if gaps.is_empty() {
         return Vec::new();
     }
     let ranges: Vec<bool> = (0..trace.kinds().len())
-        .map(|index| is_range(trace, device.context.vocabulary(), KindId::from_index(index)))
+        .map(|index| is_range(trace, vocabulary, KindId::from_index(index)))
         .collect();
     if !ranges.contains(&true) {
         return Vec::new();
     }
     let mut by_kind: BTreeMap<KindId, Dur> = BTreeMap::new();
-    for track in device.feeding_threads().into_iter().map(|id| trace.track(id)) {
+    for track in tracks {
         let mut at = 0;
         innermost(trace, track, &ranges, |span, kind| {
             while gaps.get(at).is_some_and(|gap| gap.end <= span.start) {
