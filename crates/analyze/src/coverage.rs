@@ -3,6 +3,7 @@
 use stepscope_trace::statistics::median_duration;
 use stepscope_trace::{Dur, Span};
 
+use crate::breakdown::Breakdown;
 use crate::breakdown::selection::{Range, Selection};
 use crate::context::Context;
 use crate::steps::{Exclusion, Numbers, StepKind, Steps};
@@ -24,6 +25,10 @@ pub struct Coverage {
     /// The same, for pauses.
     #[serde(default)]
     pub paused: Dur,
+    /// The share of the recording's busy time that lies in the counted steps: of the device that limits them, or of the host.
+    /// `None` for one piece of time, or if nothing is busy.
+    #[serde(default)]
+    pub busy: Option<f64>,
     /// All steps that were found.
     pub found: Option<Numbers>,
     /// The whole recorded time.
@@ -46,6 +51,7 @@ impl Coverage {
             excluded: excluded.into_iter().filter(|(_, count)| *count > 0).collect(),
             between: between(steps, false),
             paused: between(steps, true),
+            busy: busy(breakdown),
             found: steps.found,
             recorded: context.trace.span(),
         }
@@ -71,6 +77,7 @@ impl Coverage {
             excluded: if self.excluded.is_empty() { other.excluded } else { self.excluded },
             between: self.between.max(other.between),
             paused: self.paused.max(other.paused),
+            busy: self.busy.into_iter().chain(other.busy).reduce(f64::min),
             found: both(self.found, other.found),
             recorded: hull(self.recorded, other.recorded),
         }
@@ -81,6 +88,15 @@ impl Coverage {
         let asked = !matches!(self.selection.range, Range::Counted | Range::Whole);
         asked && (self.span.is_none() || self.steps.is_some_and(|steps| steps.count == 0))
     }
+}
+
+/// The share of the busy time in the counted steps.
+fn busy(breakdown: &Breakdown) -> Option<f64> {
+    let device = breakdown.bound().filter(|_| !breakdown.steps.whole_capture)?;
+    let within: Dur = device.steps.iter().map(|shares| shares.own_busy).sum();
+    let counted: Dur = breakdown.counted().map(|(_, shares)| shares.own_busy).sum();
+    let all = within + device.busy_outside;
+    (!all.is_zero()).then(|| counted.fraction_of(all))
 }
 
 /// Shorter gaps between steps are the cost of their markers.
@@ -137,6 +153,7 @@ mod tests {
         assert_eq!((rows[0], rows.len()), ((0, false), 10));
         assert_eq!(covers.steps, Some(Numbers { count: 9, first: 1, last: 9 }));
         assert_eq!(covers.excluded, [(Exclusion::Startup, 1)]);
+        assert_eq!(covers.busy, Some(4_500.0 / 4_600.0), "the first step computes for 100 µs");
         let (covers, _) = looked_at(Selection { warm_up: true, ..Selection::default() });
         assert_eq!(covers.steps.map(|steps| steps.count), Some(10));
         assert_eq!(looked_at(range(Range::Steps(0, 2))).1, [(0, true), (1, true), (2, true)], "named");
@@ -172,6 +189,7 @@ mod tests {
     fn a_time_holds_the_steps_within_it_or_is_looked_at_itself() {
         let (covers, rows) = looked_at(range(Range::Time(ms(9, 12))));
         assert_eq!(rows, [(1, true), (2, true), (3, true)]);
+        assert_eq!(covers.busy, Some(1_500.0 / 4_600.0));
         assert_eq!(covers.span, Some(ms(9, 12)));
         let within = Span::new(Time::from_ps(9_100_000_000), Time::from_ps(9_900_000_000));
         let (covers, _) = looked_at(range(Range::Time(within)));

@@ -6,8 +6,11 @@ use stepscope_analyze::breakdown::selection::Range;
 use stepscope_analyze::steps::Numbers;
 use stepscope_trace::Span;
 
-use crate::format::{decimal, duration_ms, plural, thousands};
+use crate::format::{decimal, duration_ms, plural, share, thousands};
 use crate::words::terms;
+
+/// A larger share of the busy time need not be stated.
+const NEARLY_ALL: f64 = 0.9;
 
 /// One line: `steps 1 to 9, 12.3 to 98.1 ms; excluded: 1 start-up`.
 pub fn words(covers: &Coverage) -> String {
@@ -20,6 +23,9 @@ pub fn words(covers: &Coverage) -> String {
     };
     if let Some(span) = covers.span {
         text += &format!(", {}", time(span));
+    }
+    if let Some(busy) = covers.busy.filter(|busy| *busy < NEARLY_ALL) {
+        text += &format!(", {} of the busy time", share(busy));
     }
     let steps = covers.excluded.iter();
     let steps =
@@ -78,6 +84,7 @@ pub fn json(covers: &Coverage) -> Value {
         "from_ms": covers.span.map(|span| span.start.ms()),
         "to_ms": covers.span.map(|span| span.end.ms()),
         "excluded_steps": excluded,
+        "busy_share": covers.busy,
     })
 }
 
@@ -106,6 +113,13 @@ mod tests {
             words(&covers)
         );
         assert_eq!(json(&covers)["first_step"], 1);
+        covers.busy = Some(0.62);
+        assert!(
+            words(&covers).starts_with("steps 1 to 9, 12.0 to 98.0 ms, 62 % of the busy time;"),
+            "{}",
+            words(&covers)
+        );
+        assert_eq!(json(&covers)["busy_share"], 0.62);
         let late = Span::new(ms(155_358), ms(156_327));
         assert_eq!(time(late), "155.358 to 156.327 s");
         covers.steps = Some(Numbers { count: 3, first: 1, last: 9 });

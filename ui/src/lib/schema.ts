@@ -46,6 +46,8 @@ export interface ReportClock {
 
 /** The part of the recording that the figures cover. */
 export interface ReportCovers {
+  /** The share of the recording's busy time that lies in the counted steps: of the device that limits them, or of the host. Null if there are no steps. */
+  busy_share: number | null;
   /** Steps in the range that do not count, such as warm-up. */
   excluded_steps: number;
   /** The lowest step number. */
@@ -621,6 +623,8 @@ export type DevicesBreakdown = Record<string, number>;
 
 /** The part of the recording that the figures cover. */
 export interface DevicesCovers {
+  /** The share of the recording's busy time that lies in the counted steps: of the device that limits them, or of the host. Null if there are no steps. */
+  busy_share: number | null;
   /** Steps in the range that do not count, such as warm-up. */
   excluded_steps: number;
   /** The lowest step number. */
@@ -821,6 +825,8 @@ export interface MemoryAllocator {
 
 /** The part of the recording that the figures cover. */
 export interface MemoryCovers {
+  /** The share of the recording's busy time that lies in the counted steps: of the device that limits them, or of the host. Null if there are no steps. */
+  busy_share: number | null;
   /** Steps in the range that do not count, such as warm-up. */
   excluded_steps: number;
   /** The lowest step number. */

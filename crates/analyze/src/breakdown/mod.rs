@@ -66,6 +66,8 @@ pub struct DeviceBreakdown {
     pub asynchronous: bool,
     /// Number of steps in which it did anything.
     pub steps_seen: usize,
+    /// How long it did anything outside of all steps.
+    pub busy_outside: Dur,
 }
 
 /// Where the time of one host's steps goes.
@@ -283,7 +285,8 @@ fn host_breakdown(recorded: &HostTrace, host: &Timeline, steps: &Steps, ground: 
     let windows = own.unwrap_or_else(|| steps.all.iter().map(|step| step.span).collect());
     let shares: Vec<StepShares> =
         windows.par_iter().map(|&window| shares_of(host, &nothing, window, ground, &[])).collect();
-    DeviceBreakdown { process: None, asynchronous, steps_seen: seen(&shares), steps: shares }
+    let busy_outside = time_outside(host, Mask::of(State::HostCompute), &windows);
+    DeviceBreakdown { process: None, asynchronous, steps_seen: seen(&shares), steps: shares, busy_outside }
 }
 
 fn device_breakdown(
@@ -300,7 +303,22 @@ fn device_breakdown(
     let starving = starving_waits(host, &device);
     let shares: Vec<StepShares> =
         windows.par_iter().map(|&window| shares_of(host, &device, window, ground, &starving)).collect();
-    DeviceBreakdown { process: Some(process), asynchronous, steps_seen: seen(&shares), steps: shares }
+    let busy_outside = time_outside(&device, DEVICE_BUSY, &windows);
+    let steps_seen = seen(&shares);
+    DeviceBreakdown { process: Some(process), asynchronous, steps_seen, steps: shares, busy_outside }
+}
+
+/// How long a line is in one of `states` outside of all windows, which are in time order. Nearly all of a recording is inside.
+fn time_outside(line: &Timeline, states: Mask, windows: &[Span]) -> Dur {
+    let Some(span) = line.span() else { return Dur::ZERO };
+    let (mut until, mut outside) = (span.start, Dur::ZERO);
+    for window in windows.iter().filter(|window| !window.is_empty()) {
+        if until < window.start {
+            outside += line.time_in(states, Span::new(until, window.start.min(span.end)));
+        }
+        until = until.max(window.end);
+    }
+    if until < span.end { outside + line.time_in(states, Span::new(until, span.end)) } else { outside }
 }
 
 /// Number of windows in which the device did anything.

@@ -69,6 +69,8 @@ impl Selection {
         let kept: Vec<bool> = breakdown.steps.all.iter().map(asked).collect();
         keep(&mut breakdown.steps.all, &kept);
         for device in &mut breakdown.devices {
+            let left = device.steps.iter().zip(&kept).filter(|(_, kept)| !**kept);
+            device.busy_outside += left.map(|(step, _)| step.own_busy).sum();
             keep(&mut device.steps, &kept);
             device.steps_seen = device.steps.iter().filter(|step| !step.own_busy.is_zero()).count();
         }

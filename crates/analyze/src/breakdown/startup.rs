@@ -88,6 +88,7 @@ mod tests {
             steps: steps.iter().map(shares).collect(),
             asynchronous: false,
             steps_seen: 0,
+            busy_outside: Dur::ZERO,
         }
     }
 

@@ -9,6 +9,7 @@ pub mod host;
 pub mod model;
 pub mod scenes;
 pub mod scenes_many;
+pub mod scenes_steps;
 pub mod tensorflow;
 pub mod to_kineto;
 pub mod to_nsys;

@@ -87,7 +87,7 @@ impl Shape {
     }
 }
 
-fn kernels(what: &What) -> bool {
+pub(super) fn kernels(what: &What) -> bool {
     matches!(what, What::Kernel(_) | What::Node(..) | What::Graph)
 }
 

@@ -1,0 +1,110 @@
+//! Scenes about what a step is: loops that never do exactly the same twice, requests on several threads, a device whose
+//! recording ends early, kernels that repeat in a corner of the recording.
+
+use super::host::COMPUTE;
+use super::model::GEMM;
+use super::scenes::{Owner, Shape, healthy, kernels};
+use super::{Call, Cause, Direction, Event, Kernel, Ns, Place, Run, Scene, What};
+
+/// The kernels of a step in another order in every step, some of them left out.
+fn shuffled(shape: &Shape, hundredths: Ns, number: i64) -> Vec<(Kernel, Ns)> {
+    let mut all = shape.kernels(hundredths, GEMM);
+    let (count, turn) = (all.len(), number as usize);
+    for at in 1..count {
+        all.swap(at, (at * 7 + turn * turn * 13) % (at + 1));
+    }
+    let without = (turn * 5 % 4).min(count / 8);
+    all.truncate(count - without);
+    all
+}
+
+/// Passes whose kernels differ a little from one to the next; after each, the host waits for the device.
+pub fn awaited(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    (host.op_ns, host.launch_ns) = (0, host.launch_ns.min(3_000));
+    shape.each_step(&mut host, |host, number| {
+        for (kernel, time) in shuffled(&shape, 98, number) {
+            host.launch_alone(COMPUTE, kernel, time);
+        }
+        host.wait(Call::DeviceSynchronize, None);
+    });
+    shape.recorded(Cause::Healthy, " awaited", vec![host], &Owner::Of(kernels))
+}
+
+/// One graph per step, and other kernels that differ from one step to the next.
+pub fn replayed(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    (host.op_ns, host.launch_ns) = (0, host.launch_ns.min(3_000));
+    let graph = shape.kernels(90, GEMM);
+    shape.each_step(&mut host, |host, number| {
+        host.launch_graph(&graph, false);
+        for (kernel, time) in shuffled(&shape, 8, number) {
+            host.launch_alone(COMPUTE, kernel, time);
+        }
+    });
+    shape.recorded(Cause::Healthy, " replayed", vec![host], &Owner::Of(kernels))
+}
+
+/// A healthy loop whose device was recorded for the first two thirds of it only.
+pub fn device_ends_early(shape: Shape) -> Scene {
+    let mut scene = healthy(shape);
+    let until = scene.step * shape.steps * 2 / 3;
+    for run in &mut scene.runs {
+        run.events.retain(|event| matches!(event.place, Place::Thread(_)) || event.end <= until);
+    }
+    scene.name.push_str(" device ends early");
+    scene
+}
+
+/// Requests that three threads answer at once on one device, which computes all the time: one answer per step.
+pub fn side_by_side(shape: Shape) -> Scene {
+    const THREADS: i64 = 3;
+    let mut run = Run { pid: 4_000, events: Vec::new() };
+    let mut id = 100;
+    for number in 0..shape.steps {
+        let thread = Place::Thread(1 + number % THREADS);
+        let start = 2_000_000 + number * shape.step;
+        // Its kernels wait until those of the two requests before are done.
+        let mut free = start + (THREADS - 1) * shape.step;
+        let end = free + shape.step - 1_000;
+        let mut add = |place, what, start, end, id| run.events.push(Event { place, what, start, end, id });
+        add(thread, What::Request(number), start, end, 0);
+        for (at, (kernel, time)) in (0..).zip(shape.kernels(96, GEMM)) {
+            id += 1;
+            let called = start + 10_000 + at * 5_000;
+            add(thread, What::Call(Call::Launch), called, called + 3_000, id);
+            let place = Place::Stream { device: 0, stream: COMPUTE };
+            add(place, What::Kernel(kernel), free, free + time, id);
+            free += time + 200;
+        }
+        let last = end - start - 5_000;
+        add(thread, What::Call(Call::StreamSynchronize), start + last / 2, start + last, 0);
+    }
+    let name = format!("Requests side by side {}us x{}", shape.step / 1_000, shape.steps);
+    Scene {
+        name,
+        cause: Cause::Requests,
+        runs: vec![run],
+        marked: true,
+        steps: shape.steps,
+        step: shape.step,
+        share: f64::NAN,
+        idle: f64::NAN,
+    }
+}
+
+/// Nine kernels that warm up, then nothing but copies.
+pub fn copies_after_warm_up(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    for _ in 0..9 {
+        host.launch_alone(COMPUTE, GEMM, 300_000);
+    }
+    let first = host.now;
+    for number in 0..shape.steps {
+        // As long as the copies before it are: none is like another.
+        host.copy(COMPUTE, Direction::In, true, shape.step + shape.part(number * number % 37 * 5));
+    }
+    host.marked_step(0, first);
+    let unmarked = Shape { marked: false, ..shape };
+    unmarked.recorded(Cause::PinnedCopies, " without steps", vec![host], &Owner::Open)
+}
