@@ -16,10 +16,15 @@ fn profile(folder: &Path, name: &str, step_us: i64) -> PathBuf {
 
 /// The same with a length per step, in per cent of `step_us`.
 fn profile_of(folder: &Path, name: &str, step_us: i64, percent: impl Fn(i64) -> i64) -> PathBuf {
+    program(folder, name, "model/dense/MatMul:MatMul", step_us, percent)
+}
+
+/// The same with another op.
+fn program(folder: &Path, name: &str, op: &str, step_us: i64, percent: impl Fn(i64) -> i64) -> PathBuf {
     let mut host = XPlane::named("/host:CPU");
     host.stat_metadata = vec![(1, "step_num".to_owned()), (2, "_r".to_owned())];
     host.event_metadata =
-        vec![(1, XEventMetadata::named("train")), (2, XEventMetadata::named("model/dense/MatMul:MatMul"))];
+        vec![(1, XEventMetadata::named("train")), (2, XEventMetadata::named(op))];
     let mut events = Vec::new();
     let mut at = 0;
     for step in 0..40 {
@@ -90,6 +95,23 @@ fn a_profile_is_the_same_as_itself_and_a_slower_one_is_slower() {
         json(&run(&["compare", "--base", &pair.slow, "--new", &pair.base, "--new", &pair.base, "--json"]));
     assert_eq!(faster["verdict"], "faster");
     assert_eq!(faster["new"]["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn another_program_is_refused_with_what_differs() {
+    let pair = pair();
+    let other = program(pair.folder.path(), "other", "net/block/Conv2D:Conv2D", 5_000, |_| 100);
+    let other = other.display().to_string();
+    let refused = json(&run(&["compare", &pair.base, &other, "--json"]));
+    assert_eq!((&refused["verdict"], &refused["verdict_by_steps"]), (&"not-comparable".into(), &"faster".into()));
+    let text = run(&["compare", &pair.base, &other]);
+    let text = String::from_utf8_lossy(&text.stdout);
+    assert!(text.starts_with("not comparable: different programs: 0.00 % of their kinds of ops"), "{text}");
+    assert!(text.contains("only BASE has MatMul 100 %") && text.contains("only NEW has Conv2D 100 %"), "{text}");
+    assert!(!text.contains("solved"), "{text}");
+    let gate = run(&["gate", &pair.base, &other]);
+    assert_eq!(code(&gate), 1, "{}", String::from_utf8_lossy(&gate.stdout));
+    assert_eq!(code(&run(&["gate", &pair.base, &other, "--allow-incomparable"])), 0);
 }
 
 #[test]

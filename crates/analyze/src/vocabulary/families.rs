@@ -40,6 +40,16 @@ const PRODUCTS: &[&str] = &[
     "triton_tem",
 ];
 
+/// Convolutions among the types of ops.
+const CONVOLUTIONS: &[&[&str]] = &[&["conv"], &["convolution"]];
+
+/// Parts of names of kernels that are convolutions.
+const NAMED_CONVOLUTIONS: &[&str] =
+    &["conv2d", "convol", "cudnn", "miopen", "fprop", "dgrad", "wgrad", "winograd", "im2col", "implicit"];
+
+/// Starts of names that a compiler gave to kernels that it wrote, and of launches that replay a recorded graph.
+const GENERATED: &[&str] = &["triton_", "CUDA graph", "cudaGraphLaunch", "hipGraphLaunch"];
+
 /// Types that contain other ops, or that do not say what they compute.
 const OPAQUE: &[&[&str]] = &[
     &["fusion"],
@@ -154,6 +164,22 @@ pub fn is_dense(op_type: &str) -> bool {
     is_of(op_type, DENSE)
 }
 
+/// Whether an op of this type is a convolution.
+pub fn is_convolution(op_type: &str) -> bool {
+    is_of(op_type, CONVOLUTIONS)
+}
+
+/// Whether a kernel may be a convolution, by parts of its name.
+pub fn may_be_convolution(kernel: &str) -> bool {
+    let lower = kernel.to_ascii_lowercase();
+    is_convolution(kernel) || NAMED_CONVOLUTIONS.iter().any(|part| lower.contains(part))
+}
+
+/// Whether a compiler made up the name, so that it does not say which op of the program it is.
+pub fn is_generated(name: &str, op_type: &str) -> bool {
+    GENERATED.iter().any(|start| name.starts_with(start)) || (is_opaque(op_type) && op_type != "kernel")
+}
+
 /// Whether an op's type does not say what it computes.
 pub fn is_opaque(op_type: &str) -> bool {
     is_of(op_type, OPAQUE)
@@ -184,6 +210,22 @@ mod tests {
         assert_eq!(words("custom-call"), ["custom", "call"]);
         assert_eq!(words("sha256x"), ["sha256x"]);
         assert_eq!(words("é"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn convolutions_and_generated_names_are_known() {
+        for name in ["Conv2D", "_MklNativeConv2DBackpropFilter", "aten::cudnn_convolution", "conv_general_dilated"] {
+            assert!(is_convolution(name), "{name}");
+        }
+        assert!(!is_convolution("convert") && !is_convolution("aten::mm"));
+        for name in ["sm80_xmma_fprop_implicit_gemm_f32", "ampere_scudnn_128x64_relu", "winograd_nonfused"] {
+            assert!(may_be_convolution(name), "{name}");
+        }
+        assert!(!may_be_convolution("ampere_sgemm_128x64_tn") && !may_be_convolution("convert_kernel"));
+        for (name, op_type) in [("triton_poi_fused_add", "kernel"), ("CUDA graph 4", "kernel"), ("loop", "fusion")] {
+            assert!(is_generated(name, op_type), "{name}");
+        }
+        assert!(!is_generated("aten::mm", "aten::mm") && !is_generated("ampere_sgemm_128x64_tn", "kernel"));
     }
 
     #[test]

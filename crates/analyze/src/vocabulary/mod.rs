@@ -25,7 +25,10 @@ pub use cuda::{
     is_elementwise, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed, is_stream_wait,
     is_synchronous_copy, prepares_device, starts_graph, starts_kernels, waits_for_all,
 };
-pub use families::{is_callback, is_dense, is_opaque, is_product, may_be_product, words};
+pub use families::{
+    is_callback, is_convolution, is_dense, is_generated, is_opaque, is_product, may_be_convolution, may_be_product,
+    words,
+};
 pub use jax::is_library_function;
 #[cfg(test)]
 pub(crate) use profiled::LAUNCH;

@@ -7,18 +7,16 @@ use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
+use super::program::{Likeness, Programs};
 use super::side::{Run, Setting};
-
-/// Below this, the ops have so little in common that it must be another model.
-const ANOTHER_MODEL: f64 = 0.10;
-/// Below this, the models differ noticeably.
-const CHANGED_MODEL: f64 = 0.60;
 
 /// Something that differs, as (BASE, NEW).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// The ops have only so much in common, 0 to 1.
-    Model(f64),
+    /// Only a part of the work is the same.
+    Model(Likeness),
+    /// A compiler made up the names of one side only: whether the model is the same cannot be seen.
+    CompiledOnOneSide,
     /// Examples in a batch.
     BatchSize(u64, u64),
     /// What sort of device does the work.
@@ -67,7 +65,8 @@ impl Difference {
     /// Does it leave nothing to compare?
     pub fn blocks(&self) -> bool {
         match self {
-            Difference::Model(similarity) => *similarity < ANOTHER_MODEL,
+            Difference::Model(likeness) => likeness.is_another(),
+            Difference::Framework(base, new) => native(*base) != native(*new),
             Difference::Hardware(..) | Difference::NoSteps { .. } | Difference::NoKernelInCommon => true,
             _ => false,
         }
@@ -75,7 +74,7 @@ impl Difference {
 
     fn theme(&self) -> Theme {
         match self {
-            Difference::Model(_) | Difference::NoKernelInCommon => Theme::Model,
+            Difference::Model(_) | Difference::CompiledOnOneSide | Difference::NoKernelInCommon => Theme::Model,
             Difference::BatchSize(..) => Theme::Batch,
             Difference::Hardware(..)
             | Difference::DeviceModel(..)
@@ -87,12 +86,17 @@ impl Difference {
     }
 }
 
+/// The framework that runs the ops: a Keras loop and a loop of one's own both run TensorFlow.
+fn native(framework: Framework) -> Framework {
+    if framework == Framework::Keras { Framework::TensorFlow } else { framework }
+}
+
 /// What differs.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Comparability {
     /// What differs, the gravest first.
     pub differences: Vec<Difference>,
-    /// How much the ops have in common, 0 to 1; `None` where it is not known.
+    /// How much of the work both sides do, 0 to 1; `None` where it is not known.
     pub similarity: Option<f64>,
 }
 
@@ -121,18 +125,22 @@ pub fn comparability(
     base: &[Run],
     new: &[Run],
     nothing: Option<Difference>,
-    similarity: Option<f64>,
+    programs: &Programs,
 ) -> Comparability {
     let mut differences = Vec::from_iter(nothing);
-    if let Some(similarity) = similarity.filter(|it| *it < CHANGED_MODEL) {
-        differences.push(Difference::Model(similarity));
+    match programs {
+        Programs::Known(likeness) if likeness.is_changed() => {
+            differences.push(Difference::Model(likeness.clone()));
+        }
+        Programs::CompiledOnOneSide => differences.push(Difference::CompiledOnOneSide),
+        Programs::Known(_) | Programs::Unknown => (),
     }
     if let (Some(base), Some(new)) = (base.first(), new.first()) {
         hardware(&base.setting, &new.setting, &mut differences);
         software(&base.setting, &new.setting, &mut differences);
     }
     differences.sort_by_key(|difference| !difference.blocks());
-    Comparability { differences, similarity }
+    Comparability { differences, similarity: programs.similarity() }
 }
 
 fn hardware(base: &Setting, new: &Setting, found: &mut Vec<Difference>) {
@@ -185,6 +193,12 @@ fn software(base: &Setting, new: &Setting, found: &mut Vec<Difference>) {
 mod tests {
     use super::*;
 
+    /// What the ops have in common.
+    fn alike(common: f64) -> Programs {
+        let (base, new) = Default::default();
+        Programs::Known(Likeness { common, base, new, convolves: false })
+    }
+
     fn run(change: impl FnOnce(&mut Setting)) -> Vec<Run> {
         let mut setting = Setting {
             framework: Some(Framework::TensorFlow),
@@ -200,28 +214,32 @@ mod tests {
 
     #[test]
     fn equal_settings_do_not_differ() {
-        assert_eq!(comparability(&run(|_| ()), &run(|_| ()), None, Some(0.9)).differences, []);
+        assert_eq!(comparability(&run(|_| ()), &run(|_| ()), None, &alike(0.9)).differences, []);
     }
 
     #[test]
     fn another_sort_of_device_or_model_blocks() {
         let cpu = run(|setting| setting.devices = vec![(DeviceKind::Cpu, "CPU".to_owned())]);
-        assert!(!comparability(&run(|_| ()), &cpu, None, None).is_comparable());
-        assert!(!comparability(&run(|_| ()), &run(|_| ()), None, Some(0.01)).is_comparable());
+        assert!(!comparability(&run(|_| ()), &cpu, None, &Programs::Unknown).is_comparable());
+        assert!(!comparability(&run(|_| ()), &run(|_| ()), None, &alike(0.01)).is_comparable());
         let newer = run(|setting| setting.devices = vec![(DeviceKind::Gpu, "H100".to_owned())]);
-        let found = comparability(&run(|_| ()), &newer, None, Some(0.3));
+        let found = comparability(&run(|_| ()), &newer, None, &alike(0.4));
         assert!(found.is_comparable() && found.several_changes(), "{found:?}");
+        let jax = run(|setting| setting.framework = Some(Framework::Jax));
+        assert!(!comparability(&run(|_| ()), &jax, None, &Programs::Unknown).is_comparable());
+        let keras = run(|setting| setting.framework = Some(Framework::Keras));
+        assert!(comparability(&run(|_| ()), &keras, None, &Programs::Unknown).is_comparable());
     }
 
     #[test]
     fn two_changes_at_once_are_noticed() {
         let version = |setting: &mut Setting| setting.versions[0].1 = "2.21".to_owned();
-        let one = comparability(&run(|_| ()), &run(version), None, Some(1.0));
+        let one = comparability(&run(|_| ()), &run(version), None, &alike(1.0));
         assert!(!one.several_changes() && one.differences.len() == 1);
         let both = run(|setting| {
             version(setting);
             setting.batch_size = Some(64);
         });
-        assert!(comparability(&run(|_| ()), &both, None, Some(1.0)).several_changes());
+        assert!(comparability(&run(|_| ()), &both, None, &alike(1.0)).several_changes());
     }
 }

@@ -136,7 +136,8 @@ pub(super) fn beyond(
     let backward = 1.0 / (1.0 + (1.0 / load.factor - 1.0) * share(&now)?);
     let least = load.factor.min(forward).min(backward);
     let most = load.factor.max(forward).max(backward);
-    let explained = (mean.new_ms / mean.base_ms).clamp(least, most);
+    // A side whose steps are empty has no ratio.
+    let explained = (least <= most).then(|| (mean.new_ms / mean.base_ms).clamp(least, most))?;
     let of_side = |side: &[Around]| {
         side.iter().map(|it| it.deviation.powi(2)).sum::<f64>() / (side.len() as f64).powi(2)
     };

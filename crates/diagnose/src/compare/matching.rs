@@ -162,27 +162,6 @@ pub fn match_scopes(ops: &[OpDelta]) -> Vec<ScopeDelta> {
     deltas
 }
 
-/// How much the sides' ops have in common, 0 to 1; `None` where a side has none.
-///
-/// Taken twice, by the number of names and by their time, and the larger one counts: a model in which one op
-/// was made ten times faster is the same model, and so is one with many new tiny ops.
-pub fn similarity(deltas: &[OpDelta]) -> Option<f64> {
-    let total = |ms: fn(&OpDelta) -> f64| deltas.iter().map(ms).sum::<f64>();
-    let (base, new) = (total(|op| op.base_ms), total(|op| op.new_ms));
-    if base <= 0.0 || new <= 0.0 {
-        return None;
-    }
-    let (mut common, mut all) = (0.0, 0.0);
-    for op in deltas {
-        let (a, b) = (op.base_ms / base, op.new_ms / new);
-        common += a.min(b);
-        all += a.max(b);
-    }
-    let shared = deltas.iter().filter(|op| matches!(op.matched, Match::Name | Match::Type)).count();
-    let by_name = shared as f64 / deltas.len().max(1) as f64;
-    Some((common / all).max(by_name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,16 +210,6 @@ mod tests {
             ("drop", Match::NewOnly, 0.5),
         ];
         assert_eq!(found, want.map(|(name, matched, ms)| (name.to_owned(), matched, ms)));
-    }
-
-    #[test]
-    fn a_faster_op_leaves_the_model_what_it_was() {
-        let base = run(&[("a", "A", 90.0), ("b", "B", 5.0), ("c", "C", 5.0)]);
-        let new = run(&[("a2", "A2", 9.0), ("b", "B", 5.0), ("c", "C", 5.0)]);
-        assert!(similarity(&match_ops(&base, &new)).unwrap() >= 0.5);
-        let other = run(&[("x", "X", 9.0), ("y", "Y", 5.0)]);
-        assert_eq!(similarity(&match_ops(&base, &other)), Some(0.0));
-        assert_eq!(similarity(&match_ops(&base, &run(&[]))), None);
     }
 
     #[test]

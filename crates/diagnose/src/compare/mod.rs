@@ -10,6 +10,7 @@ pub mod load;
 pub mod machine;
 pub mod matching;
 pub mod noise;
+pub mod program;
 pub mod rhythm;
 mod side;
 pub mod verdict;
@@ -22,6 +23,7 @@ pub use load::{Around, Load};
 pub use machine::{Machine, Machines};
 pub use matching::{Match, OpDelta, ScopeDelta};
 pub use noise::{Estimate, Measured, RunToRun, Statistic, Unrest};
+pub use program::{Likeness, OwnWork, Programs};
 pub use rhythm::Rhythm;
 pub use side::{FindingKey, OpTime, Run, Setting};
 use verdict::Decision;
@@ -148,19 +150,20 @@ impl Comparison {
 pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
     let (old, now) = (steps(base), steps(new));
     let ops = matching::match_ops(base, new);
+    let programs = Programs::of(base, new);
     let figures = if launches::all_there_is(base, new) {
         Figures::of_launches(base, new, &ops, &margins)
     } else {
-        Figures::of_steps(base, new, &ops, &margins)
+        Figures::of_steps(base, new, &ops, &programs, &margins)
     };
     let comparability = match figures.unit {
         Unit::Step => {
-            comparable::comparability(base, new, comparable::no_steps(base, new), matching::similarity(&ops))
+            comparable::comparability(base, new, comparable::no_steps(base, new), &programs)
         }
         // Only kernels in common are looked at: how many others there are says nothing about those.
         Unit::Launch => {
             let nothing = figures.mean.is_none().then_some(Difference::NoKernelInCommon);
-            comparable::comparability(base, new, nothing, None)
+            comparable::comparability(base, new, nothing, &Programs::Unknown)
         }
     };
     let machines = Machines::of(base, new);
@@ -210,7 +213,13 @@ struct Figures {
 }
 
 impl Figures {
-    fn of_steps(base: &[Run], new: &[Run], ops: &[OpDelta], margins: &Margins) -> Self {
+    fn of_steps(
+        base: &[Run],
+        new: &[Run],
+        ops: &[OpDelta],
+        programs: &Programs,
+        margins: &Margins,
+    ) -> Self {
         let (old, now) = (steps(base), steps(new));
         let run_to_run = noise::run_to_run(&old, &now, &unrest(base, new), margins.confidence);
         let measure = |statistic| noise::measure(&old, &now, statistic, run_to_run);
@@ -218,7 +227,7 @@ impl Figures {
             (measure(Statistic::Mean), measure(Statistic::Median), measure(Statistic::P90));
         let load = mean.and_then(|mean| load::load(ops, (mean.base_ms * mean.new_ms).sqrt()));
         // Another batch size, device or version changes all ops alike, as load does.
-        let alike = comparable::comparability(base, new, None, matching::similarity(ops));
+        let alike = comparable::comparability(base, new, None, programs);
         let beyond = mean
             .zip(load)
             .filter(|_| alike.differences.is_empty())

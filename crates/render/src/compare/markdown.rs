@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_diagnose::compare::Comparison;
+use stepscope_diagnose::compare::{Comparison, Verdict};
 
 use super::words;
 use crate::format::{duration_ms, from_to_ms, name_cut, printable};
@@ -36,7 +36,10 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
     });
     rows((&format!("op, self time {}", words::per_unit(comparison.unit)), "type"), ops.collect(), out)?;
     let changes = &comparison.findings;
-    for (word, findings) in [("Solved", &changes.solved), ("New", &changes.new), ("Left", &changes.left)] {
+    // Nothing is solved by running something else.
+    let comparable = comparison.verdict != Verdict::NotComparable;
+    let all = [("Solved", &changes.solved), ("New", &changes.new), ("Left", &changes.left)];
+    for (word, findings) in all.into_iter().filter(|_| comparable) {
         let names: Vec<String> = findings.iter().map(|finding| escaped(&words::finding(finding))).collect();
         if !names.is_empty() {
             writeln!(out, "\n{word}: {}", names.join(", "))?;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_diagnose::compare::{Comparison, FindingKey};
+use stepscope_diagnose::compare::{Comparison, FindingKey, Verdict};
 
 use super::words;
 use crate::format::{short, thousands};
@@ -154,7 +154,8 @@ fn findings(comparison: &Comparison, style: Style, out: &mut dyn Write) -> io::R
     let changes = &comparison.findings;
     let all: [(&str, &[FindingKey]); 3] =
         [("solved", &changes.solved), ("new", &changes.new), ("left", &changes.left)];
-    if all.iter().all(|(_, findings)| findings.is_empty()) {
+    // Nothing is solved by running something else.
+    if comparison.verdict == Verdict::NotComparable || all.iter().all(|(_, findings)| findings.is_empty()) {
         return Ok(());
     }
     writeln!(out, "\n{}", style.bold("Findings"))?;

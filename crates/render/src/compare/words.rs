@@ -2,8 +2,8 @@
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Machines, Match, Measured, Next,
-    OpDelta, SideFigures, Unit, Verdict,
+    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Likeness, Machines, Match, Measured, Next,
+    OpDelta, OwnWork, SideFigures, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
@@ -277,9 +277,10 @@ fn machine(comparison: &Comparison) -> Option<String> {
 /// What differs, as a clause.
 pub(crate) fn difference(difference: &Difference) -> String {
     match difference {
-        Difference::Model(similarity) => {
-            format!("only {} of the ops are the same: it may be another model", percent(*similarity))
-        }
+        Difference::Model(likeness) => model(likeness),
+        Difference::CompiledOnOneSide => "a compiler named the kernels of one side only: whether both run the same model \
+                                          cannot be seen"
+            .to_owned(),
         Difference::BatchSize(base, new) => format!("the batch size changed from {base} to {new}"),
         Difference::Hardware(base, new) => {
             format!("the work moved from {} to {}", kinds(base), kinds(new))
@@ -312,6 +313,21 @@ pub(crate) fn difference(difference: &Difference) -> String {
     }
 }
 
+/// What differs between two programs: how much is in common, and what only one side does.
+fn model(likeness: &Likeness) -> String {
+    let only = |side: &str, own: &OwnWork| {
+        let named: Vec<String> =
+            own.largest.iter().map(|(name, share)| format!("{} {}", name_cut(name, 40), percent(*share))).collect();
+        (!named.is_empty()).then(|| {
+            format!("only {side} has {} ({} of its op time)", named.join(", "), percent(own.share))
+        })
+    };
+    let said = if likeness.is_another() { "different programs" } else { "the program changed" };
+    let common = format!("{said}: {} of their kinds of ops are in common", percent(likeness.common));
+    let parts = [only("BASE", &likeness.base), only("NEW", &likeness.new)];
+    std::iter::once(common).chain(parts.into_iter().flatten()).collect::<Vec<_>>().join("; ")
+}
+
 fn kinds(kinds: &[DeviceKind]) -> String {
     let name = |kind: &DeviceKind| match kind {
         DeviceKind::Cpu => "a CPU",
@@ -327,6 +343,7 @@ fn kinds(kinds: &[DeviceKind]) -> String {
 pub(crate) fn difference_id(difference: &Difference) -> &'static str {
     match difference {
         Difference::Model(_) => "model",
+        Difference::CompiledOnOneSide => "compiled-on-one-side",
         Difference::BatchSize(..) => "batch-size",
         Difference::Hardware(..) => "hardware",
         Difference::DeviceModel(..) => "device-model",
