@@ -130,12 +130,17 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Vec<Work>, FleetErro
             )));
         }
         let unread = unread.into_iter().map(|path| (unread_session(&sessions, &path), unread_file(&path)));
-        let files = sessions
-            .iter()
-            .flat_map(|session| session.files.iter().map(|file| (session.name.clone(), of_file(file))));
-        for (session, (input, modified)) in files.chain(unread) {
+        let unread = unread.map(|(session, file)| (session, 1, file));
+        let files = numbered(&sessions).flat_map(|(session, number)| {
+            session.files.iter().map(move |file| (session.name.clone(), number, of_file(file)))
+        });
+        for (session, number, (input, modified)) in files.chain(unread) {
             let path = PathBuf::from(&input.path);
-            let named = namer.name(root, &path, &session);
+            let mut named = namer.name(root, &path, &session);
+            // The user's pattern says what belongs together; else discovery does.
+            if number > 1 && !named.matched {
+                named.session = format!("{} ({number})", named.session);
+            }
             let folder =
                 path.parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
             found
@@ -271,6 +276,17 @@ fn unread_file(path: &Path) -> (WorkInput, i64) {
 }
 
 /// The session beside which such a file lies; else its own name.
+/// The sessions, each with its number among those of the same name in the same folder, from the oldest on: separate runs of one
+/// job may lie side by side.
+fn numbered(sessions: &[Session]) -> impl Iterator<Item = (&Session, u32)> {
+    let mut seen: BTreeMap<(&Path, &str), u32> = BTreeMap::new();
+    sessions.iter().rev().map(move |session| {
+        let number = seen.entry((session.folder.as_path(), session.name.as_str())).or_default();
+        *number += 1;
+        (session, *number)
+    })
+}
+
 fn unread_session(sessions: &[Session], path: &Path) -> String {
     let beside = sessions.iter().find(|session| Some(session.folder.as_path()) == path.parent());
     let own = || path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -324,5 +340,30 @@ mod tests {
                 .all(|it| it.recording.job != "c" || it.recording.hosts == 3)
         );
         assert!(grouped(std::iter::empty(), 50).is_empty());
+    }
+
+    #[test]
+    fn separate_runs_in_one_folder_are_separate_recordings() {
+        let folder = tempfile::tempdir().unwrap();
+        for (minute, ranks) in [(0, [0, 1]), (9, [1, 0])] {
+            for rank in ranks {
+                let start = 1_700_000_000_000_000_u64 + minute * 60_000_000;
+                let text = format!(
+                    "{{\"schemaVersion\": 1, \"distributedInfo\": {{\"rank\": {rank}, \"world_size\": 2}}, \"traceEvents\": \
+                     [{{\"ph\": \"X\", \"name\": \"aten::add\", \"pid\": 1, \"tid\": 1, \"ts\": {start}, \"dur\": 5}}]}}"
+                );
+                let name = format!("box_{rank}{minute}.{}.pt.trace.json", start / 1_000 + 10);
+                std::fs::write(folder.path().join(name), text).unwrap();
+            }
+        }
+        let works = plan(&[folder.path().to_owned()], &Options::default()).unwrap();
+        let recordings: Vec<(u32, &str)> = works
+            .iter()
+            .flat_map(|work| &work.pieces)
+            .map(|piece| (piece.recording.hosts, piece.recording.session.as_str()))
+            .collect();
+        assert_eq!(recordings.len(), 2, "{recordings:?}");
+        assert!(recordings.iter().all(|(hosts, _)| *hosts == 2), "{recordings:?}");
+        assert!(recordings.iter().any(|(_, session)| session.ends_with(" (2)")), "{recordings:?}");
     }
 }

@@ -26,7 +26,7 @@ use crate::{NsysReader, Progress, READERS, Reader};
 
 pub use known::Known;
 pub use names::{head_bytes, may_be_profile, may_hold_profiles};
-use together::recorded_together;
+use together::{recorded_together, runs_of};
 use walk::walk;
 
 /// The file that makes a folder a saved run.
@@ -121,7 +121,8 @@ pub struct Discovery {
 
 /// Searches `paths`. A path that does not exist is an error; a path without profiles is not.
 ///
-/// Several paths form one session, because users who list them want them together.
+/// Several paths form one session if they were recorded together: users who list hosts of one job want them together. Of each
+/// path, the newest session counts. Separate runs remain separate sessions.
 pub fn discover(paths: &[PathBuf]) -> Result<Discovery, ReadError> {
     discover_within(paths, &[])
 }

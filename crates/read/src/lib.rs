@@ -43,8 +43,22 @@ pub trait Reader: Sync {
     /// inflated.
     fn recognises(&self, head: &[u8]) -> bool;
 
+    /// When the file was recorded, as far as it says so without being read as a whole.
+    fn recorded(&self, _input: &Input) -> Option<Recorded> {
+        None
+    }
+
     /// Reads the whole file. Fails only if nothing at all could be read.
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError>;
+}
+
+/// When a file was recorded, in nanoseconds since 1970.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// When recording started.
+    pub start_ns: i64,
+    /// When it ended, if the file says so.
+    pub end_ns: Option<i64>,
 }
 
 /// Declares the folders of the formats and lists their readers.

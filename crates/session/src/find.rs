@@ -101,9 +101,15 @@ fn choose(
     let Some(name) = &wanted.session else {
         if labels.len() > 1 {
             let sessions = thousands(labels.len() as u64);
-            remark(&format!(
-                "found {sessions} sessions, using the newest, {newest}; use --session NAME to choose another"
-            ));
+            remark(&if wanted.paths.len() > 1 {
+                format!(
+                    "these are {sessions} separate runs, not hosts of one recording: they were not recorded at the same \
+                     time, or not by one job; using the newest, {newest}; use --session NAME to choose another, or \
+                     `stepscope compare BASE NEW` to compare two"
+                )
+            } else {
+                format!("found {sessions} sessions, using the newest, {newest}; use --session NAME to choose another")
+            });
         }
         return Ok(0);
     };

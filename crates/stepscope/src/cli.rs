@@ -120,7 +120,8 @@ impl Command {
 /// Selects the profile.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// Profiles, session folders or log directories, at any depth.
+    /// Profiles, session folders or log directories, at any depth; several paths are hosts of one recording if they were
+    /// recorded together.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Use the session with this name instead of the newest one.

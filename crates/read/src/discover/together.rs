@@ -1,4 +1,6 @@
-//! Which files of one folder were recorded together, if no session folder says so: the ranks of one job.
+//! Which files were recorded together, if no session folder says so: the ranks of one job.
+//!
+//! One recording has overlapping times *and* is of one job.
 //!
 //! Names that differ in digits alone prove nothing: `workers_0` and `workers_4` are two runs, and so are two processes that ran
 //! the same script. Files belong together if they say themselves which rank they are, in the name (`rank0`) or inside, unless
@@ -9,7 +11,9 @@ use std::collections::BTreeSet;
 use stepscope_trace::Delivers;
 
 use super::recognise::reader_of;
-use super::{ProfileFile, file_name, is_time, numbers};
+use super::{ProfileFile, Session, file_name, is_time, join, newest_first, numbers};
+use crate::Recorded;
+use crate::input::Input;
 
 /// Words before a number that makes a file one of several.
 const RANK_WORDS: &[&str] = &[
@@ -18,6 +22,105 @@ const RANK_WORDS: &[&str] = &[
 ];
 /// Times below this are not since 1970: it is 2001 in nanoseconds.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
+
+/// Ranks of one job start their profilers at the same step. If nothing says how long a file was recorded, or if ranks that
+/// name themselves were recorded one after the other, starts may differ by this much.
+const START_TOGETHER_NS: i64 = 60_000_000_000;
+
+/// The sessions of several paths that were given at once, each run as one, newest first: hosts of one job are joined, separate
+/// runs are not. What complements a timeline belongs to the newest run.
+pub(super) fn runs_of(sessions: Vec<Session>) -> Vec<Session> {
+    let is_timeline = |file: &ProfileFile| file.format.delivers == Delivers::Timeline;
+    let (timelines, others): (Vec<Session>, Vec<Session>) =
+        sessions.into_iter().partition(|session| session.files.iter().any(is_timeline));
+    let mut told: Vec<(Job, Session)> =
+        timelines.into_iter().map(|session| (Job::of(&session), session)).collect();
+    told.sort_by_key(|(job, _)| job.time.map(|time| time.start_ns));
+    let mut runs: Vec<(Job, Vec<Session>)> = Vec::new();
+    for (job, session) in told {
+        match runs.iter_mut().rev().find(|(run, _)| run.is_of_one_recording(&job)) {
+            Some((run, sessions)) => {
+                run.add(job);
+                sessions.push(session);
+            }
+            None => runs.push((job, vec![session])),
+        }
+    }
+    let timed = runs.iter().all(|(job, _)| job.time.is_some());
+    let runs: Vec<Session> = runs.into_iter().rev().filter_map(|(_, sessions)| join(sessions)).collect();
+    let mut runs = if timed { runs } else { newest_first(runs) };
+    if runs.is_empty() {
+        return join(others).into_iter().collect();
+    }
+    let newest = runs.remove(0);
+    let newest = join(std::iter::once(newest).chain(others).collect());
+    newest.into_iter().chain(runs).collect()
+}
+
+/// What the files of a run say about its time and its job.
+struct Job {
+    /// When it was recorded; `None` if one of its files does not say so.
+    time: Option<Recorded>,
+    /// The ranks that name themselves, each with the number of all.
+    ranks: BTreeSet<(u64, Option<u64>)>,
+    /// The names of all hosts.
+    hosts: BTreeSet<String>,
+    /// The names of the session folders.
+    folders: BTreeSet<String>,
+}
+
+impl Job {
+    fn of(session: &Session) -> Self {
+        let said: Vec<Said> = session.files.iter().map(Said::in_full).collect();
+        let times: Option<Vec<Recorded>> = said.iter().map(Said::recorded).collect();
+        let in_folder = super::is_session_folder(&session.folder);
+        Job {
+            time: times.and_then(|times| times.into_iter().reduce(hull)),
+            ranks: said.iter().filter_map(|said| Some((said.rank?, said.world))).collect(),
+            hosts: session.files.iter().map(|file| file.host.clone()).collect(),
+            folders: in_folder.then(|| session.name.clone()).into_iter().collect(),
+        }
+    }
+
+    fn add(&mut self, other: Job) {
+        self.time = self.time.zip(other.time).map(|(a, b)| hull(a, b));
+        self.ranks.extend(other.ranks);
+        self.hosts.extend(other.hosts);
+        self.folders.extend(other.folders);
+    }
+
+    /// Are both of one job, recorded at the same time? Where the times are not known, the names must say that they are
+    /// ranks, or hosts of one session.
+    fn is_of_one_recording(&self, other: &Job) -> bool {
+        let worlds: BTreeSet<Option<u64>> = self.ranks.iter().chain(&other.ranks).map(|(_, world)| *world).collect();
+        let ranked = !self.ranks.is_empty() && !other.ranks.is_empty();
+        if ranked && (worlds.len() > 1 || !self.ranks.is_disjoint(&other.ranks)) {
+            return false;
+        }
+        match (self.time, other.time) {
+            (Some(a), Some(b)) => overlap(a, b, ranked),
+            _ => {
+                let hosts: BTreeSet<&str> = self.hosts.iter().chain(&other.hosts).map(String::as_str).collect();
+                let apart = self.hosts.is_disjoint(&other.hosts);
+                let one_session = !self.folders.is_empty() && self.folders == other.folders;
+                ranked || (apart && (one_session || are_ranks(&hosts)))
+            }
+        }
+    }
+}
+
+fn hull(a: Recorded, b: Recorded) -> Recorded {
+    let end_ns = a.end_ns.zip(b.end_ns).map(|(a, b)| a.max(b));
+    Recorded { start_ns: a.start_ns.min(b.start_ns), end_ns }
+}
+
+/// Do both times overlap? Files that do not say when they end, and ranks that name themselves, only have to start together.
+fn overlap(a: Recorded, b: Recorded, ranked: bool) -> bool {
+    let (first, second) = if a.start_ns <= b.start_ns { (a, b) } else { (b, a) };
+    let within = first.end_ns.is_some_and(|end| second.start_ns <= end);
+    let lenient = ranked || first.end_ns.is_none();
+    within || (lenient && second.start_ns.saturating_sub(first.start_ns) <= START_TOGETHER_NS)
+}
 
 /// Splits files whose names differ in digits alone into those that were recorded together.
 pub(super) fn recorded_together(files: Vec<ProfileFile>) -> Vec<Vec<ProfileFile>> {
@@ -101,6 +204,23 @@ struct Said {
 }
 
 impl Said {
+    /// With what the reader of the file knows. Only local files are opened for it: others would be copied as a whole.
+    fn in_full(file: &ProfileFile) -> Said {
+        let said = Said::of(file);
+        let ask = || {
+            let (reader, _) = reader_of(&file.path).ok().filter(|_| file.path.is_file())?;
+            reader?.recorded(&Input::open(&file.path).ok()?)
+        };
+        match said.recorded().filter(|time| time.end_ns.is_some()).or_else(ask) {
+            Some(time) => Said { start_ns: Some(time.start_ns), end_ns: time.end_ns, ..said },
+            None => said,
+        }
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        Some(Recorded { start_ns: self.start_ns?, end_ns: self.end_ns })
+    }
+
     fn of(file: &ProfileFile) -> Said {
         let end_ns = written_ns(&file_name(&file.path));
         let Ok((_, head)) = reader_of(&file.path) else { return Said { end_ns, ..Said::default() } };
@@ -200,5 +320,63 @@ mod tests {
             trace(other.path(), &format!("box_{pid}.json"), 1_700_000_000_000_000, "");
         }
         assert_eq!(found(other.path()), [["box_11"], ["box_12"]], "the same script, run twice");
+    }
+
+    /// The runs among paths that are given at once, each as its files; the newest first.
+    fn runs(folder: &Path, names: &[&str]) -> Vec<Vec<String>> {
+        let paths: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
+        let names = |session: &Session| session.files.iter().map(|file| super::file_name(&file.path)).collect();
+        discover(&paths).unwrap().sessions.iter().map(names).collect()
+    }
+
+    const START_US: u64 = 1_700_000_000_000_000;
+
+    #[test]
+    fn paths_that_were_recorded_one_after_the_other_are_separate_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, minutes) in [("first", 0), ("second", 5), ("third", 9)] {
+            let start = START_US + minutes * 60_000_000;
+            trace(folder.path(), &format!("{name}.{}.pt.trace.json", start / 1_000 + 20_000), start, "");
+        }
+        let all: Vec<String> = [20, 320, 560].iter().map(|s| (START_US / 1_000 + s * 1_000).to_string()).collect();
+        let names: Vec<String> = ["first", "second", "third"]
+            .iter()
+            .zip(&all)
+            .map(|(name, end)| format!("{name}.{end}.pt.trace.json"))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(runs(folder.path(), &names), [[names[2]], [names[1]], [names[0]]]);
+    }
+
+    #[test]
+    fn paths_that_were_recorded_at_the_same_time_are_hosts_of_one_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        trace(folder.path(), "trainer.json", START_US, "");
+        trace(folder.path(), "evaluator.json", START_US + 2_000_000, "");
+        trace(folder.path(), "later.json", START_US + 3_600_000_000, "");
+        let found = runs(folder.path(), &["trainer.json", "evaluator.json", "later.json"]);
+        assert_eq!(found, [vec!["later.json"], vec!["trainer.json", "evaluator.json"]]);
+    }
+
+    #[test]
+    fn one_rank_twice_or_of_another_job_is_a_separate_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let info = |rank, world| format!("\"distributedInfo\": {{\"rank\": {rank}, \"world_size\": {world}}},");
+        for (name, rank, world) in [("a", 0, 2), ("b", 1, 2), ("c", 1, 2), ("d", 1, 8)] {
+            trace(folder.path(), &format!("{name}.json"), START_US, &info(rank, world));
+        }
+        assert_eq!(runs(folder.path(), &["a.json", "b.json"]), [["a.json", "b.json"]]);
+        assert_eq!(runs(folder.path(), &["b.json", "c.json"]).len(), 2);
+        assert_eq!(runs(folder.path(), &["a.json", "d.json"]).len(), 2);
+    }
+
+    #[test]
+    fn without_a_clock_names_must_say_that_they_are_ranks() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["rank0.json", "rank1.json", "before.json", "after.json"] {
+            trace(folder.path(), name, 5, "");
+        }
+        assert_eq!(runs(folder.path(), &["rank0.json", "rank1.json"]), [["rank0.json", "rank1.json"]]);
+        assert_eq!(runs(folder.path(), &["before.json", "after.json"]).len(), 2);
     }
 }

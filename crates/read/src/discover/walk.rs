@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, file_name, is_within, join, join_runs,
-    newest_first, sessions_of, table_folder,
+    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, file_name, is_within, join_runs, newest_first,
+    runs_of, sessions_of, table_folder,
 };
 use crate::error::ReadError;
 use crate::files::{self, FileData};
@@ -124,7 +124,7 @@ impl Search<'_> {
 }
 
 impl Finds {
-    /// The sessions among the finds; several paths are one session.
+    /// The sessions among the finds. Several paths that were recorded together are one session.
     pub(super) fn grouped(mut self, together: bool) -> Discovery {
         let mut sessions: Vec<Session> = if together {
             let mut chosen = Vec::new();
@@ -133,7 +133,7 @@ impl Finds {
                 chosen.extend(newest_first(sessions_of(found)).into_iter().next());
             }
             chosen.reverse();
-            join(chosen).into_iter().collect()
+            runs_of(chosen)
         } else {
             newest_first(sessions_of(self.found))
         };

@@ -41,7 +41,7 @@ use stepscope_trace::{
     Datum, Delivers, Dur, Form, Format, Kind, KindId, NoteKind, StrId, Time, Trace, TraceBuilder, TrackId,
 };
 
-use crate::{Input, Progress, ReadError, Reader};
+use crate::{Input, Progress, ReadError, Reader, Recorded};
 use database::{Database, Outcome};
 pub(crate) use files::is_other_export;
 use names::Names;
@@ -79,6 +79,12 @@ impl Reader for NsysReader {
         let shows = |sign: &[u8]| memchr::memmem::find(head, sign).is_some();
         let database = head.starts_with(sqlite::MAGIC) && SIGNS.iter().any(|sign| shows(sign));
         database || files::recognises(head)
+    }
+
+    fn recorded(&self, input: &Input) -> Option<Recorded> {
+        let (start_ns, length, _) = session::clock(&Database::open(input).ok()?);
+        let start_ns = start_ns?;
+        Some(Recorded { start_ns, end_ns: length.and_then(|length| start_ns.checked_add(length)) })
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use stepscope_trace::{NoteKind, Property};
 
 use super::Import;
-use super::database::Which;
+use super::database::{Database, Outcome, Which};
 
 /// Facts about the machine worth keeping, as named in the export.
 const MACHINE_FACTS: [&str; 5] =
@@ -115,18 +115,25 @@ fn without_process(name: &str) -> &str {
     }
 }
 
-/// The wall-clock start of the session, so that several ranks can be aligned. Events count from the start of the capture,
-/// although its own start and stop may count from boot.
-fn read_clock(import: &mut Import) {
+const START: &str = "TARGET_INFO_SESSION_START_TIME";
+
+/// The wall-clock start of the session and its length, both in nanoseconds.
+pub(super) fn clock(database: &Database) -> (Option<i64>, Option<i64>, Outcome) {
     let mut length = None;
-    import.database.rows("ANALYSIS_DETAILS", &["startTime", "stopTime"], |row| {
+    database.rows("ANALYSIS_DETAILS", &["startTime", "stopTime"], |row| {
         length = length.or(row.int(0).zip(row.int(1)).map(|(start, stop)| stop.saturating_sub(start)));
     });
     let mut origin = None;
-    let outcome = import.database.rows("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], |row| {
-        origin = origin.or(row.int(0).filter(|&utc| utc > 0));
-    });
-    import.settle("TARGET_INFO_SESSION_START_TIME", outcome);
+    let outcome =
+        database.rows(START, &["utcEpochNs"], |row| origin = origin.or(row.int(0).filter(|&utc| utc > 0)));
+    (origin, length, outcome)
+}
+
+/// The wall-clock start of the session, so that several ranks can be aligned. Events count from the start of the capture,
+/// although its own start and stop may count from boot.
+fn read_clock(import: &mut Import) {
+    let (origin, length, outcome) = clock(import.database);
+    import.settle(START, outcome);
     import.builder.clock.wall_ns_at_origin = origin;
     import.builder.environment.captured_ns =
         origin.zip(length).map(|(origin, length)| (origin, origin.saturating_add(length)));

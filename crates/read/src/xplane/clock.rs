@@ -10,6 +10,11 @@ const FAR_NS: i64 = i64::MAX / 1_000 / 2;
 /// The year 2000. Times that are far from zero but before this count from boot, not from the epoch.
 const CALENDAR_NS: i64 = 946_684_800_000_000_000;
 
+/// Whether a time counts from the epoch.
+pub(super) fn is_calendar(ns: i64) -> bool {
+    ns >= CALENDAR_NS
+}
+
 /// The origin of a trace's time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
@@ -32,7 +37,7 @@ impl Origin {
     /// The wall clock at the origin; `profile_start_ns` is the start that the profile states.
     pub fn wall_ns(self, profile_start_ns: Option<i64>) -> Option<i64> {
         match self.far_ns {
-            Some(ns) => (ns >= CALENDAR_NS).then_some(ns),
+            Some(ns) => is_calendar(ns).then_some(ns),
             None => profile_start_ns,
         }
     }

@@ -20,6 +20,7 @@ mod names;
 mod planes;
 mod properties;
 mod recognise;
+mod recorded;
 mod scan;
 mod schema;
 mod stats;
@@ -30,7 +31,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use stepscope_trace::{Delivers, Dur, EventColumns, Format, NoteKind, Trace, TraceBuilder, TrackKind};
 
-use crate::{Bytes, Input, Progress, ReadError, Reader};
+use crate::{Bytes, Input, Progress, ReadError, Reader, Recorded};
 use clock::Origin;
 use events::Oddities;
 use planes::{PlanePlan, Scanned};
@@ -56,6 +57,10 @@ impl Reader for XPlaneReader {
 
     fn recognises(&self, head: &[u8]) -> bool {
         recognise::recognises(head)
+    }
+
+    fn recorded(&self, input: &Input) -> Option<Recorded> {
+        recorded::recorded(&input.inflated().0)
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
