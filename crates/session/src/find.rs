@@ -108,7 +108,9 @@ fn choose(
                      `stepscope compare BASE NEW` to compare two"
                 )
             } else {
-                format!("found {sessions} sessions, using the newest, {newest}; use --session NAME to choose another")
+                format!(
+                    "found {sessions} sessions, using the newest, {newest}; use --session NAME to choose another"
+                )
             });
         }
         return Ok(0);

@@ -23,8 +23,7 @@ fn profile_of(folder: &Path, name: &str, step_us: i64, percent: impl Fn(i64) -> 
 fn program(folder: &Path, name: &str, op: &str, step_us: i64, percent: impl Fn(i64) -> i64) -> PathBuf {
     let mut host = XPlane::named("/host:CPU");
     host.stat_metadata = vec![(1, "step_num".to_owned()), (2, "_r".to_owned())];
-    host.event_metadata =
-        vec![(1, XEventMetadata::named("train")), (2, XEventMetadata::named(op))];
+    host.event_metadata = vec![(1, XEventMetadata::named("train")), (2, XEventMetadata::named(op))];
     let mut events = Vec::new();
     let mut at = 0;
     for step in 0..40 {
@@ -103,11 +102,17 @@ fn another_program_is_refused_with_what_differs() {
     let other = program(pair.folder.path(), "other", "net/block/Conv2D:Conv2D", 5_000, |_| 100);
     let other = other.display().to_string();
     let refused = json(&run(&["compare", &pair.base, &other, "--json"]));
-    assert_eq!((&refused["verdict"], &refused["verdict_by_steps"]), (&"not-comparable".into(), &"faster".into()));
+    assert_eq!(
+        (&refused["verdict"], &refused["verdict_by_steps"]),
+        (&"not-comparable".into(), &"faster".into())
+    );
     let text = run(&["compare", &pair.base, &other]);
     let text = String::from_utf8_lossy(&text.stdout);
-    assert!(text.starts_with("not comparable: different programs: 0.00 % of their kinds of ops"), "{text}");
-    assert!(text.contains("only BASE has MatMul 100 %") && text.contains("only NEW has Conv2D 100 %"), "{text}");
+    assert!(text.starts_with("not comparable: different programs: 0.0 % of their kinds of ops"), "{text}");
+    assert!(
+        text.contains("only BASE has MatMul 100.0 %") && text.contains("only NEW has Conv2D 100.0 %"),
+        "{text}"
+    );
     assert!(!text.contains("solved"), "{text}");
     let gate = run(&["gate", &pair.base, &other]);
     assert_eq!(code(&gate), 1, "{}", String::from_utf8_lossy(&gate.stdout));

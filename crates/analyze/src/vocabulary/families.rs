@@ -214,7 +214,9 @@ mod tests {
 
     #[test]
     fn convolutions_and_generated_names_are_known() {
-        for name in ["Conv2D", "_MklNativeConv2DBackpropFilter", "aten::cudnn_convolution", "conv_general_dilated"] {
+        for name in
+            ["Conv2D", "_MklNativeConv2DBackpropFilter", "aten::cudnn_convolution", "conv_general_dilated"]
+        {
             assert!(is_convolution(name), "{name}");
         }
         assert!(!is_convolution("convert") && !is_convolution("aten::mm"));
@@ -222,7 +224,9 @@ mod tests {
             assert!(may_be_convolution(name), "{name}");
         }
         assert!(!may_be_convolution("ampere_sgemm_128x64_tn") && !may_be_convolution("convert_kernel"));
-        for (name, op_type) in [("triton_poi_fused_add", "kernel"), ("CUDA graph 4", "kernel"), ("loop", "fusion")] {
+        for (name, op_type) in
+            [("triton_poi_fused_add", "kernel"), ("CUDA graph 4", "kernel"), ("loop", "fusion")]
+        {
             assert!(is_generated(name, op_type), "{name}");
         }
         assert!(!is_generated("aten::mm", "aten::mm") && !is_generated("ampere_sgemm_128x64_tn", "kernel"));

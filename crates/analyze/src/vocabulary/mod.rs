@@ -26,8 +26,8 @@ pub use cuda::{
     is_synchronous_copy, prepares_device, starts_graph, starts_kernels, waits_for_all,
 };
 pub use families::{
-    is_callback, is_convolution, is_dense, is_generated, is_opaque, is_product, may_be_convolution, may_be_product,
-    words,
+    is_callback, is_convolution, is_dense, is_generated, is_opaque, is_product, may_be_convolution,
+    may_be_product, words,
 };
 pub use jax::is_library_function;
 #[cfg(test)]

@@ -74,7 +74,9 @@ impl Difference {
 
     fn theme(&self) -> Theme {
         match self {
-            Difference::Model(_) | Difference::CompiledOnOneSide | Difference::NoKernelInCommon => Theme::Model,
+            Difference::Model(_) | Difference::CompiledOnOneSide | Difference::NoKernelInCommon => {
+                Theme::Model
+            }
             Difference::BatchSize(..) => Theme::Batch,
             Difference::Hardware(..)
             | Difference::DeviceModel(..)
@@ -87,7 +89,7 @@ impl Difference {
 }
 
 /// The framework that runs the ops: a Keras loop and a loop of one's own both run TensorFlow.
-fn native(framework: Framework) -> Framework {
+pub(super) fn native(framework: Framework) -> Framework {
     if framework == Framework::Keras { Framework::TensorFlow } else { framework }
 }
 

@@ -157,9 +157,7 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
         Figures::of_steps(base, new, &ops, &programs, &margins)
     };
     let comparability = match figures.unit {
-        Unit::Step => {
-            comparable::comparability(base, new, comparable::no_steps(base, new), &programs)
-        }
+        Unit::Step => comparable::comparability(base, new, comparable::no_steps(base, new), &programs),
         // Only kernels in common are looked at: how many others there are says nothing about those.
         Unit::Launch => {
             let nothing = figures.mean.is_none().then_some(Difference::NoKernelInCommon);
@@ -213,13 +211,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of_steps(
-        base: &[Run],
-        new: &[Run],
-        ops: &[OpDelta],
-        programs: &Programs,
-        margins: &Margins,
-    ) -> Self {
+    fn of_steps(base: &[Run], new: &[Run], ops: &[OpDelta], programs: &Programs, margins: &Margins) -> Self {
         let (old, now) = (steps(base), steps(new));
         let run_to_run = noise::run_to_run(&old, &now, &unrest(base, new), margins.confidence);
         let measure = |statistic| noise::measure(&old, &now, statistic, run_to_run);

@@ -12,10 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_analyze::vocabulary::{
-    is_convolution, is_generated, is_product, may_be_convolution, may_be_product, words,
+    Framework, is_convolution, is_generated, is_product, may_be_convolution, may_be_product, words,
 };
 use stepscope_analyze::work::ops::COLLECTIVE;
 
+use super::comparable::native;
 use super::side::{OpTime, Run};
 
 /// Sides with less of their work in common run different programs. Measured over pairs of recordings: fixes that replace most
@@ -114,8 +115,8 @@ impl Programs {
         let common = in_common(&base, &new);
         let likeness =
             Likeness { common, convolves, base: base.own_beside(&new), new: new.own_beside(&base) };
-        let compiled = |one: &Side, other: &Side| one.generated >= COMPILED && other.generated < NOT_COMPILED;
-        if !convolves && likeness.is_another() && (compiled(&base, &new) || compiled(&new, &base)) {
+        let compiled = base.is_compiled_beside(&new) || new.is_compiled_beside(&base);
+        if compiled && !convolves && likeness.is_another() {
             return Programs::CompiledOnOneSide;
         }
         Programs::Known(likeness)
@@ -144,13 +145,16 @@ struct Side {
     may_convolve: bool,
     /// The share of the time whose names a compiler made up.
     generated: f64,
+    /// The framework, where it shows.
+    framework: Option<Framework>,
 }
 
 impl Side {
     fn of(runs: &[Run], layers: bool) -> Self {
         let ops = || runs.iter().flat_map(|run| &run.ops).filter(|op| tells_of_model(op));
         let with_ops = runs.iter().filter(|run| !run.ops.is_empty()).count().max(1) as f64;
-        let mut side = Side::default();
+        let framework = runs.first().and_then(|run| run.setting.framework).map(native);
+        let mut side = Side { framework, ..Side::default() };
         for op in ops() {
             let (ms, count) = side.works.entry(work(op, layers)).or_default();
             *ms += op.ms_per_step;
@@ -167,6 +171,12 @@ impl Side {
         side.convolutions = share(&|op| is_convolution(meaning(op)));
         side.generated = share(&|op| is_generated(&op.name, &op.op_type) && !is_product(&op.name));
         side
+    }
+
+    /// May this be the other side, compiled? A graph hides the framework, but it never shows another one.
+    fn is_compiled_beside(&self, other: &Side) -> bool {
+        let same_framework = self.framework.is_none() || self.framework == other.framework;
+        same_framework && self.generated >= COMPILED && other.generated < NOT_COMPILED
     }
 
     /// Is the other side made of convolutions while this one has none?
@@ -194,7 +204,8 @@ impl Side {
 /// The share of all work that both sides do. If one side is part of the other, that share of it.
 fn in_common(base: &Side, new: &Side) -> f64 {
     let all: BTreeSet<&Work> = base.works.keys().chain(new.works.keys()).collect();
-    let as_often = |(_, old): &(f64, f64), (_, now): &(f64, f64)| (old - now).abs() <= SAME_COUNT * old.max(*now);
+    let as_often =
+        |(_, old): &(f64, f64), (_, now): &(f64, f64)| (old - now).abs() <= SAME_COUNT * old.max(*now);
     let (mut both, mut equal) = (0_usize, 0_usize);
     for (work, old) in &base.works {
         let Some(now) = new.works.get(work) else { continue };
@@ -248,8 +259,10 @@ fn plain_type(op_type: &str) -> &str {
 fn layer(name: &str) -> String {
     let Some((path, _)) = name.rsplit_once('/') else { return String::new() };
     let names_layer = |part: &&str| {
-        let bare = part.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_').to_ascii_lowercase();
-        let operator = part.starts_with(|c: char| c.is_ascii_uppercase() || c == '_') || part.ends_with("_grad");
+        let bare =
+            part.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_').to_ascii_lowercase();
+        let operator =
+            part.starts_with(|c: char| c.is_ascii_uppercase() || c == '_') || part.ends_with("_grad");
         !operator && !STRUCTURE.contains(&bare.as_str())
     };
     path.split('/').filter(names_layer).collect::<Vec<_>>().join("/")
@@ -372,8 +385,10 @@ mod tests {
             ("map/while/gradients/map/while/Tanh_grad/TanhGrad", "TanhGrad", 5.0, 100.0),
             ("map/while/body/_1/map/while/TensorListSetItem", "TensorListSetItem", 5.0, 100.0),
         ]);
-        let vectorised =
-            side(&[("gradient_tape/MatMul/MatMul", "_MklMatMul", 1.0, 1.0), ("TanhGrad", "TanhGrad", 1.0, 1.0)]);
+        let vectorised = side(&[
+            ("gradient_tape/MatMul/MatMul", "_MklMatMul", 1.0, 1.0),
+            ("TanhGrad", "TanhGrad", 1.0, 1.0),
+        ]);
         assert!(!likeness(&looped, &vectorised).is_another());
     }
 
@@ -387,6 +402,9 @@ mod tests {
         let graph = side(&[("CUDA graph 4", "kernel", 9.0, 1.0)]);
         assert_eq!(Programs::of(&eager, &graph), Programs::CompiledOnOneSide);
         assert_eq!(Programs::of(&graph, &eager).similarity(), None);
+        let mut jax = graph.clone();
+        jax[0].setting.framework = Some(Framework::Jax);
+        assert!(likeness(&eager, &jax).is_another(), "something else than what the other framework compiles");
         assert_eq!(Programs::of(&eager, &side(&[])), Programs::Unknown);
         let other_gpu = side(&[
             ("sm90_xmma_gemm_f32", "kernel", 3.0, 85.0),
@@ -398,10 +416,8 @@ mod tests {
 
     #[test]
     fn copies_and_collectives_do_not_make_another_program() {
-        let parallel = with(&[
-            ("ncclDevKernel_AllReduce", COLLECTIVE, 40.0, 5.0),
-            ("Memcpy HtoD", "Memcpy", 40.0, 5.0),
-        ]);
+        let parallel =
+            with(&[("ncclDevKernel_AllReduce", COLLECTIVE, 40.0, 5.0), ("Memcpy HtoD", "Memcpy", 40.0, 5.0)]);
         assert_eq!(likeness(&with(&[]), &parallel).common, 1.0);
     }
 }

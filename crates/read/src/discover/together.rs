@@ -92,7 +92,8 @@ impl Job {
     /// Are both of one job, recorded at the same time? Where the times are not known, the names must say that they are
     /// ranks, or hosts of one session.
     fn is_of_one_recording(&self, other: &Job) -> bool {
-        let worlds: BTreeSet<Option<u64>> = self.ranks.iter().chain(&other.ranks).map(|(_, world)| *world).collect();
+        let worlds: BTreeSet<Option<u64>> =
+            self.ranks.iter().chain(&other.ranks).map(|(_, world)| *world).collect();
         let ranked = !self.ranks.is_empty() && !other.ranks.is_empty();
         if ranked && (worlds.len() > 1 || !self.ranks.is_disjoint(&other.ranks)) {
             return false;
@@ -100,7 +101,8 @@ impl Job {
         match (self.time, other.time) {
             (Some(a), Some(b)) => overlap(a, b, ranked),
             _ => {
-                let hosts: BTreeSet<&str> = self.hosts.iter().chain(&other.hosts).map(String::as_str).collect();
+                let hosts: BTreeSet<&str> =
+                    self.hosts.iter().chain(&other.hosts).map(String::as_str).collect();
                 let apart = self.hosts.is_disjoint(&other.hosts);
                 let one_session = !self.folders.is_empty() && self.folders == other.folders;
                 ranked || (apart && (one_session || are_ranks(&hosts)))
@@ -325,7 +327,8 @@ mod tests {
     /// The runs among paths that are given at once, each as its files; the newest first.
     fn runs(folder: &Path, names: &[&str]) -> Vec<Vec<String>> {
         let paths: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
-        let names = |session: &Session| session.files.iter().map(|file| super::file_name(&file.path)).collect();
+        let names =
+            |session: &Session| session.files.iter().map(|file| super::file_name(&file.path)).collect();
         discover(&paths).unwrap().sessions.iter().map(names).collect()
     }
 
@@ -338,7 +341,8 @@ mod tests {
             let start = START_US + minutes * 60_000_000;
             trace(folder.path(), &format!("{name}.{}.pt.trace.json", start / 1_000 + 20_000), start, "");
         }
-        let all: Vec<String> = [20, 320, 560].iter().map(|s| (START_US / 1_000 + s * 1_000).to_string()).collect();
+        let all: Vec<String> =
+            [20, 320, 560].iter().map(|s| (START_US / 1_000 + s * 1_000).to_string()).collect();
         let names: Vec<String> = ["first", "second", "third"]
             .iter()
             .zip(&all)
@@ -361,7 +365,8 @@ mod tests {
     #[test]
     fn one_rank_twice_or_of_another_job_is_a_separate_run() {
         let folder = tempfile::tempdir().unwrap();
-        let info = |rank, world| format!("\"distributedInfo\": {{\"rank\": {rank}, \"world_size\": {world}}},");
+        let info =
+            |rank, world| format!("\"distributedInfo\": {{\"rank\": {rank}, \"world_size\": {world}}},");
         for (name, rank, world) in [("a", 0, 2), ("b", 1, 2), ("c", 1, 2), ("d", 1, 8)] {
             trace(folder.path(), &format!("{name}.json"), START_US, &info(rank, world));
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, file_name, is_within, join_runs, newest_first,
-    runs_of, sessions_of, table_folder,
+    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, file_name, is_within, join_runs,
+    newest_first, runs_of, sessions_of, table_folder,
 };
 use crate::error::ReadError;
 use crate::files::{self, FileData};

@@ -2,8 +2,8 @@
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Likeness, Machines, Match, Measured, Next,
-    OpDelta, OwnWork, SideFigures, Unit, Verdict,
+    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Likeness, Machines, Match, Measured,
+    Next, OpDelta, OwnWork, SideFigures, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
@@ -278,9 +278,11 @@ fn machine(comparison: &Comparison) -> Option<String> {
 pub(crate) fn difference(difference: &Difference) -> String {
     match difference {
         Difference::Model(likeness) => model(likeness),
-        Difference::CompiledOnOneSide => "a compiler named the kernels of one side only: whether both run the same model \
+        Difference::CompiledOnOneSide => {
+            "a compiler named the kernels of one side only: whether both run the same model \
                                           cannot be seen"
-            .to_owned(),
+                .to_owned()
+        }
         Difference::BatchSize(base, new) => format!("the batch size changed from {base} to {new}"),
         Difference::Hardware(base, new) => {
             format!("the work moved from {} to {}", kinds(base), kinds(new))
@@ -316,11 +318,13 @@ pub(crate) fn difference(difference: &Difference) -> String {
 /// What differs between two programs: how much is in common, and what only one side does.
 fn model(likeness: &Likeness) -> String {
     let only = |side: &str, own: &OwnWork| {
-        let named: Vec<String> =
-            own.largest.iter().map(|(name, share)| format!("{} {}", name_cut(name, 40), percent(*share))).collect();
-        (!named.is_empty()).then(|| {
-            format!("only {side} has {} ({} of its op time)", named.join(", "), percent(own.share))
-        })
+        let named: Vec<String> = own
+            .largest
+            .iter()
+            .map(|(name, share)| format!("{} {}", name_cut(name, 40), percent(*share)))
+            .collect();
+        (!named.is_empty())
+            .then(|| format!("only {side} has {} ({} of its op time)", named.join(", "), percent(own.share)))
     };
     let said = if likeness.is_another() { "different programs" } else { "the program changed" };
     let common = format!("{said}: {} of their kinds of ops are in common", percent(likeness.common));

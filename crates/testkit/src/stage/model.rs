@@ -39,6 +39,21 @@ const OPTIMIZER: Kernel = kernel(
     "loop_add_subtract_fusion",
     "aten::_fused_adamw_",
 );
+const CONVOLUTION: Kernel = kernel(
+    "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage3",
+    "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage3",
+    "aten::cudnn_convolution",
+);
+const BATCH_NORM: Kernel = kernel(
+    "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(cudnnTensorStruct)",
+    "input_reduce_fusion_7",
+    "aten::cudnn_batch_norm",
+);
+const POOL: Kernel = kernel(
+    "void at::native::(anonymous namespace)::max_pool_forward_nhwc<c10::BFloat16, int>(c10::BFloat16 const*)",
+    "loop_reduce_window_fusion",
+    "aten::max_pool2d_with_indices",
+);
 /// A collective over all ranks.
 pub const ALL_REDUCE: Kernel = Kernel {
     torch: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)",
@@ -66,4 +81,16 @@ pub fn step(total: Ns, count: usize, product: Kernel) -> Vec<(Kernel, Ns)> {
     let weight = |kernel: &Kernel| if *kernel == product { 3 } else { 1 };
     let all: Ns = kernels.iter().map(weight).sum();
     kernels.iter().map(|kernel| (*kernel, (total * weight(kernel) / all).max(1_000))).collect()
+}
+
+/// The same for a model of images: convolutions, normalised, and a pooling.
+pub fn image_step(total: Ns, count: usize) -> Vec<(Kernel, Ns)> {
+    let pick = |index: usize| match index {
+        0 => POOL,
+        index if index + 1 == count => OPTIMIZER,
+        index => [CONVOLUTION, BATCH_NORM][(index - 1) % 2],
+    };
+    let kernels: Vec<Kernel> = (0..count.max(3)).map(pick).collect();
+    let each = (total / kernels.len() as Ns).max(1_000);
+    kernels.into_iter().map(|kernel| (kernel, each)).collect()
 }

@@ -110,6 +110,17 @@ pub fn healthy(shape: Shape) -> Scene {
     shape.recorded(Cause::Healthy, "", vec![host], &Owner::Of(kernels))
 }
 
+/// A healthy step of another model: of images.
+pub fn image_model(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    let kernels_of_step = model::image_step(shape.part(98), shape.kernels);
+    shape.each_step(&mut host, |host, _| {
+        host.copy(COMPUTE, Direction::In, true, shape.part(1));
+        host.model(&kernels_of_step);
+    });
+    shape.recorded(Cause::Healthy, " images", vec![host], &Owner::Of(kernels))
+}
+
 /// The same, with the loss read after every step.
 pub fn healthy_with_loss(shape: Shape) -> Scene {
     let mut host = shape.host(4_000);
