@@ -78,6 +78,7 @@ impl Gathering {
             eager: sums.eager,
             callbacks: sums.callbacks,
             graph_loops: sums.graph_loops,
+            program_types: sums.program_types,
             setup: sums.setup,
             checkpoint_cost: sums.checkpoint_cost,
             functions: sums.functions.finish(),

@@ -29,6 +29,7 @@ use crate::work::counters::{Counters, CountersPartial};
 use crate::work::functions::{Functions, FunctionsPartial};
 use crate::work::kernels::{Kernels, KernelsPartial};
 use crate::work::ops::{Ops, OpsPartial};
+use crate::work::program_types::ProgramTypes;
 
 use stepscope_trace::KindId;
 
@@ -59,6 +60,8 @@ struct Sums {
     callbacks: Callbacks,
     #[serde(default)]
     graph_loops: GraphLoops,
+    #[serde(default)]
+    program_types: ProgramTypes,
     setup: SetUp,
     checkpoint_cost: CheckpointCost,
     functions: FunctionsPartial,
@@ -140,6 +143,7 @@ impl HostPartial {
             eager: rest.eager,
             callbacks: rest.callbacks,
             graph_loops: rest.graph_loops,
+            program_types: ProgramTypes::of(context.trace),
             setup: rest.setup,
             checkpoint_cost: rest.checkpoint_cost,
             functions: rest.functions,
@@ -168,6 +172,7 @@ impl Sums {
         self.eager.merge(&other.eager);
         self.callbacks.merge(other.callbacks);
         self.graph_loops.merge(other.graph_loops);
+        self.program_types.merge(other.program_types);
         self.setup.merge(other.setup);
         self.checkpoint_cost.merge(&other.checkpoint_cost);
         self.functions.merge(other.functions);
@@ -283,6 +288,8 @@ pub struct Session {
     pub callbacks: Callbacks,
     /// Loops inside the compiled step.
     pub graph_loops: GraphLoops,
+    /// Types of the products of attached programs.
+    pub program_types: ProgramTypes,
     /// Pipelines that are set up in the steps.
     pub setup: SetUp,
     /// What surrounds output.

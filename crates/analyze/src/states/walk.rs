@@ -11,16 +11,15 @@ use stepscope_trace::{Form, KindId, KindSet, ProcessKind, Span, StrId, Time, Tra
 use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
 use super::line::Joining;
+use super::loaders::{fetching_frames, is_queue_frame, model_kinds};
 use super::lock_waits::LockWaits;
 use super::output::preparations;
 use super::read_out::read_out;
+use super::remote::RemoteCalls;
 use super::track_chunks::chunks;
 use super::{State, StateLine, has_kind, is_code, runs_python};
 use crate::vocabulary::names::concrete_function;
-use crate::vocabulary::{
-    Framework, Role, Vocabulary, awaits_results, is_dense, is_python_frame, is_server_thread, op_type,
-    starts_kernels, takes_from_queue,
-};
+use crate::vocabulary::{Framework, Role, Vocabulary, awaits_results, op_type};
 
 /// Number of events that are walked together: few enough that their states are still in the core's own cache when they are
 /// appended to those before them.
@@ -39,10 +38,8 @@ pub(super) struct Facts<'t> {
     only_calls: bool,
     /// True if batches are fetched by eager ops, so that eager calls have to be examined.
     fetches_eagerly: bool,
-    /// Calls of eager ops of a program with a server, which may run in another process; and what those that run here
-    /// contain.
-    sent: KindSet,
-    run_here: KindSet,
+    /// Calls of eager ops that another process may run.
+    remote: RemoteCalls,
     /// Waits for the interpreter lock.
     lock: Option<LockWaits>,
     /// What eager ops do.
@@ -81,7 +78,6 @@ impl<'t> Facts<'t> {
                 && trace.kind_name(kind).starts_with("EagerLocalExecute: ")
         });
         let activities = Kinds::of(trace, vocabulary);
-        let (sent, run_here) = eager_calls_of_servers(trace);
         let mut facts = Facts {
             trace,
             vocabulary,
@@ -90,8 +86,7 @@ impl<'t> Facts<'t> {
             input_runs: HashSet::default(),
             only_calls: vocabulary.framework == Framework::Unknown,
             fetches_eagerly,
-            sent,
-            run_here,
+            remote: RemoteCalls::of(trace),
             lock: LockWaits::of(trace, vocabulary),
             writes: activities.that_do(Does::WRITES),
             reads: activities.that_do(Does::READS),
@@ -208,7 +203,7 @@ impl<'t> Facts<'t> {
         let usual = State::of_role(role, self.has_device).unwrap_or(State::Present);
         let differs = match role {
             Role::FunctionCall => self.call_key.is_some() || !self.compiles.is_empty(),
-            Role::EagerCall => self.fetches_eagerly || self.sent.has(kind),
+            Role::EagerCall => self.fetches_eagerly || self.remote.may_be(kind),
             Role::EagerKernel | Role::LaunchCopy => true,
             Role::ExecutorRun => !self.input_runs.is_empty(),
             Role::InputWait => !place.in_pipeline && self.fetching_frames.has(kind),
@@ -403,7 +398,7 @@ impl<'f, 't> Walk<'f, 't> {
         match role {
             Role::FunctionCall if self.traces(index) => State::Tracing,
             Role::EagerCall if self.fetches_input(index) => State::InputWait,
-            Role::EagerCall if self.runs_elsewhere(index) => State::Communication,
+            Role::EagerCall if self.facts.remote.runs_elsewhere(self.track, index) => State::Communication,
             Role::EagerKernel if self.runs_function(index) => self.place.pipeline_or(role, State::Dispatch),
             Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
             // Generators that run the model return results; what they load is visible inside them.
@@ -480,18 +475,6 @@ impl<'f, 't> Walk<'f, 't> {
                 .any(|inside| self.facts.vocabulary.role(self.track.kind_of(inside)) == Role::InputWait)
     }
 
-    /// An eager op that another process runs: this one only waits for the answer.
-    fn runs_elsewhere(&self, index: usize) -> bool {
-        /// What runs here shows at most this many events further inside: checks and copies of inputs come first.
-        const WITHIN: usize = 16;
-        let end = self.track.end(index);
-        self.facts.sent.has(self.track.kind_of(index))
-            && !(index + 1..self.track.len())
-                .take(WITHIN)
-                .take_while(|&inside| self.track.start(inside) < end)
-                .any(|inside| self.facts.run_here.has(self.track.kind_of(inside)))
-    }
-
     fn runs_function(&self, index: usize) -> bool {
         self.first_inside(index).is_some_and(|role| role != Role::Op)
     }
@@ -500,60 +483,6 @@ impl<'f, 't> Walk<'f, 't> {
 /// Whether a thread belongs to the input pipeline. Those that hand out batches do not: the step waits there.
 pub(super) fn is_pipeline_thread(name: &str) -> bool {
     name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next")
-}
-
-/// Whether it is a frame that takes the next item from a queue.
-fn is_queue_frame(name: &str) -> bool {
-    let frame = name.strip_prefix('$').and_then(|frame| frame.split_once(' '));
-    frame
-        .is_some_and(|(place, function)| takes_from_queue(place.split(':').next().unwrap_or(place), function))
-}
-
-/// Calls of eager ops, and the events inside those that run in this process; empty unless the program has a server, and
-/// unless the recorder shows where ops run.
-fn eager_calls_of_servers(trace: &Trace) -> (KindSet, KindSet) {
-    if !trace.tracks().iter().any(|track| is_server_thread(trace.str(track.name))) {
-        return (KindSet::default(), KindSet::default());
-    }
-    let run_here = trace.kinds_where(|kind| {
-        let name = trace.kind_name(kind);
-        name.starts_with("EagerLocalExecute") || name.starts_with("KernelAndDeviceFunc")
-    });
-    if run_here.is_empty() {
-        return (KindSet::default(), run_here);
-    }
-    (trace.kinds_where(|kind| trace.kind_name(kind) == "EagerExecute"), run_here)
-}
-
-/// Python frames and ranges of users that look like loaders by name alone. PyTorch's own loader is one whatever runs
-/// inside it.
-fn fetching_frames(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
-    trace.kinds_where(|kind| {
-        let (name, category) = (trace.kind_name(kind), trace.str(trace.kind(kind).category));
-        let by_name = match category {
-            "user_annotation" => !name.starts_with("enumerate(DataLoader)"),
-            category => is_python_frame(name, category) && !name.contains("utils/data/"),
-        };
-        by_name && vocabulary.role(kind) == Role::InputWait
-    })
-}
-
-/// The kinds that are the model's work: compiled functions and dense ops; if there are none, kernel launches.
-/// Other ops and modules also prepare batches.
-fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
-    let dense = |kind: KindId| match vocabulary.role(kind) {
-        Role::FunctionCall => true,
-        Role::Op => {
-            let name = trace.kind_name(kind);
-            is_dense(op_type(name).unwrap_or(name))
-        }
-        _ => false,
-    };
-    let found = trace.kinds_where(dense);
-    if !found.is_empty() {
-        return found;
-    }
-    trace.kinds_where(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
 }
 
 #[cfg(test)]

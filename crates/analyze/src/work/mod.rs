@@ -7,4 +7,5 @@ pub mod gpu_specs;
 pub mod kernels;
 pub mod layers;
 pub mod ops;
+pub mod program_types;
 pub mod scopes;

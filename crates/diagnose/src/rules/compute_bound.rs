@@ -12,6 +12,8 @@
 //! are signs of it; then the finding is a warning. If dense ops take at least {DENSE} of the op time and nothing shows their
 //! type, the finding says so. In both cases a fix saves at most {DOUBLE} of the compute with TensorFlow and {DOUBLE_XLA} with
 //! JAX: float32 has half the bytes and twice as many numbers per instruction, and XLA has kernels that are for float32 alone.
+//! Products in bfloat16 or float16 are slow on a processor without instructions for them; a recording does not name the
+//! processor, so the finding asks to try float32, which saves at most {HALF} of the compute.
 //!
 //! # How to fix it
 //! float64 by accident: `np.asarray(x, dtype=np.float32)` before data becomes a tensor; no `jax_enable_x64`.
@@ -51,6 +53,8 @@ thresholds! {
     DOUBLE: Share = 0.50;
     /// XLA also has kernels for float32 alone: up to five times as fast.
     DOUBLE_XLA: Share = 0.80;
+    /// A processor without instructions for 16 bits converts every number twice: up to twenty times as slow.
+    HALF: Share = 0.95;
 }
 
 /// Op types named.
@@ -71,7 +75,11 @@ fn check(facts: &Facts) -> Option<Finding> {
             Some(precision) if precision.is_double() => Severity::Warning,
             _ => Severity::Info,
         };
-        let gain = precision.map(|_| if is_jax(facts) { DOUBLE_XLA } else { DOUBLE });
+        let gain = precision.map(|precision| match precision.is_half() {
+            true => HALF,
+            false if is_jax(facts) => DOUBLE_XLA,
+            false => DOUBLE,
+        });
         let cause = Compute { top, on_device: facts.on_device(), precision };
         let finding = Finding::new(&RULE, severity, cause, facts.framework())
             .owning(facts.claims(&[Category::Compute]), gain)
@@ -107,12 +115,17 @@ impl Cause for Compute {
         let most =
             self.top.first().map_or(String::new(), |op| format!("; {} costs most", quoted(&op.op_type)));
         let place = if self.on_device { "the device" } else { "the processor" };
-        let double = if self.precision.is_some_and(Precision::is_double) { " in float64" } else { "" };
+        let double = match self.precision {
+            Some(Precision::Unfused) => ", as it seems in float64,",
+            Some(precision) if precision.is_double() => " in float64",
+            Some(precision) if precision.is_half() => " in 16 bits",
+            _ => "",
+        };
         let mut evidence: Vec<String> = self.top.iter().take(3).map(cost).collect();
         evidence.extend(self.precision.map(|precision| sign(precision).to_owned()));
         let mut advice = faster_model(finding, self.on_device);
         if let Some(precision) = self.precision {
-            let first = if precision.is_double() { 0 } else { 1 };
+            let first = if precision == Precision::Unrecorded { 1 } else { 0 };
             advice.insert(first, in_single(precision, finding.framework));
         }
         // A callback is Python, whoever calls it.
@@ -139,9 +152,12 @@ fn sign(precision: Precision) -> &'static str {
     match precision {
         Precision::DoubleBatches => "Batches are of type `double` (float64), so the model computes in float64.",
         Precision::Unfused => {
-            "`BiasAdd` runs apart from its `MatMul`. On a processor, TensorFlow fuses both in float32 and below, not in \
-             float64."
+            "`BiasAdd` runs apart from its `MatMul`. On a processor, TensorFlow fuses both in float32; in float64 it does \
+             not, nor in 16 bits where the processor has no instructions for them."
         }
+        Precision::DoubleProducts => "The products of the compiled programs are of type `f64` (float64).",
+        Precision::HalfProducts => "The compiled programs work on arrays of 16 bits (`bf16` or `f16`).",
+        Precision::Mixed => "Variables are cast in each step before they are used, as mixed precision does.",
         Precision::Single | Precision::Unrecorded => "The recording does not contain the types of these ops.",
     }
 }
@@ -156,6 +172,11 @@ fn in_single(precision: Precision, framework: Framework) -> String {
         }
         Framework::PyTorch | Framework::Unknown => "convert data and parameters",
     };
+    if precision.is_half() {
+        return "Try float32 on this processor: without instructions for 16 bits (AMX, AVX512-BF16) it converts every number \
+                first, and float32 is many times as fast. With them, keep the 16 bits."
+            .to_owned();
+    }
     if precision.is_double() {
         return format!("Compute in float32: {change}.");
     }
@@ -250,7 +271,14 @@ mod tests {
     #[test]
     fn it_speaks() {
         speaks(&RULE, compute(None));
-        for precision in [Precision::DoubleBatches, Precision::Unfused, Precision::Unrecorded] {
+        for precision in [
+            Precision::DoubleBatches,
+            Precision::Unfused,
+            Precision::DoubleProducts,
+            Precision::HalfProducts,
+            Precision::Mixed,
+            Precision::Unrecorded,
+        ] {
             speaks(&RULE, compute(Some(precision)));
         }
     }
