@@ -396,6 +396,17 @@ mod tests {
     }
 
     #[test]
+    fn steps_without_compute_have_an_entry() {
+        for shares in [&[(Category::Input, 2.5)][..], &[]] {
+            let run = run_of(shares, 30);
+            let entry = Entry::new(&run, 5, "waits only");
+            assert_eq!(entry.run().around(), None, "nothing to relate the step to");
+            let journal = Journal { entries: vec![entry.clone(), entry], ..Journal::default() };
+            assert_eq!(journal.compared(2).len(), 2);
+        }
+    }
+
+    #[test]
     fn a_bad_byte_costs_its_line_alone() {
         let lines: Vec<String> = (1..4).map(|seed| entry(seed, 10.0, "note").line().unwrap()).collect();
         let mut bytes = lines.join("\n").into_bytes();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Null, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result};
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::kernels::LaunchKeys;
 
@@ -14,12 +14,16 @@ use crate::event::whole;
 use crate::world::World;
 
 /// Largest compiled regular expression, in bytes.
-const LARGEST_PATTERN: usize = 1 << 20;
+const LARGEST_PATTERN: usize = 256 << 10;
 
-/// Makes the functions known to a connection.
-pub(crate) fn register(connection: &Connection, world: &Arc<World>) -> Result<()> {
+/// Longest text that a regular expression may search, in bytes: its cost is at worst this times the size of the pattern.
+const LONGEST_SEARCHED: usize = 100_000;
+
+/// Makes the functions known to a connection; none returns more than `longest` bytes.
+pub(crate) fn register(connection: &Connection, world: &Arc<World>, longest: usize) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    crate::text::register(connection, longest, flags)?;
     let of = world.clone();
     connection.create_scalar_function("arg", 2, flags, move |context| argument(&of, context))?;
     let of = world.clone();
@@ -43,7 +47,14 @@ pub(crate) fn register(connection: &Connection, world: &Arc<World>) -> Result<()
             let pattern = text(value).unwrap_or_default();
             RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build()
         })?;
-        Ok(text(context.get_raw(1)).map(|text| pattern.is_match(text)))
+        match text(context.get_raw(1)) {
+            Some(text) if text.len() > LONGEST_SEARCHED => {
+                let limit =
+                    format!("REGEXP searches at most {LONGEST_SEARCHED} bytes; use substr(text, 1, 10000)");
+                Err(Error::UserFunctionError(limit.into()))
+            }
+            text => Ok(text.map(|text| pattern.is_match(text))),
+        }
     })
 }
 

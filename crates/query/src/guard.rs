@@ -3,7 +3,7 @@
 //! The database is empty and in memory. An authorizer lets a query select, read, call functions and recurse; everything
 //! else (writing, attaching files, pragmas, extensions) is refused before it runs. Limits bound the size of a query and
 //! of each value, and a progress handler bounds its time. The handler is not called inside a function, therefore values are
-//! kept short enough that no function takes long.
+//! kept short enough that no function takes long, and functions that multiply lengths are replaced ([`crate::text`]).
 //!
 //! Memory is limited per query, by the thread that it runs on ([`MemoryLimit`]): a greedy query fails alone. SQLite's own
 //! `hard_heap_limit` counts for the whole process; it is only the fallback for a process in which somebody used this SQLite
@@ -27,10 +27,12 @@ use crate::schema::{From, TABLES};
 use crate::tables::nsys::VIEWS;
 use crate::{functions, vtab};
 
+/// Bytes of a value and of a row, as SQLite advises for queries of strangers. No function takes more than milliseconds for it.
+const LONGEST_VALUE: i32 = 1_000_000;
+
 /// SQLite's own limits.
 const LIMITS: &[(Limit, i32)] = &[
-    // Bytes of a value and of a row.
-    (Limit::SQLITE_LIMIT_LENGTH, 8_000_000),
+    (Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 64 << 10),
     (Limit::SQLITE_LIMIT_COLUMN, 200),
     (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
@@ -38,20 +40,22 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_VDBE_OP, 250_000),
     (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
-    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 250),
     (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 1),
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
     (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
 ];
 
-/// Operations of SQLite between two looks at the clock: about a millisecond.
-const OPERATIONS: i32 = 20_000;
+/// Operations of SQLite between two looks at the clock: some ten microseconds, or a second if each is a function on the
+/// longest values.
+const OPERATIONS: i32 = 500;
 
 /// Tables of SQLite itself that are nobody's business: they show or keep pages of a database.
 const NOT_FOR_READING: &[&str] = &["dbstat", "sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"];
 
-/// Functions with effects beyond their value.
-const NOT_FOR_CALLING: &[&str] = &["load_extension", "fts3_tokenizer", "sqlite_log"];
+/// Functions with effects beyond their value, or whose cost grows with the product of their arguments' lengths.
+const NOT_FOR_CALLING: &[&str] =
+    &["load_extension", "fts3_tokenizer", "sqlite_log", "json_patch", "jsonb_patch"];
 
 /// A connection for one query, which ends when the query is over.
 pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
@@ -65,7 +69,7 @@ pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
             From::Rows(_) => vtab::register(&connection, table.name, RowsTable { asked, number, table })?,
         }
     }
-    functions::register(&connection, &asked.world)?;
+    functions::register(&connection, &asked.world, LONGEST_VALUE as usize)?;
     for view in VIEWS {
         connection.execute_batch(&format!("CREATE VIEW \"{}\" AS {}", view.name, view.query))?;
     }

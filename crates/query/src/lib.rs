@@ -23,6 +23,7 @@ mod rows;
 mod schema;
 mod shortcut;
 mod tables;
+mod text;
 mod vtab;
 mod world;
 

@@ -149,6 +149,22 @@ const LARGE: &[&str] = &[
     "SELECT json_array(hex(zeroblob(2000000)), hex(zeroblob(2000000)), hex(zeroblob(2000000)))",
     "SELECT 'x' LIKE hex(zeroblob(10000))",
     "SELECT 'x' GLOB hex(zeroblob(10000))",
+    "SELECT json_patch('{}', '{}')",
+];
+
+/// Functions on the longest values that there may be, in rows without end: a clock between operations is not enough.
+const SLOW_FUNCTIONS: &[&str] = &[
+    "instr(hex(zeroblob(490000)), hex(zeroblob(240000)) || '1')",
+    "replace(hex(zeroblob(490000)), hex(zeroblob(240000)) || '1', 'x')",
+    "trim(hex(zeroblob(490000)) || 'x', hex(randomblob(240000)))",
+    "unhex(hex(zeroblob(490000)), hex(zeroblob(240000)))",
+    "hex(zeroblob(490000)) LIKE '%' || substr(hex(zeroblob(200)), 1, 200) || '1%'",
+    "hex(zeroblob(490000)) LIKE '%0%0%0%0%0%0%0%0%0%0%0%0%0%0%1'",
+    "hex(zeroblob(490000)) GLOB '*' || substr(hex(zeroblob(200)), 1, 200) || '1*'",
+    "hex(zeroblob(490000)) GLOB '*[^1]*[^1]*[^1]*[^1]*[^1]*[^1]*1'",
+    "hex(randomblob(490000))",
+    "substr(hex(zeroblob(490000)), 1, 90000) REGEXP '(0?){80}1$'",
+    "length(json_extract(json_array(hex(zeroblob(400000))), '$[0]'))",
 ];
 
 /// Texts that grow with a number, so that they get too deep, too wide or too long.
@@ -211,6 +227,20 @@ fn queries_that_never_end_are_stopped() {
         assert!(start.elapsed() < Duration::from_secs(60), "{query}: {:?}", start.elapsed());
         assert!(!error.to_string().is_empty());
     }
+}
+
+#[test]
+fn functions_on_long_values_end_in_time() {
+    let database = fixture();
+    for function in SLOW_FUNCTIONS {
+        let query = format!("{} SELECT group_concat({function}, '') FROM t", numbers(""));
+        let start = Instant::now();
+        let error = database.query(&query).expect_err(function);
+        // Two hundred milliseconds are asked for; without the limits, each takes minutes.
+        assert!(start.elapsed() < Duration::from_secs(30), "{function}: {:?}: {error}", start.elapsed());
+    }
+    let error = database.query("SELECT hex(zeroblob(490000)) REGEXP 'x'").expect_err("too long to search");
+    assert!(error.to_string().contains("substr"), "{error}");
 }
 
 #[test]

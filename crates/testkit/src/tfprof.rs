@@ -281,6 +281,11 @@ pub fn saved() -> Vec<u8> {
 
 /// A checkpoint of one variable: the index and the data.
 pub fn checkpoint() -> (Vec<u8>, Vec<u8>) {
+    checkpoint_that_repeats(1, 1)
+}
+
+/// A checkpoint with so many variables that all have the same values, in a block that the index names so many times.
+pub fn checkpoint_that_repeats(variables: usize, times: usize) -> (Vec<u8>, Vec<u8>) {
     let data: Vec<u8> =
         [0.5f32, -1.25, 2.0, 0.0, 1.0, 3.5].iter().flat_map(|value| value.to_le_bytes()).collect();
     let header = message(|header| header.varint(1, 1));
@@ -290,11 +295,13 @@ pub fn checkpoint() -> (Vec<u8>, Vec<u8>) {
         entry.varint(5, data.len() as u64);
         entry.fixed32(6, masked(&data));
     });
-    let content = block(&[(b"", &header), (b"dense/kernel", &entry)]);
+    let names: Vec<String> = (1..variables).map(|number| format!("dense_{number}/kernel")).collect();
+    let mut pairs: Vec<(&[u8], &[u8])> = vec![(b"", &header), (b"dense/kernel", &entry)];
+    pairs.extend(names.iter().map(|name| (name.as_bytes(), &entry[..])));
     let mut index = Vec::new();
-    let content_at = append(&mut index, &content);
+    let content_at = handle(append(&mut index, &block(&pairs)));
     let meta_at = append(&mut index, &block(&[]));
-    let index_at = append(&mut index, &block(&[(b"e", &handle(content_at))]));
+    let index_at = append(&mut index, &block(&vec![(&b"e"[..], &content_at[..]); times]));
     let mut footer = [handle(meta_at), handle(index_at)].concat();
     footer.resize(40, 0);
     index.extend(footer);

@@ -108,12 +108,14 @@ impl Around {
     pub(super) fn of(run: &Run) -> Option<Around> {
         let compute = run.category_ms(Category::Compute);
         let (step, work) = (statistics::mean(&run.steps_ms)?, statistics::mean(&compute)?);
-        let known = compute.len() == run.steps_ms.len() && work > 0.0 && step > 0.0;
+        if compute.len() != run.steps_ms.len() || work <= 0.0 || step <= 0.0 {
+            return None;
+        }
         // To the first order, the ratio of two means strays like the mean of this.
         let strays = |(ms, compute): (&f64, &f64)| 1.0 + ms / step - compute / work;
         let steps: Vec<f64> = run.steps_ms.iter().zip(&compute).map(strays).collect();
         let deviation = super::noise::deviation_of_mean(&steps)?;
-        known.then_some(Around { compute: (work / step).min(1.0), deviation })
+        Some(Around { compute: (work / step).min(1.0), deviation })
     }
 }
 

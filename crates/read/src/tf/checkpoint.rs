@@ -62,17 +62,16 @@ type Open<'a> = dyn Fn(i64, i64) -> Result<Bytes, String> + 'a;
 /// The variables of an index; `open` returns the data files.
 pub fn checkpoint_of(index: &[u8], with_values: bool, open: &Open<'_>) -> Found<Checkpoint> {
     let mut damage = Damages::default();
-    let pairs = sstable::pairs(index, &mut damage);
     let mut data = Shards { count: 1, opened: Vec::new(), open };
     let mut checkpoint = Checkpoint::default();
-    for (key, value) in &pairs {
+    sstable::each(index, &mut damage, |key, value, damage| {
         if key.is_empty() {
-            data.count = shard_count(value, &mut damage);
-            continue;
+            data.count = shard_count(value, damage);
+            return;
         }
-        let entry = entry(value, &mut damage);
+        let entry = entry(value, damage);
         let name = String::from_utf8_lossy(key).into_owned();
-        let values = if with_values { data.values(&name, &entry, &mut damage) } else { None };
+        let values = if with_values { data.values(&name, &entry, damage) } else { None };
         checkpoint.variables.push(Variable {
             name,
             data_type: DataType(entry.data_type),
@@ -80,7 +79,7 @@ pub fn checkpoint_of(index: &[u8], with_values: bool, open: &Open<'_>) -> Found<
             bytes: entry.size,
             values,
         });
-    }
+    });
     Found { value: checkpoint, damage }
 }
 
@@ -142,8 +141,17 @@ fn entry(value: &[u8], damage: &mut Damages) -> Entry {
 /// The data files, opened on demand.
 struct Shards<'a> {
     count: i64,
-    opened: Vec<(i64, Option<Bytes>)>,
+    opened: Vec<(i64, Option<Shard>)>,
     open: &'a Open<'a>,
+}
+
+/// A data file.
+#[derive(Clone)]
+struct Shard {
+    bytes: Bytes,
+    /// Bytes that no variable has claimed yet. Variables share none, so that those of an honest index never claim more than
+    /// the file has, and thousands that name one place do not keep thousands of copies of it.
+    unclaimed: usize,
 }
 
 impl Shards<'_> {
@@ -153,11 +161,16 @@ impl Shards<'_> {
         }
         let start = usize::try_from(entry.offset).ok()?;
         let end = start.checked_add(usize::try_from(entry.size).ok()?)?;
-        let file = self.file(entry.shard, damage)?;
-        let Some(bytes) = file.get(start..end) else {
+        let shard = self.file(entry.shard, damage)?;
+        let Some(bytes) = shard.bytes.get(start..end) else {
             damage.add(start, || format!("`{name}`: its values are past the end of the data file"));
             return None;
         };
+        let Some(unclaimed) = shard.unclaimed.checked_sub(bytes.len()) else {
+            damage.add(start, || format!("`{name}`: its values belong to other variables, too"));
+            return None;
+        };
+        shard.unclaimed = unclaimed;
         if masked(bytes) != entry.checksum {
             damage.add(start, || format!("`{name}`: the checksum of its values does not match"));
             return None;
@@ -165,17 +178,18 @@ impl Shards<'_> {
         decode(DataType(entry.data_type), bytes)
     }
 
-    fn file(&mut self, shard: i64, damage: &mut Damages) -> Option<Bytes> {
-        if let Some((_, file)) = self.opened.iter().find(|(number, _)| *number == shard) {
-            return file.clone();
-        }
-        let file = (self.open)(shard, self.count);
-        if let Err(path) = &file {
-            damage.add_somewhere(|| format!("the data file {path} cannot be read"));
-        }
-        let file = file.ok();
-        self.opened.push((shard, file.clone()));
-        file
+    fn file(&mut self, shard: i64, damage: &mut Damages) -> Option<&mut Shard> {
+        let known = self.opened.iter().position(|(number, _)| *number == shard);
+        let place = known.unwrap_or_else(|| {
+            let file = (self.open)(shard, self.count);
+            if let Err(path) = &file {
+                damage.add_somewhere(|| format!("the data file {path} cannot be read"));
+            }
+            let opened = file.ok().map(|bytes| Shard { unclaimed: bytes.len(), bytes });
+            self.opened.push((shard, opened));
+            self.opened.len() - 1
+        });
+        self.opened.get_mut(place)?.1.as_mut()
     }
 }
 

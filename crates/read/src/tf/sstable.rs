@@ -3,8 +3,11 @@
 //!
 //! By hand, because damage in one block is named and must not hide the other blocks; one walk is all that is wanted.
 
+use std::collections::BTreeSet;
+
 use super::crc32c::masked;
 use super::message::Damages;
+use crate::budget::Budget;
 use crate::xplane::wire::Cursor;
 
 const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57u64.to_le_bytes();
@@ -14,33 +17,48 @@ const TRAILER: usize = 5;
 /// Maximum inflated size of a block.
 const LARGEST: usize = 64 << 20;
 
-/// A key and its value.
-pub(super) type Pair = (Vec<u8>, Vec<u8>);
+/// What an entry counts at least: about what a reader keeps of it, however few bytes it has.
+const ENTRY: usize = 256;
 
 /// Whether the file ends like a table.
 pub(super) fn is_table(bytes: &[u8]) -> bool {
     bytes.len() >= FOOTER && bytes.ends_with(&MAGIC)
 }
 
-/// All readable keys and values of a table; notes damage.
-pub(super) fn pairs(bytes: &[u8], damage: &mut Damages) -> Vec<Pair> {
-    let mut found = Vec::new();
+/// Passes on all readable keys and values of a table; notes damage. Nothing is kept here, and each block is read once: an
+/// index that names one block thousands of times is damaged.
+pub(super) fn each(bytes: &[u8], damage: &mut Damages, mut take: impl FnMut(&[u8], &[u8], &mut Damages)) {
     let footer_at = bytes.len().saturating_sub(FOOTER);
     let Some(index) = index_handle(bytes, footer_at) else {
         damage.add(footer_at, || "footer: the location of the index cannot be read".to_owned());
-        return found;
+        return;
     };
-    let Some(index) = block(bytes, index, damage) else { return found };
-    for (_, value) in entries(&index, damage) {
-        let Some(handle) = handle(&mut Cursor::new(&value, 0..value.len())) else {
+    let Some(index) = block(bytes, index, damage) else { return };
+    let mut named = BTreeSet::new();
+    let mut left = Budget::of(bytes.len() as u64).bytes();
+    entries(&index, damage, |_, value, damage| {
+        let Some(handle) = handle(&mut Cursor::new(value, 0..value.len())) else {
             damage.add(footer_at, || "index: the location of a block cannot be read".to_owned());
-            continue;
+            return true;
         };
-        if let Some(data) = block(bytes, handle, damage) {
-            found.extend(entries(&data, damage));
+        if !named.insert(handle) {
+            damage.add(handle.0, || "index: a block is named twice".to_owned());
+            return true;
         }
-    }
-    found
+        let Some(data) = block(bytes, handle, damage) else { return true };
+        entries(&data, damage, |key, value, damage| {
+            let cost = (key.len() + value.len()).max(ENTRY) as u64;
+            if cost > left {
+                damage.add(handle.0, || "the table has more content than its size allows".to_owned());
+                left = 0;
+                return false;
+            }
+            left -= cost;
+            take(key, value, damage);
+            true
+        });
+        left > 0
+    });
 }
 
 /// Location of the index block: the footer's second handle.
@@ -82,27 +100,26 @@ fn block(bytes: &[u8], (at, size): (usize, usize), damage: &mut Damages) -> Opti
     }
 }
 
-/// The entries of a block; each shares the start of its key with the previous one.
-fn entries(block: &[u8], damage: &mut Damages) -> Vec<Pair> {
+/// Passes on the entries of a block until `take` refuses more; each shares the start of its key with the previous one.
+fn entries(block: &[u8], damage: &mut Damages, mut take: impl FnMut(&[u8], &[u8], &mut Damages) -> bool) {
     let restarts = block.last_chunk::<4>().map_or(0, |count| u32::from_le_bytes(*count) as usize);
     let tail = restarts.saturating_add(1).saturating_mul(4);
     let end = block.len().saturating_sub(tail);
     let mut cursor = Cursor::new(block, 0..end);
-    let (mut pairs, mut key): (Vec<Pair>, Vec<u8>) = (Vec::new(), Vec::new());
+    let mut key: Vec<u8> = Vec::new();
     while !cursor.is_done() {
         let at = cursor.at();
-        match entry(block, end, &mut cursor, &mut key) {
-            Some(value) => pairs.push((key.clone(), value)),
-            None => {
-                damage.add(at, || "an entry of a block cannot be read".to_owned());
-                break;
-            }
+        let Some(value) = entry(block, end, &mut cursor, &mut key) else {
+            damage.add(at, || "an entry of a block cannot be read".to_owned());
+            return;
+        };
+        if !take(&key, value, damage) {
+            return;
         }
     }
-    pairs
 }
 
-fn entry<'a>(block: &'a [u8], end: usize, cursor: &mut Cursor<'a>, key: &mut Vec<u8>) -> Option<Vec<u8>> {
+fn entry<'a>(block: &'a [u8], end: usize, cursor: &mut Cursor<'a>, key: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut number = || usize::try_from(cursor.varint().ok()?).ok();
     let (shared, unshared, len) = (number()?, number()?, number()?);
     if shared > key.len() {
@@ -113,7 +130,7 @@ fn entry<'a>(block: &'a [u8], end: usize, cursor: &mut Cursor<'a>, key: &mut Vec
     let next = value_at.checked_add(len).filter(|next| *next <= end)?;
     key.truncate(shared);
     key.extend_from_slice(block.get(start..value_at)?);
-    let value = block.get(value_at..next)?.to_vec();
+    let value = block.get(value_at..next)?;
     *cursor = Cursor::new(block, next..end);
     Some(value)
 }

@@ -109,6 +109,22 @@ fn a_checkpoint_gives_shapes_and_values() {
 }
 
 #[test]
+fn what_an_index_names_again_is_not_kept_again() {
+    let folder = folder();
+    let read = |(index, data): (Vec<u8>, Vec<u8>)| {
+        fs::write(folder.path().join("m.index"), index).unwrap();
+        fs::write(folder.path().join("m.data-00000-of-00001"), data).unwrap();
+        tf::read_checkpoint(&folder.path().join("m"), true).unwrap()
+    };
+    let found = read(tfprof::checkpoint_that_repeats(3, 1_000));
+    assert_eq!(found.value.variables.len(), 3, "each block is read once");
+    assert!(found.damage.listed().iter().any(|damage| damage.what.contains("named twice")));
+    let found = read(tfprof::checkpoint_that_repeats(1_000, 1));
+    let with_values = found.value.variables.iter().filter(|variable| variable.values.is_some()).count();
+    assert_eq!((found.value.variables.len(), with_values), (1_000, 1), "the data file has values for one");
+}
+
+#[test]
 fn an_event_file_delivers_its_graph_and_runs() {
     let folder = folder();
     let path = folder.path().join("events.out.tfevents.1.host");
