@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stepscope_analyze::curves::versus::{Goal, Pair, Versus};
 
-use crate::format::{duration_ms, percent, short, thousands};
+use crate::format::{duration_ms, percent, printable, short, thousands};
 use crate::table::{Column, Format, Table};
 
 /// One tag of a run, compared with the same of a base.
@@ -38,7 +38,8 @@ pub fn comparison(all: &[Compared]) -> Table {
 
 fn prose(one: &Compared) -> String {
     let Versus { at_step, at_time, goal } = &one.versus;
-    let mut lines = vec![format!("{}: {} compared with {}", one.tag, one.run, one.base)];
+    let [tag, run, base] = [&one.tag, &one.run, &one.base].map(|name| printable(name));
+    let mut lines = vec![format!("{tag}: {run} compared with {base}")];
     let mut line = |label: String, text: String| lines.push(format!("  {label:<22} {text}"));
     match at_step {
         Some(pair) => line(format!("at step {}", thousands(pair.at as i64)), values(pair)),

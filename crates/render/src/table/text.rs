@@ -33,7 +33,7 @@ pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wr
     if !table.notes.is_empty() {
         writeln!(out)?;
     }
-    table.notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+    table.notes.iter().try_for_each(|note| writeln!(out, "{}", format::printable(note)))
 }
 
 /// A laid-out column: all its text, and its width.
@@ -242,6 +242,7 @@ mod tests {
         table.push([Cell::from(long), 12_345_u64.into(), 4.25.into(), 0.61.into(), 2_500_000_u64.into()]);
         table.push([Cell::from("Add\x1b[31m"), 7_u64.into(), 0.0125.into(), 0.002.into(), Cell::Null]);
         table.note("Self times.");
+        table.note("Also \x1b]0;a title\x07.");
         table
     }
 
@@ -276,6 +277,7 @@ mod tests {
         Add [31m                                 7     0.013   0.2 %        –
 
         Self times.
+        Also  ]0;a title .
         ");
     }
 
