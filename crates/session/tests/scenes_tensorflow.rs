@@ -88,6 +88,30 @@ fn all() -> Vec<Expected> {
             &["interpreter lock", "multiprocessing"],
             &["ds.take"],
         ),
+        case(
+            Trouble::Refill,
+            "input-bound",
+            (Category::Input, 25.0),
+            Some(24.0),
+            &["`.shuffle(...)`", "every 4 steps", "smaller buffer"],
+            &["num_parallel_calls"],
+        ),
+        case(
+            Trouble::Evaluation,
+            "step-variance",
+            (Category::Compute, 17.0 + 95.0 / 4.0),
+            Some(24.0),
+            &["evaluation", "every 4 steps"],
+            &[],
+        ),
+        case(
+            Trouble::EvaluationOnce,
+            "compute-bound",
+            (Category::Compute, 17.0),
+            None,
+            &["Nothing else was found"],
+            &["evaluation"],
+        ),
     ]
 }
 

@@ -155,8 +155,12 @@ pub(crate) fn no_steps() -> Report {
     whole.whole_capture = true;
     whole.origin = Origin::None;
     whole.how = How::Nothing;
-    let finding =
-        Finding::new(&unmarked::RULE, Severity::Warning, unmarked::NoSteps { unclear: None }, Framework::Jax);
+    let finding = Finding::new(
+        &unmarked::RULE,
+        Severity::Warning,
+        unmarked::NoSteps { unclear: None, ranges: Default::default() },
+        Framework::Jax,
+    );
     Report {
         summary: Summary::finish(vec![whole]),
         findings: vec![finding],
@@ -203,6 +207,7 @@ pub(crate) fn on_device() -> Report {
     let cause = compute_bound::Compute {
         top: vec![op("aten::addmm", 12.0, 0.55), op("aten::gelu", 3.0, 0.14)],
         on_device: true,
+        precision: None,
     };
     let bound = Finding::new(&compute_bound::RULE, Severity::Info, cause, Framework::PyTorch)
         .about("aten::addmm".to_owned());
@@ -214,6 +219,7 @@ pub(crate) fn on_device() -> Report {
             hidden_ms: 1.4,
             waiting: None,
             exchanges: Exchanges::default(),
+            on_device: true,
         },
         Framework::PyTorch,
     );

@@ -32,7 +32,16 @@ pub enum Trouble {
     LockedByInput,
     /// Other Python threads hold it.
     Locked,
+    /// A shuffle buffer fills for 100 ms at the start of each epoch of four steps.
+    Refill,
+    /// An evaluation of 100 ms follows each epoch of four steps.
+    Evaluation,
+    /// The same, once, in the middle of the recording.
+    EvaluationOnce,
 }
+
+/// Steps per epoch.
+const EPOCH: i64 = 4;
 
 /// A scene under construction.
 struct Stage {
@@ -94,6 +103,43 @@ impl Stage {
         }
     }
 
+    /// The first batch of an epoch: one call of the shuffle asks for many elements.
+    fn refill(&mut self, at: Ns) {
+        let until = at + 100 * MS;
+        self.op(PYTHON, "EagerLocalExecute: IteratorGetNext", at, until);
+        self.op(PYTHON, "IteratorGetNextOp::DoCompute", at + 1_000, until - 1_000);
+        self.op(PYTHON, "Iterator::Root::BatchV2", at + 2_000, until - 2_000);
+        self.op(PYTHON, "Iterator::Root::BatchV2::Shuffle", at + 3_000, until - 3_000);
+        for element in 0..90 {
+            let from = at + (element + 1) * MS;
+            self.op(PYTHON, "Iterator::Root::BatchV2::Shuffle::Map", from, from + 900_000);
+        }
+    }
+
+    /// Ten evaluated batches of 10 ms.
+    fn evaluation(&mut self, at: Ns) {
+        for batch in 0..10 {
+            let from = at + batch * 10 * MS;
+            let call = XValue::Str("notTraced-nonXla".to_owned());
+            let (start, end) = (from + 100_000, from + 9_900_000);
+            self.put(PYTHON, "test_step", start, end, &[("tf_function_call", call)]);
+            self.op(PYTHON, "EagerLocalExecute: __inference_test_step_9", start + 10_000, end - 10_000);
+            self.op(EXECUTOR, "dense/Relu:_FusedMatMul", from + 200_000, from + 9_700_000);
+        }
+    }
+
+    /// What comes before a step.
+    fn between(&mut self, number: i64, at: Ns, trouble: Trouble) -> Ns {
+        let starts_epoch = number % EPOCH == 0;
+        match trouble {
+            Trouble::Refill if starts_epoch => self.refill(at),
+            Trouble::Evaluation if starts_epoch && number > 0 => self.evaluation(at),
+            Trouble::EvaluationOnce if number == EPOCH => self.evaluation(at),
+            _ => return at,
+        }
+        at + 100 * MS
+    }
+
     /// What the executor does from 1 to 19 ms of a step.
     fn model(&mut self, number: i64, at: Ns, trouble: Trouble) {
         let from = at + MS;
@@ -140,7 +186,12 @@ impl Stage {
 /// The file of a run of twelve steps of 20 ms with this trouble.
 pub fn recorded(trouble: Trouble) -> Vec<u8> {
     let mut stage = Stage { plane: Plane::new("/host:CPU") };
-    (0..12).for_each(|number| stage.step(number, number * 20 * MS, trouble));
+    let mut at = 0;
+    for number in 0..12 {
+        at = stage.between(number, at, trouble);
+        stage.step(number, at, trouble);
+        at += 20 * MS;
+    }
     XSpace { planes: vec![stage.plane.plane], hostnames: vec!["trainer".to_owned()], ..XSpace::default() }
         .encode()
 }
