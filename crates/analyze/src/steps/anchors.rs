@@ -36,8 +36,8 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
         return None;
     }
     let work = Work::of(recorded, &[]);
-    let replayed = || Anchors::of(recorded, &graphs, &work)?.from_starts();
-    let awaited = || Anchors::of(recorded, &waits, &work)?.to_ends();
+    let replayed = || Anchors::of(recorded, &graphs, &work)?.begun_by_anchors();
+    let awaited = || Anchors::of(recorded, &waits, &work)?.ended_by_anchors();
     // A wait may also end each layer of one pass.
     let are_layers = |found: &Candidate| layers::are_walked_through(recorded, found.marks.len());
     replayed().or_else(awaited).filter(|found| !are_layers(found))
@@ -71,7 +71,7 @@ impl<'a> Anchors<'a> {
     }
 
     /// Steps that begin with an anchor.
-    fn from_starts(&self) -> Option<Candidate> {
+    fn begun_by_anchors(&self) -> Option<Candidate> {
         let starts: Vec<Time> = self.calls.iter().map(|call| call.start).collect();
         let (period, phase) = self.rhythm(&starts)?;
         let first = starts.iter().skip(phase).step_by(period);
@@ -80,7 +80,7 @@ impl<'a> Anchors<'a> {
     }
 
     /// Steps that end with an anchor, if something was done since the one before.
-    fn to_ends(&self) -> Option<Candidate> {
+    fn ended_by_anchors(&self) -> Option<Candidate> {
         let began = self.work.begins()?;
         let mut ends: Vec<Time> = vec![began.min(self.calls.first()?.start)];
         for call in &self.calls {
