@@ -102,7 +102,7 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         // Without a timeline there is no step whose milliseconds could be won.
         let winnable = finding.winnable.filter(|_| facts.timeline);
         finding.place = worst_step(finding, facts);
-        finding.gain_ms = winnable.map(|share| (served * share).min(step).min(most_per_step(finding, facts)));
+        finding.gain_ms = winnable.map(|share| (served * share).min(step));
         finding.recurrence = finding.recurrence.or_else(|| concentrated(finding, facts));
         if finding.recurrence.is_some_and(|often| often.steps == 1 && often.of >= OFTEN_ENOUGH) {
             // What happened once says nothing about the steps to come.
@@ -110,22 +110,6 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
             finding.gain_ms = None;
         }
     }
-}
-
-/// The most that can be won per step: no more than the usual step takes, for what every step does.
-fn most_per_step(finding: &Finding, facts: &Facts) -> f64 {
-    let unlimited = f64::INFINITY;
-    let Some(host) = facts.summary.bound().filter(|host| !host.whole_capture) else { return unlimited };
-    let owned = |step: &StepRow| -> f64 {
-        finding.claims.iter().map(|&(category, _)| step.shares.get(category).ms()).sum()
-    };
-    let mut all: Vec<f64> = host.counted().map(owned).collect();
-    all.sort_by(f64::total_cmp);
-    let median = all.get(all.len() / 2).copied().unwrap_or_default();
-    let in_most = all.len() as f64 >= thresholds::FEW_STEPS
-        && median * all.len() as f64 >= 0.5 * all.iter().sum::<f64>();
-    let usual = facts.summary.step_ms.map(|moments| moments.median);
-    usual.filter(|_| in_most).unwrap_or(unlimited)
 }
 
 /// Of fewer steps nobody can tell whether one is the exception.
@@ -231,6 +215,8 @@ mod tests {
             layers: Layers::default(),
             callbacks: Callbacks::default(),
             setup: SetUp::default(),
+            updates: stepscope_analyze::time::optimizer::Updates::default(),
+            one_side: None,
             odd: None,
             rebuilt: Vec::new(),
             loader: Loader::Unknown,

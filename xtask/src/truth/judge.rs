@@ -137,7 +137,7 @@ pub(crate) fn by_label(label: &Label, report: &Report) -> Judgement {
     if let Some(pattern) = &label.says_not {
         check(!pattern.is_match(&text), format!("the verdict says {pattern}"));
     }
-    let limit = step_or_capture(report).map(|limit| limit.max(report.steps.mean_ms.unwrap_or(0.0)));
+    let limit = step_or_capture(report);
     faults.extend(too_much(report, limit));
     let open = label.accepts_any() || label.bottleneck == "memory";
     let verdicts = report.findings.iter().map(|finding| {
@@ -228,7 +228,8 @@ fn too_much(report: &Report, limit: Option<f64>) -> impl Iterator<Item = String>
 
 fn step_or_capture(report: &Report) -> Option<f64> {
     let whole = || report.breakdown.iter().map(|share| share.ms_per_step).sum();
-    Some(report.steps.median_ms.filter(|ms| *ms > 0.0).unwrap_or_else(whole))
+    // Findings are about the mean step.
+    Some(report.steps.mean_ms.filter(|ms| *ms > 0.0).unwrap_or_else(whole))
 }
 
 fn heads(report: &Report) -> String {

@@ -17,7 +17,7 @@
 pub mod clock;
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::{Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Datum, Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
 
 use crate::context::Context;
 use crate::vocabulary::Role;
@@ -70,6 +70,9 @@ struct Rank {
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct CollectivesPartial {
     ranks: Vec<Rank>,
+    /// Ranks of the job, if the recorder says.
+    #[serde(default)]
+    world_size: Option<u64>,
 }
 
 impl CollectivesPartial {
@@ -103,12 +106,18 @@ impl CollectivesPartial {
             let (host, wall_ns) = (context.host.clone(), trace.clock().wall_ns_at_origin);
             ranks.push(Rank { name, host, wall_ns, runs, steps: windows.len().max(1) });
         }
-        CollectivesPartial { ranks }
+        CollectivesPartial { ranks, world_size: world_size(trace) }
     }
 
     /// Adds another host.
     pub fn merge(&mut self, other: CollectivesPartial) {
         self.ranks.extend(other.ranks);
+        self.world_size = self.world_size.max(other.world_size);
+    }
+
+    /// Ranks of the job, recorded or not; `None` if no recorder says.
+    pub fn world_size(&self) -> Option<u64> {
+        self.world_size
     }
 
     /// Keeps the first steps, as many as fit.
@@ -184,6 +193,17 @@ impl Aligned {
             }
         }
         runs
+    }
+}
+
+/// Ranks of the job, as PyTorch writes it beside the events.
+fn world_size(trace: &Trace) -> Option<u64> {
+    let place = &trace.environment().distributed;
+    let size = place.iter().find(|property| trace.str(property.key) == "world_size")?;
+    match size.value {
+        Datum::Int(ranks) => u64::try_from(ranks).ok(),
+        Datum::Str(text) => trace.str(text).parse().ok(),
+        _ => None,
     }
 }
 

@@ -65,6 +65,7 @@ impl Gathering {
         let counters = sums.counters.finish();
         let summary = summed_up(summaries, timeline, &counters);
         let bottleneck_host = summary.bottleneck_host;
+        let world_size = sums.collectives.world_size();
         let ranks = sums.collectives.align();
         Some(Session {
             timeline,
@@ -80,12 +81,14 @@ impl Gathering {
             graph_loops: sums.graph_loops,
             program_types: sums.program_types,
             setup: sums.setup,
+            updates: sums.updates,
             checkpoint_cost: sums.checkpoint_cost,
             functions: sums.functions.finish(),
             kernels: sums.kernels.finish(),
             counters,
             gpu_samples: sums.gpu_samples.finish(),
             waiting: ranks.waiting(),
+            world_size,
             clocks: ranks.clocks,
             requests: sums.requests.finish(),
             feeding: sums.feeding,

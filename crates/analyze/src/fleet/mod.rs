@@ -20,6 +20,7 @@ use crate::time::eager::Eager;
 use crate::time::graph_loops::GraphLoops;
 use crate::time::named_ranges::NamedRanges;
 use crate::time::odd_steps::OddSteps;
+use crate::time::optimizer::Updates;
 use crate::time::pipeline_setup::SetUp;
 use crate::time::requests::{Latencies, RequestsPartial};
 use crate::time::summary::{HostSummary, Summary};
@@ -63,6 +64,8 @@ struct Sums {
     #[serde(default)]
     program_types: ProgramTypes,
     setup: SetUp,
+    #[serde(default)]
+    updates: Updates,
     checkpoint_cost: CheckpointCost,
     functions: FunctionsPartial,
     kernels: KernelsPartial,
@@ -145,6 +148,7 @@ impl HostPartial {
             graph_loops: rest.graph_loops,
             program_types: ProgramTypes::of(context.trace),
             setup: rest.setup,
+            updates: rest.updates,
             checkpoint_cost: rest.checkpoint_cost,
             functions: rest.functions,
             kernels: device.kernels,
@@ -174,6 +178,7 @@ impl Sums {
         self.graph_loops.merge(other.graph_loops);
         self.program_types.merge(other.program_types);
         self.setup.merge(other.setup);
+        self.updates.merge(other.updates);
         self.checkpoint_cost.merge(&other.checkpoint_cost);
         self.functions.merge(other.functions);
         self.kernels.merge(other.kernels);
@@ -230,6 +235,7 @@ struct LoopSide {
     callbacks: Callbacks,
     graph_loops: GraphLoops,
     setup: SetUp,
+    updates: Updates,
     checkpoint_cost: CheckpointCost,
     functions: FunctionsPartial,
 }
@@ -241,6 +247,7 @@ impl LoopSide {
             callbacks: Callbacks::of(context),
             graph_loops: GraphLoops::of(context),
             setup: SetUp::of(context),
+            updates: Updates::of(context),
             checkpoint_cost: CheckpointCost::of(context),
             functions: FunctionsPartial::of(context),
         }
@@ -292,6 +299,8 @@ pub struct Session {
     pub program_types: ProgramTypes,
     /// Pipelines that are set up in the steps.
     pub setup: SetUp,
+    /// The optimizer's updates.
+    pub updates: Updates,
     /// What surrounds output.
     pub checkpoint_cost: CheckpointCost,
     /// Compiled functions.
@@ -304,6 +313,8 @@ pub struct Session {
     pub gpu_samples: Vec<GpuSamples>,
     /// How long ranks wait for one another.
     pub waiting: Option<Waiting>,
+    /// Ranks of the distributed job, recorded or not, if the recording says.
+    pub world_size: Option<u64>,
     /// How the hosts' clocks stand to one another; `None` if there is one clock.
     pub clocks: Option<Clocks>,
     /// Requests that a server recorded one by one; `None` without any.

@@ -13,7 +13,7 @@ use stepscope_trace::{Dur, KindId, KindSet, Span, Time, Track, TrackKind};
 
 use crate::context::Context;
 use crate::states::runs_python;
-use crate::vocabulary::{Framework, Role};
+use crate::vocabulary::{Framework, Role, names_torch_op};
 use crate::work::functions::name_of;
 use stepscope_trace::statistics::median_duration;
 
@@ -23,6 +23,14 @@ const LONG_PAUSE: i64 = 10;
 /// No framework's wrappers around one op take longer, not even under a tracer of Python. Longer pauses of a loop, however
 /// alike, are the program's own work.
 const LONGEST_PAUSE: Dur = Dur::from_us(2_000);
+/// Ops of a processor that take no longer work on little data, most of them on one core. Many of them joined into one op
+/// take a fraction of their time, so that this time goes with them.
+const SHORT_OP: Dur = Dur::from_us(100);
+/// The Python of one call that every training step of PyTorch makes: into the model, the loss, `backward()`, the
+/// optimizer, the profiler. On a loaded machine such a call takes 100 to 400 µs outside of ops.
+const ORDINARY_CALL: Dur = Dur::from_us(500);
+/// A step makes so many of these calls.
+const ORDINARY_CALLS: usize = 6;
 
 /// Partial result: eager ops in the counted steps.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -35,6 +43,15 @@ pub struct Eager {
     pub kernels: Dur,
     /// Python between them.
     pub between: Dur,
+    /// Python of the few calls that every step of PyTorch makes.
+    #[serde(default)]
+    pub around: Dur,
+    /// PyTorch's ops, those inside other ops included.
+    #[serde(default)]
+    pub all_ops: u64,
+    /// Time of these without the ops inside them, as far as they are short.
+    #[serde(default)]
+    pub short_ops: Dur,
     /// Number of steps analysed.
     pub steps: u64,
     /// Number of ops by type, if recorded.
@@ -52,10 +69,15 @@ impl Eager {
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
         let mut all = Eager { steps: windows.len() as u64, ..Eager::default() };
         let trace = context.trace;
-        let names_op = trace.kinds_where(|kind| trace.kind_name(kind).starts_with(EAGER_OP));
+        let torch = context.vocabulary().framework == Framework::PyTorch;
+        let named = OpKinds {
+            eager: trace.kinds_where(|kind| trace.kind_name(kind).starts_with(EAGER_OP)),
+            torch: trace.kinds_where(|kind| torch && names_torch_op(trace.kind_name(kind))),
+            backward: trace.kinds_where(|kind| torch && trace.kind_name(kind).starts_with(BACKWARD)),
+        };
         for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
             if runs_python(trace, context.vocabulary(), track) {
-                all.add(context, &names_op, track, &windows);
+                all.add(context, &named, track, &windows);
             }
         }
         all
@@ -67,6 +89,9 @@ impl Eager {
         self.inside += other.inside;
         self.kernels += other.kernels;
         self.between += other.between;
+        self.around += other.around;
+        self.all_ops += other.all_ops;
+        self.short_ops += other.short_ops;
         self.steps += other.steps;
         other.types.iter().for_each(|(op, count)| *self.types.entry(op.clone()).or_default() += count);
         other.beside.iter().for_each(|(name, count)| *self.beside.entry(name.clone()).or_default() += count);
@@ -91,20 +116,24 @@ impl Eager {
         self.types.iter().filter(|(op, _)| updates(op)).map(|(_, count)| count).sum()
     }
 
-    fn add(&mut self, context: &Context, names_op: &KindSet, track: &Track, windows: &[Span]) {
+    fn add(&mut self, context: &Context, named: &OpKinds, track: &Track, windows: &[Span]) {
         let trace = context.trace;
-        let programs = context.vocabulary().framework == Framework::Jax;
+        let (programs, torch) = match context.vocabulary().framework {
+            Framework::Jax => (true, false),
+            framework => (false, framework == Framework::PyTorch),
+        };
         let walked: Vec<Walked> =
-            windows.par_iter().map(|&window| Walked::of(context, names_op, track, window)).collect();
+            windows.par_iter().map(|&window| Walked::of(context, named, track, window)).collect();
         let usual = median_duration(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
         let cheap = cheap_op(walked.iter().flat_map(|walked| walked.lengths.iter().copied()).collect());
         let usual = usual + cheap.min(usual);
         let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)).min(LONGEST_PAUSE);
-        for Walked { ops, inside, kernels, pauses, lengths: _, kinds, calls } in walked {
+        for Walked { ops, inside, kernels, pauses, edges, lengths: _, kinds, calls, own } in walked {
             for (kind, count) in kinds {
                 let name = context.trace.kind_name(kind);
                 let named = match name.strip_prefix(EAGER_OP) {
                     Some(op) => self.types.entry(op.to_owned()),
+                    None if torch => self.types.entry(name.to_owned()),
                     None if programs => self.types.entry(name_of(context.trace, kind)),
                     None => self.beside.entry(name_of(context.trace, kind)),
                 };
@@ -119,9 +148,27 @@ impl Eager {
             self.ops += ops;
             self.inside += inside;
             self.kernels += kernels;
-            self.between += pauses.into_iter().filter(|&pause| pause <= longest).sum::<Dur>();
+            self.all_ops += own.ops;
+            self.short_ops += own.short;
+            let (between, longer): (Vec<Dur>, Vec<Dur>) =
+                pauses.into_iter().partition(|&pause| pause <= longest);
+            self.between += between.into_iter().sum::<Dur>();
+            if torch {
+                let ordinary = longer.into_iter().chain(edges).filter(|&pause| pause <= ORDINARY_CALL);
+                self.around += ordinary.take(ORDINARY_CALLS).sum::<Dur>();
+            }
         }
     }
+}
+
+/// Kinds of events that name the type of an op.
+struct OpKinds {
+    /// TensorFlow writes one inside each eager op.
+    eager: KindSet,
+    /// PyTorch's ops have names of their own.
+    torch: KindSet,
+    /// Ranges around ops of the backward pass, which no line of Python calls.
+    backward: KindSet,
 }
 
 /// One thread in one step.
@@ -132,22 +179,60 @@ struct Walked {
     kernels: Dur,
     /// Between an eager op and the next one.
     pauses: Vec<Dur>,
+    /// Before the first op and after the last.
+    edges: [Dur; 2],
     /// The ops themselves.
     lengths: Vec<Dur>,
     /// Number of each kind: types of eager ops, and functions called on the same threads.
     kinds: HashMap<KindId, u64, FxBuildHasher>,
     /// Other calls of the framework.
     calls: HashMap<KindId, Dur, FxBuildHasher>,
+    /// Ops by their own time.
+    own: OwnTimes,
 }
+
+/// The own times of nested ops of PyTorch.
+#[derive(Default)]
+struct OwnTimes {
+    /// Ops that have not ended yet: when they end, and their time without the ops inside them.
+    open: Vec<(Time, Dur)>,
+    ops: u64,
+    short: Dur,
+}
+
+impl OwnTimes {
+    fn add(&mut self, span: Span) {
+        self.close(span.start);
+        if let Some((_, own)) = self.open.last_mut() {
+            *own = *own - span.dur();
+        }
+        self.open.push((span.end, span.dur()));
+    }
+
+    /// Ends what is over by then.
+    fn close(&mut self, now: Time) {
+        while let Some((_, own)) = self.open.pop_if(|(end, _)| *end <= now) {
+            self.ops += 1;
+            if own <= SHORT_OP {
+                self.short += own.max(Dur::ZERO);
+            }
+        }
+    }
+}
+
+/// Start of the name of ranges around ops of PyTorch's backward pass.
+const BACKWARD: &str = "autograd::engine::evaluate_function";
 
 /// Prefix of the event that names an eager op's type.
 const EAGER_OP: &str = "EagerLocalExecute: ";
 
 impl Walked {
-    fn of(context: &Context, names_op: &KindSet, track: &Track, window: Span) -> Self {
+    fn of(context: &Context, named: &OpKinds, track: &Track, window: Span) -> Self {
         let mut walked = Walked::default();
         let mut last_end: Option<Time> = None;
         let mut inside_until = window.start;
+        let torch = context.vocabulary().framework == Framework::PyTorch;
+        let mut backward_until = window.start;
         for index in track.first_from(window.start)..track.len() {
             let start = track.start(index);
             if start >= window.end {
@@ -155,8 +240,14 @@ impl Walked {
             }
             let kind = track.kind_of(index);
             let role = context.vocabulary().host_role(kind);
+            if torch && role == Role::Op {
+                walked.own.add(track.span_of(index));
+            }
+            if named.backward.has(kind) {
+                backward_until = track.end(index);
+            }
             if start < inside_until {
-                if last_end.is_some() && names_op.has(kind) {
+                if last_end.is_some() && named.eager.has(kind) {
                     *walked.kinds.entry(kind).or_default() += 1;
                 }
                 if role == Role::EagerKernel && last_end.is_some() {
@@ -165,10 +256,14 @@ impl Walked {
                 continue;
             }
             if is_eager_op(context, role) {
-                if role == Role::FunctionCall {
+                if role == Role::FunctionCall || (start >= backward_until && named.torch.has(kind)) {
                     *walked.kinds.entry(kind).or_default() += 1;
                 }
                 let span = track.span_of(index);
+                if walked.ops == 0 {
+                    walked.edges[0] = span.start - window.start;
+                }
+                walked.edges[1] = window.end - span.end.min(window.end);
                 walked.ops += 1;
                 walked.inside += span.dur();
                 walked.lengths.push(span.dur());
@@ -187,6 +282,7 @@ impl Walked {
                 inside_until = track.end(index);
             }
         }
+        walked.own.close(Time::MAX);
         walked
     }
 }
@@ -253,6 +349,29 @@ mod tests {
         }
         let trace = sketch.finish();
         Eager::of(&Context::new(&trace, "host")).between
+    }
+
+    /// Four marked steps of nested ops: 30 of 40 µs with one of 30 µs inside, and one of 5 ms.
+    #[test]
+    fn own_times_of_short_ops_and_python_of_ordinary_calls_are_known() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        for step in 0..4 {
+            let start = step * 10_000;
+            let marker = format!("ProfilerStep#{step}");
+            sketch.event_of(thread, "user_annotation", &marker, start, 10_000, &[]);
+            for op in 0..30 {
+                sketch.event_of(thread, "cpu_op", "aten::linear", start + 300 + op * 50, 40, &[]);
+                sketch.event_of(thread, "cpu_op", "aten::addmm", start + 305 + op * 50, 30, &[]);
+            }
+            sketch.event_of(thread, "cpu_op", "aten::mm", start + 2_100, 5_000, &[]);
+        }
+        let trace = sketch.finish();
+        let eager = Eager::of(&Context::new(&trace, "host"));
+        assert_eq!((eager.all_ops, eager.short_ops), (4 * 61, Dur::from_us(4 * 30 * 40)));
+        assert_eq!(eager.types.get("aten::linear"), Some(&(4 * 30)), "{:?}", eager.types);
+        assert_eq!(eager.between, Dur::from_us(4 * 29 * 10));
+        assert_eq!(eager.around, Dur::from_us(4 * (300 + 310)), "the wait at the end is too long for a call");
     }
 
     #[test]

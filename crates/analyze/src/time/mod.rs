@@ -9,6 +9,7 @@ pub mod graph_loops;
 pub mod inference;
 pub mod named_ranges;
 pub mod odd_steps;
+pub mod optimizer;
 pub mod over_time;
 pub mod peaks;
 pub mod pipeline_setup;

@@ -5,17 +5,20 @@ use stepscope_analyze::fleet::{Feeding, Session};
 use stepscope_analyze::memory::Allocator;
 use stepscope_analyze::recording::health::{Issue, Trouble};
 use stepscope_analyze::time::checkpoint_cost::CheckpointCost;
+use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::vocabulary::{framework_of, is_output_op};
 use stepscope_analyze::work::functions::{FunctionRow, Sign};
 use stepscope_analyze::work::kernels::{KernelRow, Kernels, is_product_without};
 use stepscope_analyze::work::layers::Layers;
 use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
 
+use stepscope_trace::DeviceKind;
+
 use super::loading::{loader, python_lines, range_lines};
 use super::ops::op_costs;
 use super::{
-    DeviceWork, Exchanges, Facts, InnerLoop, LowOccupancy, Memory, Precision, ProfiledKernel, PythonLine,
-    Rebuilding, RebuiltFunction, Recording, WithoutMatrixUnits,
+    DeviceWork, Exchanges, Facts, InnerLoop, LowOccupancy, Memory, OneSide, Precision, ProfiledKernel,
+    PythonLine, Rebuilding, RebuiltFunction, Recording, WithoutMatrixUnits,
 };
 use crate::thresholds;
 
@@ -48,6 +51,8 @@ impl Facts {
             eager: session.eager.clone(),
             callbacks: session.callbacks.clone(),
             setup: session.setup.clone(),
+            updates: session.updates.clone(),
+            one_side: one_side(session),
             odd: session.odd.clone(),
             rebuilt: session.functions.rows.iter().filter_map(rebuilt).collect(),
             loader: loader(&session.input),
@@ -58,6 +63,18 @@ impl Facts {
             memory: session.memory.allocators.iter().map(allocator).collect(),
         }
     }
+}
+
+/// The ranks that were recorded, unless all were, or they could be compared.
+fn one_side(session: &Session) -> Option<OneSide> {
+    let working = |host: &HostSummary| {
+        let devices = host.devices.iter().filter(|device| device.kind != DeviceKind::Cpu);
+        devices.filter(|device| device.steps_seen > 0).count().max(1)
+    };
+    let recorded: usize = session.summary.hosts.iter().map(working).sum();
+    // A collective of one rank alone has partners that were not recorded.
+    let missing = session.world_size.map_or(recorded == 1, |ranks| ranks > recorded as u64);
+    (session.waiting.is_none() && missing).then_some(OneSide { recorded, of: session.world_size })
 }
 
 fn writers(cost: &CheckpointCost) -> Vec<PythonLine> {

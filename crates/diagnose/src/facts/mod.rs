@@ -15,6 +15,7 @@ use stepscope_analyze::states::missing_device::MissingDevice;
 use stepscope_analyze::time::callbacks::Callbacks;
 use stepscope_analyze::time::eager::Eager;
 use stepscope_analyze::time::odd_steps::OddSteps;
+use stepscope_analyze::time::optimizer::Updates;
 use stepscope_analyze::time::pipeline_setup::SetUp;
 use stepscope_analyze::time::requests::Latencies;
 use stepscope_analyze::time::summary::Summary;
@@ -23,11 +24,11 @@ use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::layers::Layers;
 use stepscope_analyze::{Category, Shares};
 
-use stepscope_trace::Dur;
+use stepscope_trace::{DeviceKind, Dur};
 
 pub use exchange::{Exchange, Exchanges};
 pub use inner_loop::InnerLoop;
-pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
+pub use parts::{CopyFacts, Loader, OneSide, OpCost, Pipeline, PythonLine, Rebuilding, RebuiltFunction};
 pub use precision::Precision;
 
 /// What the recording says about itself.
@@ -156,6 +157,8 @@ pub struct Facts {
     pub callbacks: Callbacks,
     /// Pipelines that are set up in the steps.
     pub setup: SetUp,
+    /// The optimizer's updates.
+    pub updates: Updates,
     /// Steps of the bottleneck host that now and then take much longer than the others.
     pub odd: Option<OddSteps>,
     /// Functions that were built in the steps, the worst first.
@@ -180,6 +183,8 @@ pub struct Facts {
     pub detail: Option<DeviceDetail>,
     /// Several ranks' collectives held against one another; `None` of one rank.
     pub waiting: Option<Waiting>,
+    /// The ranks that were recorded, if others took part.
+    pub one_side: Option<OneSide>,
     /// What devices exchange.
     pub exchanges: Exchanges,
     /// Requests that a server recorded one by one; `None` without any.
@@ -281,6 +286,15 @@ impl Facts {
             blocking: copies.blocking as f64 / steps,
             blocked_ms: detail.per_step(copies.blocked),
         })
+    }
+
+    /// Is there a device other than the host's processor, recorded or not?
+    pub fn has_device(&self) -> bool {
+        let devices = || self.summary.hosts.iter().flat_map(|host| &host.devices);
+        self.device.is_some()
+            || self.detail.is_some()
+            || self.recording.device_missing
+            || devices().any(|device| device.kind != DeviceKind::Cpu)
     }
 
     /// Is there a device whose work was recorded?

@@ -47,6 +47,15 @@ pub enum Rebuilding {
     Unknown,
 }
 
+/// Ranks of a distributed job of which the recording shows a part.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct OneSide {
+    /// Ranks that were recorded.
+    pub recorded: usize,
+    /// Ranks of the job, if the recording says.
+    pub of: Option<u64>,
+}
+
 /// Lines of the user's Python and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PythonLine {

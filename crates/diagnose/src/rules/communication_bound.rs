@@ -6,7 +6,8 @@
 //! # How it is detected
 //! `communication` owns at least {COMMUNICATION} of the step; the finding also reports what is hidden. With several ranks,
 //! it matches the same collectives (by step, order, name, group and size), on clocks that are aligned by the collectives'
-//! ends: until the last rank arrives, a rank waits; after that, data is exchanged. A fix saves at most {GAIN} of this time
+//! ends: until the last rank arrives, a rank waits; after that, data is exchanged. If ranks are missing from the recording,
+//! the two cannot be distinguished, and the finding asks for the other ranks. A fix saves at most {GAIN} of this time
 //! by overlap, fewer bytes or balance. Names of collectives and of ops of the backward pass say what is exchanged. With
 //! TensorFlow's parameter servers there are no collectives: the time in which tensors of another process are awaited
 //! (`_Recv`), and calls that another process runs, are communication.
@@ -32,7 +33,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
 use super::shared::{on_one_clock, severity};
-use crate::facts::{Exchange, Exchanges, Facts};
+use crate::facts::{Exchange, Exchanges, Facts, OneSide};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
 use crate::words::lines;
@@ -61,7 +62,8 @@ fn check(facts: &Facts) -> Option<Finding> {
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
         let ms = facts.ms(Category::Communication);
         let (waiting, exchanges) = (facts.waiting.clone(), facts.exchanges.clone());
-        let cause = Collectives { ms, hidden_ms, exchanges, waiting, on_device: facts.on_device() };
+        let (one_side, on_device) = (facts.one_side, facts.on_device());
+        let cause = Collectives { ms, hidden_ms, exchanges, waiting, one_side, on_device };
         Finding::new(&RULE, severity(share), cause, facts.framework())
             .owning(facts.claims(&[Category::Communication]), Some(GAIN))
             .sure(0.85)
@@ -79,6 +81,8 @@ pub struct Collectives {
     pub exchanges: Exchanges,
     /// The collectives of several ranks, compared.
     pub waiting: Option<Waiting>,
+    /// The ranks that were recorded, if others took part.
+    pub one_side: Option<OneSide>,
     /// Between devices, rather than processors?
     pub on_device: bool,
 }
@@ -100,6 +104,7 @@ impl Cause for Collectives {
         });
         evidence.extend(most(&self.exchanges));
         evidence.extend(self.waiting.iter().flat_map(waits));
+        evidence.extend(self.one_side.map(alone));
         let mut advice = exchange_less(finding.framework, &self.exchanges, self.on_device);
         // Faster links and fewer bytes do nothing against waiting.
         if self.waiting.as_ref().is_some_and(|found| found.waiting_ms() > found.transfer_ms()) {
@@ -107,8 +112,13 @@ impl Cause for Collectives {
                            same amount of data.";
             advice.insert(0, balance.to_owned());
         }
+        let mut what = "collectives take";
+        if self.one_side.is_some() {
+            what = "collectives, or waiting for other ranks in them, take";
+            advice = after_the_others(advice);
+        }
         Words {
-            summary: format!("Communication-bound: collectives take {}.", finding.owned(self.ms)),
+            summary: format!("Communication-bound: {what} {}.", finding.owned(self.ms)),
             evidence,
             advice,
         }
@@ -221,6 +231,35 @@ fn torch(exchanges: &Exchanges) -> Vec<String> {
     }
 }
 
+/// Why one side cannot tell waiting from transfer.
+fn alone(side: OneSide) -> String {
+    let recorded = match (side.recorded, side.of) {
+        (1, Some(all)) => format!("Only one of {all} ranks was recorded"),
+        (some, Some(all)) => format!("Only {some} of {all} ranks were recorded"),
+        (_, None) => "Only one rank was recorded".to_owned(),
+    };
+    format!(
+        "{recorded}. It stays in a collective until the last rank arrives, so waiting for a late rank and the transfer \
+         itself look the same."
+    )
+}
+
+/// Before anything is done about the exchange, it must be known that it is one.
+fn after_the_others(advice: Vec<String>) -> Vec<String> {
+    let record = "Record the other ranks as well, in the same steps, and report on all of them together: \
+                  `stepscope report RANK0 RANK1 ...`. This shows whether a rank arrives late.";
+    let late = "If a rank arrives late, speed up that rank: neither fewer bytes nor faster links shorten the wait.";
+    let mut first: Vec<String> = lines([record, late]);
+    first.extend(advice.into_iter().take(1).map(|exchange| format!("If none is late: {}", lower_first(&exchange))));
+    first
+}
+
+/// A sentence that continues another.
+fn lower_first(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
+}
+
 /// Waiting and transfer, and who is late.
 fn waits(found: &Waiting) -> Vec<String> {
     let mut facts = vec![format!(
@@ -260,7 +299,8 @@ mod tests {
 
     fn collectives(sorts: &[Exchange], learns: Option<bool>) -> Collectives {
         let sorts = sorts.iter().map(|sort| (*sort, 2.0)).collect();
-        Collectives { on_device: true, ms: 4.0, hidden_ms: 1.0, exchanges: Exchanges { sorts, remote: false, learns }, waiting: None }
+        let exchanges = Exchanges { sorts, remote: false, learns };
+        Collectives { ms: 4.0, hidden_ms: 1.0, exchanges, waiting: None, one_side: None, on_device: true }
     }
 
     #[test]
@@ -314,6 +354,19 @@ mod tests {
         assert!(said.summary.contains("waiting for other processes"), "{said:?}");
         assert!(!said.advice.join(" ").contains("bytes_per_pack"), "{said:?}");
         speaks(&RULE, Collectives { exchanges: remote, ..collectives(&[], None) });
+    }
+
+    #[test]
+    fn one_side_asks_for_the_others_before_it_advises_on_the_exchange() {
+        for of in [None, Some(2)] {
+            let one_side = Some(OneSide { recorded: 1, of });
+            let cause = Collectives { one_side, ..collectives(&[Exchange::AllReduce], Some(true)) };
+            speaks(&RULE, cause.clone());
+            let told = words(&RULE, cause, Framework::PyTorch);
+            assert!(told.summary.contains("waiting for other ranks"), "{told:?}");
+            assert!(told.advice[0].starts_with("Record the other ranks"), "{told:?}");
+            assert!(!told.advice.iter().any(|line| line.contains("compress")), "{told:?}");
+        }
     }
 
     #[test]

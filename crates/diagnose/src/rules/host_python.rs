@@ -4,7 +4,9 @@
 //! Logging, metrics, lists and conversions: nothing of the framework runs on any thread, and the device is idle.
 //!
 //! # How it is detected
-//! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. The finding names lines if a Python tracer saw them, with the library
+//! `python` owns at least {PYTHON} of the step, without what `eager-dispatch` explains. PyTorch calls each op from Python:
+//! on a processor, and without Python frames, the usual pauses between ops and a few pauses of up to 500 µs per step (into
+//! the model, the loss, `backward()`, the optimizer) do not count either, because every step has them. The finding names lines if a Python tracer saw them, with the library
 //! call that takes most of their time, else the user's ranges (`record_function`) that the time lies in. A fix saves at most
 //! {GAIN} of this time. Without frames and ranges, nobody can tell Python from a wait or from other processes that have the
 //! processor, and the finding says so. If calls of the loop end long after their work, they wait for the interpreter lock that
@@ -59,13 +61,14 @@ thresholds! {
 const LINES: usize = 5;
 
 fn check(facts: &Facts) -> Option<Finding> {
-    // Python between eager ops is the cost of starting them.
+    // What is moved takes the ops that it calls along, and the Python between them.
     let eager = eager_dispatch::check(facts).map_or(0.0, |_| eager_dispatch::between(facts));
     let ms = (facts.ms(Category::Python) - eager).max(0.0);
     // Other threads that run Python slow down all that the loop does in between.
     let locked_ms = locked_ms(facts).filter(|_| !facts.callbacks.locked_by_input);
     let dispatch = locked_ms.map_or(0.0, |_| facts.ms(Category::Dispatch));
-    let share = of_step(facts, ms + dispatch);
+    let own = (facts.ms(Category::Python) - ordinary(facts)).max(0.0);
+    let share = of_step(facts, own + dispatch);
     (share >= PYTHON).then(|| {
         let traced = !facts.python.is_empty();
         // A tracer sees all of it. Ranges are worth naming only if most of it lies in one.
@@ -87,6 +90,17 @@ fn check(facts: &Facts) -> Option<Finding> {
             .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(place)
     })
+}
+
+/// Milliseconds per step of Python that is no work of the loop's own: the framework's, around its ops.
+pub(crate) fn ordinary(facts: &Facts) -> f64 {
+    // Python between eager ops is the cost of starting them.
+    let starting = eager_dispatch::check(facts).is_some();
+    // PyTorch calls each op from Python, and each step makes the same few calls. A tracer shows whose Python it is, and
+    // a device may hide it.
+    let eager = facts.recorder() == Framework::PyTorch && facts.python.is_empty() && !facts.on_device();
+    let around = if eager { facts.eager.around.ms() / facts.eager.steps.max(1) as f64 } else { 0.0 };
+    if starting || eager { eager_dispatch::between(facts) + around } else { 0.0 }
 }
 
 /// The lines that cost most. While a frame waits for another thread, that thread's work owns the time: all lines

@@ -11,6 +11,10 @@
 //! by whole words of the name. Host callbacks have a finding of their own. A fix saves at most {GAIN} of the op's time
 //! and, on the host's processor, of the executor's work in proportion.
 //!
+//! The ops of an optimizer's update count as one, by the range that PyTorch writes around `optimizer.step()`: if the update
+//! takes at least {ONE_OP} of compute and {SEVERE} of the step, the finding names the optimizer, and the promise is all of
+//! the update, with the dense gradients of embeddings that it needs.
+//!
 //! # How to fix it
 //! Concatenation: collect the parts and join them once.
 //!
@@ -22,15 +26,19 @@
 //!
 //! Decompositions: every few steps, or iteratively.
 //!
+//! An optimizer: `nn.Embedding(..., sparse=True)` with `torch.optim.SparseAdam` for large tables of which a step uses few
+//! rows; `fused=True`; larger batches, which need fewer updates.
+//!
 //! # How to check
 //! The op's row in `stepscope ops PATH`.
 
-use stepscope_analyze::Category;
+use stepscope_analyze::{Category, Shares};
+use stepscope_analyze::time::optimizer::Updating;
 use stepscope_analyze::vocabulary::{is_callback, is_dense, is_opaque};
-use stepscope_text::quoted;
+use stepscope_text::{duration_ms, quoted, share};
 
 use super::shared::ops::cost;
-use super::shared::severity;
+use super::shared::{of_step, severity};
 use crate::facts::{Facts, OpCost};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -54,6 +62,40 @@ thresholds! {
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
+    update(facts).or_else(|| one_op(facts))
+}
+
+/// An optimizer's update that takes more than the rest of the model.
+fn update(facts: &Facts) -> Option<Finding> {
+    let updates = &facts.updates;
+    let name = updates.name()?;
+    let mut shares = updates.shares;
+    shares.add_all(&updates.dense_gradients);
+    let claims = facts.owned_over(&shares, updates.steps);
+    let ms_of = |shares: &Shares| shares.get(Category::Compute).ms() / updates.steps.max(1) as f64;
+    let compute = ms_of(&updates.shares).min(facts.ms(Category::Compute));
+    let share = compute / facts.ms(Category::Compute).max(f64::MIN_POSITIVE);
+    if share < ONE_OP || of_step(facts, compute) < SEVERE {
+        return None;
+    }
+    let within: f64 = facts.owned_over(&updates.shares, updates.steps).iter().map(|(_, ms)| ms).sum();
+    let cause = Update {
+        optimizer: name.to_owned(),
+        ms: within,
+        share,
+        dense_embedding: ms_of(&updates.dense_gradients) > 0.0 || facts.ops.iter().any(is_dense_gradient),
+        updating: updates.updating,
+        costliest: facts.ops.first().cloned(),
+    };
+    let finding = Finding::new(&RULE, severity(of_step(facts, within)), cause, facts.framework());
+    Some(finding.about(name.to_owned()).owning(claims, Some(GAIN)).sure(0.85))
+}
+
+fn is_dense_gradient(op: &OpCost) -> bool {
+    op.op_type.contains("embedding_dense_backward")
+}
+
+fn one_op(facts: &Facts) -> Option<Finding> {
     let op = facts.ops.first()?;
     // A callback is Python that the model calls, and has a rule of its own.
     let ordinary = is_dense(&op.op_type) || is_opaque(&op.op_type) || is_callback(&op.op_type);
@@ -93,6 +135,66 @@ impl Cause for OneOp {
     }
 }
 
+/// An optimizer's update that fills the step.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The optimizer's class.
+    pub optimizer: String,
+    /// Milliseconds per step inside the update.
+    pub ms: f64,
+    /// Its share of compute.
+    pub share: f64,
+    /// An embedding has gradients with as many rows as its table.
+    pub dense_embedding: bool,
+    /// How it goes through the parameters.
+    pub updating: Updating,
+    /// The op that costs most.
+    pub costliest: Option<OpCost>,
+}
+
+impl Cause for Update {
+    fn words(&self, finding: &Finding) -> Words {
+        let (name, class) = (quoted(&self.optimizer), &self.optimizer);
+        let mut evidence = vec![format!(
+            "The update takes {} per step, {} of all compute: it works on every parameter, whatever the batch used.",
+            duration_ms(self.ms),
+            share(self.share)
+        )];
+        evidence.extend(self.costliest.as_ref().map(cost));
+        let mut advice = Vec::new();
+        if self.dense_embedding {
+            evidence.push("An embedding has a dense gradient: one row for each row of its table.".to_owned());
+            advice.push(
+                "Update only the rows that a batch uses: `nn.Embedding(..., sparse=True)` with \
+                 `torch.optim.SparseAdam` (or `SGD`) for these tables."
+                    .to_owned(),
+            );
+        }
+        advice.extend(match self.updating {
+            Updating::OneByOne => Some(format!(
+                "Read and write each parameter once instead of once per op: `torch.optim.{class}(..., fused=True)`, or \
+                 `foreach=True` if your version has no fused {name} for this device."
+            )),
+            Updating::Foreach => Some(format!(
+                "Read and write each parameter once: `torch.optim.{class}(..., fused=True)` instead of `foreach`."
+            )),
+            Updating::Fused => None,
+        });
+        advice.push(
+            "Update less often: larger batches, or gradients accumulated over several batches.".to_owned(),
+        );
+        Words {
+            summary: format!(
+                "Op dominates: the optimizer {name}{} {}.",
+                if self.dense_embedding { " and the dense gradients for it take" } else { " takes" },
+                finding.owned(self.ms)
+            ),
+            evidence,
+            advice,
+        }
+    }
+}
+
 /// A pattern for the command line that needs no quotes.
 fn filter(op_type: &str) -> String {
     let word: String =
@@ -119,7 +221,7 @@ fn rewrite(op_type: &str, name: &str) -> String {
         )
     } else if is(&["transpose", "permute", "contiguous", "copy", "clone", "identity", "cast", "convert"]) {
         format!("{name} only moves data: keep one layout and one type throughout, and remove copies.")
-    } else if is(&["svd", "qr", "cholesky", "inv", "eigh", "solve", "det"]) {
+    } else if decomposes(&lower) {
         format!("Run {name} less often (every few steps), on a smaller matrix, or iteratively.")
     } else if is(&["random", "rand", "dropout", "normal", "uniform"]) {
         format!("Instead of {name}, draw random numbers once for the whole batch, or outside the step.")
@@ -132,11 +234,51 @@ fn rewrite(op_type: &str, name: &str) -> String {
     }
 }
 
+/// Whether it decomposes or inverts a matrix, by whole words: `sqrt` is no `qr`, and `detach` no `det`.
+fn decomposes(lower: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "svd", "qr", "cholesky", "inv", "inverse", "pinv", "eigh", "eig", "eigvalsh", "solve", "lstsq", "det",
+        "slogdet", "lu",
+    ];
+    let stems = ["cholesky", "matrixinverse", "matrixdeterminant", "matrixsolve", "selfadjointeig"];
+    lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word))
+        || stems.iter().any(|stem| lower.contains(stem))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rules::shared::ops::sample;
-    use crate::rules::testing::speaks;
+    use crate::rules::testing::{speaks, words};
+
+    #[test]
+    fn only_decompositions_are_told_to_take_a_smaller_matrix() {
+        for op in ["aten::linalg_qr", "Svd", "aten::_linalg_svd", "MatrixInverse", "Qr", "aten::linalg_inv_ex"] {
+            assert!(rewrite(op, op).contains("smaller matrix"), "{op}");
+        }
+        for op in ["aten::sqrt", "Rsqrt", "aten::detach", "InvertPermutation", "aten::square"] {
+            assert!(!rewrite(op, op).contains("smaller matrix"), "{op}");
+        }
+    }
+
+    #[test]
+    fn an_update_names_its_optimizer_and_what_it_does_already() {
+        let update = |dense_embedding, updating| Update {
+            optimizer: "Adam".into(),
+            ms: 30.0,
+            share: 0.8,
+            dense_embedding,
+            updating,
+            costliest: Some(sample("aten::sqrt")),
+        };
+        let said = |dense, updating| words(&RULE, update(dense, updating), stepscope_analyze::vocabulary::Framework::PyTorch);
+        let one_by_one = said(true, Updating::OneByOne);
+        assert!(one_by_one.summary.contains("the optimizer `Adam`"), "{one_by_one:?}");
+        assert!(one_by_one.advice[0].contains("SparseAdam"), "{one_by_one:?}");
+        assert!(one_by_one.advice[1].contains("Adam(..., fused=True)"), "{one_by_one:?}");
+        let fused = said(false, Updating::Fused).advice.join(" ");
+        assert!(!fused.contains("fused") && !fused.contains("sparse"), "{fused}");
+    }
 
     #[test]
     fn it_speaks() {

@@ -3,6 +3,7 @@
 use stepscope_analyze::Category;
 use stepscope_analyze::breakdown::Shares;
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
+use stepscope_analyze::time::optimizer::Updates;
 use stepscope_analyze::time::summary::{DeviceRow, HostSummary, StepRow, Summary};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::{Exchanges, Loader, OpCost, Pipeline};
@@ -218,6 +219,8 @@ pub(crate) fn on_device() -> Report {
             ms: 4.2,
             hidden_ms: 1.4,
             waiting: None,
+            one_side: None,
+            updates: Updates::default(),
             exchanges: Exchanges::default(),
             on_device: true,
         },
