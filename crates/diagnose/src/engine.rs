@@ -13,6 +13,7 @@ use stepscope_trace::Dur;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity, WorstStep};
+use crate::owners;
 use crate::rule::About;
 use crate::rules::RULES;
 use crate::thresholds;
@@ -39,6 +40,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     if findings.iter().any(|finding| finding.cause.hides_habits()) {
         findings.retain(|finding| finding.rule.about != About::Habits);
     }
+    owners::explain(&mut findings, facts);
     findings
 }
 
@@ -82,9 +84,11 @@ fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
 fn settle(findings: &mut [Finding], facts: &Facts) {
     let step = facts.summary.length_ms();
     let stepless = facts.timeline && facts.summary.bound().is_some_and(|host| host.whole_capture);
+    let has_device = facts.has_device();
     let mut left: BTreeMap<Category, f64> = facts.summary.breakdown_ms.iter().copied().collect();
     for finding in findings {
         finding.stepless = stepless;
+        finding.has_device = has_device;
         let mut served = 0.0;
         let about: f64 =
             finding.claims.iter().map(|&(category, ms)| ms.min(facts.ms(category)).max(0.0)).sum();

@@ -12,6 +12,7 @@ use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::Span;
 
+use crate::owners::Unowned;
 use crate::rule::Rule;
 
 /// How much a finding matters.
@@ -107,6 +108,10 @@ pub struct Finding {
     pub fraction: Option<f64>,
     /// The most that a fix saves, in milliseconds per step; set by the engine.
     pub gain_ms: Option<f64>,
+    /// Large shares of the step that no finding owns; on the verdict, set by the engine.
+    pub unowned: Vec<Unowned>,
+    /// The program uses a device other than the host's processor; set by the engine.
+    pub has_device: bool,
     /// There are no steps: all figures are of the whole capture; set by the engine.
     pub stepless: bool,
 }
@@ -128,6 +133,8 @@ impl Finding {
             about_ms: None,
             fraction: None,
             gain_ms: None,
+            unowned: Vec::new(),
+            has_device: true,
             stepless: false,
         }
     }
@@ -202,6 +209,8 @@ impl Finding {
         words.summary = self.of_its_time(words.summary);
         words.evidence.extend(sentences::how_often(self));
         words.evidence.extend(sentences::of_others(self));
+        words.evidence.extend(sentences::by_category(self));
+        words.evidence.extend(sentences::unowned(self));
         words.evidence.extend(sentences::place(self));
         words.advice.extend(sentences::verify(self));
         words.evidence = words.evidence.into_iter().map(|line| self.of_its_time(line)).collect();

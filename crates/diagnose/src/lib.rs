@@ -15,6 +15,7 @@ pub mod finding;
 pub mod gate;
 pub mod hints;
 pub mod journal;
+pub mod owners;
 pub mod rule;
 pub mod rules;
 pub mod runs;

@@ -4,6 +4,8 @@
 crate::rule::thresholds! {
     /// Anything below this share is within the noise of most runs and not worth a finding.
     NOTABLE: Share = 0.10;
+    /// A category with this share of the step has an owner among the findings, or the verdict says why not.
+    OWNED: Share = 0.20;
     /// Fixing a share this large makes the step a third shorter or more, so it comes before anything else.
     SEVERE: Share = 0.30;
     /// A promise of at least this confidence comes before a healthy verdict.

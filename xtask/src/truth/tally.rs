@@ -100,25 +100,46 @@ fn percent(tally: &Tally) -> String {
 
 /// The tables, in Markdown: by source and by finding.
 pub(crate) fn tables(sources: &[Source]) -> String {
-    let mut lines = vec!["| source | right | of |".to_owned(), "|---|---:|---:|".to_owned()];
-    lines.extend(
-        sources.iter().map(|source| format!("| {} | {} | {} |", source.name, source.right, source.cases)),
-    );
-    let sum = |of: fn(&Source) -> usize| sources.iter().map(of).sum::<usize>();
-    lines.push(format!("| all | {} | {} |", sum(|source| source.right), sum(|source| source.cases)));
-    lines.push(String::new());
-    let recorded = together(sources.iter().filter(|source| source.name != SCENES));
-    lines.push(
-        "| finding | fires | warns | leads | right | wrong | unjudged | precision | of recordings |"
-            .to_owned(),
-    );
-    lines.push("|---|---:|---:|---:|---:|---:|---:|---:|---:|".to_owned());
-    for (id, tally) in together(sources) {
+    let (recorded, staged): (Vec<&Source>, Vec<&Source>) =
+        sources.iter().partition(|source| source.name != SCENES);
+    let mut parts = Vec::new();
+    if !recorded.is_empty() {
+        parts.push(by_source("recordings", &recorded));
+        parts.push(by_finding("finding in recordings", &recorded));
+    }
+    // Scenes of the project's own say less than recordings of others: they never add to the same figure.
+    if !staged.is_empty() {
+        parts.push(by_source("synthetic scenes", &staged));
+        parts.push(by_finding("finding in synthetic scenes", &staged));
+    }
+    parts.join("\n\n")
+}
+
+/// How many reports are right, by source and in all.
+fn by_source(title: &str, sources: &[&Source]) -> String {
+    let row = |name: &str, right: usize, cases: usize| {
+        format!("| {name} | {right} | {cases} | {:.0} % |", 100.0 * right as f64 / cases.max(1) as f64)
+    };
+    let mut lines = vec![format!("| {title} | right | of | share |"), "|---|---:|---:|---:|".to_owned()];
+    if sources.len() > 1 {
+        let sum = |of: fn(&Source) -> usize| sources.iter().map(|source| of(source)).sum::<usize>();
+        lines.push(row("**all**", sum(|source| source.right), sum(|source| source.cases)));
+    }
+    lines.extend(sources.iter().map(|source| row(&source.name, source.right, source.cases)));
+    lines.join("\n")
+}
+
+/// How often each finding is right.
+fn by_finding(title: &str, sources: &[&Source]) -> String {
+    let mut lines = vec![
+        format!("| {title} | fires | warns | leads | right | wrong | unjudged | precision |"),
+        "|---|---:|---:|---:|---:|---:|---:|---:|".to_owned(),
+    ];
+    for (id, tally) in together(sources.iter().copied()) {
         let Tally { fires, warns, leads, right, wrong } = tally;
-        let (all, real) = (percent(&tally), recorded.get(&id).map_or("–".to_owned(), percent));
-        let unjudged = fires - right - wrong;
+        let (unjudged, precision) = (fires - right - wrong, percent(&tally));
         lines.push(format!(
-            "| `{id}` | {fires} | {warns} | {leads} | {right} | {wrong} | {unjudged} | {all} | {real} |"
+            "| `{id}` | {fires} | {warns} | {leads} | {right} | {wrong} | {unjudged} | {precision} |"
         ));
     }
     lines.join("\n")
@@ -140,7 +161,17 @@ mod tests {
         source.cases = 2;
         source.right = 1;
         let text = tables(&[source]);
-        assert!(text.contains("| all | 1 | 2 |"), "{text}");
-        assert!(text.contains("| `input-bound` | 3 | 2 | 1 | 1 | 1 | 1 | 50 % | 50 % |"), "{text}");
+        assert!(text.contains("| runs | 1 | 2 | 50 % |"), "{text}");
+        assert!(text.contains("| `input-bound` | 3 | 2 | 1 | 1 | 1 | 1 | 50 % |"), "{text}");
+    }
+
+    #[test]
+    fn recordings_come_first_and_scenes_do_not_raise_their_figure() {
+        let of = |name: &str, cases, right| Source { cases, right, ..Source::new(name) };
+        let text = tables(&[of(SCENES, 900, 900), of("strangers", 10, 8), of("labelled", 10, 9)]);
+        assert!(text.starts_with("| recordings |"), "{text}");
+        assert!(text.contains("| **all** | 17 | 20 | 85 % |"), "{text}");
+        let (first, scenes) = text.split_once("synthetic scenes").unwrap_or_default();
+        assert!(!first.contains("900") && scenes.contains("| scenes | 900 | 900 | 100 % |"), "{text}");
     }
 }

@@ -23,6 +23,30 @@ pub(super) fn of_others(finding: &Finding) -> Option<String> {
         .then(|| format!("Of these {}, other findings own {}.", duration_ms(about), duration_ms(others)))
 }
 
+/// What it owns by category, where one row of the breakdown does not show all of it.
+pub(super) fn by_category(finding: &Finding) -> Option<String> {
+    let all = finding.claimed_ms();
+    let mut claims: Vec<_> = finding.claims.iter().filter(|(_, ms)| *ms > all * NEGLIGIBLE).collect();
+    claims.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let parts: Vec<String> =
+        claims.iter().map(|(category, ms)| format!("`{}` {}", category.key(), duration_ms(*ms))).collect();
+    (parts.len() > 1).then(|| format!("By category: {}.", listed(&parts)))
+}
+
+/// Large shares of the step that no finding owns, and why.
+pub(super) fn unowned(finding: &Finding) -> impl Iterator<Item = String> {
+    let whole = if finding.stepless { "capture" } else { "step" };
+    finding.unowned.iter().map(move |rest| {
+        format!(
+            "No finding owns {} of `{}` ({} of the {whole}): {}.",
+            duration_ms(rest.ms),
+            rest.category.key(),
+            share(rest.fraction),
+            rest.reason.words()
+        )
+    })
+}
+
 /// Where to look, as a time in the trace.
 pub(super) fn place(finding: &Finding) -> Option<String> {
     let place = finding.place.as_ref()?;

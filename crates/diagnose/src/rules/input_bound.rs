@@ -139,10 +139,10 @@ impl Cause for InputWait {
     fn words(&self, finding: &Finding) -> Words {
         let mut said = match &self.loader {
             Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),
-            Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref()),
+            Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref(), finding.has_device),
             Loader::Queue => queue(),
-            Loader::Python(lines) => python(lines, finding.framework),
-            Loader::Unknown => unknown(finding.framework),
+            Loader::Python(lines) => python(lines, finding),
+            Loader::Unknown => unknown(finding),
         };
         if let Some(long) = &self.long {
             long.explain(&self.loader, &mut said);
@@ -228,7 +228,7 @@ struct Said {
     advice: Vec<String>,
 }
 
-fn torch(workers: bool, inside: Option<&PythonLine>) -> Said {
+fn torch(workers: bool, inside: Option<&PythonLine>, has_device: bool) -> Said {
     let mut said = if workers {
         Said {
             why: "; the DataLoader's workers cannot keep up".to_owned(),
@@ -236,18 +236,26 @@ fn torch(workers: bool, inside: Option<&PythonLine>) -> Said {
             advice: lines([
                 "Use more workers, up to the number of cores, and let each keep more batches ready: raise \
                  `num_workers` and `prefetch_factor`.",
-                "Make `__getitem__` cheaper: decode to the size you need, do random transforms on the GPU, prepare \
-                 the rest offline.",
+                if has_device {
+                    "Make `__getitem__` cheaper: decode to the size you need, do random transforms on the GPU, prepare \
+                     the rest offline."
+                } else {
+                    "Make `__getitem__` cheaper: decode to the size you need, and prepare the rest offline."
+                },
             ]),
         }
     } else {
         Said {
             why: "; the DataLoader loads in the training process".to_owned(),
             evidence: lines(["The DataLoader has no worker processes (`num_workers=0`)."]),
-            advice: lines([
-                "Load in other processes: `DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)`.",
-                "Then copy without waiting: `x.to(device, non_blocking=True)`.",
-            ]),
+            advice: if has_device {
+                lines([
+                    "Load in other processes: `DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)`.",
+                    "Then copy without waiting: `x.to(device, non_blocking=True)`.",
+                ])
+            } else {
+                lines(["Load in other processes: `DataLoader(..., num_workers=4, persistent_workers=True)`."])
+            },
         }
     };
     said.evidence.extend(inside.map(|line| {
@@ -256,14 +264,14 @@ fn torch(workers: bool, inside: Option<&PythonLine>) -> Said {
     said
 }
 
-fn python(lines: &[PythonLine], framework: Framework) -> Said {
+fn python(lines: &[PythonLine], finding: &Finding) -> Said {
     let cost =
         |line: &PythonLine| format!("{}: {} per step.", quoted(&line.place), duration_ms(line.ms_per_step));
     let place = lines.first().map_or_else(|| "the loader".to_owned(), |line| quoted(&line.place));
     Said {
         why: lines.first().map_or(String::new(), |line| format!("; {} loads it", quoted(&line.place))),
         evidence: lines.iter().take(3).map(cost).collect(),
-        advice: vec![in_background(&place, framework)],
+        advice: vec![in_background(&place, finding)],
     }
 }
 
@@ -278,23 +286,27 @@ fn queue() -> Said {
     }
 }
 
-fn unknown(framework: Framework) -> Said {
+fn unknown(finding: &Finding) -> Said {
     Said {
         why: String::new(),
         evidence: Vec::new(),
         advice: vec![
-            in_background("the loader", framework),
+            in_background("the loader", finding),
             "Find the slow stage: `stepscope input PATH`.".to_owned(),
         ],
     }
 }
 
 /// How to move a plain loader out of the loop.
-fn in_background(place: &str, framework: Framework) -> String {
-    match framework {
+fn in_background(place: &str, finding: &Finding) -> String {
+    let pinned = if finding.has_device { " pin_memory=True," } else { "" };
+    match finding.framework {
         Framework::PyTorch => format!(
-            "Move {place} into a `Dataset` and load it with `DataLoader(..., num_workers=4, pin_memory=True, \
+            "Move {place} into a `Dataset` and load it with `DataLoader(..., num_workers=4,{pinned} \
              persistent_workers=True)`."
+        ),
+        Framework::Jax if !finding.has_device => format!(
+            "Run {place} in other processes that keep a few batches ready: a loader with workers such as Grain."
         ),
         Framework::Jax => format!(
             "Run {place} in a background thread that keeps two batches ready on the device: \
@@ -354,6 +366,14 @@ mod tests {
             |workers| words(&RULE, wait(Loader::TorchLoader { workers, inside: None }), Framework::PyTorch);
         assert!(said(false).advice[0].contains("num_workers=4, pin_memory=True, persistent_workers=True"));
         assert!(said(true).advice[0].contains("more workers"));
+        for workers in [false, true] {
+            let mut finding =
+                finding(&RULE, wait(Loader::TorchLoader { workers, inside: None }), Framework::PyTorch);
+            finding.has_device = false;
+            let advice = finding.words().advice.join(" ");
+            let foreign = ["pin_memory", "GPU", "non_blocking"].iter().find(|word| advice.contains(**word));
+            assert_eq!(foreign, None, "{advice}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!
 //! # How it is detected
 //! The device is busy for less than {BUSY} of the time, `launch` and `dispatch` own at least {FEEDING} of the step, and
-//! kernels are shorter than {LAUNCH_RATIO} times the median launch call, or at most {SMALL_KERNEL} long. Calls for copies
+//! kernels are shorter than {LAUNCH_RATIO} times the median launch call, or at most {SMALL_KERNEL} long. For longer kernels,
+//! the share must be at least {SEVERE}: a few long ones among many short ones raise the mean. Calls for copies
 //! are not launch calls. Time in which memory is allocated, the runtime is set up or a copy blocks the host does not count:
 //! other launches would not shorten it. A program that starts at least {REPLAYED} of its kernels through graphs is
 //! excluded. A fix saves at most {GAIN} of this time.
@@ -29,7 +30,7 @@ use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
-use crate::thresholds::SMALL_KERNEL;
+use crate::thresholds::{SEVERE, SMALL_KERNEL};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -60,11 +61,13 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let share = of_step(facts, total(&claims));
     let short = launches.launch_us.is_some_and(|launch| launches.mean_us < launch * LAUNCH_RATIO)
         || launches.mean_us <= SMALL_KERNEL;
-    if launches.busy >= BUSY || share < FEEDING || !short || launches.replays {
+    // Longer kernels can hide their launches, if they follow one another: then only a large share is a sign.
+    let enough = if short { FEEDING } else { SEVERE };
+    if launches.busy >= BUSY || share < enough || launches.replays {
         return None;
     }
     let finding = Finding::new(&RULE, severity(share), LaunchWait(launches), facts.framework());
-    Some(finding.owning(claims, Some(GAIN)).sure(0.85))
+    Some(finding.owning(claims, Some(GAIN)).sure(if short { 0.85 } else { 0.75 }))
 }
 
 /// A device that waits for launches.

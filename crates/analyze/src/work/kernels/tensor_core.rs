@@ -58,6 +58,9 @@ pub fn uses_tensor_cores(name: &str) -> Option<bool> {
         // Tensile writes the shape of the matrix instruction after `MI`; `MAC` kernels have none.
         return Some(name.contains("_mi16") || name.contains("_mi32") || name.contains("_mi4x"));
     }
+    if name.contains("ffma") || (is_full_f32(&name) && is_attention_or_product(&name)) {
+        return Some(false);
+    }
     if has(USES) {
         return Some(true);
     }
@@ -70,7 +73,24 @@ pub fn uses_tensor_cores(name: &str) -> Option<bool> {
 /// Whether it is a matrix product without the matrix units.
 pub fn is_product_without(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    uses_tensor_cores(name) == Some(false) && DOES_WITHOUT.iter().any(|part| lower.contains(part))
+    let named = || DOES_WITHOUT.iter().any(|part| lower.contains(part));
+    uses_tensor_cores(name) == Some(false)
+        && (named() || (is_full_f32(&lower) && is_attention_or_product(&lower)))
+}
+
+/// Parts of names of types that matrix units take.
+const NARROW: &[&str] =
+    &["f16", "fp16", "half", "bfloat", "tf32", "fp8", "e4m3", "e5m2", "i8", "int8", "16816", "1688", "884"];
+
+/// Whether its types are float32 throughout, by whole words: `fmha_cutlassF_f32_aligned`, `gemm_f32f32_f32f32_f32`.
+fn is_full_f32(lower: &str) -> bool {
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let is_f32 = |word: &str| matches!(word, "fp32" | "float32") || word.replace("f32", "").is_empty();
+    words.any(is_f32) && !NARROW.iter().any(|part| lower.contains(part))
+}
+
+fn is_attention_or_product(lower: &str) -> bool {
+    ["fmha", "attention", "flash"].iter().any(|part| lower.contains(part)) || may_be_product(lower)
 }
 
 #[cfg(test)]
@@ -97,8 +117,19 @@ mod tests {
             "cutlass_80_simt_sgemm_256x128_8x4_nn_align1",
             "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)",
             "Cijk_Ailk_Bljk_SB_MT64x64x16_SN_1LDSB0",
+            "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)",
+            "sm90_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_execute_kernel",
         ] {
             assert_eq!(uses_tensor_cores(name), Some(false), "{name}");
+        }
+        for (name, without) in [
+            ("fmha_cutlassB_f32_aligned_64x64_k64_sm80(PyTorchMemEffAttention::Params)", true),
+            ("my_attention_fp32_kernel", true),
+            ("fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)", false),
+            ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32_tensor16x8x8_execute_kernel", false),
+            ("add_f32_kernel", false),
+        ] {
+            assert_eq!(is_product_without(name), without, "{name}");
         }
         for name in ["gemm_fusion_dot_general_1", "implicit_convolve_something", "triton_tem_fused_mm_3"] {
             assert_eq!(uses_tensor_cores(name), None, "{name}");
