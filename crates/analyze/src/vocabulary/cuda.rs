@@ -88,7 +88,7 @@ fn is_wait(name: &str) -> bool {
             || lower.starts_with("event_wait"))
 }
 
-fn without_vendor(name: &str) -> Option<&str> {
+pub(super) fn without_vendor(name: &str) -> Option<&str> {
     ["cuda", "cu", "hip"]
         .iter()
         .filter_map(|vendor| name.strip_prefix(vendor))
@@ -98,31 +98,6 @@ fn without_vendor(name: &str) -> Option<&str> {
 /// Whether it is a call of the device's runtime or driver.
 pub fn is_device_call(name: &str) -> bool {
     without_vendor(name).is_some()
-}
-
-/// Whether it is a call that prepares a device, a library or code, and that a loop does not repeat.
-pub fn prepares_device(name: &str) -> bool {
-    const CALLS: &[&str] = &[
-        "Init",
-        "CtxCreate",
-        "DevicePrimaryCtx",
-        "DeviceReset",
-        "SetDevice",
-        "ModuleLoad",
-        "ModuleGetFunction",
-        "LibraryLoad",
-        "LibraryGet",
-        "GetFuncBySymbol",
-        "Link",
-        "StreamCreate",
-        "GraphInstantiate",
-    ];
-    const LIBRARIES: &[&str] =
-        &["cublas", "cudnn", "cusparse", "cusolver", "cufft", "curand", "nvrtc", "nccl"];
-    const PREPARING: &[&str] = &["Create", "Init", "CompileProgram", "Plan"];
-    without_vendor(name).is_some_and(|call| CALLS.iter().any(|start| call.starts_with(start)))
-        || (LIBRARIES.iter().any(|library| name.starts_with(library))
-            && PREPARING.iter().any(|part| name.contains(part)))
 }
 
 /// Whether it is a call that launches a whole graph of kernels.
@@ -374,29 +349,6 @@ fn contains_ignoring_case(text: &[u8], part: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn calls_that_prepare_are_told_from_those_of_a_loop() {
-        for name in [
-            "cuModuleLoadData",
-            "cudaStreamCreate",
-            "cuLibraryLoadData",
-            "nvrtcCompileProgram",
-            "cublasCreate_v2",
-        ] {
-            assert!(prepares_device(name), "{name}");
-        }
-        for name in [
-            "cudaLaunchKernel",
-            "cudaMemcpy",
-            "cudaMalloc",
-            "cudaStreamSynchronize",
-            "cublasSgemm_v2",
-            "Init",
-        ] {
-            assert!(!prepares_device(name), "{name}");
-        }
-    }
 
     #[test]
     fn copies_of_every_spelling_have_a_direction() {

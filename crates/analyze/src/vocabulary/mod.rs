@@ -10,6 +10,7 @@ mod families;
 mod jax;
 pub mod names;
 mod onnx_runtime;
+mod preparing;
 mod profiled;
 mod python;
 mod pytorch;
@@ -23,13 +24,14 @@ use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 pub use cuda::{
     Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_device_fault,
     is_elementwise, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed, is_stream_wait,
-    is_synchronous_copy, prepares_device, starts_graph, starts_kernels, waits_for_all,
+    is_synchronous_copy, starts_graph, starts_kernels, waits_for_all,
 };
 pub use families::{
     is_callback, is_convolution, is_dense, is_generated, is_opaque, is_product, may_be_convolution,
     may_be_product, words,
 };
 pub use jax::is_library_function;
+pub use preparing::{is_warm_up, prepares_device};
 #[cfg(test)]
 pub(crate) use profiled::LAUNCH;
 pub use profiled::has_timeline;
@@ -37,7 +39,6 @@ pub(crate) use profiled::launch_tracks;
 pub(crate) use python::{awaits_results, blocks, puts_into_queue};
 pub use python::{is_library_frame, is_python_frame, takes_from_queue};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
-pub use ranges::is_warm_up;
 pub use signature::{KeySet, Keys, Signatures};
 pub use tensorflow::{is_output_op, is_print_op, is_remote_op, iterator_path, op_type};
 pub(crate) use tensorflow::{is_server_thread, waits_for};

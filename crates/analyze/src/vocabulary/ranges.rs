@@ -24,17 +24,6 @@ pub(super) fn role(name: &str) -> Role {
     }
 }
 
-/// Whether a range is named as a program's warm-up: `warm up`, `warmup_iters`, `WarmUp`.
-pub fn is_warm_up(name: &str) -> bool {
-    // Most names are ruled out without taking them apart.
-    let may = name.as_bytes().windows(4).any(|part| part.eq_ignore_ascii_case(b"warm"));
-    may && {
-        let words = words(name);
-        words.iter().any(|word| ["warmup", "warming", "prewarm"].contains(&word.as_str()))
-            || words.windows(2).any(|pair| pair == ["warm", "up"])
-    }
-}
-
 /// Words of ranges around copies between host and device.
 const COPIES: &[&str] = &["to", "cuda", "gpu", "device", "h2d", "d2h", "transfer", "copy", "move"];
 /// Words that name a loader whatever stands beside them, as in `train_dataloader_next`.
@@ -117,16 +106,6 @@ const WRITING: &[&str] = &["save", "saving", "write", "writing", "dump", "dumpin
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_warm_up_is_called_one() {
-        for name in ["warm up", "warmup", "WarmUp", "warm-up 3", "model_warmup_iters", "prewarm"] {
-            assert!(is_warm_up(name), "{name}");
-        }
-        for name in ["forward", "swarm_step", "warm colours", "lukewarm", "update"] {
-            assert!(!is_warm_up(name), "{name}");
-        }
-    }
 
     #[test]
     fn ranges_around_loading_and_writing_say_so() {

@@ -58,9 +58,9 @@ pub(super) fn hint_of(name: &str) -> Option<Hint> {
     let capital_after = |start: &str| {
         name.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
     };
-    if name.starts_with('[') && ["memcpy", "memset"].iter().any(|word| lower().contains(word)) {
-        Some(Hint::Copy)
-    } else if ["Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"].iter().any(|start| name.starts_with(start)) {
+    let bracketed = name.starts_with('[') && ["memcpy", "memset"].iter().any(|word| lower().contains(word));
+    let directed = ["Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"].iter().any(|start| name.starts_with(start));
+    if bracketed || directed {
         Some(Hint::Copy)
     } else if name.starts_with("void ") && name.contains('(') {
         Some(Hint::Kernel)

@@ -206,3 +206,27 @@ proptest! {
         prop_assert_eq!(unclosed.notes().len(), 1);
     }
 }
+
+#[test]
+fn queues_of_a_writer_without_categories_are_known_by_their_copies() {
+    let event = |name: &str, pid: i64, tid: i64, at: &str| ChromeEvent::slice(name, "", pid, tid, at, "5");
+    let text = ChromeTrace::new()
+        .event(&event("[MEMCPY] HtoD", 1, 7, "10"))
+        .event(&event("void scale<float>(float*)", 1, 7, "20"))
+        .event(&event("void scale<float>(float*)", 1, 8, "30"))
+        .event(&event("cudaMemcpyAsync", 1, 9, "40"))
+        .event(&event("[MEMCPY] DtoH", 2, 3, "50"))
+        .event(&event("cudaMemcpyAsync", 2, 3, "60"))
+        .text();
+    let trace = read(text).unwrap();
+    let kind_of = |pid: i64, tid: i64| {
+        let here = |track: &&stepscope_trace::Track| {
+            track.number == tid && trace.process(track.process).number == pid
+        };
+        trace.tracks().iter().find(here).map(|track| track.kind)
+    };
+    assert_eq!(kind_of(1, 7), Some(TrackKind::Stream));
+    assert_eq!(kind_of(1, 8), Some(TrackKind::Stream), "beside a queue with copies");
+    assert_eq!(kind_of(1, 9), Some(TrackKind::Thread));
+    assert_eq!(kind_of(2, 3), Some(TrackKind::Thread), "calls run on a host thread");
+}
