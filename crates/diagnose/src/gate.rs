@@ -154,17 +154,20 @@ impl Judge<'_> {
             Metric::Step(Statistic::Mean) => self.comparison.paid().copied(),
             Metric::Step(Statistic::Median) => self.comparison.median,
             Metric::Step(Statistic::P90) => self.comparison.p90,
-            Metric::Breakdown(which) => {
-                self.measure(&category(self.base, *which), &category(self.new, *which), Statistic::Mean)
-            }
+            Metric::Breakdown(which) => self.part(*which),
             Metric::Op(name) => self.op(name),
         };
         let outcome = measured.as_ref().map_or(Outcome::Missing, |measured| self.outcome(metric, measured));
         Check { metric: metric.clone(), outcome, measured }
     }
 
-    fn measure(&self, base: &[Vec<f64>], new: &[Vec<f64>], statistic: Statistic) -> Option<Measured> {
-        noise::measure(base, new, statistic, self.comparison.run_to_run)
+    /// A category as the comparison measured it; one that takes nothing on both sides is there nevertheless.
+    fn part(&self, which: Category) -> Option<Measured> {
+        let measured = self.comparison.breakdown.iter().find(|delta| delta.category == which);
+        measured.map(|delta| delta.measured).or_else(|| {
+            let (base, new) = (category(self.base, which), category(self.new, which));
+            noise::measure(&base, &new, Statistic::Mean, self.comparison.run_to_run)
+        })
     }
 
     fn finding(&self, id: &str) -> Outcome {
@@ -223,6 +226,9 @@ fn judged(estimate: &Estimate, limit: f64, proven: bool) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_analyze::Shares;
+    use stepscope_trace::Dur;
+
     use super::*;
     use crate::compare::tests::{noisy_run, run_of};
     use crate::compare::{FindingKey, Margins, OpTime, compare};
@@ -299,6 +305,37 @@ mod tests {
         // From little to a little more: negligible.
         let little = [run_of(&[(Category::Compute, 9.0), (Category::Input, 1.05)], 40)];
         assert_eq!(outcome(&base, &little, "breakdown.input", FIVE_PERCENT), Outcome::Passed);
+    }
+
+    #[test]
+    fn a_wait_that_comes_in_most_steps_is_certain_though_steps_scatter() {
+        let run = |waits: fn(usize) -> f64| {
+            let mut run = Run::default();
+            for step in 0..16 {
+                let mut shares = Shares::default();
+                shares.add(Category::Compute, Dur::from_ps(3_000_000_000 + 30_000_000 * (step as i64 % 3)));
+                shares.add(Category::Input, Dur::from_ps((waits(step) * 1e9) as i64));
+                run.steps_ms.push(shares.total().ms());
+                run.shares.push(shares);
+            }
+            let op = |number: usize| OpTime {
+                name: format!("op {number}"),
+                op_type: format!("Op{number}"),
+                on_device: false,
+                ms_per_step: 0.4,
+                count_per_step: 1.0,
+            };
+            run.ops = (0..8).map(op).collect();
+            [run]
+        };
+        let quick = run(|step| if step % 5 == 0 { 1.5 } else { 0.0 });
+        let slow = run(|step| [60.0, 12.0, 45.0][step % 3]);
+        assert_eq!(outcome(&quick, &slow, "breakdown.input", FIVE_PERCENT), Outcome::Failed);
+        assert_eq!(outcome(&slow, &quick, "breakdown.input", FIVE_PERCENT), Outcome::Passed);
+        assert_ne!(
+            outcome(&slow, &run(|step| [12.0, 60.0, 48.0][step % 3]), "breakdown.input", FIVE_PERCENT),
+            Outcome::Failed
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod verdict;
 
 use stepscope_analyze::Category;
 
-use crate::statistics::RankTest;
+use crate::statistics::{Confidence, RankTest};
 pub use comparable::{Comparability, Difference};
 pub use load::{Around, Load};
 pub use machine::{Machine, Machines};
@@ -187,7 +187,7 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
         load: figures.load,
         beyond: figures.beyond,
         run_to_run: figures.run_to_run,
-        breakdown: breakdown(base, new, figures.run_to_run),
+        breakdown: breakdown(base, new, figures.parts_differ(base, new), margins.confidence),
         findings: findings(base, new),
         comparability,
         scopes: matching::match_scopes(&ops),
@@ -247,6 +247,17 @@ impl Figures {
         }
     }
 
+    /// How far a part of the step differs between runs of one program, relative. Where the ops show the load of the machine,
+    /// steps that scatter by themselves do not count as load; a part may follow all of the load or nothing of it.
+    fn parts_differ(&self, base: &[Run], new: &[Run]) -> f64 {
+        let with_steps =
+            |side: &[Run]| side.iter().filter(|run| !run.shares.is_empty()).count().max(1) as f64;
+        let by_steps = self.run_to_run.half_width(with_steps(base), with_steps(new));
+        let by_load =
+            self.beyond.zip(self.load).map(|(beyond, load)| beyond.from_runs + load.factor.ln().abs());
+        by_load.map_or(by_steps, |by_load| by_load.min(by_steps))
+    }
+
     fn next(&self, base: &[Vec<f64>], new: &[Vec<f64>], margins: &Margins) -> Option<Next> {
         let unclear = self.decision.verdict == Verdict::Unclear && self.unit == Unit::Step;
         let fewest = |side: &[Vec<f64>]| side.iter().map(Vec::len).filter(|n| *n > 0).min().unwrap_or(0);
@@ -279,10 +290,10 @@ fn side_figures(side: &[Run]) -> SideFigures {
     }
 }
 
-fn breakdown(base: &[Run], new: &[Run], run_to_run: RunToRun) -> Vec<CategoryDelta> {
+fn breakdown(base: &[Run], new: &[Run], from_runs: f64, confidence: Confidence) -> Vec<CategoryDelta> {
     let measured = |which| {
         let (old, now) = (category(base, which), category(new, which));
-        noise::measure(&old, &now, Statistic::Mean, run_to_run)
+        noise::measure_part(&old, &now, from_runs, confidence)
             .filter(|measured| measured.base_ms > 0.0 || measured.new_ms > 0.0)
             .map(|measured| CategoryDelta { category: which, measured })
     };

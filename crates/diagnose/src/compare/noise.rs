@@ -269,6 +269,39 @@ pub fn measure(
     })
 }
 
+/// Measures a part of the mean step on both sides. `from_runs` is how far runs differ by themselves, relative.
+///
+/// A part may be almost nothing on one side and nothing in most steps, so that its ratio says little. Its difference is
+/// measured instead; the ratio is the same interval in another unit.
+pub fn measure_part(
+    base: &[Vec<f64>],
+    new: &[Vec<f64>],
+    from_runs: f64,
+    confidence: Confidence,
+) -> Option<Measured> {
+    let level = |side: &[Vec<f64>]| mean(&side.iter().filter_map(|run| mean(run)).collect::<Vec<_>>());
+    let (base_ms, new_ms) = (level(base)?, level(new)?);
+    let difference = |base: &[f64], new: &[f64]| mean(new).unwrap_or(0.0) - mean(base).unwrap_or(0.0);
+    let larger = base_ms.max(new_ms);
+    let by_steps = deviation(base, new, Statistic::Mean, &difference, confidence);
+    let value = new_ms - base_ms;
+    // Runs differ by a factor: it takes away less of a part than it may add.
+    let (towards, away) = (larger * -(-from_runs).exp_m1(), larger * from_runs.exp_m1());
+    let (below, above) = if value > 0.0 { (towards, away) } else { (away, towards) };
+    let low = by_steps.map(|off| value - off.below.hypot(below));
+    let high = by_steps.map(|off| value + off.above.hypot(above));
+    let over_base = |delta: f64| (1.0 + delta / base_ms).max(0.0);
+    let ratio = Estimate { value: over_base(value), low: low.map(over_base), high: high.map(over_base) };
+    Some(Measured {
+        base_ms,
+        new_ms,
+        delta_ms: Estimate { value, low, high },
+        ratio: (base_ms > 0.0).then_some(ratio),
+        from_steps: by_steps.filter(|_| larger > 0.0).map(|by_steps| by_steps.widest() / larger),
+        from_runs,
+    })
+}
+
 /// How far the mean of a run's values strays by chance: the standard deviation of the block bootstrap. `None` of fewer
 /// than two.
 pub(super) fn deviation_of_mean(values: &[f64]) -> Option<f64> {

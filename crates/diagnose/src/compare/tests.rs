@@ -96,6 +96,19 @@ fn a_machine_that_changes_its_pace_neither_makes_nor_hides_a_difference() {
 }
 
 #[test]
+fn parts_of_an_unchanged_step_are_rarely_proven_to_change() {
+    let pairs = 60;
+    let wrong = (0..pairs)
+        .filter(|pair| {
+            let pace = [1.0, 1.03, 1.25, 0.9][*pair as usize % 4];
+            let (base, new) = (on_machine(2 * pair, 1.0, 1.0), on_machine(2 * pair + 1, pace, 1.0));
+            compare(&[base], &[new], Margins::default()).breakdown.iter().any(CategoryDelta::proven)
+        })
+        .count();
+    assert!(wrong as u64 <= pairs / 20, "{wrong} of {pairs}");
+}
+
+#[test]
 fn another_batch_size_is_not_taken_for_load() {
     let mut base = on_machine(1, 1.2, 1.0);
     let mut new = on_machine(2, 0.95, 3.0);
