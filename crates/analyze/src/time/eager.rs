@@ -23,8 +23,13 @@ const LONG_PAUSE: i64 = 10;
 /// No framework's wrappers around one op take longer, not even under a tracer of Python. Longer pauses of a loop, however
 /// alike, are the program's own work.
 const LONGEST_PAUSE: Dur = Dur::from_us(2_000);
-/// Ops of a processor that take no longer work on little data, most of them on one core. Many of them joined into one op
-/// take a fraction of their time, so that this time goes with them.
+/// A pause this short is always of the size of wrappers, however short the others are: most pauses may lie in the backward
+/// pass, between ops that no Python calls.
+const SHORT_PAUSE: Dur = Dur::from_us(100);
+/// Where so many times more pauses are short than long, the long ones are none of the program's.
+const INTERRUPTED: u64 = 9;
+/// Ops of a processor that take no longer on average work on little data, most of them on one core. Many of them joined
+/// into one op take a fraction of their time, so that this time goes with them.
 const SHORT_OP: Dur = Dur::from_us(100);
 /// The Python of one call that every training step of PyTorch makes: into the model, the loss, `backward()`, the
 /// optimizer, the profiler. On a loaded machine such a call takes 100 to 400 µs outside of ops.
@@ -124,11 +129,19 @@ impl Eager {
         };
         let walked: Vec<Walked> =
             windows.par_iter().map(|&window| Walked::of(context, named, track, window)).collect();
-        let usual = median_duration(walked.iter().flat_map(|walked| walked.pauses.iter().copied()));
+        let usual =
+            median_duration(walked.iter().flat_map(|walked| walked.pauses.iter().map(|pause| pause.time)));
         let cheap = cheap_op(walked.iter().flat_map(|walked| walked.lengths.iter().copied()).collect());
         let usual = usual + cheap.min(usual);
-        let longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)).min(LONGEST_PAUSE);
-        for Walked { ops, inside, kernels, pauses, edges, lengths: _, kinds, calls, own } in walked {
+        let mut longest = Dur::from_ps(usual.ps().saturating_mul(LONG_PAUSE)).min(LONGEST_PAUSE);
+        if torch {
+            longest = longest.max(SHORT_PAUSE);
+        }
+        let mut own: OwnByKind = HashMap::default();
+        let interrupted = if torch { interrupted(&walked, longest) } else { Places::default() };
+        for Walked { ops, inside, kernels, pauses, edges, lengths: _, kinds, calls, own: walked_own } in
+            walked
+        {
             for (kind, count) in kinds {
                 let name = context.trace.kind_name(kind);
                 let named = match name.strip_prefix(EAGER_OP) {
@@ -148,16 +161,27 @@ impl Eager {
             self.ops += ops;
             self.inside += inside;
             self.kernels += kernels;
-            self.all_ops += own.ops;
-            self.short_ops += own.short;
-            let (between, longer): (Vec<Dur>, Vec<Dur>) =
-                pauses.into_iter().partition(|&pause| pause <= longest);
-            self.between += between.into_iter().sum::<Dur>();
+            for (kind, (ops, time)) in walked_own.by_kind {
+                let all = own.entry(kind).or_default();
+                *all = (all.0 + ops, all.1 + time);
+            }
+            let (between, longer): (Vec<Pause>, Vec<Pause>) = pauses
+                .into_iter()
+                .partition(|pause| pause.time <= longest || interrupted.contains_key(&pause.place));
+            self.between += between.into_iter().map(|pause| pause.time).sum::<Dur>();
             if torch {
-                let ordinary = longer.into_iter().chain(edges).filter(|&pause| pause <= ORDINARY_CALL);
+                let ordinary = longer
+                    .into_iter()
+                    .map(|pause| pause.time)
+                    .chain(edges)
+                    .filter(|&pause| pause <= ORDINARY_CALL);
                 self.around += ordinary.take(ORDINARY_CALLS).sum::<Dur>();
             }
         }
+        self.all_ops += own.values().map(|(ops, _)| ops).sum::<u64>();
+        // By their mean: a thread that loses its processor makes single ones look long.
+        let short = own.values().filter(|(ops, time)| time.ps() <= SHORT_OP.ps().saturating_mul(*ops as i64));
+        self.short_ops += short.map(|(_, time)| *time).sum::<Dur>();
     }
 }
 
@@ -171,6 +195,36 @@ struct OpKinds {
     backward: KindSet,
 }
 
+/// A pause between two eager ops.
+#[derive(Copy, Clone)]
+struct Pause {
+    time: Dur,
+    /// The kinds of the ops around it.
+    place: (KindId, KindId),
+}
+
+/// Places with long pauses, each with its number of short and long ones.
+type Places = HashMap<(KindId, KindId), (u64, u64), FxBuildHasher>;
+
+/// Places whose pauses are short most of the time. What a program does between two ops, it does each time: if only some
+/// pauses of a place are long, the thread lost its processor there.
+fn interrupted(walked: &[Walked], longest: Dur) -> Places {
+    let mut places = Places::default();
+    let pauses = || walked.iter().flat_map(|walked| &walked.pauses);
+    for pause in pauses().filter(|pause| pause.time > longest) {
+        places.entry(pause.place).or_default().1 += 1;
+    }
+    if !places.is_empty() {
+        for pause in pauses().filter(|pause| pause.time <= longest) {
+            if let Some((short, _)) = places.get_mut(&pause.place) {
+                *short += 1;
+            }
+        }
+    }
+    places.retain(|_, (short, long)| *short > INTERRUPTED * *long);
+    places
+}
+
 /// One thread in one step.
 #[derive(Default)]
 struct Walked {
@@ -178,7 +232,7 @@ struct Walked {
     inside: Dur,
     kernels: Dur,
     /// Between an eager op and the next one.
-    pauses: Vec<Dur>,
+    pauses: Vec<Pause>,
     /// Before the first op and after the last.
     edges: [Dur; 2],
     /// The ops themselves.
@@ -191,31 +245,32 @@ struct Walked {
     own: OwnTimes,
 }
 
+/// Number of ops and their own time, by kind.
+type OwnByKind = HashMap<KindId, (u64, Dur), FxBuildHasher>;
+
 /// The own times of nested ops of PyTorch.
 #[derive(Default)]
 struct OwnTimes {
-    /// Ops that have not ended yet: when they end, and their time without the ops inside them.
-    open: Vec<(Time, Dur)>,
-    ops: u64,
-    short: Dur,
+    /// Ops that have not ended yet: when they end, their kind, and their time without the ops inside them.
+    open: Vec<(Time, KindId, Dur)>,
+    by_kind: OwnByKind,
 }
 
 impl OwnTimes {
-    fn add(&mut self, span: Span) {
+    fn add(&mut self, kind: KindId, span: Span) {
         self.close(span.start);
-        if let Some((_, own)) = self.open.last_mut() {
+        if let Some((_, _, own)) = self.open.last_mut() {
             *own = *own - span.dur();
         }
-        self.open.push((span.end, span.dur()));
+        self.open.push((span.end, kind, span.dur()));
     }
 
     /// Ends what is over by then.
     fn close(&mut self, now: Time) {
-        while let Some((_, own)) = self.open.pop_if(|(end, _)| *end <= now) {
-            self.ops += 1;
-            if own <= SHORT_OP {
-                self.short += own.max(Dur::ZERO);
-            }
+        while let Some((_, kind, own)) = self.open.pop_if(|(end, ..)| *end <= now) {
+            let (ops, time) = self.by_kind.entry(kind).or_default();
+            *ops += 1;
+            *time += own.max(Dur::ZERO);
         }
     }
 }
@@ -229,7 +284,7 @@ const EAGER_OP: &str = "EagerLocalExecute: ";
 impl Walked {
     fn of(context: &Context, named: &OpKinds, track: &Track, window: Span) -> Self {
         let mut walked = Walked::default();
-        let mut last_end: Option<Time> = None;
+        let mut last_end: Option<(Time, KindId)> = None;
         let mut inside_until = window.start;
         let torch = context.vocabulary().framework == Framework::PyTorch;
         let mut backward_until = window.start;
@@ -241,7 +296,7 @@ impl Walked {
             let kind = track.kind_of(index);
             let role = context.vocabulary().host_role(kind);
             if torch && role == Role::Op {
-                walked.own.add(track.span_of(index));
+                walked.own.add(kind, track.span_of(index));
             }
             if named.backward.has(kind) {
                 backward_until = track.end(index);
@@ -267,8 +322,10 @@ impl Walked {
                 walked.ops += 1;
                 walked.inside += span.dur();
                 walked.lengths.push(span.dur());
-                walked.pauses.extend(last_end.map(|end| span.start - end));
-                last_end = Some(span.end);
+                let pause =
+                    |(end, last): (Time, KindId)| Pause { time: span.start - end, place: (last, kind) };
+                walked.pauses.extend(last_end.map(pause));
+                last_end = Some((span.end, kind));
                 inside_until = span.end;
             } else if matches!(role, Role::FunctionCall | Role::InputWait | Role::Output | Role::Tracing) {
                 // Anything other than an eager op ends the sequence.
@@ -330,6 +387,33 @@ mod tests {
         assert_eq!(eager.types, BTreeMap::from([("add".to_owned(), 90)]));
         assert_eq!(eager.between, Dur::from_us(3 * 29 * 5));
         assert_eq!(eager.longest_call().map(|(name, _)| name), Some("DevicePut"));
+    }
+
+    /// Python between ops that is long in each step at the same place, and once per step anywhere.
+    #[test]
+    fn a_pause_at_a_place_that_is_short_elsewhere_is_an_interruption() {
+        let between = |random: bool| {
+            let mut sketch = Sketch::new();
+            let thread = sketch.thread("python");
+            let mut at = 0;
+            for step in 0..4 {
+                let start = at;
+                for op in 0..40 {
+                    let here = if random { op == 3 + 7 * step } else { op == 39 };
+                    let name = if op == 39 { "aten::sum" } else { "aten::mul" };
+                    sketch.event_of(thread, "cpu_op", name, at, 10, &[]);
+                    at += 10 + if here { 4_000 } else { 10 };
+                }
+                sketch.event_of(thread, "cpu_op", "aten::mean", at, 10, &[]);
+                at += 10;
+                let marker = format!("ProfilerStep#{step}");
+                sketch.event_of(thread, "user_annotation", &marker, start, at - start, &[]);
+            }
+            let trace = sketch.finish();
+            Eager::of(&Context::new(&trace, "host")).between
+        };
+        assert_eq!(between(true), Dur::from_us(4 * (39 * 10 + 4_000)));
+        assert_eq!(between(false), Dur::from_us(4 * 39 * 10));
     }
 
     /// The Python between eager ops of four marked steps: `ops` of 10 µs each, with the same pause after each but every

@@ -1,7 +1,9 @@
 //! The number types of XLA's programs. XLA attaches its programs to a recording; of all that they contain, only the types of
-//! products and parameters are read. On a processor, XLA may convert parameters of 16 bits and multiply in 32.
+//! products and parameters are read. PyTorch records the types of an op's inputs, if asked. On a processor, XLA may convert parameters of 16 bits and multiply in 32.
 
-use stepscope_trace::{Trace, Value};
+use stepscope_trace::{Trace, TrackKind, Value};
+
+use crate::vocabulary::is_dense;
 
 /// Partial result: how many products and parameters of each type the attached programs have.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -21,6 +23,9 @@ pub struct ProgramTypes {
 /// Bytes of programs that are read: those of large models repeat their layers.
 const MOST_BYTES: usize = 64 << 20;
 
+/// Ops that are looked at: those of later steps repeat them.
+const MOST_OPS: usize = 2_000;
+
 /// Fields on the way from a program to the type of an instruction's result, and the numbers of types.
 const MODULE: u64 = 1;
 const COMPUTATIONS: u64 = 3;
@@ -36,8 +41,46 @@ const F64: u64 = 12;
 const BF16: u64 = 16;
 
 impl ProgramTypes {
-    /// Reads the programs of a trace.
+    /// Reads the programs of a trace; without any, the types of PyTorch's products, which `record_shapes=True` records.
     pub fn of(trace: &Trace) -> Self {
+        let found = ProgramTypes::of_programs(trace);
+        if found == ProgramTypes::default() { ProgramTypes::of_ops(trace) } else { found }
+    }
+
+    fn of_ops(trace: &Trace) -> Self {
+        let mut found = ProgramTypes::default();
+        let Some(key) = trace.strings().find("Input type") else { return found };
+        let products = trace.kinds_where(|kind| {
+            let name = trace.kind_name(kind);
+            name.starts_with("aten::") && is_dense(name)
+        });
+        let threads = trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread);
+        let events =
+            threads.flat_map(|track| track.events_of(&products).map(move |(index, _)| (track, index)));
+        for (track, index) in events.take(MOST_OPS) {
+            trace.args_at(track, index).visit(|name, value| {
+                if let (true, Value::Json(types) | Value::Str(types)) = (name == key, value) {
+                    found.add_first(&types);
+                }
+            });
+        }
+        found
+    }
+
+    /// Counts an op by its first input of a floating-point type.
+    fn add_first(&mut self, types: &str) {
+        for word in types.split(|c: char| !c.is_ascii_alphanumeric()) {
+            match word {
+                "double" => self.double += 1,
+                "float" => self.single += 1,
+                "BFloat16" | "Half" => self.half += 1,
+                _ => continue,
+            }
+            return;
+        }
+    }
+
+    fn of_programs(trace: &Trace) -> Self {
         let (mut found, mut left) = (ProgramTypes::default(), MOST_BYTES);
         for (_, args) in trace.attachments() {
             args.visit(|key, value| {
@@ -181,6 +224,20 @@ mod tests {
         let want =
             ProgramTypes { double: 1, single: 1, half: 1, half_parameters: 1, ..ProgramTypes::default() };
         assert_eq!(found, want);
+    }
+
+    #[test]
+    fn the_first_floating_point_input_of_a_product_counts() {
+        let mut found = ProgramTypes::default();
+        for types in [
+            r#"["double","double","Scalar"]"#,
+            r#"["float","float"]"#,
+            r#"["c10::BFloat16","float"]"#,
+            r#"["long int","Scalar"]"#,
+        ] {
+            found.add_first(types);
+        }
+        assert_eq!(found, ProgramTypes { double: 1, single: 1, half: 1, ..ProgramTypes::default() });
     }
 
     #[test]

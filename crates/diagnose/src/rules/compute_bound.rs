@@ -91,7 +91,9 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// The precision, where a lower one may save something: on the host's processor, if it is or may be float64 and the model is
 /// made of dense ops.
 fn precision(facts: &Facts) -> Option<Precision> {
-    let frameworks = [Framework::TensorFlow, Framework::Keras, Framework::Jax];
+    // In PyTorch, numpy's float64 does not meet parameters of float32 unnoticed: only recorded types are a sign.
+    let mut frameworks = vec![Framework::TensorFlow, Framework::Keras, Framework::Jax];
+    frameworks.extend((facts.precision != Precision::Unrecorded).then_some(Framework::PyTorch));
     // XLA's fusions hide the products inside.
     let dense = |op: &&OpCost| is_dense(&op.op_type) || (is_jax(facts) && is_opaque(&op.op_type));
     let share: f64 = facts.ops.iter().filter(dense).map(|op| op.share).sum();
@@ -122,7 +124,7 @@ impl Cause for Compute {
             _ => "",
         };
         let mut evidence: Vec<String> = self.top.iter().take(3).map(cost).collect();
-        evidence.extend(self.precision.map(|precision| sign(precision).to_owned()));
+        evidence.extend(self.precision.map(|precision| sign(precision, finding.framework).to_owned()));
         let mut advice = faster_model(finding, self.on_device);
         if let Some(precision) = self.precision {
             let first = if precision == Precision::Unrecorded { 1 } else { 0 };
@@ -148,8 +150,14 @@ impl Cause for Compute {
 }
 
 /// What the recording shows of the precision.
-fn sign(precision: Precision) -> &'static str {
+fn sign(precision: Precision, framework: Framework) -> &'static str {
     match precision {
+        Precision::DoubleProducts if framework == Framework::PyTorch => {
+            "The inputs of products are of type `double` (float64)."
+        }
+        Precision::HalfProducts if framework == Framework::PyTorch => {
+            "The inputs of products are of 16 bits (`BFloat16` or `Half`)."
+        }
         Precision::DoubleBatches => "Batches are of type `double` (float64), so the model computes in float64.",
         Precision::Unfused => {
             "`BiasAdd` runs apart from its `MatMul`. On a processor, TensorFlow fuses both in float32; in float64 it does \
@@ -170,7 +178,10 @@ fn in_single(precision: Precision, framework: Framework) -> String {
             "convert data before it becomes a tensor (`np.asarray(x, dtype=np.float32)`, `tf.cast(x, tf.float32)`), and \
              keep `tf.keras.backend.floatx()` at `float32`"
         }
-        Framework::PyTorch | Framework::Unknown => "convert data and parameters",
+        Framework::PyTorch => {
+            "convert data (`x.float()`) and parameters (`model.float()`), and keep the default type at `torch.float32`"
+        }
+        Framework::Unknown => "convert data and parameters",
     };
     if precision.is_half() {
         return "Try float32 on this processor: without instructions for 16 bits (AMX, AVX512-BF16) it converts every number \

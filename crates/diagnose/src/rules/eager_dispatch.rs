@@ -29,6 +29,7 @@ use stepscope_analyze::time::optimizer::Updating;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{decimal, duration_ms, listed, quoted, short};
 
+use super::shared::ops::joined_update;
 use super::shared::{of_step, severity};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
@@ -90,8 +91,8 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     claims.retain(|(_, ms)| *ms > 0.0);
     let mut types: Vec<(String, f64)> =
         facts.eager.types.iter().map(|(op, count)| (op.clone(), *count as f64 / steps)).collect();
-    // A cell that is called once per time step says more than the ops around it.
-    types.sort_by(|a, b| layer_of(&b.0).is_some().cmp(&layer_of(&a.0).is_some()).then(b.1.total_cmp(&a.1)));
+    let rank = |(op, count): &(String, f64)| if *count >= EAGER_OPS { tells(op) } else { 0 };
+    types.sort_by(|a, b| rank(b).cmp(&rank(a)).then(b.1.total_cmp(&a.1)));
     types.truncate(NAMED);
     let cause = EagerOps {
         ops_per_step,
@@ -107,11 +108,24 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
 }
 
 /// The optimizer that starts a notable part of the ops, parameter by parameter.
-fn one_by_one(facts: &Facts) -> Option<String> {
+fn one_by_one(facts: &Facts) -> Option<Looped> {
     let updates = &facts.updates;
     let ms = updates.shares.total().ms() / updates.steps.max(1) as f64;
-    let notable = of_step(facts, ms) >= NOTABLE && updates.updating == Updating::OneByOne;
-    updates.name().filter(|_| notable).map(str::to_owned)
+    let share = of_step(facts, ms);
+    let class = updates.name().filter(|_| share >= NOTABLE && updates.updating == Updating::OneByOne)?;
+    let option = joined_update(class)?;
+    Some(Looped { class: class.to_owned(), option, mostly: share >= SEVERE })
+}
+
+/// An optimizer that goes through its parameters one by one.
+#[derive(Clone, Debug)]
+pub struct Looped {
+    /// Its class.
+    pub class: String,
+    /// The option that updates all parameters together.
+    pub option: &'static str,
+    /// It takes so much of the step that it comes first.
+    pub mostly: bool,
 }
 
 /// Ops started one by one.
@@ -123,8 +137,8 @@ pub struct EagerOps {
     pub us_per_op: f64,
     /// Milliseconds per step inside short ops, if these run on the host's processor and go with their starts.
     pub inside_ms: f64,
-    /// The class of an optimizer that starts a notable part of them, parameter by parameter.
-    pub optimizer: Option<String>,
+    /// An optimizer that starts a notable part of them, parameter by parameter.
+    pub optimizer: Option<Looped>,
     /// The compiled function that the loop calls beside them in about every step.
     pub beside: Option<String>,
     /// How many of them change variables, per step.
@@ -199,10 +213,21 @@ impl EagerOps {
         });
         let compile = "Compile the model: `model = torch.compile(model)`; for many tiny ops \
                        `torch.compile(model, mode=\"reduce-overhead\")`.";
-        let update = self.optimizer.as_deref().map(|class| {
-            format!("Update all parameters at once: `torch.optim.{class}(..., fused=True)` or `foreach=True`.")
-        });
-        joined.into_iter().chain([compile.to_owned()]).chain(update).collect()
+        let mut advice: Vec<String> = joined.into_iter().chain([compile.to_owned()]).collect();
+        if let Some(Looped { class, option, mostly }) = &self.optimizer {
+            let update = format!("Update all parameters at once: `torch.optim.{class}(..., {option}=True)`.");
+            advice.insert(if *mostly { 0 } else { advice.len() }, update);
+        }
+        advice
+    }
+}
+
+/// How much an op says about the loop that calls it: a cell for one time step, or a loss, more than what surrounds it.
+fn tells(op: &str) -> u8 {
+    match op {
+        cell if layer_of(cell).is_some() => 2,
+        loss if loss.contains("_loss") => 1,
+        _ => 0,
     }
 }
 
@@ -264,7 +289,8 @@ mod tests {
             types: vec![("Tanh".to_owned(), 600.0)],
         };
         speaks(&RULE, cause.clone());
-        speaks(&RULE, EagerOps { inside_ms: 5.0, optimizer: Some("Adam".into()), ..cause.clone() });
+        let optimizer = Looped { class: "Adam".into(), option: "fused", mostly: true };
+        speaks(&RULE, EagerOps { inside_ms: 5.0, optimizer: Some(optimizer), ..cause.clone() });
         speaks(&RULE, EagerOps { beside: Some("train_step".into()), updates_per_step: 3.0, ..cause });
     }
 

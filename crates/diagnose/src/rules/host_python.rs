@@ -72,10 +72,12 @@ fn check(facts: &Facts) -> Option<Finding> {
     (share >= PYTHON).then(|| {
         let traced = !facts.python.is_empty();
         // A tracer sees all of it. Ranges are worth naming only if most of it lies in one.
-        let in_ranges = facts.ranges.first().is_some_and(|range| range.ms_per_step >= 0.5 * ms);
+        // A range of the framework's own is nothing that could be moved.
+        let movable = |range: &&PythonLine| !range.place.starts_with("Optimizer.");
+        let in_ranges = facts.ranges.iter().find(movable).is_some_and(|range| range.ms_per_step >= 0.5 * ms);
         let lines = match (traced, in_ranges) {
             (true, _) => costliest(facts),
-            (false, true) => facts.ranges.iter().take(LINES).cloned().collect(),
+            (false, true) => facts.ranges.iter().filter(movable).take(LINES).cloned().collect(),
             (false, false) => Vec::new(),
         };
         let place = lines.first().map(|line| line.place.clone());

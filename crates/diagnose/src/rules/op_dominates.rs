@@ -12,8 +12,8 @@
 //! and, on the host's processor, of the executor's work in proportion.
 //!
 //! The ops of an optimizer's update count as one, by the range that PyTorch writes around `optimizer.step()`: if the update
-//! takes at least {ONE_OP} of compute and {SEVERE} of the step, the finding names the optimizer, and the promise is all of
-//! the update, with the dense gradients of embeddings that it needs.
+//! takes at least {SEVERE} of the step (and {ONE_OP} of compute, if one fused op does it), the finding names the optimizer,
+//! and the promise is all of the update, with the dense gradients of embeddings that it needs.
 //!
 //! # How to fix it
 //! Concatenation: collect the parts and join them once.
@@ -37,7 +37,7 @@ use stepscope_analyze::time::optimizer::Updating;
 use stepscope_analyze::vocabulary::{is_callback, is_dense, is_opaque};
 use stepscope_text::{duration_ms, quoted, share};
 
-use super::shared::ops::cost;
+use super::shared::ops::{cost, joined_update};
 use super::shared::{of_step, severity};
 use crate::facts::{Facts, OpCost};
 use crate::finding::{Cause, Finding, Words};
@@ -75,7 +75,9 @@ fn update(facts: &Facts) -> Option<Finding> {
     let ms_of = |shares: &Shares| shares.get(Category::Compute).ms() / updates.steps.max(1) as f64;
     let compute = ms_of(&updates.shares).min(facts.ms(Category::Compute));
     let share = compute / facts.ms(Category::Compute).max(f64::MIN_POSITIVE);
-    if share < ONE_OP || of_step(facts, compute) < SEVERE {
+    // What one fused op does already has to be more than the model to be worth a word.
+    let fused = updates.updating == Updating::Fused;
+    if of_step(facts, compute) < SEVERE || (fused && share < ONE_OP) {
         return None;
     }
     let within: f64 = facts.owned_over(&updates.shares, updates.steps).iter().map(|(_, ms)| ms).sum();
@@ -170,15 +172,10 @@ impl Cause for Update {
                     .to_owned(),
             );
         }
-        advice.extend(match self.updating {
-            Updating::OneByOne => Some(format!(
-                "Read and write each parameter once instead of once per op: `torch.optim.{class}(..., fused=True)`, or \
-                 `foreach=True` if your version has no fused {name} for this device."
-            )),
-            Updating::Foreach => Some(format!(
-                "Read and write each parameter once: `torch.optim.{class}(..., fused=True)` instead of `foreach`."
-            )),
-            Updating::Fused => None,
+        let once = "Read and write each parameter once instead of once per op";
+        advice.extend(match (self.updating, joined_update(class)) {
+            (Updating::Fused, _) | (Updating::Foreach, Some("foreach")) | (_, None) => None,
+            (_, Some(option)) => Some(format!("{once}: `torch.optim.{class}(..., {option}=True)`.")),
         });
         advice.push(
             "Update less often: larger batches, or gradients accumulated over several batches.".to_owned(),
@@ -271,6 +268,7 @@ mod tests {
             updating,
             costliest: Some(sample("aten::sqrt")),
         };
+        assert_eq!(joined_update("SparseAdam"), None, "it has neither option");
         let said = |dense, updating| words(&RULE, update(dense, updating), stepscope_analyze::vocabulary::Framework::PyTorch);
         let one_by_one = said(true, Updating::OneByOne);
         assert!(one_by_one.summary.contains("the optimizer `Adam`"), "{one_by_one:?}");

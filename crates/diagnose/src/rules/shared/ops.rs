@@ -22,6 +22,15 @@ pub(in crate::rules) fn cost(op: &OpCost) -> String {
     )
 }
 
+/// The option with which an optimizer of PyTorch updates all parameters together, if it has one.
+pub(in crate::rules) fn joined_update(class: &str) -> Option<&'static str> {
+    match class {
+        "Adam" | "AdamW" | "SGD" | "Adagrad" => Some("fused"),
+        "Adadelta" | "Adamax" | "ASGD" | "NAdam" | "RAdam" | "RMSprop" | "Rprop" => Some("foreach"),
+        _ => None,
+    }
+}
+
 /// An op as tests need it.
 #[cfg(test)]
 pub(in crate::rules) fn sample(op_type: &str) -> OpCost {
