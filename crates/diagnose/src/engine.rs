@@ -446,6 +446,18 @@ mod tests {
         assert_eq!(diagnose(&facts(&owned))[0].id(), "compute-bound");
     }
 
+    #[test]
+    fn a_large_share_that_nobody_owns_has_a_reason_on_the_verdict() {
+        let findings = diagnose(&facts(&[(Category::Compute, 60), (Category::Unknown, 40)]));
+        assert_eq!(ids(&findings), ["compute-bound"]);
+        let rest: Vec<_> = findings[0].unowned.iter().map(|rest| (rest.category, rest.reason)).collect();
+        assert_eq!(rest, [(Category::Unknown, crate::owners::Reason::NotRecorded)]);
+        let said = findings[0].words().evidence;
+        assert!(said.iter().any(|line| line.starts_with("No finding owns 40.0 ms of `unknown`")), "{said:?}");
+        let owned = diagnose(&facts(&[(Category::Compute, 85), (Category::Unknown, 15)]));
+        assert_eq!(owned[0].unowned, [], "a small share needs none");
+    }
+
     proptest! {
         #[test]
         fn gains_never_exceed_the_step(

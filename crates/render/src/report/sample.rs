@@ -3,7 +3,6 @@
 use stepscope_analyze::Category;
 use stepscope_analyze::breakdown::Shares;
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
-use stepscope_analyze::time::optimizer::Updates;
 use stepscope_analyze::time::summary::{DeviceRow, HostSummary, StepRow, Summary};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::{Exchanges, Loader, OpCost, Pipeline};
@@ -220,7 +219,6 @@ pub(crate) fn on_device() -> Report {
             hidden_ms: 1.4,
             waiting: None,
             one_side: None,
-            updates: Updates::default(),
             exchanges: Exchanges::default(),
             on_device: true,
         },
