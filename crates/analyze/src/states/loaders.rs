@@ -1,8 +1,9 @@
 //! Which kinds of events may load batches, and which are the model's work: what tells a loader from an iterator that runs the
 //! model.
 
-use stepscope_trace::{KindId, KindSet, Trace};
+use stepscope_trace::{KindId, KindSet, Trace, Track};
 
+use super::runs_python;
 use crate::vocabulary::{
     Role, Vocabulary, is_dense, is_python_frame, op_type, starts_kernels, takes_from_queue,
 };
@@ -43,4 +44,11 @@ pub(super) fn model_kinds(trace: &Trace, vocabulary: &Vocabulary) -> KindSet {
         return found;
     }
     trace.kinds_where(|kind| vocabulary.role(kind) == Role::Launch && starts_kernels(trace.kind_name(kind)))
+}
+
+/// The model's work and the markers of steps; empty unless a thread that runs Python has some of them.
+pub(super) fn loop_kinds(trace: &Trace, vocabulary: &Vocabulary, model: &KindSet) -> KindSet {
+    let kinds = trace.kinds_where(|kind| model.has(kind) || vocabulary.role(kind) == Role::StepMarker);
+    let has_loop = |track: &Track| track.has_any(&kinds) && runs_python(trace, vocabulary, track);
+    if trace.tracks().iter().any(has_loop) { kinds } else { KindSet::default() }
 }

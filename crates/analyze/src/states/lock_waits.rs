@@ -174,7 +174,7 @@ mod tests {
             let context = Context::new(&trace, "host");
             context.breakdown().counted().map(|(_, step)| step.shares.get(Category::Input)).sum::<Dur>()
         };
-        assert_eq!(dispatched(false), Dur::from_us(4 * 9_000));
+        assert_eq!(dispatched(false), Dur::from_us(4 * 9_000), "of the call, not of what follows it");
         assert_eq!(dispatched(true), Dur::ZERO);
     }
 }

@@ -11,7 +11,7 @@ use stepscope_trace::{Form, KindId, KindSet, ProcessKind, Span, StrId, Time, Tra
 use super::activities::{Does, Kinds};
 use super::launches::waits_for_copy;
 use super::line::Joining;
-use super::loaders::{fetching_frames, is_queue_frame, model_kinds};
+use super::loaders::{fetching_frames, is_queue_frame, loop_kinds, model_kinds};
 use super::lock_waits::LockWaits;
 use super::output::preparations;
 use super::read_out::read_out;
@@ -62,6 +62,8 @@ pub(super) struct Facts<'t> {
     context_managers: KindSet,
     /// The model's work; empty unless such frames exist.
     model: KindSet,
+    /// Markers and the model's work, if a thread that runs Python has them: what other threads fetch, they fetch ahead.
+    of_the_loop: KindSet,
     compiles: KindSet,
     /// Ops that are whole functions, which XLA may compile first; empty unless something was compiled.
     whole_functions: KindSet,
@@ -97,6 +99,7 @@ impl<'t> Facts<'t> {
             looping: KindSet::default(),
             context_managers: KindSet::default(),
             model: KindSet::default(),
+            of_the_loop: KindSet::default(),
             compiles: trace.kinds_where(|kind| vocabulary.role(kind) == Role::Compile),
             whole_functions: KindSet::default(),
             id_key,
@@ -118,6 +121,7 @@ impl<'t> Facts<'t> {
         }
         if !facts.fetching_frames.is_empty() {
             facts.model = model_kinds(trace, vocabulary);
+            facts.of_the_loop = loop_kinds(trace, vocabulary, &facts.model);
             facts.context_managers =
                 trace.kinds_where(|kind| trace.kind_name(kind).contains("contextlib.py"));
         }
@@ -298,6 +302,8 @@ struct Walk<'f, 't> {
     model: Vec<Time>,
     /// Whether the training loop runs here. Any other thread may wait for its queue as long as it likes.
     loops: bool,
+    /// Whether another thread runs the loop, and this one only prepares its batches.
+    feeds: bool,
     open: Vec<OpenEvent>,
     line: StateLine,
 }
@@ -322,7 +328,8 @@ impl<'f, 't> Walk<'f, 't> {
         let model = if fetches { starts_of(&facts.model).collect() } else { Vec::new() };
         let known = facts.known(place);
         let loops = track.has_any(&facts.looping);
-        Walk { facts, track, place, known, compiles, model, loops, open: Vec::new(), line }
+        let feeds = fetches && !facts.of_the_loop.is_empty() && !track.has_any(&facts.of_the_loop);
+        Walk { facts, track, place, known, compiles, model, loops, feeds, open: Vec::new(), line }
     }
 
     fn event(&mut self, index: usize) {
@@ -403,6 +410,7 @@ impl<'f, 't> Walk<'f, 't> {
             Role::ExecutorRun if self.is_input_run(index) => State::InputWork,
             // Generators that run the model return results; what they load is visible inside them.
             Role::InputWait if self.runs_model(index) || self.enters_context() => State::Present,
+            Role::InputWait if self.feeds => State::InputWork,
             Role::PythonFrame if self.loops => State::InputWait,
             Role::LaunchCopy if self.blocks(index) => State::Sync,
             _ => {

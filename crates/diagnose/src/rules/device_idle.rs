@@ -10,7 +10,8 @@
 //! copy or a wait, launches, prepares ops, or runs Python. It also says how much of the idle time follows a wait during
 //! which nothing could be queued ahead, and names the user's own ranges (NVTX, annotations) around what nothing else
 //! explains. It claims only what has no other explanation (`idle`), and is critical if that alone reaches {SEVERE}. A fix
-//! saves at most {GAIN} of that.
+//! saves at most {GAIN} of that. If most of the idle time is what a program sets up once, the finding is `info`. In a capture
+//! without steps in which the host recorded nothing for {SEVERE} of the time, it claims that time and promises nothing.
 //!
 //! # How to fix it
 //! Start with the largest of the reasons that it lists.
@@ -22,7 +23,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::devices::bottleneck::IdleCause;
 use stepscope_text::{duration_ms, listed, quoted, share};
 
-use super::shared::of_step;
+use super::shared::{of_step, setup_ms};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -56,12 +57,14 @@ const WORKING: [Category; 6] = [
 
 fn check(facts: &Facts) -> Option<Finding> {
     let busy = facts.busy()?;
+    let unrecorded = unrecorded(facts);
     let mut meanwhile: Vec<(Category, f64)> = facts
         .summary
         .breakdown_ms
         .iter()
         .copied()
         .filter(|(category, _)| !WORKING.contains(category))
+        .chain(unrecorded)
         .collect();
     meanwhile.sort_by(|a, b| b.1.total_cmp(&a.1));
     let idle: f64 = meanwhile.iter().map(|(_, ms)| ms).sum();
@@ -75,11 +78,27 @@ fn check(facts: &Facts) -> Option<Finding> {
         };
         // Idle time that nothing explains is worth looking into before anything else.
         let unexplained = facts.own_ms(Category::Idle);
-        let severe = of_step(facts, unexplained) >= SEVERE;
-        let severity = if severe { Severity::Critical } else { Severity::Warning };
-        let claims = if unexplained > 0.0 { vec![(Category::Idle, unexplained)] } else { Vec::new() };
-        Finding::new(&RULE, severity, cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.8)
+        // What a program does once says nothing about what it does afterwards.
+        let recurs = of_step(facts, idle - setup_ms(facts)) >= SEVERE;
+        let severity = match of_step(facts, unexplained) >= SEVERE {
+            true => Severity::Critical,
+            false if recurs => Severity::Warning,
+            false => Severity::Info,
+        };
+        let mut claims = if unexplained > 0.0 { vec![(Category::Idle, unexplained)] } else { Vec::new() };
+        claims.extend(unrecorded);
+        // Nobody knows what would be won of time in which nothing was recorded.
+        let gain = unrecorded.is_none().then_some(GAIN);
+        Finding::new(&RULE, severity, cause, facts.framework()).owning(claims, gain).sure(0.8)
     })
+}
+
+/// Time in which the host recorded nothing although the device's side is known, where it is most of a capture without
+/// steps: what else is there to say?
+fn unrecorded(facts: &Facts) -> Option<(Category, f64)> {
+    let detail = facts.detail.as_ref().filter(|_| facts.summary.bound().is_some_and(|host| host.whole_capture))?;
+    let ms = detail.per_step(detail.idle.get(IdleCause::Unknown)).min(facts.ms(Category::Unknown));
+    (of_step(facts, ms) >= SEVERE).then_some((Category::Unknown, ms))
 }
 
 /// Why, the longest first.

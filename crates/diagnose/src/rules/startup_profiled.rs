@@ -27,12 +27,10 @@
 //! The report excludes few or no steps as start-up.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::devices::bottleneck::IdleCause;
 use stepscope_analyze::steps::Exclusion;
 use stepscope_text::{duration_ms, plural, quoted, share};
-use stepscope_trace::Dur;
 
-use super::shared::of_step;
+use super::shared::{of_step, setup_ms};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Rule, doc_of, thresholds};
@@ -83,10 +81,7 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// Without steps to compare, it shows in single calls that take most of the time.
 fn setting_up(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
-    // In a capture without steps, what is built is built for the first time.
-    let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
-    let building = if whole { detail.idle.get(IdleCause::Building) } else { Dur::ZERO };
-    let setup_ms = detail.per_step(detail.idle.get(IdleCause::Startup) + building);
+    let setup_ms = setup_ms(facts);
     let warm_up_ms = detail.per_step(detail.idle.warm_up);
     // What is captured is replayed later: a recording that holds the capture is not of the loop.
     let captured_ms = detail.per_step(detail.idle.captured);

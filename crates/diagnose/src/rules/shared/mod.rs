@@ -10,11 +10,13 @@ pub(super) mod ranges;
 pub(super) mod runs;
 
 use stepscope_analyze::Category;
+use stepscope_analyze::devices::bottleneck::IdleCause;
 use stepscope_analyze::devices::collectives::clock::Precision;
 use stepscope_analyze::time::recurrence::Recurrence;
 use stepscope_analyze::time::summary::StepRow;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, plural};
+use stepscope_trace::Dur;
 
 use crate::facts::Facts;
 use crate::finding::Severity;
@@ -34,6 +36,15 @@ pub(super) fn severity(share: f64) -> Severity {
 /// Milliseconds as a share of the mean step.
 pub(super) fn of_step(facts: &Facts, ms: f64) -> f64 {
     ms / facts.summary.length_ms().max(f64::MIN_POSITIVE)
+}
+
+/// Milliseconds in which the device waits for what a program does once: a context, libraries, code that is loaded. In a
+/// capture without steps, what is built is built for the first time.
+pub(super) fn setup_ms(facts: &Facts) -> f64 {
+    let Some(detail) = &facts.detail else { return 0.0 };
+    let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
+    let building = if whole { detail.idle.get(IdleCause::Building) } else { Dur::ZERO };
+    detail.per_step(detail.idle.get(IdleCause::Startup) + building)
 }
 
 /// How ranks of several hosts were compared.
