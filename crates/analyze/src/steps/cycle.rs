@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use stepscope_trace::statistics::median_duration;
 use stepscope_trace::{Dur, Track};
 
-/// Fewer turns have no rhythm.
-const LEAST_TURNS: usize = 5;
+/// Fewer turns that differ have no rhythm: a handful of blocks of one pass may be as regular.
+const LEAST_TURNS: usize = 10;
 /// Distances are regular if three quarters of them are at most so many times a quarter of them.
 const REGULAR: f64 = 1.5;
 /// Names belong to one cycle if their numbers differ by at most one part in this many: the recording cut a turn off, or a few

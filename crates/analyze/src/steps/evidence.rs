@@ -6,7 +6,7 @@
 //! layers is a pass. Without such a sign, nobody can tell.
 
 use stepscope_trace::statistics::median_duration;
-use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, KindId, KindSet, Span, Time, Track, TrackKind};
 
 use super::larger::holds_layers;
 use crate::host_trace::HostTrace;
@@ -51,6 +51,8 @@ pub(super) struct Repetitions<'r, 't> {
     pub(super) pauses: &'r [Dur],
     /// Number of events of one repetition.
     pub(super) period: usize,
+    /// Whether every repetition is the same sequence.
+    pub(super) exact: bool,
     /// The first event of each repetition on the track.
     pub(super) first: &'r [usize],
 }
@@ -61,22 +63,38 @@ impl Repetitions<'_, '_> {
         let repeats = self.names.len() / self.period;
         !self.may_be_layers()
             || repeats > DEEPEST
-            || self.products() > PRODUCTS
-            || holds_layers(self.names, self.period)
+            || self.exact && self.are_passes()
             || is_fed(self.recorded, self.track, self.work, repeats)
             || self.are_apart()
             || self.do_what_loops_do()
+    }
+
+    /// Whether a repetition is more than a layer. Where repetitions differ, none of them shows what all consist of.
+    fn are_passes(&self) -> bool {
+        self.products() > PRODUCTS && !self.are_backward_alone()
+            || holds_layers(self.names.get(self.start()..).unwrap_or_default(), self.period)
     }
 
     /// Layers have products, and more than that in programs without a framework; one update of many parameters repeats
     /// as well.
     fn may_be_layers(&self) -> bool {
         let single = self.period == 1 && self.recorded.vocabulary().framework == Framework::Unknown;
-        let own = || self.work.iter().take(self.period).copied();
+        let own = || self.own().iter().copied();
         let all: Dur = own().map(|index| self.track.dur(index)).sum();
         let updates: Dur =
             own().filter(|&index| has(self.name(index), UPDATES)).map(|index| self.track.dur(index)).sum();
         !single && (own().any(|index| is_product(self.name(index))) || updates.fraction_of(all) >= UPDATING)
+    }
+
+    /// Where the first repetition starts among the events: what comes before it may be of another kind.
+    fn start(&self) -> usize {
+        self.first.first().and_then(|index| self.work.binary_search(index).ok()).unwrap_or(0)
+    }
+
+    /// The events of the first repetition.
+    fn own(&self) -> &[usize] {
+        let rest = self.work.get(self.start()..).unwrap_or_default();
+        rest.get(..self.period).unwrap_or(rest)
     }
 
     fn name(&self, index: usize) -> &str {
@@ -86,13 +104,37 @@ impl Repetitions<'_, '_> {
     /// Number of products in the first repetition, without those that are part of another.
     fn products(&self) -> usize {
         let mut until = Time::MIN;
-        let own = self.work.iter().take(self.period).filter(|&&index| is_product(self.name(index)));
+        let own = self.own().iter().filter(|&&index| is_product(self.name(index)));
         own.filter(|&&index| {
             let outermost = self.track.start(index) >= until;
             until = until.max(self.track.end(index));
             outermost
         })
         .count()
+    }
+
+    /// Whether the repetitions are parts of a backward pass: it has threads of its own, and on no other thread do products
+    /// run meanwhile. Going back through a layer takes more products than the layer has, and a step goes forward, too.
+    fn are_backward_alone(&self) -> bool {
+        let (trace, vocabulary) = (self.recorded.trace, self.recorded.vocabulary());
+        let is_op = |kind| is_work(vocabulary.role(kind));
+        let back = trace.kinds_where(|kind| is_op(kind) && has(trace.kind_name(kind), BACKWARD));
+        let products = trace.kinds_where(|kind| is_op(kind) && is_product(trace.kind_name(kind)));
+        let forward = |track: &Track| {
+            track.kind == TrackKind::Thread && !track.has_any(&back) && track.has_any(&products)
+        };
+        let starts = self.starts();
+        trace.tracks().iter().any(forward)
+            && self.occur_in_most_on(&starts, &back, |_| true)
+            && !self.occur_in_most_on(&starts, &products, forward)
+    }
+
+    /// Whether most repetitions have work with one of these words in its name.
+    fn have_work_named(&self, starts: &Starts, wanted: &[&str]) -> bool {
+        let (trace, vocabulary) = (self.recorded.trace, self.recorded.vocabulary());
+        self.occur_in_most(starts, |kind| {
+            is_work(vocabulary.role(kind)) && has(trace.kind_name(kind), wanted)
+        })
     }
 
     /// Whether a long pause separates the repetitions.
@@ -113,11 +155,7 @@ impl Repetitions<'_, '_> {
     fn do_what_loops_do(&self) -> bool {
         let (trace, vocabulary) = (self.recorded.trace, self.recorded.vocabulary());
         let starts = self.starts();
-        let named = |parts: &'static [&'static str]| {
-            self.occur_in_most(&starts, |kind| {
-                is_work(vocabulary.role(kind)) && has(trace.kind_name(kind), parts)
-            })
-        };
+        let named = |parts| self.have_work_named(&starts, parts);
         let products = || {
             self.occur_in_most(&starts, |kind| {
                 is_work(vocabulary.role(kind)) && is_product(trace.kind_name(kind))
@@ -151,15 +189,20 @@ impl Repetitions<'_, '_> {
 
     /// Whether most repetitions contain an event of a wanted kind, on a thread or on the device.
     fn occur_in_most(&self, starts: &Starts, wanted: impl Fn(KindId) -> bool) -> bool {
-        let kinds = self.recorded.trace.kinds_where(wanted);
+        self.occur_in_most_on(starts, &self.recorded.trace.kinds_where(wanted), |_| true)
+    }
+
+    /// Whether most repetitions contain an event of these kinds on one of these tracks.
+    fn occur_in_most_on(&self, starts: &Starts, kinds: &KindSet, on: impl Fn(&Track) -> bool) -> bool {
         let mut holds = vec![false; self.first.len()];
-        for track in self.recorded.trace.tracks().iter().filter(|_| !kinds.is_empty()) {
+        let tracks = self.recorded.trace.tracks().iter().filter(|track| !kinds.is_empty() && on(track));
+        for track in tracks {
             let starts = match track.kind {
                 TrackKind::Thread => &starts.host,
                 TrackKind::Stream if track.process == self.track.process => &starts.device,
                 _ => continue,
             };
-            for (index, _) in track.events_of(&kinds) {
+            for (index, _) in track.events_of(kinds) {
                 let next = starts.partition_point(|&start| start <= track.start(index));
                 if let Some(repetition) = next.checked_sub(1).and_then(|at| holds.get_mut(at)) {
                     *repetition = true;
@@ -266,6 +309,35 @@ mod tests {
             "a deep model"
         );
         assert_eq!(layers(200, 2, &[], 0).origin, Origin::Inferred, "too many layers");
+    }
+
+    /// Eight repetitions of 20 products that a backward pass launches from its own thread, after products of a forward pass on
+    /// another thread; `along` lets the latter run beside each repetition, too.
+    fn backward(along: bool) -> Origin {
+        let mut sketch = Sketch::new();
+        let (python, autograd, stream) =
+            (sketch.thread("python"), sketch.thread("pt_autograd_0"), sketch.stream());
+        sketch.event_of(python, "cpu_op", "aten::bmm", 0, 10, &[]);
+        for layer in 0..8 {
+            let at = 1_000 * (layer + 1);
+            sketch.event_of(autograd, "cpu_op", "BmmBackward0", at, 900, &[]);
+            if along {
+                sketch.event_of(python, "cpu_op", "aten::bmm", at + 10, 10, &[]);
+            }
+            for product in 0..20 {
+                let name = format!("sgemm_{product}x64");
+                sketch.event_of(stream, "kernel", &name, at + 40 * product, 30, &[]);
+            }
+            sketch.event_of(stream, "kernel", "elementwise_kernel", at + 850, 30, &[]);
+        }
+        let trace = sketch.finish();
+        Steps::of(&Context::new(&trace, "host")).origin
+    }
+
+    #[test]
+    fn a_backward_pass_alone_goes_back_through_layers() {
+        assert_eq!(backward(false), Origin::None);
+        assert_eq!(backward(true), Origin::Inferred, "each repetition goes forward as well");
     }
 
     #[test]

@@ -76,6 +76,7 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Period> {
         pauses: &pauses,
         names: &names,
         period,
+        exact: exact.is_some(),
         first: &first,
     };
     if !nested && !repetitions.are_steps() {

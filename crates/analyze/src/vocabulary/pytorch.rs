@@ -14,6 +14,8 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
         "gpu_user_annotation" => Some(Role::Annotation),
         "cuda_sync" => Some(Role::Annotation),
         "dynamo_timed" => Some(Role::Compile),
+        // The first profiler wrote no categories.
+        "" if name.starts_with("aten::") => Some(host_op(name, category)),
         _ => None,
     }
 }
@@ -126,6 +128,8 @@ mod tests {
         for category in ["cpu_op", "Operator"] {
             assert_eq!(role("aten::addmm", category), Some(Role::Op));
         }
+        assert_eq!(role("aten::addmm", ""), Some(Role::Op), "as the first profiler wrote it");
+        assert_eq!(role("my_range", ""), None);
         assert_eq!(role("ProfilerStep#12", "Operator"), Some(Role::StepMarker));
         assert_eq!(role("ProfilerStep#12", "user_annotation"), Some(Role::StepMarker));
         assert_eq!(role("Optimizer.step#SGD.step", "Operator"), Some(Role::Annotation));

@@ -96,8 +96,10 @@ impl OpTable {
             }
             Role::HostCollective => Meaning::Op(op(name, COLLECTIVE)),
             Role::Op if keys.has(Keys::HloOp) => Meaning::Op(op(name, hlo_opcode(name))),
-            // Kineto's categories distinguish ops from events that only have their names.
-            Role::Op if !trace.str(kind.category).is_empty() => Meaning::Op(op(name, name)),
+            // Kineto's categories distinguish ops from events that only have their names. PyTorch's first profiler wrote none.
+            Role::Op if !trace.str(kind.category).is_empty() || names_torch_op(name) => {
+                Meaning::Op(op(name, name))
+            }
             _ => Meaning::Other,
         }
     }
